@@ -1,0 +1,123 @@
+"""The one currency of both halves: what was found, where, how bad it is, and what would mend it.
+
+Lines count from 1, columns from 0 in characters, and an end is exclusive: the units of `str` slices, and of libcst.
+A report that counts columns from 1 adds the one itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+__all__ = ["Applicability", "Diagnostic", "Edit", "Fix", "Location", "Note", "Severity", "Span"]
+
+
+class Severity(Enum):
+    """How bad it is if the diagnostic is right. Information alone does not fail a run."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Applicability(Enum):
+    """How far a fix can be trusted; the words are Ruff's."""
+
+    NONE = "none"
+    DISPLAY = "display-only"
+    """Shown, never applied: it sketches the way and needs a person."""
+    UNSAFE = "unsafe"
+    """Applied with --unsafe-fixes: right as a rule, but it may change what the program does."""
+    SAFE = "safe"
+    """Applied with --fix: the program behaves as before, or does what it was plainly meant to."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A stretch of source text, from (line, column) up to but without (end_line, end_column)."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def contains(self, other: Span) -> bool:
+        """Does `other` lie wholly within this span?"""
+        return (self.line, self.column) <= (other.line, other.column) and (other.end_line, other.end_column) <= (
+            self.end_line,
+            self.end_column,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A span in a file, as its reader sees it."""
+
+    path: str
+    span: Span
+    cell: int | None = None
+    """In a notebook: the cell, counted from 1 over all cells; the span's lines are then lines of that cell."""
+    file_line: int | None = None
+    """In a notebook: the line of the .ipynb file itself, for tools that know only files."""
+
+    @property
+    def line_in_file(self) -> int:
+        """The line of the file on disk at which the span starts."""
+        return self.span.line if self.file_line is None else self.file_line
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A second place that explains the first: `cast to float32 here`."""
+
+    location: Location
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the text of `span` by `text`. An empty span inserts, an empty text deletes."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Edits that belong together: all of them are applied, or none."""
+
+    message: str
+    """What the fix does, in the imperative: `Use torch.amp.autocast("cuda")`."""
+    edits: tuple[Edit, ...]
+    applicability: Applicability
+    orphans: tuple[str, ...] = ()
+    """Names that the edits no longer use; an import that only served them is removed with the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding of one rule, complete: a report needs neither the source nor the rule to print it."""
+
+    code: str
+    name: str
+    severity: Severity
+    message: str
+    """One sentence, without a full stop, that says what happens."""
+    location: Location
+    help: str = ""
+    """What to do about it, in one line."""
+    notes: tuple[Note, ...] = ()
+    fix: Fix | None = None
+    lines: tuple[tuple[int, str], ...] = ()
+    """The source lines that a code frame shows, each with its number; lines of the cell in a notebook."""
+    noqa_line: int | None = None
+    """The line on which a suppression comment for this diagnostic belongs."""
+
+    @property
+    def sort_key(self) -> tuple[str, int, Span, str, str]:
+        """Diagnostics print by file, then place, then code."""
+        return (self.location.path, self.location.cell or 0, self.location.span, self.code, self.message)
+
+    def without_fix(self) -> Diagnostic:
+        """The same diagnostic for a reader who cannot apply fixes."""
+        return replace(self, fix=None)

@@ -1,0 +1,140 @@
+"""What a rule is, and how rules are found.
+
+A rule is one class in one module: its code, its documentation, its promise (severity, fix) and its judgement are
+one object. Nothing that can be derived from it is written down twice.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from dtlint.diagnostic import Applicability, Diagnostic, Fix, Severity
+
+if TYPE_CHECKING:
+    from dtlint.infer.events import Assign, Call, Discard, End, Enter, Exit, Operation
+    from dtlint.source.place import Place
+    from dtlint.trace.record import TraceRecord
+
+__all__ = ["ENTRY_POINT", "Finding", "Rule", "RuntimeRule", "discover"]
+
+ENTRY_POINT = "dtlint.rules"
+"""The entry-point group. Each entry names a package; every Rule in its modules belongs to the catalogue."""
+
+HANDLERS = ("on_call", "on_operation", "on_assign", "on_discard", "on_enter", "on_exit", "on_end")
+"""The methods of a rule that events are handed to."""
+
+CODE = re.compile(r"DT[0-9]{3}")
+
+
+@dataclass(slots=True)
+class Finding:
+    """What a rule suspects at a node. The libcst pass confirms it and makes a diagnostic of it."""
+
+    node: ast.expr | ast.stmt
+    message: str
+    help: str = ""
+    notes: tuple[tuple[ast.expr | ast.stmt, str], ...] = ()
+    """Second places in the same file, each with what happens there."""
+    severity: Severity | None = None
+    """Where it differs from the rule's."""
+    fix: Callable[[Place], Fix | None] | None = None
+    """Makes the fix, given the finding's place in the concrete syntax tree; None where no fix is right."""
+
+
+class Rule:
+    """A static rule. Subclass it, give it a docstring in the fixed headings, and override the events it judges.
+
+    The docstring's first line is the summary. `## Example` holds a python block that the rule must flag, and
+    `## Use instead` one that it must not flag; where the fix applies, the second is the exact result of fixing the
+    first. Both are run as tests, and printed by `dtlint rule`.
+
+    A rule is made anew for each file, so it may keep what it has seen in `self`.
+    """
+
+    code: ClassVar[str] = ""
+    name: ClassVar[str] = ""
+    severity: ClassVar[Severity] = Severity.WARNING
+    fix: ClassVar[Applicability] = Applicability.NONE
+    """The best applicability that any fix of this rule has."""
+    triggers: ClassVar[tuple[str, ...]] = ()
+    """A file in which none of these words stands is clean by this rule, unread. Empty: every file is read."""
+    default: ClassVar[bool] = True
+    """Is the rule on unless it is selected? A rule that is useful but chatty is not, and its documentation says why."""
+    since: ClassVar[tuple[int, int]] = (0, 0)
+    """The torch release from which on the rule's advice holds; older targets do not get it."""
+
+    @classmethod
+    def hears(cls) -> tuple[str, ...]:
+        """The handlers that the rule overrides."""
+        return tuple(name for name in HANDLERS if getattr(cls, name) is not getattr(Rule, name))
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        """A call, after its arguments: target, receiver and argument values are known as far as they can be."""
+        return ()
+
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
+        """A unary, binary, comparison or augmented operator with the values of its operands."""
+        return ()
+
+    def on_assign(self, assign: Assign) -> Iterable[Finding]:
+        """A value bound to a name, an attribute or a subscript."""
+        return ()
+
+    def on_discard(self, discard: Discard) -> Iterable[Finding]:
+        """An expression statement: its value is thrown away."""
+        return ()
+
+    def on_enter(self, enter: Enter) -> Iterable[Finding]:
+        """A context such as autocast begins, by `with` or as a decorator."""
+        return ()
+
+    def on_exit(self, exit: Exit) -> Iterable[Finding]:
+        """A context ends."""
+        return ()
+
+    def on_end(self, end: End) -> Iterable[Finding]:
+        """A function's body, or last the module's, has been read to its end."""
+        return ()
+
+
+class RuntimeRule(Rule):
+    """A rule that judges what a trace saw. Its code is DT9xx; the record has all it may look at."""
+
+    def judge(self, record: TraceRecord) -> Iterator[Diagnostic]:
+        """The diagnostics of one run. Override it."""
+        raise NotImplementedError
+
+
+def discover() -> dict[str, type[Rule]]:
+    """Every rule of every installed package that registers one, by code, in the order of the codes.
+
+    Raises:
+        LookupError: two rules claim one code, or a rule's code is not of the form DT123.
+    """
+    import importlib
+    import pkgutil
+    from importlib.metadata import entry_points
+
+    rules: dict[str, type[Rule]] = {}
+    for entry in sorted(entry_points(group=ENTRY_POINT)):
+        package = entry.load()
+        for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+            for rule in _rules_in(importlib.import_module(module.name)):
+                if not CODE.fullmatch(rule.code):
+                    raise LookupError(
+                        f"{rule.__module__}.{rule.__name__} has the code {rule.code!r}; use DT and three digits"
+                    )
+                other = rules.setdefault(rule.code, rule)
+                if other is not rule:
+                    raise LookupError(f"{rule.code} is claimed by both {other.__module__} and {rule.__module__}")
+    return dict(sorted(rules.items()))
+
+
+def _rules_in(module: object) -> Iterator[type[Rule]]:
+    for value in vars(module).values():
+        if isinstance(value, type) and issubclass(value, Rule) and value.code and value.__module__ == module.__name__:  # type: ignore[attr-defined]
+            yield value
