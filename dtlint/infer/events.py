@@ -1,0 +1,196 @@
+"""What happens as a program runs, with the values of its parts: the vocabulary in which rules speak."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from dtlint.infer.scopes import FunctionInfo
+from dtlint.infer.state import Phase, State
+from dtlint.infer.values import Autocast, Constant, Key, Value
+
+__all__ = [
+    "Assign",
+    "Call",
+    "Condition",
+    "Discard",
+    "End",
+    "Enter",
+    "Event",
+    "Exit",
+    "Flow",
+    "Listeners",
+    "Loop",
+    "Operation",
+]
+
+
+@dataclass(slots=True)
+class Condition:
+    """A branch that is being run: the test, and whether it was true."""
+
+    test: ast.expr
+    holds: bool
+
+
+@dataclass(slots=True)
+class Loop:
+    """A `for` loop whose body is being run, and what it runs over."""
+
+    node: ast.For | ast.AsyncFor
+    over: Value
+
+
+@dataclass(slots=True)
+class Flow:
+    """Where the program is: read it while the event is handled, it moves on."""
+
+    state: State
+    function: FunctionInfo | None
+    """The function that runs, None for the module's own statements."""
+    contexts: list[Autocast]
+    """The autocast regions entered, innermost last."""
+    conditions: list[Condition]
+    """The branches taken inside the running function, innermost last."""
+    loops: list[Loop]
+    """The loops inside the running function, innermost last."""
+    block: list[ast.stmt]
+    """The statements of the innermost block."""
+    statement: ast.stmt
+    """The innermost statement being run."""
+    tree: ast.Module
+    """The whole module."""
+
+    @property
+    def autocast(self) -> Autocast | None:
+        """The autocast region in force: the innermost, unless it is switched off."""
+        inner = self.contexts[-1] if self.contexts else None
+        return None if inner is None or inner.enabled is False else inner
+
+    @property
+    def version_gated(self) -> bool:
+        """Does this code run only on some versions or builds, by a test that the author wrote for the purpose?"""
+        return any(_asks_version(condition.test) for condition in self.conditions)
+
+    @property
+    def scope(self) -> ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda:
+        """The syntax tree of the running function, or of the module."""
+        return self.tree if self.function is None else self.function.node
+
+    def phase(self, scaler: Key) -> Phase:
+        """How far a GradScaler is in its cycle."""
+        return self.state.scalers.get(scaler, Phase.IDLE)
+
+
+_VERSION_WORDS = ("version", "hasattr", "is_available", "signature", "torch_ge", "torch_lt", "digit_version")
+
+
+def _asks_version(test: ast.expr) -> bool:
+    words = " ".join(
+        node.id if isinstance(node, ast.Name) else node.attr
+        for node in ast.walk(test)
+        if isinstance(node, (ast.Name, ast.Attribute))
+    ).lower()
+    return any(word in words for word in _VERSION_WORDS)
+
+
+@dataclass(slots=True)
+class Event:
+    """Base of all events."""
+
+    node: ast.AST
+    flow: Flow
+
+
+@dataclass(slots=True)
+class Call(Event):
+    """A call, once its arguments and its result are known."""
+
+    node: ast.Call
+    target: str
+    """The qualified name of what is called, "" when not known: `torch.nn.functional.softmax`, and for methods by what
+    the receiver is: `torch.Tensor.half`, `torch.nn.Module.half`, `torch.optim.Optimizer.step`, `torch.amp.GradScaler.step`."""
+    method: str
+    """The attribute that is called, whatever the receiver is; "" for a plain function."""
+    receiver: Value
+    args: list[Value]
+    keywords: dict[str, Value]
+    complete: bool
+    """False when `*args` or `**kwargs` may bring arguments that are not seen: give the caller the benefit of the doubt."""
+    result: Value
+
+    def argument(self, position: int | None, name: str) -> Value | None:
+        """The value of an argument by position (from 0, without the receiver) or keyword; None when not given."""
+        if position is not None and position < len(self.args):
+            return self.args[position]
+        return self.keywords.get(name)
+
+    def argument_node(self, position: int | None, name: str) -> ast.expr | None:
+        """The expression of that argument."""
+        if position is not None and position < len(self.node.args):
+            return self.node.args[position]
+        return next((keyword.value for keyword in self.node.keywords if keyword.arg == name), None)
+
+    def constant(self, position: int | None, name: str) -> object:
+        """The constant given for that argument; None when not given or not a constant."""
+        value = self.argument(position, name)
+        return value.value if isinstance(value, Constant) else None
+
+
+@dataclass(slots=True)
+class Operation(Event):
+    """A unary, binary, comparison or augmented operator. A unary operator has its operand on the right."""
+
+    node: ast.UnaryOp | ast.BinOp | ast.Compare | ast.AugAssign
+    operator: ast.operator | ast.unaryop | ast.cmpop
+    left: Value
+    right: Value
+    result: Value
+
+
+@dataclass(slots=True)
+class Assign(Event):
+    """A value bound to a target. `base` is the value of `x` in `x.data = ...` and `x[i] = ...`."""
+
+    node: ast.stmt
+    target: ast.expr
+    value: Value
+    expression: ast.expr | None
+    base: Value
+
+
+@dataclass(slots=True)
+class Discard(Event):
+    """An expression statement, whose value nobody uses. `call` is the call that it is, if it is one."""
+
+    node: ast.Expr
+    value: Value
+    call: Call | None
+
+
+@dataclass(slots=True)
+class Enter(Event):
+    """An autocast region begins: `node` is the expression that made it."""
+
+    node: ast.expr
+    context: Autocast
+
+
+@dataclass(slots=True)
+class Exit(Event):
+    """An autocast region ends."""
+
+    node: ast.expr
+    context: Autocast
+
+
+@dataclass(slots=True)
+class End(Event):
+    """The body of a function, or last of the module (`flow.function` is None), has been read."""
+
+    node: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+Listeners = Mapping[type[Event], Callable[[Event], None]]
+"""Who is told of which events. Nobody pays for an event that nobody hears."""

@@ -1,0 +1,555 @@
+"""Statements: one pass over a module in execution order, branches joined, loops run twice, each function read once.
+
+A function is read when it is first called, or else after the module's own statements; its parameters are unknown
+there, but for what annotations, defaults and their use in the function say.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dtlint.infer.events import Condition, Discard, End, Enter, Exit, Flow, Listeners, Loop, Operation
+from dtlint.infer.expressions import Expressions, item_of
+from dtlint.infer.names import path_of
+from dtlint.infer.scopes import ClassInfo, FunctionInfo, FunctionNode, is_module_class
+from dtlint.infer.state import State
+from dtlint.infer.values import (
+    UNKNOWN,
+    Autocast,
+    Class,
+    Constant,
+    Dtypes,
+    Either,
+    External,
+    Function,
+    Instance,
+    Module,
+    NullContext,
+    Tensor,
+    Unknown,
+    Value,
+    join,
+    options,
+)
+
+__all__ = ["Interpreter", "interpret"]
+
+_DEEPEST = 24
+"""Functions read inside one another, by calls; deeper ones wait until they are read for themselves."""
+
+
+def interpret(tree: ast.Module, listeners: Listeners) -> None:
+    """Run a module abstractly and tell the listeners what happens.
+
+    Raises:
+        RecursionError: the source is nested deeper than Python's own limit lets the interpreter follow.
+    """
+    Interpreter(tree, listeners).run()
+
+
+class Interpreter(Expressions):
+    """The abstract machine. Its state is where the program is; None after a return, until paths meet again."""
+
+    def __init__(self, tree: ast.Module, listeners: Listeners) -> None:
+        state = State()
+        statement: ast.stmt = tree.body[0] if tree.body else ast.Pass()
+        flow = Flow(state, None, [], [], [], tree.body, statement, tree)
+        super().__init__(listeners, flow, _default_dtype(tree))
+        self.tree = tree
+        self.alive = True
+        self.globals: dict[str, Value] = {}
+        """Every value that the module binds to a name, joined: what a function may find there when it runs."""
+        self.unread: list[FunctionInfo] = []
+        self.returned: Value | None = None
+        self.depth = 0
+        self.exits: list[list[State]] = []
+        """For each loop being run, the states at its breaks and continues."""
+
+    def run(self) -> None:
+        """Read the module, then every function that no call has read yet."""
+        self.block(self.tree.body)
+        module_state = self.flow.state
+        while self.unread:
+            self.read(self.unread.pop(0))
+            self.flow.state = module_state
+        self.emit(End(self.tree, self.flow))
+
+    # -- blocks and paths
+
+    def block(self, statements: list[ast.stmt]) -> None:
+        """Run statements until the path ends."""
+        flow = self.flow
+        outer_block, outer_statement = flow.block, flow.statement
+        flow.block = statements
+        for statement in statements:
+            if not self.alive:
+                break
+            flow.statement = statement
+            execute = _EXECUTE.get(type(statement))
+            if execute is not None:
+                execute(self, statement)
+        flow.block, flow.statement = outer_block, outer_statement
+
+    def branch(self, start: State, statements: list[ast.stmt], condition: Condition | None = None) -> State | None:
+        """Run a branch from a copy of `start`: the state at its end, None if it does not get there."""
+        self.flow.state, self.alive = start.copy(), True
+        if condition is None:
+            self.block(statements)
+        else:
+            self.narrow(condition)
+            with self.condition(condition.test, condition.holds):
+                self.block(statements)
+        return self.flow.state if self.alive else None
+
+    def resume(self, *ends: State | None) -> None:
+        """Go on where these paths meet; if none gets here, the path is over."""
+        merged: State | None = None
+        for end in ends:
+            merged = State.merged(merged, end)
+        self.alive = merged is not None
+        if merged is not None:
+            self.flow.state = merged
+
+    def narrow(self, condition: Condition) -> None:
+        """What a test says of a name where it holds: `x is None`, `isinstance(x, torch.Tensor)`."""
+        test, holds = condition.test, condition.holds
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, holds = test.operand, not holds
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name):
+            is_none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
+            if is_none and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
+                self.narrow_none(test.left.id, holds is isinstance(test.ops[0], ast.Is))
+        elif isinstance(test, ast.Name):
+            self.narrow_none(test.id, False) if holds else None
+        elif holds and isinstance(test, ast.Call) and path_of(test.func) == "isinstance" and len(test.args) == 2:
+            self.narrow_kind(test.args[0], test.args[1])
+
+    def narrow_none(self, name: str, is_none: bool) -> None:
+        known = self.flow.state.names.get(name)
+        if isinstance(known, Either):
+            kept = [
+                choice
+                for choice in options(known)
+                if (isinstance(choice, Constant) and choice.value is None) is is_none
+            ]
+            if kept:
+                self.flow.state.names[name] = kept[0] if len(kept) == 1 else Either(tuple(kept))
+
+    def narrow_kind(self, subject: ast.expr, kind: ast.expr) -> None:
+        self.muted += 1
+        tested = self.value(kind)
+        known = self.value(subject)
+        self.muted -= 1
+        if not isinstance(subject, ast.Name) or not isinstance(known, Unknown) or not isinstance(tested, External):
+            return
+        if tested.name in ("torch.Tensor", "torch.nn.Parameter"):
+            self.flow.state.names[subject.id] = Tensor(under=known.under, scaled=known.scaled)
+        elif is_module_class(tested.name):
+            self.flow.state.names[subject.id] = Module(tested.name, self.key(subject.id))
+
+    # -- statements
+
+    def expression(self, node: ast.Expr) -> None:
+        value = self.value(node.value)
+        if self.hears(Discard):
+            call = self.call_made if isinstance(node.value, ast.Call) else None
+            self.emit(Discard(node, self.flow, value, call))
+
+    def assign(self, node: ast.Assign) -> None:
+        value = self.value(node.value)
+        for target in node.targets:
+            self.bind_target(target, value, node, node.value)
+
+    def assign_annotated(self, node: ast.AnnAssign) -> None:
+        if node.value is None:
+            return
+        value = self.value(node.value)
+        if type(value) is Unknown:
+            value = self.annotated(node.annotation) or value
+        self.bind_target(node.target, value, node, node.value)
+
+    def assign_augmented(self, node: ast.AugAssign) -> None:
+        target = node.target
+        load = ast.copy_location(_as_load(target), target)
+        left, right = self.value(load), self.value(node.value)
+        result = self.operated(node.op, left, right, node.value)
+        if isinstance(left, Tensor) and isinstance(result, Tensor):
+            result.dtypes = left.dtypes  # in place: the tensor keeps its dtype, or torch raises
+        if self.hears(Operation):
+            self.emit(Operation(node, self.flow, node.op, left, right, result))
+        self.bind_target(target, result, node, node.value)
+
+    def bind_target(
+        self, target: ast.expr, value: Value, statement: ast.stmt | None = None, expression: ast.expr | None = None
+    ) -> None:
+        super().bind_target(target, value, statement, expression)
+        if self.flow.function is None and isinstance(target, ast.Name):
+            self.publish(target.id, value)
+
+    def publish(self, name: str, value: Value) -> None:
+        """A module-level binding, as functions may find it."""
+        known = self.globals.get(name)
+        self.globals[name] = value if known is None else join(known, value)
+
+    def bind_name(self, name: str, value: Value) -> None:
+        self.flow.state.bind(name, value)
+        if self.flow.function is None:
+            self.publish(name, value)
+
+    def import_(self, node: ast.Import) -> None:
+        for alias in node.names:
+            if alias.asname is None:
+                root = alias.name.partition(".")[0]
+                self.bind_name(root, External(root))
+            else:
+                self.bind_name(alias.asname, self.external(alias.name))
+
+    def import_from(self, node: ast.ImportFrom) -> None:
+        package = "." * node.level + (node.module or "")
+        for alias in node.names:
+            if alias.name != "*":
+                separator = "" if package.endswith(".") else "."
+                self.bind_name(alias.asname or alias.name, self.external(f"{package}{separator}{alias.name}"))
+
+    def if_(self, node: ast.If) -> None:
+        test = self.value(node.test)
+        start = self.flow.state
+        if (
+            isinstance(test, Constant)
+            and isinstance(node.test, (ast.Constant, ast.Name))
+            and not isinstance(test.value, str)
+        ):
+            taken = node.body if test.value else node.orelse
+            self.resume(self.branch(start, taken, Condition(node.test, bool(test.value))))
+            return
+        body = self.branch(start, node.body, Condition(node.test, True))
+        other = self.branch(start, node.orelse, Condition(node.test, False))
+        self.resume(body, other)
+
+    def while_(self, node: ast.While) -> None:
+        self.value(node.test)
+        endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
+        self.loop(node.body, node.orelse, lambda: None, may_skip=not endless)
+
+    def for_(self, node: ast.For | ast.AsyncFor) -> None:
+        over = self.value(node.iter)
+        self.flow.loops.append(Loop(node, over))
+        self.loop(node.body, node.orelse, lambda: self.bind_target(node.target, item_of(over)), may_skip=True)
+
+        self.flow.loops.pop()
+
+    def loop(self, body: list[ast.stmt], orelse: list[ast.stmt], begin: Callable[[], None], may_skip: bool) -> None:
+        """Rehearse a loop's body once to learn what an iteration leaves behind, then run it aloud from both states.
+
+        A loop inside a rehearsal runs once: what it adds to a second iteration is learnt when it is run aloud.
+        """
+        start = self.flow.state
+        if not self.muted:
+            self.muted += 1
+            end = self.iteration(start, body, begin)
+            self.muted -= 1
+            start = State.merged(start, end) or start
+        end = self.iteration(start, body, begin)
+        self.resume(end, start if may_skip else None)
+        if orelse and self.alive:
+            self.block(orelse)
+
+    def iteration(self, start: State, body: list[ast.stmt], begin: Callable[[], None]) -> State | None:
+        """One iteration: the state in which the next begins, or the loop ends."""
+        self.flow.state, self.alive = start.copy(), True
+        self.exits.append([])
+        begin()
+        self.block(body)
+        end = self.flow.state if self.alive else None
+        for state in self.exits.pop():
+            end = State.merged(end, state)
+        return end
+
+    def leave_loop(self, node: ast.Break | ast.Continue) -> None:
+        if self.exits:
+            self.exits[-1].append(self.flow.state.copy())
+        self.alive = False
+
+    def return_(self, node: ast.Return) -> None:
+        value = self.value(node.value) if node.value is not None else Constant(None)
+        self.returned = value if self.returned is None else join(self.returned, value)
+        self.alive = False
+
+    def raise_(self, node: ast.Raise) -> None:
+        for part in (node.exc, node.cause):
+            if part is not None:
+                self.value(part)
+        self.alive = False
+
+    def try_(self, node: ast.Try) -> None:
+        start = self.flow.state.copy()
+        body = self.branch(start, node.body)
+        reached = State.merged(start, self.flow.state) or start  # a handler begins anywhere on the way
+        ends = []
+        for handler in node.handlers:
+            self.flow.state = reached.copy()
+            if handler.name is not None:
+                self.bind_name(handler.name, UNKNOWN)
+            ends.append(self.branch(self.flow.state, handler.body))
+        if body is not None and node.orelse:
+            body = self.branch(body, node.orelse)
+        self.resume(body, *ends)
+        if node.finalbody:
+            if self.alive:
+                self.block(node.finalbody)
+            else:
+                self.branch(reached, node.finalbody)
+                self.alive = False
+
+    def with_(self, node: ast.With | ast.AsyncWith) -> None:
+        entered: list[tuple[ast.expr, Autocast]] = []
+        for item in node.items:
+            value = self.value(item.context_expr)
+            if item.optional_vars is not None:
+                self.bind_target(
+                    item.optional_vars, UNKNOWN if isinstance(value, (Autocast, NullContext)) else value, node
+                )
+            context = autocast_in(value)
+            if context is not None:
+                entered.append((item.context_expr, context))
+                self.enter(item.context_expr, context)
+        self.block(node.body)
+        for expression, context in reversed(entered):
+            self.flow.contexts.pop()
+            if self.hears(Exit):
+                self.emit(Exit(expression, self.flow, context))
+
+    def enter(self, expression: ast.expr, context: Autocast) -> None:
+        self.flow.contexts.append(context)
+        if self.hears(Enter):
+            self.emit(Enter(expression, self.flow, context))
+
+    def match(self, node: ast.Match) -> None:
+        self.value(node.subject)
+        start = self.flow.state
+        ends: list[State | None] = [start]
+        for case in node.cases:
+            self.flow.state = start.copy()
+            for pattern in ast.walk(case.pattern):
+                name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
+                if isinstance(name, str):
+                    self.bind_name(name, UNKNOWN)
+            if case.guard is not None:
+                self.value(case.guard)
+            ends.append(self.branch(self.flow.state, case.body))
+        self.resume(*ends)
+
+    def delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                self.flow.state.bind(target.id, UNKNOWN)
+
+    def assert_(self, node: ast.Assert) -> None:
+        self.value(node.test)
+        self.narrow(Condition(node.test, True))
+
+    def forget_names(self, node: ast.Global | ast.Nonlocal) -> None:
+        for name in node.names:
+            self.globals[name] = UNKNOWN
+
+    # -- definitions
+
+    def define_function(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef, owner: ClassInfo | None = None
+    ) -> FunctionInfo:
+        decorators = [self.value(decorator) for decorator in node.decorator_list]
+        for default in (*node.args.defaults, *(default for default in node.args.kw_defaults if default is not None)):
+            self.value(default)
+        names = self.globals if self.flow.function is None else self.flow.state.names
+        scope = (names,) if names is self.globals else (names, *self.outer)
+        contexts = [context for context in map(autocast_in, decorators) if context is not None]
+        info = FunctionInfo(node, scope, owner, contexts)
+        if not self.muted:
+            self.unread.append(info)
+        known = all(
+            isinstance(decorator, (Autocast, NullContext)) or _keeps_result(decorator) for decorator in decorators
+        )
+        if owner is None:
+            self.bind_name(node.name, Function(info) if known else UNKNOWN)
+        return info
+
+    def define_class(self, node: ast.ClassDef) -> None:
+        bases = self.values(node.bases)
+        for keyword in node.keywords:
+            self.value(keyword.value)
+        for decorator in node.decorator_list:
+            self.value(decorator)
+        info = ClassInfo(node, bases)
+        outer = self.flow.state
+        self.flow.state = outer.copy()
+        before = dict(self.flow.state.names)
+        for statement in node.body:
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                info.methods[statement.name] = self.define_function(statement, info)
+            else:
+                self.class_statement(statement)
+        info.body = {
+            name: value
+            for name, value in self.flow.state.names.items()
+            if before.get(name) is not value and name not in info.methods
+        }
+        self.flow.state = outer
+        self.bind_name(node.name, Class(info))
+
+    def class_statement(self, statement: ast.stmt) -> None:
+        """A statement of a class body binds names of the class, not of the module."""
+        published = self.globals
+        self.globals = dict(published)
+        self.block([statement])
+        self.globals = published
+
+    # -- functions
+
+    def read(self, function: FunctionInfo) -> Value:
+        """The value that a function returns, found by reading it through: once, whoever asks first."""
+        if function.result is not None:
+            return function.result
+        if function.reading or self.depth >= _DEEPEST:
+            return UNKNOWN
+        if isinstance(function.node, ast.Lambda):
+            return UNKNOWN
+        function.reading = True
+        saved = (self.flow, self.outer, self.returned, self.alive, self.exits, self.muted, self.call_made)
+        self.depth += 1
+        self.returned, self.alive, self.exits, self.muted = None, True, [], 0
+        self.outer = function.names
+        self.flow = Flow(
+            self.entry(function), function, [], [], [], function.node.body, function.node.body[0], self.tree
+        )
+        for context, decorator in zip(function.contexts, _autocast_decorators(function), strict=False):
+            self.enter(decorator, context)
+        self.block(function.node.body)
+        self.emit(End(function.node, self.flow))
+        result = _result_of(function.node, self.returned, self.alive)
+        self.depth -= 1
+        self.flow, self.outer, self.returned, self.alive, self.exits, self.muted, self.call_made = saved
+        function.reading = False
+        function.result = result
+        if function in self.unread:
+            self.unread.remove(function)
+        return result
+
+    def entry(self, function: FunctionInfo) -> State:
+        """The names that a function's body begins with: its parameters."""
+        node = function.node
+        state = State()
+        arguments = node.args
+        positional = arguments.posonlyargs + arguments.args
+        for argument in (*positional, *arguments.kwonlyargs):
+            state.names[argument.arg] = (
+                self.annotated(argument.annotation) if argument.annotation is not None else None
+            ) or Unknown()
+        for rest in (arguments.vararg, arguments.kwarg):
+            if rest is not None:
+                state.names[rest.arg] = Unknown()
+        if function.is_plain_method and positional and function.owner is not None:
+            owner = function.owner
+            me: Value = Module(owner.node.name, "self", owner) if owner.is_module else Instance(owner, "self")
+            state.names[positional[0].arg] = me
+        return state
+
+    def annotated(self, annotation: ast.expr) -> Value | None:
+        """What a type annotation says: a tensor, or a module; None when it says neither."""
+        self.muted += 1
+        declared = self.value(annotation)
+        self.muted -= 1
+        if isinstance(declared, External):
+            if declared.name == "torch.Tensor":
+                return Tensor()
+            if is_module_class(declared.name):
+                return Module(declared.name, f"@{annotation.lineno}:{annotation.col_offset}")
+        if isinstance(declared, Class) and declared.info.is_module:
+            return Module(declared.info.node.name, f"@{annotation.lineno}:{annotation.col_offset}", declared.info)
+        return None
+
+
+def autocast_in(value: Value) -> Autocast | None:
+    """The autocast region that a context value enters, on some path at least."""
+    found = [choice for choice in options(value) if isinstance(choice, Autocast)]
+    return found[0] if len(found) == 1 else None
+
+
+def _autocast_decorators(function: FunctionInfo) -> Iterable[ast.expr]:
+    return [] if isinstance(function.node, ast.Lambda) else function.node.decorator_list
+
+
+_KEEPING = frozenset(
+    {"builtins.staticmethod", "builtins.classmethod", "functools.wraps", "functools.lru_cache", "functools.cache"}
+)
+
+
+def _keeps_result(decorator: Value) -> bool:
+    """Does the decorated function still return what its body does?"""
+    return isinstance(decorator, External) and (decorator.name in _KEEPING or decorator.name.startswith("torch."))
+
+
+def _result_of(node: FunctionNode, returned: Value | None, falls_off: bool) -> Value:
+    """A function's result; calling a generator or a coroutine gives neither."""
+    if isinstance(node, ast.AsyncFunctionDef) or any(
+        isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(node)
+    ):
+        return UNKNOWN
+    if returned is None:
+        return Constant(None)
+    return join(returned, Constant(None)) if falls_off else returned
+
+
+def _as_load(target: ast.expr) -> ast.expr:
+    """The target of `x += y`, read as an expression."""
+    if isinstance(target, ast.Name):
+        return ast.Name(target.id, ast.Load())
+    if isinstance(target, ast.Attribute):
+        return ast.Attribute(target.value, target.attr, ast.Load())
+    assert isinstance(target, ast.Subscript)
+    return ast.Subscript(target.value, target.slice, ast.Load())
+
+
+_DEFAULT_SETTERS = frozenset({"set_default_dtype", "set_default_tensor_type"})
+
+
+def _default_dtype(tree: ast.Module) -> Dtypes:
+    """float32, unless the program sets another default dtype."""
+    for node in ast.walk(tree):
+        if (isinstance(node, ast.Attribute) and node.attr in _DEFAULT_SETTERS) or (
+            isinstance(node, ast.alias) and node.name in _DEFAULT_SETTERS
+        ):
+            return None
+    return frozenset({"float32"})
+
+
+_EXECUTE: dict[type[ast.stmt], Callable[[Any, Any], object]] = {
+    ast.Expr: Interpreter.expression,
+    ast.Assign: Interpreter.assign,
+    ast.AnnAssign: Interpreter.assign_annotated,
+    ast.AugAssign: Interpreter.assign_augmented,
+    ast.Import: Interpreter.import_,
+    ast.ImportFrom: Interpreter.import_from,
+    ast.If: Interpreter.if_,
+    ast.For: Interpreter.for_,
+    ast.AsyncFor: Interpreter.for_,
+    ast.While: Interpreter.while_,
+    ast.Break: Interpreter.leave_loop,
+    ast.Continue: Interpreter.leave_loop,
+    ast.Return: Interpreter.return_,
+    ast.Raise: Interpreter.raise_,
+    ast.Try: Interpreter.try_,
+    ast.With: Interpreter.with_,
+    ast.AsyncWith: Interpreter.with_,
+    ast.Match: Interpreter.match,
+    ast.Delete: Interpreter.delete,
+    ast.Assert: Interpreter.assert_,
+    ast.Global: Interpreter.forget_names,
+    ast.Nonlocal: Interpreter.forget_names,
+    ast.FunctionDef: Interpreter.define_function,
+    ast.AsyncFunctionDef: Interpreter.define_function,
+    ast.ClassDef: Interpreter.define_class,
+}
+if hasattr(ast, "TryStar"):
+    _EXECUTE[ast.TryStar] = Interpreter.try_

@@ -1,0 +1,134 @@
+"""Functions and classes of the project, as the interpreter keeps them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Autocast, External, Module, Value, options
+from dtlint.infer.values import Class as ClassValue
+
+__all__ = ["ClassInfo", "FunctionInfo", "FunctionNode", "is_module_class"]
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+_MODULE_BASES = frozenset(
+    {"LightningModule", "PreTrainedModel", "ModelMixin", "GenerationMixin", "FairseqModel", "BaseFairseqModel"}
+)
+"""Classes of well-known libraries that are nn.Modules, whatever module they are imported from."""
+
+
+@dataclass(eq=False, slots=True)
+class FunctionInfo:
+    """One function: its syntax, where its free names come from, and what reading it has shown.
+
+    Attributes:
+        names: the enclosing functions' and the module's names, innermost first.
+        owner: the class whose method it is.
+        contexts: autocast regions that its decorators enter.
+        result: the value it returns, once read.
+        reading: is it being read just now? A recursive call then learns nothing.
+        attributes: what it assigns to attributes of `self`, once read.
+    """
+
+    node: FunctionNode
+    names: tuple[dict[str, Value], ...]
+    owner: ClassInfo | None = None
+    contexts: list[Autocast] = field(default_factory=list)
+    result: Value | None = None
+    reading: bool = False
+    attributes: dict[str, Value] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Its name, or `<lambda>`."""
+        return "<lambda>" if isinstance(self.node, ast.Lambda) else self.node.name
+
+    @property
+    def is_plain_method(self) -> bool:
+        """Is its first parameter the instance?"""
+        if self.owner is None or isinstance(self.node, ast.Lambda):
+            return False
+        return not any(path_of(decorator) in ("staticmethod", "classmethod") for decorator in self.node.decorator_list)
+
+
+@dataclass(eq=False)
+class ClassInfo:
+    """One class: its bases, its methods, and what its body binds."""
+
+    node: ast.ClassDef
+    bases: list[Value]
+    methods: dict[str, FunctionInfo] = field(default_factory=dict)
+    body: dict[str, Value] = field(default_factory=dict)
+
+    @cached_property
+    def lineage(self) -> list[ClassInfo]:
+        """The class and its bases as far as the project defines them, in order of look-up."""
+        lineage, queue = [], [self]
+        while queue:
+            info = queue.pop(0)
+            if info not in lineage:
+                lineage.append(info)
+                queue += [base.info for base in info.bases if isinstance(base, ClassValue)]
+        return lineage
+
+    @cached_property
+    def is_module(self) -> bool:
+        """Is it an nn.Module? By its bases, or because it can be nothing else: it has a forward, calls its base's
+        `__init__`, and keeps torch.nn layers."""
+        for info in self.lineage:
+            for base in info.bases:
+                if isinstance(base, External) and is_module_class(base.name):
+                    return True
+        return False
+
+    @cached_property
+    def assigned_in(self) -> dict[str, list[FunctionInfo]]:
+        """For each attribute of `self`, the methods that assign it."""
+        places: dict[str, list[FunctionInfo]] = {}
+        for info in self.lineage:
+            for method in info.methods.values():
+                for name in _self_attributes(method):
+                    places.setdefault(name, []).append(method)
+        return places
+
+    def method(self, name: str) -> FunctionInfo | None:
+        """The method that an instance has under that name."""
+        return next((info.methods[name] for info in self.lineage if name in info.methods), None)
+
+
+def _self_attributes(method: FunctionInfo) -> set[str]:
+    arguments = method.node.args.posonlyargs + method.node.args.args
+    if not method.is_plain_method or not arguments:
+        return set()
+    me = arguments[0].arg
+    return {
+        node.attr
+        for node in ast.walk(method.node)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, (ast.Store, ast.Del))
+        and isinstance(node.value, ast.Name)
+        and node.value.id == me
+    }
+
+
+def is_module_class(name: str) -> bool:
+    """Is the external class of that qualified name an nn.Module?"""
+    package, _, last = name.rpartition(".")
+    if package in ("torch.nn", "torch.nn.parallel"):
+        return last[:1].isupper() and last not in (
+            "Parameter",
+            "Buffer",
+            "UninitializedParameter",
+            "UninitializedBuffer",
+            "ParameterList",
+        )
+    return last in _MODULE_BASES
+
+
+def module_of(value: Value) -> Module | None:
+    """The module that a value certainly is, or None."""
+    found = list(options(value))
+    return found[0] if len(found) == 1 and isinstance(found[0], Module) else None

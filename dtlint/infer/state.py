@@ -1,0 +1,80 @@
+"""What is true at one point of the program: names, attributes, and where each GradScaler is in its cycle."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from dtlint.infer.values import Key, Value, join
+
+__all__ = ["Phase", "State"]
+
+
+class Phase(Enum):
+    """A GradScaler's cycle: scale, backward, unscale_, step, update."""
+
+    IDLE = "idle"
+    SCALED = "scaled"
+    """Gradients are in, and multiplied by the scale."""
+    PERHAPS_SCALED = "perhaps scaled"
+    """Scaled on some path to this point."""
+    UNSCALED = "unscaled"
+
+
+class State:
+    """Names and dotted paths (`self.model`) with their values; a path ends when its root is bound anew."""
+
+    __slots__ = ("names", "paths", "scalers")
+
+    def __init__(
+        self,
+        names: dict[str, Value] | None = None,
+        paths: dict[str, Value] | None = None,
+        scalers: dict[Key, Phase] | None = None,
+    ) -> None:
+        self.names: dict[str, Value] = {} if names is None else names
+        self.paths: dict[str, Value] = {} if paths is None else paths
+        self.scalers: dict[Key, Phase] = {} if scalers is None else scalers
+
+    def copy(self) -> State:
+        """A state that can go its own way."""
+        return State(self.names.copy(), self.paths.copy(), self.scalers.copy())
+
+    def bind(self, name: str, value: Value) -> None:
+        """Bind a name; what was known of its attributes is known no more."""
+        self.names[name] = value
+        if self.paths:
+            self.forget(name)
+
+    def forget(self, root: str) -> None:
+        """Somebody else has `root` in hand: its attributes may have changed."""
+        prefix = root + "."
+        for path in [path for path in self.paths if path.startswith(prefix)]:
+            del self.paths[path]
+
+    @staticmethod
+    def merged(left: State | None, right: State | None) -> State | None:
+        """What is true where two paths meet; None is a path that does not get there."""
+        if left is None or left is right:
+            return right
+        if right is None:
+            return left
+        names = left.names.copy()
+        for name, value in right.names.items():
+            known = names.get(name)
+            # A name that only one path binds has that path's value wherever it has one at all.
+            names[name] = value if known is None else join(known, value)
+        paths = {path: join(value, right.paths[path]) for path, value in left.paths.items() if path in right.paths}
+        return State(names, paths, _merged_phases(left.scalers, right.scalers))
+
+
+def _merged_phases(left: dict[Key, Phase], right: dict[Key, Phase]) -> dict[Key, Phase]:
+    if left == right:
+        return left.copy()
+    phases = {}
+    for key in left.keys() | right.keys():
+        pair = {left.get(key, Phase.IDLE), right.get(key, Phase.IDLE)}
+        if len(pair) == 1:
+            phases[key] = pair.pop()
+        else:
+            phases[key] = Phase.PERHAPS_SCALED if pair & {Phase.SCALED, Phase.PERHAPS_SCALED} else Phase.UNSCALED
+    return phases

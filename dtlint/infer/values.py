@@ -1,0 +1,255 @@
+"""What the interpreter knows of an expression.
+
+Values are never changed once made. What changes as the program runs (a module's weights, a scaler's phase) lives in
+the state, under the value's `key`. Unknown is a value too, and silent.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Flag, auto
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dtlint.infer.scopes import ClassInfo, FunctionInfo
+
+__all__ = [
+    "NONE",
+    "UNKNOWN",
+    "Autocast",
+    "Class",
+    "Constant",
+    "Dtype",
+    "Dtypes",
+    "Either",
+    "External",
+    "Function",
+    "GradScaler",
+    "Instance",
+    "Items",
+    "Iteration",
+    "Key",
+    "Module",
+    "NullContext",
+    "Optimizer",
+    "Partial",
+    "Tensor",
+    "Trait",
+    "Unknown",
+    "Value",
+    "join",
+    "options",
+]
+
+Dtypes = frozenset[str] | None
+"""The dtypes that a tensor can have, or None when nothing is known of them."""
+
+Key = str
+"""The identity of an object: where it was made, or the path it is known by."""
+
+
+class Trait(Flag):
+    """What has been done to a tensor's values, as far as it decides whether a narrowing cast is thought through."""
+
+    NONE = 0
+    CLAMPED = auto()
+    ROUNDED = auto()
+    SCALED = auto()
+    CONSTANT = auto()
+    """Made of constants that are written in the source and small."""
+    PARAMETER = auto()
+    """A weight of a module, as its parameters() and attributes give it."""
+
+
+@dataclass(slots=True)
+class Value:
+    """Base of all values."""
+
+
+@dataclass(slots=True)
+class Unknown(Value):
+    """Anything. `under` and `scaled` are known even of what is not: see Tensor."""
+
+    under: Autocast | None = None
+    scaled: Key | None = None
+
+
+@dataclass(slots=True)
+class Tensor(Value):
+    """A tensor.
+
+    Attributes:
+        dtypes: what its dtype can be.
+        zero_dim: is it 0-dim; None when not known. Promotion ranks dimensioned tensors over 0-dim ones.
+        traits: what has been done to its values.
+        under: the autocast region that it was computed in, and left unscaled since.
+        scaled: the GradScaler whose scale() it came from.
+        origin: the expression that gave it its dtype.
+    """
+
+    dtypes: Dtypes = None
+    zero_dim: bool | None = None
+    traits: Trait = Trait.NONE
+    under: Autocast | None = None
+    scaled: Key | None = None
+    origin: ast.expr | None = field(default=None, compare=False)
+
+
+@dataclass(slots=True)
+class Module(Value):
+    """An nn.Module. `name` is its class, `info` the class where the project defines it."""
+
+    name: str
+    key: Key
+    info: ClassInfo | None = None
+
+
+@dataclass(slots=True)
+class Instance(Value):
+    """An instance of a class of the project that is not a module."""
+
+    info: ClassInfo
+    key: Key
+
+
+@dataclass(slots=True)
+class Optimizer(Value):
+    """A torch optimizer. `of` are the modules whose parameters it was given."""
+
+    key: Key
+    of: frozenset[Key] = frozenset()
+
+
+@dataclass(slots=True)
+class GradScaler(Value):
+    """A GradScaler. `enabled` is None when the program decides."""
+
+    key: Key
+    enabled: bool | None = True
+
+
+@dataclass(slots=True)
+class Autocast(Value):
+    """An autocast context. A device or dtype that the program decides is None."""
+
+    device: str | None
+    dtype: str | None
+    enabled: bool | None = True
+
+
+@dataclass(slots=True)
+class NullContext(Value):
+    """A context that changes no dtype: nullcontext, no_grad, inference_mode. `name` is its qualified name."""
+
+    name: str
+
+
+@dataclass(slots=True)
+class Dtype(Value):
+    """A torch dtype itself. `name` as in dtlint.dtypes."""
+
+    name: str
+
+
+@dataclass(slots=True)
+class Constant(Value):
+    """A Python constant: number, string, bool, None, Ellipsis."""
+
+    value: object
+
+
+@dataclass(slots=True)
+class External(Value):
+    """Something outside the project, by its canonical qualified name: a module, a function, a class."""
+
+    name: str
+
+
+@dataclass(slots=True)
+class Function(Value):
+    """A function of the project; `receiver` is what it is bound to."""
+
+    info: FunctionInfo
+    receiver: Value | None = None
+
+
+@dataclass(slots=True)
+class Class(Value):
+    """A class of the project."""
+
+    info: ClassInfo
+
+
+@dataclass(slots=True)
+class Partial(Value):
+    """functools.partial of a callable, with the arguments it already has."""
+
+    callee: Value
+    args: tuple[Value, ...] = ()
+    keywords: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Items(Value):
+    """A list, tuple or set whose items are known one by one."""
+
+    items: tuple[Value, ...]
+
+
+@dataclass(slots=True)
+class Iteration(Value):
+    """Something whose items are alike: what `item` is, which method gave it, and of which module."""
+
+    item: Value
+    source: str = ""
+    of: Key | None = None
+
+
+@dataclass(slots=True)
+class Either(Value):
+    """One of a few values, by the path taken."""
+
+    choices: tuple[Value, ...]
+
+
+UNKNOWN = Unknown()
+NONE = Constant(None)
+_MOST_CHOICES = 4
+
+
+def options(value: Value) -> Iterator[Value]:
+    """The values that `value` can be: itself, or its choices."""
+    if isinstance(value, Either):
+        yield from value.choices
+    else:
+        yield value
+
+
+def join(left: Value, right: Value) -> Value:
+    """What is known where two paths meet."""
+    if left is right or left == right:
+        return left
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
+        return _join_tensors(left, right)
+    if isinstance(left, Unknown) and isinstance(right, Unknown):
+        return Unknown(
+            left.under if left.under == right.under else None, left.scaled if left.scaled == right.scaled else None
+        )
+    choices: list[Value] = []
+    for value in (*options(left), *options(right)):
+        if value not in choices:
+            choices.append(value)
+    return Either(tuple(choices)) if len(choices) <= _MOST_CHOICES else UNKNOWN
+
+
+def _join_tensors(left: Tensor, right: Tensor) -> Tensor:
+    return Tensor(
+        dtypes=None if left.dtypes is None or right.dtypes is None else left.dtypes | right.dtypes,
+        zero_dim=left.zero_dim if left.zero_dim == right.zero_dim else None,
+        traits=left.traits & right.traits,
+        under=left.under if left.under == right.under else None,
+        scaled=left.scaled if left.scaled == right.scaled else None,
+        origin=left.origin,
+    )

@@ -1,0 +1,351 @@
+"""What the interpreter knows: each `reveal(x)` states on its own line what `x` is.
+
+A tensor prints as its dtypes, `?` when they are not known; anything else by its kind.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from dtlint.infer import interpret
+from dtlint.infer.events import Assign, Call, Discard, End, Enter, Event, Exit, Operation
+from dtlint.infer.values import Autocast, Constant, Dtype, Either, External, GradScaler, Module, Optimizer, Tensor, Unknown, Value
+
+MATTERS = "import torch, torch.nn as nn, torch.nn.functional as F\n"
+
+
+def shown(value: Value) -> str:
+    match value:
+        case Tensor(dtypes=None):
+            return "?"
+        case Tensor(dtypes=dtypes):
+            return "|".join(sorted(dtypes))
+        case Unknown():
+            return "unknown"
+        case Module(name=name):
+            return f"module {name}"
+        case Constant(value=constant):
+            return repr(constant)
+        case Dtype(name=name) | External(name=name):
+            return name
+        case Either(choices=choices):
+            return " or ".join(shown(choice) for choice in choices)
+        case Autocast():
+            return f"autocast {value.device} {value.dtype} {value.enabled}"
+        case GradScaler(enabled=enabled):
+            return f"scaler {enabled}"
+        case Optimizer():
+            return "optimizer"
+    return type(value).__name__.lower()
+
+
+def revealed(source: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """What `reveal` showed, and what the comments on its lines say, each with its line."""
+    source = MATTERS + textwrap.dedent(source)
+    found: list[tuple[int, str]] = []
+
+    def on_call(event: Event) -> None:
+        assert isinstance(event, Call)
+        if isinstance(event.node.func, ast.Name) and event.node.func.id == "reveal":
+            found.append((event.node.lineno, shown(event.args[0])))
+
+    interpret(ast.parse(source), {Call: on_call})
+    lines = enumerate(source.splitlines(), 1)
+    return sorted(found), [(number, line.partition("# ")[2]) for number, line in lines if "reveal(" in line]
+
+
+CASES = {
+    "factories": """
+        reveal(torch.zeros(3))  # float32
+        reveal(torch.zeros(3, dtype=torch.half))  # float16
+        reveal(torch.arange(3))  # int64
+        reveal(torch.arange(0, 1, 0.1))  # float32
+        reveal(torch.full((2,), 1))  # int64
+        reveal(torch.tensor([1, 2]))  # int64
+        reveal(torch.tensor([1, 2.0]))  # float32
+        reveal(torch.tensor([[True], [False]]))  # bool
+        reveal(torch.tensor(data))  # ?
+        reveal(torch.zeros(3, dtype=dtype))  # ?
+        reveal(torch.zeros_like(torch.ones(2).half()))  # float16
+        reveal(torch.HalfTensor(3))  # float16
+    """,
+    "a default dtype that the program sets is not guessed": """
+        torch.set_default_dtype(torch.float64)
+        reveal(torch.zeros(3))  # ?
+        reveal(torch.arange(3))  # int64
+    """,
+    "casts": """
+        x = torch.ones(2)
+        reveal(x.half())  # float16
+        reveal(x.to(torch.bfloat16))  # bfloat16
+        reveal(x.to("cuda"))  # float32
+        reveal(x.to("cuda", torch.half))  # float16
+        reveal(x.to(other))  # float32
+        reveal(x.type(torch.DoubleTensor))  # float64
+        reveal(x.type("torch.cuda.HalfTensor"))  # float16
+        reveal(x.type_as(x.long()))  # int64
+        reveal(x.to(dtype=unknown))  # ?
+    """,
+    "promotion ranks dimensioned tensors over 0-dim tensors over numbers": """
+        half, double = torch.ones(2).half(), torch.ones(2).double()
+        reveal(half + 1.5)  # float16
+        reveal(half * double)  # float64
+        reveal(half * torch.tensor(1.5))  # float16
+        reveal(half + torch.ones(2).bfloat16())  # float32
+        reveal(torch.arange(3) * 1.5)  # float32
+        reveal(torch.arange(3) / 2)  # float32
+        reveal(torch.arange(3) > 1)  # bool
+        reveal(-half)  # float16
+        reveal(half[0])  # float16
+    """,
+    "in place the tensor keeps its dtype": """
+        half = torch.ones(2).half()
+        half += torch.ones(2)
+        reveal(half)  # float16
+        reveal(half.mul_(torch.ones(2)))  # float16
+    """,
+    "imports under every spelling": """
+        import torch as th
+        from torch import float16 as f16, zeros
+        from torch.cuda import amp
+        import torch.cuda.amp as camp
+        load = torch.load
+        reveal(th.ones(1, dtype=f16))  # float16
+        reveal(zeros(1))  # float32
+        reveal(amp.autocast)  # torch.cuda.amp.autocast
+        reveal(camp.GradScaler)  # torch.cuda.amp.GradScaler
+        reveal(load)  # torch.load
+        reveal(torch.autocast)  # torch.amp.autocast
+        reveal(torch.nn.modules.linear.Linear)  # torch.nn.Linear
+    """,
+    "a fallback after ImportError is either of two things": """
+        try:
+            from torch.amp import autocast
+        except ImportError:
+            from torch.cuda.amp import autocast
+        reveal(autocast)  # torch.amp.autocast or torch.cuda.amp.autocast
+        try:
+            from torch.amp import GradScaler
+        except ImportError:
+            GradScaler = None
+        reveal(GradScaler())  # scaler True
+    """,
+    "branches join": """
+        x = torch.ones(2)
+        if flag:
+            x = x.half()
+        reveal(x)  # float16|float32
+        reveal(torch.ones(1) if flag else None)  # float32 or None
+    """,
+    "a branch that returns does not join": """
+        def f(flag):
+            x = torch.ones(2)
+            if flag:
+                x = x.half()
+                return x
+            reveal(x)  # float32
+    """,
+    "None is narrowed away": """
+        x = torch.ones(2) if flag else None
+        if x is not None:
+            reveal(x)  # float32
+        if x is None:
+            reveal(x)  # None
+    """,
+    "isinstance says what an unknown is": """
+        def f(x):
+            if isinstance(x, torch.Tensor):
+                reveal(x)  # ?
+            elif isinstance(x, nn.Module):
+                reveal(x)  # module torch.nn.Module
+            else:
+                reveal(x)  # unknown
+    """,
+    "a loop knows what earlier iterations leave behind": """
+        x = torch.ones(2)
+        for _ in range(3):
+            reveal(x)  # float16|float32
+            x = x.half()
+        reveal(x)  # float16|float32
+        while True:
+            y = torch.ones(1)
+            break
+        reveal(y)  # float32
+    """,
+    "unpacking": """
+        a, (b, *c) = torch.ones(1), (torch.arange(2), 1)
+        reveal(a)  # float32
+        reveal(b)  # int64
+        reveal(c[0])  # 1
+        pair = (torch.ones(1), None)
+        reveal(pair[0])  # float32
+        reveal([t.half() for t in [torch.ones(1)]][0])  # float16
+    """,
+    "functions of the file": """
+        def build():
+            return torch.ones(2).half()
+        def recursive(n):
+            return recursive(n - 1)
+        def generator():
+            yield torch.ones(1)
+        reveal(build())  # float16
+        reveal(recursive(3))  # unknown
+        reveal(generator())  # unknown
+    """,
+    "parameters by annotation, and by what only one kind of thing can do": """
+        def f(x: torch.Tensor, model: nn.Module, anything, net, tensor):
+            reveal(x.half())  # float16
+            reveal(model)  # module torch.nn.Module
+            reveal(anything)  # unknown
+            reveal(net)  # module torch.nn.Module
+            reveal(tensor.half())  # float16
+            for name, p in net.named_parameters():
+                reveal(p)  # bfloat16|float16|float32|float64
+            tensor.masked_fill(mask, 0)
+    """,
+    "modules of the file": """
+        class Base(nn.Module):
+            pass
+        class Net(Base):
+            size = 3
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(2, 2)
+                self.scale = torch.ones(1)
+                self.later = None
+            def prepare(self):
+                self.later = torch.ones(1).half()
+            @property
+            def table(self):
+                return torch.arange(3)
+            def forward(self, x):
+                reveal(self)  # module Net
+                reveal(self.fc)  # module torch.nn.Linear
+                reveal(self.scale)  # float32 or unknown
+                reveal(self.later)  # None or float16
+                reveal(self.table)  # int64
+                self.scale = self.scale.half()
+                reveal(self.scale)  # unknown
+                self.touch()
+                return torch.zeros(1)
+            def touch(self):
+                pass
+        net = Net()
+        reveal(net)  # module Net
+        reveal(net(1))  # float32
+        reveal(net.half())  # module Net
+        reveal(net.size)  # 3
+    """,
+    "optimizers, scalers, autocast": """
+        net = nn.Linear(2, 2)
+        reveal(torch.optim.AdamW(net.parameters(), lr=1e-3))  # optimizer
+        reveal(torch.amp.GradScaler("cuda", enabled=False))  # scaler False
+        reveal(torch.cuda.amp.GradScaler(enabled=args.amp))  # scaler None
+        reveal(torch.autocast("cuda"))  # autocast cuda float16 True
+        reveal(torch.autocast("cpu"))  # autocast cpu bfloat16 True
+        reveal(torch.autocast("cuda", dtype=torch.bfloat16, enabled=on))  # autocast cuda bfloat16 None
+        reveal(torch.autocast(device, torch.float16))  # autocast None float16 True
+        reveal(torch.cuda.amp.autocast(False))  # autocast cuda float16 False
+    """,
+    "constants": """
+        eps = 1e-8
+        reveal(eps)  # 1e-08
+        reveal(-1e9)  # -1000000000.0
+        reveal(2 ** 16)  # 65536
+        reveal(float("-inf"))  # -inf
+        reveal(10 ** 1000000)  # unknown
+    """,
+}
+
+
+@pytest.mark.parametrize("source", CASES.values(), ids=CASES.keys())
+def test_reveals(source: str) -> None:
+    found, expected = revealed(source)
+    assert found == expected
+
+
+def heard(source: str) -> list[tuple[str, int]]:
+    """The events of a program, by kind and line."""
+    events: list[tuple[str, int]] = []
+    kinds: tuple[type[Event], ...] = (Assign, Call, Discard, End, Enter, Exit, Operation)
+    note = {kind: lambda event: events.append((type(event).__name__, getattr(event.node, "lineno", 0))) for kind in kinds}
+    interpret(ast.parse(textwrap.dedent(source).lstrip()), note)
+    return events
+
+
+def test_events_come_in_execution_order_and_once() -> None:
+    source = """
+        import torch
+        with torch.autocast("cuda"):
+            for x in y:
+                x.half()
+                x = x + 1
+    """
+    assert heard(source) == [
+        ("Call", 2),
+        ("Enter", 2),
+        ("Call", 4),
+        ("Discard", 4),
+        ("Operation", 5),
+        ("Assign", 5),
+        ("Exit", 2),
+        ("End", 0),
+    ]
+
+
+def test_a_function_is_read_once_although_it_is_called_twice() -> None:
+    source = """
+        def f():
+            g()
+        f()
+        f()
+    """
+    assert heard(source).count(("Call", 2)) == 1
+
+
+def test_code_after_a_return_is_not_run() -> None:
+    assert ("Call", 3) not in heard("def f():\n    return 1\n    g()\n")
+
+
+def test_a_scaler_goes_through_its_phases() -> None:
+    source = """
+        def train(scaler, loss, optimizer):
+            scaler.scale(loss).backward()
+            here()
+            if accumulate:
+                scaler.unscale_(optimizer)
+                here()
+                scaler.step(optimizer)
+                scaler.update()
+                here()
+            here()
+    """
+    phases = []
+
+    def on_call(event: Event) -> None:
+        if isinstance(event, Call) and isinstance(event.node.func, ast.Name) and event.node.func.id == "here":
+            phases.append([phase.value for phase in event.flow.state.scalers.values()])
+
+    interpret(ast.parse(textwrap.dedent(source)), {Call: on_call})
+    assert phases == [["scaled"], ["unscaled"], ["idle"], ["perhaps scaled"]]
+
+
+def test_contexts_reach_decorated_functions_and_end() -> None:
+    source = """
+        import torch
+        @torch.autocast("cuda")
+        def f():
+            inside()
+        outside()
+    """
+    under = {}
+
+    def on_call(event: Event) -> None:
+        if isinstance(event, Call) and isinstance(event.node.func, ast.Name):
+            under[event.node.func.id] = event.flow.autocast is not None
+
+    interpret(ast.parse(textwrap.dedent(source)), {Call: on_call})
+    assert under == {"inside": True, "outside": False}
