@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from dtlint.infer.scopes import FunctionInfo
-from dtlint.infer.state import Phase, State
-from dtlint.infer.values import Autocast, Constant, Key, Value
+from dtlint.infer.values import Constant, Phase
+
+if TYPE_CHECKING:
+    from dtlint.infer.scopes import FunctionInfo
+    from dtlint.infer.state import State
+    from dtlint.infer.values import Autocast, Key, Value
 
 __all__ = [
     "Assign",

@@ -13,7 +13,6 @@ from dtlint.infer.events import Assign, Call, Condition, Discard, Event, Flow, L
 from dtlint.infer.evidence import Kind, gather
 from dtlint.infer.names import canonical, path_of
 from dtlint.infer.scopes import ClassInfo, FunctionInfo
-from dtlint.infer.state import Phase
 from dtlint.infer.values import (
     UNKNOWN,
     Class,
@@ -31,6 +30,7 @@ from dtlint.infer.values import (
     Module,
     Optimizer,
     Partial,
+    Phase,
     Tensor,
     Trait,
     Unknown,

@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from dtlint.infer.values import Key, Phase, Value, join
 
-from dtlint.infer.values import Key, Value, join
-
-__all__ = ["Phase", "State"]
-
-
-class Phase(Enum):
-    """A GradScaler's cycle: scale, backward, unscale_, step, update."""
-
-    IDLE = "idle"
-    SCALED = "scaled"
-    """Gradients are in, and multiplied by the scale."""
-    PERHAPS_SCALED = "perhaps scaled"
-    """Scaled on some path to this point."""
-    UNSCALED = "unscaled"
+__all__ = ["State"]
 
 
 class State:

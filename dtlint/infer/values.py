@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Flag, auto
+from enum import Enum, Flag, auto
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ __all__ = [
     "NullContext",
     "Optimizer",
     "Partial",
+    "Phase",
     "Tensor",
     "Trait",
     "Unknown",
@@ -61,6 +62,17 @@ class Trait(Flag):
     """Made of constants that are written in the source and small."""
     PARAMETER = auto()
     """A weight of a module, as its parameters() and attributes give it."""
+
+
+class Phase(Enum):
+    """A GradScaler's cycle: scale, backward, unscale_, step, update."""
+
+    IDLE = "idle"
+    SCALED = "scaled"
+    """Gradients are in, and multiplied by the scale."""
+    PERHAPS_SCALED = "perhaps scaled"
+    """Scaled on some path to this point."""
+    UNSCALED = "unscaled"
 
 
 @dataclass(slots=True)

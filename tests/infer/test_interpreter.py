@@ -10,9 +10,21 @@ import textwrap
 
 import pytest
 
-from dtlint.infer import interpret
 from dtlint.infer.events import Assign, Call, Discard, End, Enter, Event, Exit, Operation
-from dtlint.infer.values import Autocast, Constant, Dtype, Either, External, GradScaler, Module, Optimizer, Tensor, Unknown, Value
+from dtlint.infer.interpreter import interpret
+from dtlint.infer.values import (
+    Autocast,
+    Constant,
+    Dtype,
+    Either,
+    External,
+    GradScaler,
+    Module,
+    Optimizer,
+    Tensor,
+    Unknown,
+    Value,
+)
 
 MATTERS = "import torch, torch.nn as nn, torch.nn.functional as F\n"
 
