@@ -7,7 +7,9 @@ one object. Nothing that can be derived from it is written down twice.
 from __future__ import annotations
 
 import ast
+import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -117,11 +119,10 @@ def discover() -> dict[str, type[Rule]]:
     """
     import importlib
     import pkgutil
-    from importlib.metadata import entry_points
 
     rules: dict[str, type[Rule]] = {}
-    for entry in sorted(entry_points(group=ENTRY_POINT)):
-        package = entry.load()
+    for name in sorted(_registered()):
+        package = importlib.import_module(name)
         for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
             for rule in _rules_in(importlib.import_module(module.name)):
                 if not CODE.fullmatch(rule.code):
@@ -132,6 +133,38 @@ def discover() -> dict[str, type[Rule]]:
                 if other is not rule:
                     raise LookupError(f"{rule.code} is claimed by both {other.__module__} and {rule.__module__}")
     return dict(sorted(rules.items()))
+
+
+def _registered() -> set[str]:
+    """The packages that installed distributions register under the entry point.
+
+    As `importlib.metadata.entry_points` finds them, which takes 13 ms to import: an eighth of a run over one file.
+    """
+    names: set[str] = set()
+    for directory in sys.path:
+        try:
+            with os.scandir(directory or os.curdir) as entries:
+                metadata = [entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
+        except OSError:
+            continue
+        for path in metadata:
+            try:
+                with open(os.path.join(path, "entry_points.txt"), encoding="utf-8") as file:
+                    names.update(_entries(file))
+            except OSError:
+                continue
+    return names
+
+
+def _entries(lines: Iterable[str]) -> Iterator[str]:
+    """The objects under our heading of an entry_points.txt, which is an INI file."""
+    ours = False
+    for line in lines:
+        line = line.strip()
+        if line.startswith("["):
+            ours = line == f"[{ENTRY_POINT}]"
+        elif ours and "=" in line and not line.startswith("#"):
+            yield line.partition("=")[2].strip()
 
 
 def _rules_in(module: object) -> Iterator[type[Rule]]:
