@@ -1,0 +1,1 @@
+"""What a file is: discovery, decoding, notebooks, suppression comments. Knows nothing of dtypes or rules."""

@@ -1,0 +1,194 @@
+"""Which files a run reads: those named, and those below the directories named that no ignore rule leaves out.
+
+Exclusions apply below what was named: whoever names a file or a directory inside `build/` means it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+__all__ = ["EXCLUDED", "MissingPath", "discover", "is_excluded"]
+
+SUFFIXES = (".py", ".pyi", ".ipynb")
+
+EXCLUDED = frozenset({
+    ".bzr", ".direnv", ".dtlint_cache", ".eggs", ".git", ".git-rewrite", ".hg", ".ipynb_checkpoints", ".mypy_cache",
+    ".nox", ".pants.d", ".pyenv", ".pytest_cache", ".pytype", ".ruff_cache", ".svn", ".tox", ".venv", ".vscode",
+    "__pycache__", "__pypackages__", "_build", "buck-out", "build", "dist", "node_modules", "site-packages", "venv",
+})  # fmt: skip
+"""Directories that hold no code of one's own: Ruff's list, and the caches. One with a pyvenv.cfg is such, too."""
+
+
+class MissingPath(ValueError):
+    """A path was named that does not exist."""
+
+
+class Exclusions(Protocol):
+    """The part of the settings that decides about whole files."""
+
+    @property
+    def exclude(self) -> tuple[str, ...] | None:
+        """Patterns; None for the directories in EXCLUDED."""
+
+    @property
+    def extend_exclude(self) -> tuple[str, ...]:
+        """More patterns."""
+
+    @property
+    def force_exclude(self) -> bool:
+        """Do they hold for files given by name, too?"""
+
+    @property
+    def root(self) -> Path:
+        """What patterns are relative to."""
+
+
+SettingsFor = Callable[[Path], Exclusions]
+
+
+@dataclass(frozen=True)
+class _Ignore:
+    """The patterns of one ignore file, or of one list of settings."""
+
+    root: str
+    spec: GitIgnoreSpec
+
+    def judge(self, path: str) -> bool | None:
+        """Is the path ignored (True), taken back in by `!pattern` (False), or not spoken of (None)?
+
+        `path` is absolute; that of a directory ends with a slash.
+        """
+        below = os.path.join(self.root, "")
+        if not path.startswith(below):
+            return None
+        return self.spec.check_file(path[len(below) :].replace(os.sep, "/")).include
+
+
+def discover(paths: Iterable[str | Path], settings_for: SettingsFor) -> list[Path]:
+    """The files to check, each once, sorted.
+
+    Raises:
+        MissingPath: one of the paths does not exist; nothing was read then.
+    """
+    named = [Path(path) for path in paths]
+    for path in named:
+        if not path.exists():
+            raise MissingPath(f"{path} does not exist; name a file or a directory that does")
+    finder = _Finder(settings_for)
+    found = {os.path.abspath(file): file for path in named for file in finder.below(path)}
+    return sorted(found.values())
+
+
+def is_excluded(path: Path, settings: Exclusions) -> bool:
+    """Do the settings, leaving aside any .gitignore, exclude this very path?"""
+    return _Finder(lambda _: settings).forced_out(path, settings)
+
+
+class _Finder:
+    """Walks with strings: over thousands of entries Path objects cost ten times as much."""
+
+    def __init__(self, settings_for: SettingsFor) -> None:
+        self._settings_for = settings_for
+        self._specs: dict[tuple[str, ...], Any] = {}
+
+    def below(self, path: Path) -> Iterator[Path]:
+        settings = self._settings_for(path)
+        if settings.force_exclude and self.forced_out(path, settings):
+            return
+        if not path.is_dir():
+            yield path
+            return
+        absolute = os.path.join(os.path.abspath(path), "")
+        above = [ignore for ignore in self._above(absolute) if ignore.judge(absolute) is not True]
+        yield from self._walk(str(path), above)
+
+    def _walk(self, directory: str, ignores: list[_Ignore]) -> Iterator[Path]:
+        absolute = os.path.abspath(directory)
+        try:
+            entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+        except OSError:
+            return
+        settings = self._settings_for(Path(absolute))
+        names = {entry.name for entry in entries}
+        here = [*ignores, *self._in(absolute, names)]
+        excluded = self._excluded(settings)
+        for entry in entries:
+            folder = entry.is_dir(follow_symlinks=False)
+            if not folder and not (entry.name.endswith(SUFFIXES) and entry.is_file()):
+                continue
+            if folder and settings.exclude is None and _never_ones_own(entry):
+                continue
+            place = os.path.join(absolute, entry.name) + ("/" if folder else "")
+            if _ignored(place, here) or (excluded is not None and excluded.judge(place)):
+                continue
+            if folder:
+                yield from self._walk(os.path.join(directory, entry.name), here)
+            else:
+                yield Path(directory, entry.name)
+
+    def forced_out(self, path: Path, settings: Exclusions) -> bool:
+        absolute = os.path.abspath(path) + ("/" if path.is_dir() else "")
+        excluded = self._excluded(settings)
+        if excluded is not None and excluded.judge(absolute):
+            return True
+        below = Path(os.path.relpath(path, settings.root)).parts
+        return settings.exclude is None and not EXCLUDED.isdisjoint(below)
+
+    def _excluded(self, settings: Exclusions) -> _Ignore | None:
+        patterns = (settings.exclude or ()) + settings.extend_exclude
+        return self._ignore(str(settings.root), patterns) if patterns else None
+
+    def _above(self, directory: str) -> list[_Ignore]:
+        """The ignore files that git reads for a directory, from its repository's root down to the one above it."""
+        found: list[_Ignore] = []
+        if os.path.exists(os.path.join(directory, ".git")):
+            return []
+        for parent in Path(directory).parents:
+            found[:0] = self._in(str(parent), {".gitignore"})
+            if (parent / ".git").exists():
+                return [*self._in_git(parent), *found]
+        return []
+
+    def _in(self, directory: str, names: set[str]) -> list[_Ignore]:
+        found = self._in_git(Path(directory)) if ".git" in names else []
+        if ".gitignore" in names:
+            found += self._read(Path(directory, ".gitignore"), directory)
+        return found
+
+    def _in_git(self, root: Path) -> list[_Ignore]:
+        return self._read(root / ".git" / "info" / "exclude", str(root))
+
+    def _read(self, file: Path, root: str) -> list[_Ignore]:
+        try:
+            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return []
+        patterns = tuple(line for line in lines if line.strip() and not line.startswith("#"))
+        return [self._ignore(root, patterns)] if patterns else []
+
+    def _ignore(self, root: str, patterns: tuple[str, ...]) -> _Ignore:
+        from pathspec import GitIgnoreSpec
+
+        if patterns not in self._specs:
+            self._specs[patterns] = GitIgnoreSpec.from_lines(patterns)
+        return _Ignore(root, self._specs[patterns])
+
+
+def _never_ones_own(entry: os.DirEntry[str]) -> bool:
+    return entry.name in EXCLUDED or os.path.exists(os.path.join(entry.path, "pyvenv.cfg"))
+
+
+def _ignored(path: str, ignores: list[_Ignore]) -> bool:
+    """The innermost ignore file that speaks of a path decides."""
+    for ignore in reversed(ignores):
+        verdict = ignore.judge(path)
+        if verdict is not None:
+            return verdict
+    return False
