@@ -1,0 +1,60 @@
+"""The libcst pass: what rules suspect is confirmed on the concrete syntax tree, and becomes diagnostics with fixes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from dtlint.check.judge import Suspicion, crash
+from dtlint.diagnostic import Diagnostic, Fix, Note
+from dtlint.source.concrete import ConcreteTree
+from dtlint.source.file import Source
+from dtlint.source.imports import Imports
+from dtlint.source.place import Place
+
+__all__ = ["Confirmed", "confirm"]
+
+Confirmed = tuple[Diagnostic, tuple[int, int]]
+"""A diagnostic, and the first and last line of the source text whose suppression comments it obeys."""
+
+
+def confirm(suspicions: Iterable[Suspicion], source: Source, tree: ast.Module) -> tuple[list[Confirmed], list[str]]:
+    """Diagnostics of what libcst sees where ast saw it, each place and code once, and a line for each crash of a fix."""
+    concrete = ConcreteTree(source, tree)
+    imports = Imports(source, tree)
+    confirmed: dict[tuple[str, int, int], Confirmed] = {}
+    crashes: list[str] = []
+    for suspicion in suspicions:
+        finding = suspicion.finding
+        key = (suspicion.rule.code, finding.node.lineno, finding.node.col_offset)
+        node = concrete.node_at(finding.node)
+        if node is None or key in confirmed:
+            continue
+        fix: Fix | None = None
+        if finding.fix is not None:
+            try:
+                fix = finding.fix(Place(node, finding.node, source, concrete, imports))
+            except Exception as error:
+                crashes.append(crash(suspicion.rule, source.path, finding.node.lineno, error))
+        confirmed[key] = _diagnostic(suspicion, source, fix)
+    return list(confirmed.values()), crashes
+
+
+def _diagnostic(suspicion: Suspicion, source: Source, fix: Fix | None) -> Confirmed:
+    rule, finding = suspicion.rule, suspicion.finding
+    span = source.span(finding.node)
+    noted = [(source.span(node), message) for node, message in finding.notes]
+    location = source.location(span)
+    diagnostic = Diagnostic(
+        code=rule.code,
+        name=rule.name,
+        severity=finding.severity or rule.severity,
+        message=finding.message,
+        location=location,
+        help=finding.help,
+        notes=tuple(Note(source.location(where), message) for where, message in noted),
+        fix=fix,
+        lines=source.frame(span, *(where for where, _ in noted)),
+        noqa_line=location.span.end_line,
+    )
+    return diagnostic, (span.line, span.end_line)

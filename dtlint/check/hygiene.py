@@ -1,0 +1,112 @@
+"""The two rules that judge files and comments instead of events: DT801 unused suppression, DT802 unreadable file.
+
+Their documentation stands with the other rules in the catalogue; what they find is found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from dtlint.diagnostic import Applicability, Diagnostic, Fix, Location, Severity, Span
+from dtlint.rule import Rule, discover
+from dtlint.source.file import Source, UnreadableSource
+from dtlint.source.suppression import Suppressions, Unused
+
+__all__ = [
+    "UNREADABLE_FILE",
+    "UNUSED_SUPPRESSION",
+    "syntax_diagnostic",
+    "unreadable_diagnostic",
+    "unused_diagnostics",
+]
+
+UNUSED_SUPPRESSION = ("DT801", "unused-suppression")
+UNREADABLE_FILE = ("DT802", "unreadable-file")
+
+
+def unused_diagnostics(suppressions: Suppressions, rules: Sequence[type[Rule]]) -> Iterator[Diagnostic]:
+    """DT801 for each comment that silences nothing, if the rule is among `rules`, the rules that ran on the file.
+
+    Ask after every other diagnostic went through `Suppressions.covers`.
+    """
+    code, name = UNUSED_SUPPRESSION
+    checked = {rule.code: rule.name for rule in rules}
+    if code not in checked or not suppressions.directives:
+        return
+    known = _known().union(checked, checked.values())
+    others = {other: checked[other] for other in checked if other != code}
+    silenced = {
+        unused.span.line
+        for unused in suppressions.unused(others, known)
+        if suppressions.covers(code, unused.span.line, unused.span.line, name)
+    }
+    for unused in suppressions.unused(checked, known):
+        if unused.span.line not in silenced:
+            yield _unused_diagnostic(suppressions.source, unused)
+
+
+@cache
+def _known() -> frozenset[str]:
+    """All codes and names of the installed catalogue."""
+    rules = discover()
+    return frozenset(rules) | {rule.name for rule in rules.values()}
+
+
+def _unused_diagnostic(source: Source, unused: Unused) -> Diagnostic:
+    said = [
+        f"{_listed(codes)} suppressed here{what}"
+        for codes, what in ((unused.idle, " without effect"), (unused.unknown, ", but there is no such rule"))
+        if codes
+    ]
+    code, name = UNUSED_SUPPRESSION
+    return Diagnostic(
+        code,
+        name,
+        Severity.WARNING,
+        "; ".join(said),
+        source.location(unused.span),
+        help="Delete what suppresses nothing",
+        fix=Fix("Delete the unused suppression", (unused.edit,), Applicability.SAFE),
+        lines=source.frame(unused.span),
+        noqa_line=source.location(unused.span).span.line,
+    )
+
+
+def _listed(codes: tuple[str, ...]) -> str:
+    return f"{codes[0]} is" if len(codes) == 1 else f"{', '.join(codes[:-1])} and {codes[-1]} are"
+
+
+def syntax_diagnostic(source: Source, error: Exception) -> Diagnostic:
+    """DT802 for a file whose text Python's parser does not take."""
+    span, reason = _place(source, error)
+    return _diagnostic(source.location(span), f"The file does not parse: {reason}", source.frame(span))
+
+
+def unreadable_diagnostic(shown: str, error: UnreadableSource | OSError) -> Diagnostic:
+    """DT802 for a file whose bytes are no text, or that could not be read at all."""
+    if isinstance(error, OSError):
+        place, reason = (1, 0), (error.strerror or str(error)).lower()
+    else:
+        place, reason = (error.line, error.column), error.message
+    span = Span(*place, place[0], place[1] + 1)
+    return _diagnostic(Location(shown, span), f"The file cannot be read: {reason}", ())
+
+
+def _diagnostic(location: Location, message: str, lines: tuple[tuple[int, str], ...]) -> Diagnostic:
+    code, name = UNREADABLE_FILE
+    return Diagnostic(code, name, Severity.ERROR, message, location, lines=lines)
+
+
+def _place(source: Source, error: Exception) -> tuple[Span, str]:
+    if isinstance(error, SyntaxError):
+        line = min(max(error.lineno or 1, 1), max(len(source.lines), 1))
+        width = len(source.lines[line - 1]) if source.lines else 0
+        column = min(max((error.offset or 1) - 1, 0), width)
+        end = (error.end_offset or 0) - 1 if error.end_lineno == error.lineno else width
+        return Span(line, column, line, max(min(end, width), column + 1)), error.msg.rstrip(".")
+    reasons = {
+        RecursionError: "the code is nested too deeply for Python's parser",
+        MemoryError: "the code is nested too deeply for Python's parser",
+    }
+    return Span(1, 0, 1, 1), reasons.get(type(error), str(error))

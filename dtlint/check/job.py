@@ -1,0 +1,148 @@
+"""One file of a run, from its bytes to its result: read, check, fix, suppress, write.
+
+Nothing here raises: what goes wrong with a file is part of its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+
+from dtlint.check.cache import Cache
+from dtlint.check.hygiene import UNREADABLE_FILE, UNUSED_SUPPRESSION, unreadable_diagnostic
+from dtlint.config import Settings
+from dtlint.diagnostic import Applicability, Diagnostic
+from dtlint.rule import Rule
+from dtlint.source.file import Source, UnreadableSource
+
+__all__ = ["Job", "Mode", "Result", "difference", "finish", "process"]
+
+@dataclass(frozen=True)
+class Mode:
+    """What a run does beside looking."""
+
+    fix: Applicability | None = None
+    """Apply fixes up to this applicability; SAFE or UNSAFE."""
+    add_noqa: bool = False
+    """Suppress what remains."""
+    write: bool = True
+    """False: change no file, keep the difference as text."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One file to check."""
+
+    path: Path
+    shown: str
+    settings: Settings
+    codes: tuple[str, ...]
+    """The rules that are enabled for it."""
+
+
+@dataclass
+class Result:
+    """What came of one file."""
+
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """Mistakes of dtlint's own, and files that could not be written; a sentence each."""
+    fixed: int = 0
+    added: int = 0
+    """Diagnostics that `add_noqa` suppressed."""
+    difference: str = ""
+    """A unified diff, where nothing was to be written."""
+    changed: Source | None = None
+    """The file as it should become, where it should."""
+
+
+def finish(job: Job, rules: Mapping[str, type[Rule]], mode: Mode, cache: Cache | None) -> Result:
+    """Check one file and do with it what the mode says. Never raises: what goes wrong is in the result."""
+    try:
+        source = Source.read(job.path, job.shown)
+    except (UnreadableSource, OSError) as error:
+        return Result([unreadable_diagnostic(job.shown, error)] if UNREADABLE_FILE[0] in job.codes else [])
+    result = process(source, job, rules, mode)
+    if cache is not None and not result.errors and result.changed is None:
+        cache.put(cache.key(source.data, job.shown, job.settings, job.codes), result.diagnostics)
+    if result.changed is not None and mode.write:
+        _write(job, source, result)
+    elif result.changed is not None:
+        result.difference = difference(source, result.changed)
+    result.changed = None
+    return result
+
+
+def process(source: Source, job: Job, rules: Mapping[str, type[Rule]], mode: Mode) -> Result:
+    """Check a text that was read, and change it as the mode says; nothing is written. Never raises."""
+    from dtlint.check.file import check_source
+
+    enabled = [rules[code] for code in job.codes]
+    try:
+        if mode.fix is None:
+            checked = check_source(source, enabled, job.settings)
+            result = Result(checked.diagnostics, checked.crashes)
+        else:
+            result = _fixed(source, enabled, job.settings, mode.fix)
+        if mode.add_noqa:
+            _suppress(result.changed or source, result)
+    except Exception as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        return Result(errors=[f"{job.shown}: internal error: {what}"])
+    return result
+
+
+def _fixed(source: Source, rules: Sequence[type[Rule]], settings: Settings, upto: Applicability) -> Result:
+    from dtlint.check.fix import fix_source
+
+    fixed = fix_source(source, rules, settings, upto)
+    result = Result(fixed.checked.diagnostics, list(fixed.checked.crashes))
+    if fixed.failed:
+        result.errors.append(fixed.failed)
+    elif fixed.source.data != source.data:
+        result.fixed, result.changed = fixed.applied, fixed.source
+    return result
+
+
+def _suppress(source: Source, result: Result) -> None:
+    from dtlint.source.annotate import with_noqa
+
+    wanted: dict[int, set[str]] = {}
+    remaining = []
+    for diagnostic in result.diagnostics:
+        if diagnostic.code in (UNREADABLE_FILE[0], UNUSED_SUPPRESSION[0]):
+            remaining.append(diagnostic)
+            continue
+        line = diagnostic.noqa_line or diagnostic.location.span.line
+        wanted.setdefault(source.text_line(diagnostic.location, line), set()).add(diagnostic.code)
+    if wanted:
+        result.changed = with_noqa(source, wanted)
+        result.added = len(result.diagnostics) - len(remaining)
+        result.diagnostics = remaining
+
+
+def _write(job: Job, source: Source, result: Result) -> None:
+    from dtlint.check.write import replace_file
+
+    assert result.changed is not None
+    try:
+        replace_file(job.path, source.data, result.changed.encode())
+    except OSError as error:
+        result.errors.append(f"{job.shown}: could not be written: {error.strerror or error}")
+        result.fixed = result.added = 0
+
+
+def difference(before: Source, after: Source) -> str:
+    """A unified diff of the file as it lies on disk; of a notebook, of its JSON."""
+    from difflib import unified_diff
+
+    old, new = (
+        StringIO(source.notebook.document if source.notebook else source.text, newline="").readlines()
+        for source in (before, after)
+    )
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+        for line in unified_diff(old, new, before.path, before.path)
+    )

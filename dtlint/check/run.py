@@ -1,0 +1,113 @@
+"""A run over many files: in this process if they are few, in several if they are many, and each file for itself.
+
+Whatever happens to one file (it vanishes, a rule crashes, a worker dies) is said about that file; the others are
+reported all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dtlint.check.cache import Cache
+from dtlint.check.job import Job, Mode, Result, finish
+from dtlint.config import Settings
+from dtlint.diagnostic import Diagnostic
+from dtlint.rule import Rule
+from dtlint.source.file import shown_path
+
+__all__ = ["FEW", "Outcome", "gather", "run"]
+
+FEW = 48
+"""Up to this many files are checked in this process: starting others costs more than it saves."""
+LOOK = Mode()
+"""Look, and change nothing."""
+
+
+@dataclass
+class Outcome:
+    """What came of all files."""
+
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    checked: int = 0
+    fixed: int = 0
+    added: int = 0
+    differences: list[str] = field(default_factory=list)
+
+
+def run(
+    files: Sequence[Path],
+    settings_for: Callable[[Path], Settings],
+    rules: Mapping[str, type[Rule]],
+    *,
+    mode: Mode = LOOK,
+    cache: Cache | None = None,
+    workers: int | None = None,
+) -> Outcome:
+    """Check the files. Diagnostics and differences come in the order of the paths.
+
+    Raises:
+        ConfigError: the settings of one of the files are wrong; no file was checked then.
+    """
+    jobs = list(_jobs(files, settings_for, rules))
+    results: dict[Path, Result] = {}
+    if cache is not None:
+        results = {job.path: Result(known) for job in jobs if (known := _known(job, cache, mode)) is not None}
+    missing = [job for job in jobs if job.path not in results]
+    if len(missing) <= FEW or workers == 1:
+        results.update((job.path, finish(job, rules, mode, cache)) for job in missing)
+    else:
+        from dtlint.check.workers import in_processes
+
+        results.update((job.path, result) for job, result in in_processes(missing, rules, mode, cache, workers))
+    if cache is not None and missing:
+        cache.prune()
+    return gather(results[job.path] for job in jobs)
+
+
+def _jobs(
+    files: Iterable[Path], settings_for: Callable[[Path], Settings], rules: Mapping[str, type[Rule]]
+) -> Iterator[Job]:
+    usual: dict[Settings, tuple[str, ...]] = {}
+    for path in files:
+        settings = settings_for(path)
+        if settings.per_file_ignores:
+            codes = tuple(rule.code for rule in settings.enabled(rules, path))
+        else:
+            if settings not in usual:
+                usual[settings] = tuple(rule.code for rule in settings.enabled(rules))
+            codes = usual[settings]
+        yield Job(path, shown_path(path), settings, codes)
+
+
+def _known(job: Job, cache: Cache, mode: Mode) -> list[Diagnostic] | None:
+    """The result of an earlier run, if nothing is to be done about it."""
+    try:
+        data = job.path.read_bytes()
+    except OSError:
+        return None
+    known = cache.get(cache.key(data, job.shown, job.settings, job.codes))
+    if known and mode.add_noqa:
+        return None
+    if known and mode.fix:
+        from dtlint.check.fix import applicable
+
+        if any(diagnostic.fix and applicable(diagnostic.fix, mode.fix) for diagnostic in known):
+            return None
+    return known
+
+
+def gather(results: Iterable[Result]) -> Outcome:
+    """Results of single files as one."""
+    outcome = Outcome()
+    for result in results:
+        outcome.checked += 1
+        outcome.diagnostics += result.diagnostics
+        outcome.errors += result.errors
+        outcome.fixed += result.fixed
+        outcome.added += result.added
+        outcome.differences += [result.difference] if result.difference else []
+    outcome.diagnostics.sort(key=lambda diagnostic: diagnostic.sort_key)
+    return outcome

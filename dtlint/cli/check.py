@@ -1,0 +1,306 @@
+"""`dtlint check`: find dtype mistakes in source files, without running them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dtlint.check.job import Mode
+    from dtlint.check.run import Outcome
+    from dtlint.config import Configuration, Settings
+    from dtlint.diagnostic import Applicability, Diagnostic
+    from dtlint.rule import Rule
+
+__all__ = ["command"]
+
+STDIN = "-"
+FORMATS = ("full", "concise", "json", "github", "sarif")
+FOR_PEOPLE = frozenset({"full", "concise"})
+"""Formats that a summary follows; any other must hold nothing but the report."""
+
+
+def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """The selectors of an option that may be repeated, and takes lists with commas."""
+    return tuple(code.strip() for codes in value for code in codes.split(",") if code.strip())
+
+
+def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    from dtlint.config import parse_torch
+
+    try:
+        return parse_torch(value) if value else None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@click.command("check")
+@click.argument("paths", nargs=-1)
+@click.option("--select", callback=_codes, multiple=True, metavar="CODES", help="Rules to run instead of the configured ones.")
+@click.option("--ignore", callback=_codes, multiple=True, metavar="CODES", help="Rules to leave out.")
+@click.option("--extend-select", callback=_codes, multiple=True, metavar="CODES", help="Rules to run beside the configured ones.")
+@click.option("--fix", is_flag=True, help="Apply safe fixes; what remains is reported.")
+@click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: also fixes that may change what code does.")
+@click.option("--diff", is_flag=True, help="Print what --fix would change, and change nothing.")
+@click.option("--add-noqa", is_flag=True, help="Suppress what is found, each by a comment on its line.")
+@click.option("--statistics", is_flag=True, help="Print only how often each rule was broken.")
+@click.option("--output-format", type=click.Choice(FORMATS), default="full", show_default=True)
+@click.option("--output-file", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to a file.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found.")
+@click.option("--quiet", "-q", is_flag=True, help="Print findings only, no summary.")
+@click.option("--force-exclude", is_flag=True, help="Apply exclusions to files given by name as well.")
+@click.option("--stdin-filename", metavar="PATH", help="The path to show, and to find settings for, when PATHS is `-`.")
+@click.option("--target-torch", callback=_release, metavar="2.4", help="The oldest torch release the code has to run on.")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Use this dtlint.toml or pyproject.toml for all files.",
+)
+@click.option("--isolated", is_flag=True, help="Read no configuration file.")
+@click.option("--no-cache", is_flag=True, help="Neither use nor keep results of earlier runs.")
+def command(paths: tuple[str, ...], **options: Any) -> None:
+    """Find dtype mistakes in Python files, stubs and notebooks, without running them.
+
+    PATHS are files or directories (default: the current one), or `-` for standard input. Below a directory,
+    .gitignore, `exclude` and directories like .venv and build are respected; a file given by name is always checked.
+
+    Rules are selected by code, prefix or name: DT101, DT1, model-half, ALL. Silence one finding by `# noqa: DT101`
+    or `# dtlint: ignore[DT101]` on any of its lines, a file by `# dtlint: file-ignore[DT101]`.
+
+    \b
+    Examples:
+      dtlint check src/ train.ipynb
+      dtlint check --select DT1,DT201 --ignore model-half
+      dtlint check --diff --unsafe-fixes .
+      dtlint check --output-format sarif --output-file dtlint.sarif
+      cat model.py | dtlint check - --stdin-filename src/model.py --fix
+
+    \b
+    Exit codes:
+      0  nothing found, or nothing but information
+      1  an error or a warning was found (with --diff: a file would change)
+      2  wrong usage, wrong settings, or a mistake of dtlint's own
+    """
+    from dtlint.config import ConfigError
+    from dtlint.source.discover import MissingPath
+
+    _refuse_contradictions(paths, options)
+    try:
+        code = _check(paths or (".",), options)
+    except (ConfigError, MissingPath) as error:
+        raise click.UsageError(str(error)) from None
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def _refuse_contradictions(paths: tuple[str, ...], options: Mapping[str, Any]) -> None:
+    if STDIN in paths and len(paths) > 1:
+        raise click.UsageError("`-` stands for standard input and cannot be checked together with other paths")
+    if options["stdin_filename"] and STDIN not in paths:
+        raise click.UsageError("--stdin-filename needs `-` as the path")
+    if options["isolated"] and options["config"]:
+        raise click.UsageError("--isolated reads no configuration, so it cannot go with --config")
+    if options["add_noqa"] and (options["fix"] or options["diff"] or STDIN in paths):
+        raise click.UsageError("--add-noqa writes comments into files; run it without --fix, --diff and `-`")
+
+
+def _check(paths: tuple[str, ...], options: Mapping[str, Any]) -> int:
+    """Run, report, and say the exit code."""
+    from dtlint.check.run import run
+    from dtlint.rule import discover as discover_rules
+    from dtlint.source.discover import discover
+
+    rules = discover_rules()
+    configuration = _configuration(options)
+    mode = _mode(options)
+    if paths == (STDIN,):
+        return _check_stdin(configuration, rules, mode, options)
+    files = discover(paths, configuration.settings_for)
+    cache = None
+    if files and not options["no_cache"]:
+        from dtlint.check.cache import Cache
+
+        cache = Cache(_cache_parent(configuration.settings_for(Path())), rules)
+    outcome = run(files, configuration.settings_for, rules, mode=mode, cache=cache)
+    if not files and not options["quiet"]:
+        click.echo("No Python files or notebooks were found under the given paths.", err=True)
+    return _conclude(outcome, rules, options, sys.stdout)
+
+
+def _configuration(options: Mapping[str, Any]) -> Configuration:
+    from dtlint.config import Configuration, Selection
+
+    selection = Selection(options["select"] or None, options["ignore"], options["extend_select"])
+    return Configuration(
+        options["config"],
+        isolated=options["isolated"],
+        selection=selection,
+        target_torch=options["target_torch"],
+        force_exclude=options["force_exclude"],
+    )
+
+
+def _mode(options: Mapping[str, Any]) -> Mode:
+    from dtlint.check.job import Mode
+
+    fixing = options["fix"] or options["diff"]
+    return Mode(fix=_trusted(options) if fixing else None, add_noqa=options["add_noqa"], write=not options["diff"])
+
+
+def _trusted(options: Mapping[str, Any]) -> Applicability:
+    from dtlint.diagnostic import Applicability
+
+    return Applicability.UNSAFE if options["unsafe_fixes"] else Applicability.SAFE
+
+
+def _cache_parent(settings: Settings) -> Path:
+    """Where the cache lies: beside the configuration, so that every run in a project shares it."""
+    here = Path.cwd()
+    return settings.root if here.is_relative_to(settings.root) else here
+
+
+def _check_stdin(
+    configuration: Configuration, rules: Mapping[str, type[Rule]], mode: Mode, options: Mapping[str, Any]
+) -> int:
+    """Check standard input. With --fix the text goes to standard output, and what remains to standard error."""
+    from dtlint.check.hygiene import UNREADABLE_FILE, unreadable_diagnostic
+    from dtlint.check.job import Job, Result, difference, process
+    from dtlint.check.run import gather
+    from dtlint.source.discover import is_excluded
+    from dtlint.source.file import Source, UnreadableSource
+
+    shown = options["stdin_filename"] or STDIN
+    path = Path(shown)
+    settings = configuration.settings_for(path)
+    data = sys.stdin.buffer.read()
+    codes = tuple(rule.code for rule in settings.enabled(rules, path))
+    result = Result()
+    fixed = data
+    try:
+        source = Source.from_bytes(data, shown)
+    except UnreadableSource as error:
+        result.diagnostics += [unreadable_diagnostic(shown, error)] if UNREADABLE_FILE[0] in codes else []
+    else:
+        if not (settings.force_exclude and is_excluded(path, settings)):
+            result = process(source, Job(path, shown, settings, codes), rules, mode)
+        if result.changed is not None:
+            fixed = result.changed.encode()
+            result.difference = difference(source, result.changed)
+    if mode.fix is None or not mode.write:
+        return _conclude(gather([result]), rules, options, sys.stdout)
+    sys.stdout.buffer.write(fixed)
+    sys.stdout.buffer.flush()
+    return _conclude(gather([result]), rules, options, sys.stderr)
+
+
+def _conclude(outcome: Outcome, rules: Mapping[str, type[Rule]], options: Mapping[str, Any], stream: TextIO) -> int:
+    """Print what there is to print, and say the exit code."""
+    for error in outcome.errors:
+        click.echo(f"dtlint: {error}", err=True)
+    if options["diff"]:
+        for difference in outcome.differences:
+            click.echo(difference, nl=False)
+        if not options["quiet"]:
+            click.echo(_would_fix(outcome), err=True)
+        found = bool(outcome.differences)
+    elif options["add_noqa"]:
+        click.echo(f"Added {_count(outcome.added, 'suppression')}.", err=True)
+        return 2 if outcome.errors else 0
+    else:
+        with _report_stream(options["output_file"], stream) as report:
+            _report(outcome, rules, options, report)
+        found = any(_fails(diagnostic) for diagnostic in outcome.diagnostics)
+    if outcome.errors:
+        return 2
+    return 1 if found and not options["exit_zero"] else 0
+
+
+def _fails(diagnostic: Diagnostic) -> bool:
+    return diagnostic.severity.value != "info"
+
+
+@contextmanager
+def _report_stream(file: Path | None, stream: TextIO) -> Iterator[TextIO]:
+    if file is None:
+        yield stream
+        return
+    try:
+        with file.open("w", encoding="utf-8", newline="\n") as opened:
+            yield opened
+    except OSError as error:
+        raise click.UsageError(f"--output-file {file} cannot be written: {error.strerror}") from None
+
+
+def _report(outcome: Outcome, rules: Mapping[str, type[Rule]], options: Mapping[str, Any], stream: TextIO) -> None:
+    format = options["output_format"]
+    if options["statistics"]:
+        stream.write(_statistics(outcome.diagnostics))
+        return
+    if outcome.diagnostics or format not in FOR_PEOPLE:
+        from dtlint.report import write
+
+        write(outcome.diagnostics, format, stream, rules)
+    if format in FOR_PEOPLE and not options["quiet"]:
+        for line in _summary(outcome, options):
+            stream.write(line + "\n")
+
+
+def _statistics(diagnostics: Sequence[Diagnostic]) -> str:
+    from collections import Counter
+
+    counts = Counter((diagnostic.code, diagnostic.name) for diagnostic in diagnostics).most_common()
+    width = max((len(str(count)) for _, count in counts), default=0)
+    return "".join(f"{code}  {count:>{width}}  {name}\n" for (code, name), count in counts)
+
+
+def _summary(outcome: Outcome, options: Mapping[str, Any]) -> Iterator[str]:
+    """What was fixed, what was found, and what of it could be fixed."""
+    found = outcome.diagnostics
+    if outcome.fixed:
+        yield f"Fixed {_count(outcome.fixed, 'problem')}."
+    if not found:
+        if not outcome.errors and not outcome.fixed:
+            yield "All checks passed!"
+        return
+    severities = [diagnostic.severity.value for diagnostic in found]
+    parts = [
+        _count(severities.count(severity), noun)
+        for severity, noun in (("error", "error"), ("warning", "warning"), ("info", "note"))
+        if severity in severities
+    ]
+    yield f"Found {_count(len(found), 'problem')} ({', '.join(parts)})."
+    yield from _fixable(found, options)
+
+
+def _fixable(found: Sequence[Diagnostic], options: Mapping[str, Any]) -> Iterator[str]:
+    from dtlint.check.fix import applicable
+    from dtlint.diagnostic import Applicability
+
+    fixes = [diagnostic.fix for diagnostic in found if diagnostic.fix]
+    safe = sum(applicable(fix, Applicability.SAFE) for fix in fixes)
+    unsafe = sum(applicable(fix, Applicability.UNSAFE) for fix in fixes) - safe
+    if options["fix"]:  # what it has left is not for it
+        safe = 0
+    elif options["unsafe_fixes"]:
+        safe += unsafe
+    if safe:
+        yield f"[*] {safe} fixable with --fix{' --unsafe-fixes' if options['unsafe_fixes'] else ''}."
+    if unsafe and not options["unsafe_fixes"]:
+        yield f"{unsafe} hidden {'fix' if unsafe == 1 else 'fixes'} can be enabled with --unsafe-fixes."
+
+
+def _would_fix(outcome: Outcome) -> str:
+    if not outcome.fixed:
+        return "No file would change."
+    return f"Would fix {_count(outcome.fixed, 'problem')} in {_count(len(outcome.differences), 'file')}."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

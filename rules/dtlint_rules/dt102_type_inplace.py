@@ -1,0 +1,87 @@
+"""DT102: `inplace=` given to `.type()`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtlint.diagnostic import Applicability, Fix, Severity
+from dtlint.infer.events import Call
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Dtype, Module, Tensor
+from dtlint.rule import Finding, Rule
+from dtlint.source.place import Place
+
+__all__ = ["TypeInplace"]
+
+
+class TypeInplace(Rule):
+    """`.type()` is given `inplace=`, which it does not have.
+
+    ## What it does
+    Reports `inplace=` in a call of `Tensor.type` or `Module.type`.
+
+    ## Why it matters
+    `Tensor.type(dtype, inplace=True)` raises `TypeError: type() got an unexpected keyword argument 'inplace'`. A tensor
+    is never cast in place: its dtype is fixed when it is made, and a cast returns another tensor. Dropping the keyword
+    alone makes the error go away and leaves a cast whose result nobody uses.
+
+    ## Example
+    ```python
+    import torch
+
+    x = torch.randn(4)
+    x.type(torch.float16, inplace=True)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    x = torch.randn(4)
+    x = x.to(torch.float16)
+    ```
+
+    ## Fix safety
+    The fix is safe: the call raises as it stands. It assigns the result of `.to(dtype)` where the call is a statement
+    of its own on a name or an attribute; a module is cast in place by `.to(dtype)` and needs no assignment.
+
+    ## References
+    - [torch.Tensor.type](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.type.html)
+    - [torch.Tensor.to](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.to.html)
+    """
+
+    code, name = "DT102", "type-inplace"
+    severity = Severity.ERROR
+    fix = Applicability.SAFE
+    triggers = ("inplace",)
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        if call.method != "type" or "inplace" not in call.keywords:
+            return
+        # Others may have a method `type`; a torch dtype as its argument says that this one is torch's.
+        if not isinstance(call.receiver, (Tensor, Module)) and not isinstance(call.argument(0, "dtype"), Dtype):
+            return
+        yield Finding(
+            call.node,
+            "`.type()` has no argument `inplace`: the call raises TypeError, and no tensor is ever cast in place",
+            help="Assign the result of `.to(dtype)`",
+            fix=lambda place: _fix(place, call),
+        )
+
+
+def _fix(place: Place, call: Call) -> Fix | None:
+    function = call.node.func
+    assert isinstance(function, ast.Attribute)
+    removal = place.remove_argument("inplace")
+    if removal is None:
+        return None
+    edits = [removal]
+    if isinstance(call.argument(0, "dtype"), Dtype):
+        edits.append(place.rename_method("to"))
+    if place.is_statement and not isinstance(call.receiver, Module):
+        target = path_of(function.value)
+        if target is None:
+            return None  # the result of another call: there is nothing to assign it to
+        edits.append(place.insert_before(call.node, f"{target} = "))
+    return Fix("Assign the result of `.to(dtype)`", tuple(edits), Applicability.SAFE)

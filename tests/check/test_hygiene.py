@@ -1,0 +1,100 @@
+"""DT801 and DT802 through the whole check of a file."""
+
+from __future__ import annotations
+
+import ast
+import json
+
+import pytest
+
+from dtlint.check.file import check_source
+from dtlint.check.hygiene import syntax_diagnostic
+from dtlint.config import Settings
+from dtlint.diagnostic import Diagnostic, Severity
+from dtlint.rule import discover
+from dtlint.source.annotate import with_noqa
+from dtlint.source.file import Source
+
+RULES = [rule for rule in discover().values() if rule.code in ("DT102", "DT801", "DT802")]
+
+
+def check(text: str, name: str = "a.py") -> list[Diagnostic]:
+    return check_source(Source.from_bytes(text.encode(), name), RULES, Settings()).diagnostics
+
+
+def notebook(*cells: str) -> str:
+    return json.dumps({"cells": [{"cell_type": "code", "source": cell} for cell in cells], "metadata": {}}, indent=1)
+
+
+@pytest.mark.parametrize(
+    ("comment", "message"),
+    [
+        ("# noqa: DT102", "DT102 is suppressed here without effect"),
+        ("# noqa: DT102, E501, DT802", "DT102 and DT802 are suppressed here without effect"),
+        ("# noqa: DT999", "DT999 is suppressed here, but there is no such rule"),
+        (
+            "# dtlint: ignore[DT102, type-inplac]",
+            "DT102 is suppressed here without effect; type-inplac is suppressed here, but there is no such rule",
+        ),
+    ],
+)
+def test_an_unused_suppression_says_which_code_and_why(comment: str, message: str) -> None:
+    (diagnostic,) = check(f"x = 1  {comment}\n")
+    assert (diagnostic.code, diagnostic.message) == ("DT801", message)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 1  # noqa: DT102, DT801\n",
+        "x = 1  # noqa: DT102  # dtlint: ignore[unused-suppression]\n",
+        "# dtlint: file-ignore[DT801]\nx = 1  # noqa: DT102\n",
+        "x = 1  # noqa: DT901\n",
+    ],
+)
+def test_an_unused_suppression_can_itself_be_suppressed_or_may_belong_to_another_run(text: str) -> None:
+    assert check(text) == []
+
+
+def test_a_suppression_of_dt801_that_has_no_effect_is_unused_as_well() -> None:
+    (diagnostic,) = check("x = 1  # noqa: DT801\n")
+    assert diagnostic.message == "DT801 is suppressed here without effect"
+
+
+def test_a_syntax_error_has_its_place() -> None:
+    (diagnostic,) = check("x = 1\ny = 日本 z\n")
+    assert (diagnostic.code, diagnostic.severity) == ("DT802", Severity.ERROR)
+    span = diagnostic.location.span
+    assert (span.line, span.column) == (2, 7)
+    assert diagnostic.lines == ((1, "x = 1"), (2, "y = 日本 z"))
+
+
+def test_a_syntax_error_in_a_notebook_has_its_cell() -> None:
+    (diagnostic,) = check(notebook("%cd x\nx = 1", "%%time\ny = 1\nz = ("), "n.ipynb")
+    location = diagnostic.location
+    assert (location.cell, location.span.line) == (2, 3)
+    assert diagnostic.lines == ((2, "y = 1"), (3, "z = ("))
+
+
+@pytest.mark.parametrize("text", ["(", "x = ", "'", "if x:", "\\", "f(**)", "x = 1 1", "\tx\n  y", "class", "é = (\n\n\n"])
+def test_every_syntax_error_lies_within_the_text(text: str) -> None:
+    source = Source.from_bytes(text.encode(), "a.py")
+    with pytest.raises(SyntaxError) as caught:
+        ast.parse(text)
+    span = syntax_diagnostic(source, caught.value).location.span
+    assert 1 <= span.line <= len(source.lines) and span.end_line == span.line
+    assert 0 <= span.column < span.end_column <= len(source.lines[span.line - 1]) + 1
+
+
+def test_a_suppression_is_added_to_the_right_cell() -> None:
+    source = Source.from_bytes(notebook("a = 1\nb = 2", "%%time\nc = 3").encode(), "n.ipynb")
+    line = source.text_line(source.location(source_span(source, "c = 3")), 2)
+    cells = json.loads(with_noqa(source, {line: {"DT102"}}).encode())["cells"]
+    assert [cell["source"] for cell in cells] == ["a = 1\nb = 2", "%%time\nc = 3  # noqa: DT102"]
+
+
+def source_span(source: Source, line: str):  # type: ignore[no-untyped-def]
+    from dtlint.diagnostic import Span
+
+    number = source.lines.index(line) + 1
+    return Span(number, 0, number, len(line))

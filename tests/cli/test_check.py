@@ -1,0 +1,263 @@
+"""`dtlint check` as its user meets it: what it prints, what it writes, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dtlint.check import file as check_file
+from dtlint.cli import main
+from dtlint.diagnostic import Applicability, Diagnostic, Edit, Fix, Location, Severity, Span
+
+BAD = "x = 1  # noqa: DT802\n"
+"""One finding of DT801, with a safe fix."""
+
+
+@pytest.fixture(autouse=True)
+def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def check(*arguments: str, stdin: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(main, ["check", *arguments], input=stdin)
+
+
+def write(name: str, text: str) -> Path:
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return path
+
+
+def find(monkeypatch: pytest.MonkeyPatch, *found: tuple[Severity, Applicability]) -> None:
+    """Let every file have these findings."""
+    diagnostics = [
+        Diagnostic(
+            "DT801",
+            "unused-suppression",
+            severity,
+            "something",
+            Location("a.py", Span(1, 0, 1, 1)),
+            fix=Fix("mend", (Edit(Span(1, 0, 1, 0), ""),), applicability),
+        )
+        for severity, applicability in found
+    ]
+    monkeypatch.setattr(check_file, "check_source", lambda *_: check_file.Checked(list(diagnostics)))
+
+
+def test_a_clean_file_passes() -> None:
+    write("a.py", "import torch\n")
+    result = check()
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "All checks passed!\n", "")
+    assert check("--quiet").output == ""
+
+
+def test_a_finding_fails() -> None:
+    write("pkg/a.py", BAD)
+    result = check()
+    assert result.exit_code == 1
+    assert "DT801" in result.stdout and "pkg/a.py:1:16" in result.stdout
+    assert result.stdout.endswith("Found 1 problem (1 warning).\n[*] 1 fixable with --fix.\n")
+    assert "Found" not in check("--quiet").output
+    assert check("--exit-zero").exit_code == 0
+
+
+def test_the_summary_counts_by_severity_and_hides_no_fix(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("a.py", "x\n")
+    find(
+        monkeypatch,
+        (Severity.ERROR, Applicability.SAFE),
+        (Severity.WARNING, Applicability.UNSAFE),
+        (Severity.WARNING, Applicability.DISPLAY),
+        (Severity.INFO, Applicability.SAFE),
+    )
+    assert check("--no-cache").stdout.endswith(
+        "Found 4 problems (1 error, 2 warnings, 1 note).\n"
+        "[*] 2 fixable with --fix.\n1 hidden fix can be enabled with --unsafe-fixes.\n"
+    )
+    assert check("--no-cache", "--unsafe-fixes").stdout.endswith("[*] 3 fixable with --fix --unsafe-fixes.\n")
+
+
+def test_information_alone_does_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("a.py", "x\n")
+    find(monkeypatch, (Severity.INFO, Applicability.NONE))
+    result = check()
+    assert result.exit_code == 0 and "Found 1 problem (1 note)." in result.stdout
+
+
+def test_fix_mends_and_reports_what_remains() -> None:
+    path = write("a.py", BAD)
+    write("b.py", "x = (\n")
+    result = check("--fix")
+    assert path.read_text() == "x = 1\n"
+    assert result.exit_code == 1
+    assert "Fixed 1 problem.\nFound 1 problem (1 error).\n" in result.stdout and "DT801" not in result.stdout
+    result = check("--fix", "a.py")
+    assert (result.exit_code, result.stdout) == (0, "All checks passed!\n")
+
+
+def test_diff_changes_nothing_and_says_so_by_its_exit_code() -> None:
+    path = write("a.py", BAD)
+    result = check("--diff")
+    assert result.exit_code == 1
+    assert result.stdout == "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-x = 1  # noqa: DT802\n+x = 1\n"
+    assert result.stderr == "Would fix 1 problem in 1 file.\n"
+    assert path.read_text() == BAD
+    path.write_text("x = 1\n")
+    assert check("--diff").exit_code == 0
+
+
+def test_statistics_are_a_table_and_nothing_else() -> None:
+    write("a.py", BAD * 2)
+    write("b.py", "x = (\n")
+    result = check("--statistics")
+    assert (result.exit_code, result.stdout) == (1, "DT801  2  unused-suppression\nDT802  1  unreadable-file\n")
+
+
+def test_a_machine_format_holds_only_the_report() -> None:
+    write("a.py", BAD)
+    assert [found["code"] for found in json.loads(check("--output-format", "json").stdout)] == ["DT801"]
+    assert json.loads(check("--output-format", "json", "--ignore", "DT801").stdout) == []
+
+
+def test_the_report_goes_to_a_file() -> None:
+    write("a.py", BAD)
+    result = check("--output-format", "concise", "--output-file", "report.txt")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert Path("report.txt").read_text().startswith("a.py:1:16: DT801 [*] ")
+    assert "cannot be written" in check("--output-file", "no/such/dir.txt").output
+
+
+def test_selection_from_the_command_line_and_from_a_file() -> None:
+    write("a.py", BAD)
+    assert check("--ignore", "DT8").exit_code == 0
+    assert check("--select", "DT802").exit_code == 0
+    assert check("--select", "DT802,unused-suppression").exit_code == 1
+    write("dtlint.toml", 'ignore = ["unused-suppression"]\n')
+    assert check().exit_code == 0
+    assert check("--extend-select", "DT801").exit_code == 1
+    assert check("--isolated").exit_code == 1
+    write("other.toml", "[per-file-ignores]\n'a.py' = ['DT801']\n")
+    assert check("--config", "other.toml").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere.py"], "nowhere.py does not exist"),
+        (["a.py", "no/where"], "no/where does not exist"),
+        (["--select", "DT8O1"], "did you mean 'DT801'?"),
+        (["--target-torch", "new"], "no torch release"),
+        (["--output-format", "yaml"], "yaml"),
+        (["-", "a.py"], "standard input"),
+        (["--stdin-filename", "b.py"], "needs `-`"),
+        (["--isolated", "--config", "a.py"], "--isolated"),
+        (["--add-noqa", "--fix"], "--add-noqa"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(arguments: list[str], words: str) -> None:
+    write("a.py", BAD)
+    result = check(*arguments)
+    assert result.exit_code == 2 and words in result.stderr and result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_wrong_settings_are_refused_before_anything_runs() -> None:
+    path = write("a.py", BAD)
+    write("sub/pyproject.toml", "[tool.dtlint]\nslect = []\n")
+    write("sub/b.py", BAD)
+    result = check("--fix")
+    assert result.exit_code == 2 and "sub/pyproject.toml: there is no setting 'slect'" in result.stderr
+    assert path.read_text() == BAD
+
+
+def test_an_internal_error_is_told_and_the_rest_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("a.py", BAD)
+    write("b.py", BAD)
+    before = check_file.check_source
+
+    def crash(source, rules, settings):  # type: ignore[no-untyped-def]
+        if source.path == "a.py":
+            raise TypeError("mistake")
+        return before(source, rules, settings)
+
+    monkeypatch.setattr(check_file, "check_source", crash)
+    result = check("--no-cache")
+    assert result.exit_code == 2
+    assert "a.py: internal error: TypeError: mistake" in result.stderr and "b.py:1:16" in result.stdout
+
+
+def test_standard_input() -> None:
+    result = check("-", stdin=BAD)
+    assert result.exit_code == 1 and "-:1:16" in result.stdout
+    result = check("-", "--stdin-filename", "src/a.py", "--output-format", "concise", stdin="x = (\n")
+    assert result.exit_code == 1 and result.stdout.startswith("src/a.py:1:5: DT802")
+    assert check("-", stdin="").stdout == "All checks passed!\n"
+    assert "0xff" in check("-", stdin=b"\xff").stdout
+
+
+def test_standard_input_fixed_goes_to_standard_output() -> None:
+    result = check("-", "--fix", stdin=BAD + "y = 2\r\n")
+    assert (result.exit_code, result.stdout_bytes) == (0, b"x = 1\ny = 2\r\n")
+    assert result.stderr == "Fixed 1 problem.\n"
+    result = check("-", "--fix", stdin="x = (\n")
+    assert (result.exit_code, result.stdout) == (1, "x = (\n") and "DT802" in result.stderr
+    result = check("-", "--diff", "--stdin-filename", "a.py", stdin=BAD)
+    assert result.exit_code == 1 and result.stdout.startswith("--- a.py\n")
+
+
+def test_standard_input_has_the_settings_of_its_name() -> None:
+    write("src/dtlint.toml", 'extend-exclude = ["gen.py"]\n[per-file-ignores]\n"a.py" = ["DT801"]\n')
+    assert check("-", stdin=BAD).exit_code == 1
+    assert check("-", "--stdin-filename", "src/a.py", stdin=BAD).exit_code == 0
+    assert check("-", "--stdin-filename", "src/gen.py", "--force-exclude", "--fix", stdin=BAD).stdout == BAD
+
+
+def test_a_notebook_is_fixed_in_its_cell() -> None:
+    document = {"cells": [{"cell_type": "code", "source": ["%cd x\n", BAD, "y"]}], "metadata": {}, "nbformat": 4}
+    path = write("n.ipynb", json.dumps(document, indent=1) + "\n")
+    before = path.read_text()
+    assert "n.ipynb:cell 1:2:16" in check("--output-format", "concise").stdout
+    assert check("--fix").exit_code == 0
+    assert path.read_text() == before.replace("  # noqa: DT802", "")
+
+
+def test_add_noqa_silences_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write("a.py", "model = 1  # dtlint\n")
+    found = Diagnostic("DT101", "model-half", Severity.WARNING, "half", Location("a.py", Span(1, 0, 1, 5)), noqa_line=1)
+    monkeypatch.setattr(check_file, "check_source", lambda *_: check_file.Checked([found]))
+    result = check("--add-noqa")
+    assert (result.exit_code, result.stderr) == (0, "Added 1 suppression.\n")
+    assert path.read_text() == "model = 1  # dtlint  # noqa: DT101\n"
+
+
+def test_nothing_to_check_is_said() -> None:
+    result = check()
+    assert result.exit_code == 0 and "No Python files" in result.stderr
+
+
+def test_the_cache_lies_beside_the_configuration() -> None:
+    write("dtlint.toml", "")
+    write("sub/a.py", "x = 1\n")
+    os.chdir("sub")
+    check()
+    assert Path("../.dtlint_cache").is_dir() and not Path(".dtlint_cache").exists()
+
+
+def test_a_clean_file_loads_nothing_heavy() -> None:
+    write("a.py", "import torch\n\nx = torch.ones(3)\n")
+    code = (
+        "import sys; from dtlint.cli import main\n"
+        "try: main(['check', 'a.py'])\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        "print(*sorted({'torch', 'libcst', 'rich', 'pathspec', 'concurrent.futures'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("All checks passed!\n\n", "")
