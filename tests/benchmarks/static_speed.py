@@ -1,0 +1,110 @@
+"""What `dtlint check` costs, in CPU time, as ratios to what Python itself needs to parse the same files.
+
+    python tests/benchmarks/static_speed.py SRC [SRC ...]
+
+Each SRC is a directory of Python files, such as an unpacked wheel. For each it prints the CPU time (user and system) of
+
+- cold: a check without the cache, against `ast.parse` over the same files in one process,
+- warm: a second check with the cache filled, against the same,
+- the peak memory of one process,
+
+and then of one small file without a finding against `python -c "import click"`, and of one with a finding. Where
+torchfix is installed its time is printed too; `--torchfix` runs it (minutes on a large tree).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+CLEAN = "import torch\n\n\ndef double(x: torch.Tensor) -> torch.Tensor:\n    return x * 2\n"
+FAULTY = CLEAN + "\n\nx = torch.randn(3)\nx.type(torch.float16, inplace=True)\n"
+
+
+def cpu(command: list[str], cwd: Path) -> float:
+    """The CPU seconds of a command and its children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{' '.join(command)} failed: {done.stderr.strip()}")
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def parse_time(source: Path) -> tuple[float, int]:
+    """The CPU seconds of `ast.parse` over a tree, reading included, and its lines."""
+    lines = 0
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for path in sorted(source.rglob("*.py")):
+            data = path.read_bytes()
+            lines += data.count(b"\n")
+            try:
+                ast.parse(data)
+            except SyntaxError:
+                continue
+    return time.process_time() - start, lines
+
+
+def peak_memory(command: list[str], cwd: Path) -> float:
+    """The largest resident memory, in MB, of a command run in one process."""
+    code = f"import resource, subprocess; subprocess.run({command!r}, capture_output=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=True)
+    return int(done.stdout) / 1024
+
+
+def measure_tree(source: Path, torchfix: bool) -> None:
+    check = [sys.executable, "-m", "dtlint", "check", str(source), "--exit-zero", "--output-format", "concise"]
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        parse, lines = parse_time(source)
+        cold = cpu([*check, "--no-cache"], work)
+        cpu(check, work)
+        warm = cpu(check, work)
+        memory = peak_memory([*check, "--no-cache"], work)
+        print(f"{source.name}: {lines:,} lines, ast.parse {parse:.2f} s")
+        print(f"  cold {cold:6.2f} s = {cold / parse:.2f} x ast.parse")
+        print(f"  warm {warm:6.2f} s = {warm / parse:.2f} x ast.parse")
+        print(f"  peak memory of one process {memory:.0f} MB")
+        if torchfix and shutil.which("torchfix"):
+            other = cpu(["torchfix", str(source)], work)
+            print(f"  torchfix {other:.2f} s = {other / cold:.0f} x dtlint")
+
+
+def measure_file(rounds: int = 9) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        (work / "clean.py").write_text(CLEAN)
+        (work / "faulty.py").write_text(FAULTY)
+        check = [sys.executable, "-m", "dtlint", "check"]
+        pairs = [
+            (cpu([*check, "clean.py"], work), cpu([sys.executable, "-c", "import click"], work)) for _ in range(rounds)
+        ]
+        ratio = statistics.median(ours / click for ours, click in pairs)
+        print(f"one clean file: {statistics.median(ours for ours, _ in pairs):.3f} s = {ratio:.2f} x `import click`")
+        faulty = statistics.median(cpu([*check, "--no-cache", "faulty.py"], work) for _ in range(rounds))
+        print(f"one file with a finding: {faulty:.3f} s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sources", nargs="*", type=Path, help="directories of Python files")
+    parser.add_argument("--torchfix", action="store_true", help="time torchfix too")
+    args = parser.parse_args()
+    for source in args.sources:
+        measure_tree(source.resolve(), args.torchfix)
+    measure_file()
+
+
+if __name__ == "__main__":
+    main()

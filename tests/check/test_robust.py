@@ -1,0 +1,145 @@
+"""Whatever is thrown at it, a check ends: no crash, no lost comment, no file that does not parse any more."""
+
+from __future__ import annotations
+
+import ast
+import io
+import random
+import tokenize
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from dtlint import RuntimeRule, discover
+from dtlint.check.file import check_source
+from dtlint.check.fix import fix_source
+from dtlint.config import Settings
+from dtlint.diagnostic import Applicability
+from dtlint.infer.events import Call
+from dtlint.rule import Finding, Rule
+from dtlint.source.file import Source, UnreadableSource
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+PROGRAMS = sorted(FIXTURES.rglob("*.py"))
+
+
+class Nosy(Rule):
+    """Hears everything of every file, so that the whole of it is interpreted, and suspects every call."""
+
+    code, name = "DT799", "nosy"
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        yield Finding(call.node, "a call")
+
+
+RULES = [*(rule for rule in discover().values() if not issubclass(rule, RuntimeRule)), Nosy]
+
+steady = settings(
+    derandomize=True,
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+
+
+def parses(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def comments(text: str) -> list[str]:
+    found = tokenize.generate_tokens(io.StringIO(text).readline)
+    return sorted(token.string for token in found if token.type == tokenize.COMMENT and "noqa" not in token.string)
+
+
+def hold(data: bytes, path: str = "program.py") -> None:
+    """Check and fix a file, and hold the result against what dtlint promises."""
+    try:
+        source = Source.from_bytes(data, path)
+    except UnreadableSource:
+        return
+    checked = check_source(source, RULES, Settings())
+    assert checked.crashes == []
+    fixed = fix_source(source, RULES, Settings(), Applicability.UNSAFE)
+    assert fixed.checked.crashes == []
+    assert fixed.failed is None
+    if fixed.applied:
+        assert parses(fixed.source.text)
+        assert comments(fixed.source.text) == comments(source.text)
+        Source.from_bytes(fixed.source.encode(), path)
+    else:
+        assert fixed.source.encode() == data
+
+
+@steady
+@given(st.binary(max_size=300))
+def test_any_bytes(data: bytes) -> None:
+    hold(data)
+
+
+@steady
+@given(st.text(alphabet="torch.nhalfx=()[]{}:,#\"'\\\n\r\t \x0c@é😀01", max_size=200))
+@example("import torch\rx = torch.ones(2)\rx.half()\r")
+@example("\ufeffimport torch")
+@example("x = 1\\")
+def test_any_text(text: str) -> None:
+    hold(text.encode())
+
+
+def mutated(text: str, seed: int) -> str:
+    """The program with a few of its lines deleted, doubled, swapped, indented or cut."""
+    dice = random.Random(seed)
+    lines = text.splitlines(keepends=True)
+    for _ in range(dice.randint(1, 4)):
+        at = dice.randrange(len(lines))
+        line = lines[at]
+        lines[at] = dice.choice(
+            ["", line * 2, lines[dice.randrange(len(lines))], "    " + line, line[: dice.randrange(len(line) + 1)]]
+        )
+    return dice.choice(["", "", "\n" * 3]) + "".join(lines).replace("\n", dice.choice(["\n", "\n", "\r\n"]))
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_mutated_programs(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for seed in range(6):
+        hold(mutated(text, seed).encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import torch\nx = " + "(" * 300 + "torch.ones(1)" + ")" * 300,
+        "import torch\nx = " + "-" * 5000 + "1",
+        "import torch\nx = torch" + ".half()" * 3000,
+        "import torch\n" + "".join(" " * depth + "if x:\n" for depth in range(90)) + " " * 90 + "y = x.half()",
+        "import torch\nx = [" + "1.0, " * 10_000 + "]\ntorch.tensor(x).to(torch.int8)",
+        "import torch\n" + "def f(x):\n    return f(x.half())\n" * 500,
+        "import torch\ndef f():\n    return g()\ndef g():\n    return f()\nf().half()",
+        "import torch\nclass A(A): pass\nclass B(C): pass\nclass C(B): pass\nA().half()",
+        "print 'Python 2'\nimport torch\n",
+        "import torch\nx = 10 ** 10 ** 10\ny = 'a' * 10 ** 10\nz = 1 << 10 ** 10",
+        "import torch\n" + "for i in x:\n" * 1 + "    " + "for j in i: " * 0 + "pass",
+        "match x:\n    case {'a': [1, *rest], **others} if torch: rest.half()\n",
+        "import torch\nwith torch.autocast('cuda') as a, b as (c, *d): (yield a).half()",
+        "import torch\nx: torch.Tensor\n(x).half()\nx[0].half\ndel x\nx.half()",
+        "import torch\nasync def f():\n    async with torch.autocast('cuda'):\n        async for x in y: await x.half()",
+    ],
+    ids=lambda text: text[:30].replace("\n", " "),
+)
+def test_unkind_programs(text: str) -> None:
+    hold(text.encode())
+
+
+def test_long_nested_loops_take_bounded_time() -> None:
+    body = "".join("    " * depth + f"for i{depth} in range(3):\n" for depth in range(15))
+    hold(("import torch\n" + body + "    " * 15 + "x = torch.ones(i0).half()\n").encode())
