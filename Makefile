@@ -1,0 +1,49 @@
+# From a bare clone, with Python and make and nothing else:
+#
+#   make demo   check and trace the programs under fixtures/
+#   make test   the whole test suite
+#
+# PYTHON picks the interpreter, VENV the folder of its environment.
+
+PYTHON ?= python3
+VENV ?= .venv
+STATIC_VENV ?= .venv-static-$(notdir $(PYTHON))
+PIP_INSTALL = -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint docs static-test clean
+
+demo: $(VENV)/installed
+	@echo '$$ dtlint check --no-cache fixtures/demo'
+	@$(VENV)/bin/dtlint check --no-cache fixtures/demo; code=$$?; echo "(exit code $$code)"; test $$code -eq 1
+	@echo
+	@echo '$$ dtlint trace fixtures/train/transformer_mask.py'
+	@$(VENV)/bin/dtlint trace fixtures/train/transformer_mask.py; code=$$?; echo "(exit code $$code)"; test $$code -le 1
+
+test: $(VENV)/installed
+	$(VENV)/bin/python -m pytest
+
+lint: $(VENV)/installed
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/mypy
+
+# Regenerates the parts of the README that tests compare.
+docs: $(VENV)/installed
+	$(VENV)/bin/python -m dtlint.report.readme README.md
+
+# What needs torch skips itself where torch is missing.
+static-test: $(STATIC_VENV)/installed
+	$(STATIC_VENV)/bin/python -m pytest
+
+# The stamps are newer than what they were installed from, so that a second make installs nothing.
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python $(PIP_INSTALL) --editable '.[dev]'
+	@touch $@
+
+$(STATIC_VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(STATIC_VENV)
+	$(STATIC_VENV)/bin/python $(PIP_INSTALL) --editable '.[test]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .venv-static-* build dist .dtlint_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis

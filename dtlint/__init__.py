@@ -1,0 +1,51 @@
+"""dtlint: knows the dtype of every tensor in a PyTorch program, and whether it is safe.
+
+The public API. Its names are imported when they are first used, so that `import dtlint` costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dtlint.diagnostic import Applicability, Diagnostic, Edit, Fix, Location, Note, Severity, Span
+    from dtlint.rule import Finding, Rule, RuntimeRule, discover
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Applicability",
+    "Diagnostic",
+    "Edit",
+    "Finding",
+    "Fix",
+    "Location",
+    "Note",
+    "Rule",
+    "RuntimeRule",
+    "Severity",
+    "Span",
+    "__version__",
+    "discover",
+]
+
+_HOMES = {
+    "dtlint.diagnostic": {"Applicability", "Diagnostic", "Edit", "Fix", "Location", "Note", "Severity", "Span"},
+    "dtlint.rule": {"Finding", "Rule", "RuntimeRule", "discover"},
+}
+"""Each module that public names live in, and which."""
+
+
+def __getattr__(name: str) -> object:
+    for home, names in _HOMES.items():
+        if name in names:
+            from importlib import import_module
+
+            value: object = getattr(import_module(home), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

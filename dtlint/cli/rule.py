@@ -1,0 +1,140 @@
+"""`dtlint rule`: what a rule means, why it matters and what to do instead; or the list of all rules."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from dtlint.rule import Rule
+
+__all__ = ["command"]
+
+EPILOG = """\b
+Examples:
+  dtlint rule                        list every rule
+  dtlint rule DT101                  explain one, by code
+  dtlint rule model-half             or by name
+  dtlint rule --output-format json   for programs
+"""
+
+
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    from dtlint.rule import discover
+
+    return [
+        CompletionItem(value, help=rule.name if value == rule.code else rule.code)
+        for rule in discover().values()
+        for value in (rule.code, rule.name)
+        if value.startswith(incomplete)
+    ]
+
+
+@click.command("rule", epilog=EPILOG)
+@click.argument("rule", required=False, shell_complete=_complete)
+@click.option(
+    "--output-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Text for people (Markdown when it is piped), or JSON.",
+)
+def command(rule: str | None, output_format: str) -> None:
+    """Explain RULE, a code or a name. Without it, list all rules.
+
+    A rule marked `opt-in` runs only when it is selected.
+    """
+    from dtlint.rule import discover
+
+    rules = discover()
+    if rule is None:
+        text = _json([_facts(rule) for rule in rules.values()]) if output_format == "json" else "\n".join(_table(rules.values()))
+        click.echo(text)
+        return
+    found = _find(rule, rules)
+    if output_format == "json":
+        click.echo(_json(_facts(found)))
+    else:
+        _show(_page(found))
+
+
+def _find(wanted: str, rules: Mapping[str, type[Rule]]) -> type[Rule]:
+    by_name = {rule.name: rule for rule in rules.values()}
+    found = rules.get(wanted.upper()) or by_name.get(wanted.lower())
+    if found is None:
+        from difflib import get_close_matches
+
+        known = {word.lower(): word for word in (*rules, *by_name)}
+        close = get_close_matches(wanted.lower(), known, n=1, cutoff=0.5)
+        advice = f"did you mean {known[close[0]]}?" if close else "`dtlint rule` lists all of them"
+        raise click.UsageError(f"there is no rule {wanted!r}; {advice}")
+    return found
+
+
+def _table(rules: Iterable[type[Rule]]) -> list[str]:
+    from dtlint.document import document
+
+    rows = [
+        (rule.code, rule.name, rule.severity.value, _fix(rule), _opt_in(rule) + document(rule).summary) for rule in rules
+    ]
+    head = ("CODE", "NAME", "SEVERITY", "FIX", "WHAT IT FINDS")
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (head, *rows)]
+
+
+def _fix(rule: type[Rule]) -> str:
+    from dtlint.diagnostic import Applicability
+
+    return "-" if rule.fix is Applicability.NONE else rule.fix.value
+
+
+def _opt_in(rule: type[Rule]) -> str:
+    return "" if rule.default else "(opt-in) "
+
+
+def _page(rule: type[Rule]) -> str:
+    """The documentation of a rule as one Markdown text."""
+    from dtlint.document import document
+
+    facts = [f"severity {rule.severity.value}", f"fix: {rule.fix.value}", "on by default" if rule.default else "opt-in"]
+    return f"# {rule.code} {rule.name}\n\n*{' · '.join(facts)}*\n\n{document(rule).markdown()}"
+
+
+def _show(markdown: str) -> None:
+    """Rendered on a terminal, as it is elsewhere."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        click.echo(markdown, nl=False)
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console().print(Markdown(markdown))
+
+
+def _facts(rule: type[Rule]) -> dict[str, object]:
+    from dtlint.document import document
+
+    text = document(rule)
+    return {
+        "code": rule.code,
+        "name": rule.name,
+        "summary": text.summary,
+        "severity": rule.severity.value,
+        "fix": rule.fix.value,
+        "default": rule.default,
+        "since": ".".join(map(str, rule.since)) if rule.since > (0, 0) else None,
+        "documentation": text.markdown(),
+    }
+
+
+def _json(value: object) -> str:
+    import json
+
+    return json.dumps(value, indent=2, ensure_ascii=False)

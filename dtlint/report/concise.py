@@ -1,0 +1,21 @@
+"""The format for grep and editors: one line for each diagnostic, `path:line:column: CODE [*] message`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from dtlint.diagnostic import Applicability, Diagnostic
+from dtlint.report.legible import legible, place
+
+if TYPE_CHECKING:
+    from dtlint.rule import Rule
+
+__all__ = ["write"]
+
+
+def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str, type[Rule]]) -> None:
+    """Write one line for each diagnostic. `[*]` says that --fix mends it."""
+    for diagnostic in diagnostics:
+        mark = "[*] " if diagnostic.fix and diagnostic.fix.applicability is Applicability.SAFE else ""
+        stream.write(f"{place(diagnostic.location)}: {diagnostic.code} {mark}{legible(diagnostic.message)}\n")

@@ -1,0 +1,75 @@
+"""The parts of the README that say what the program does: the table of rules, and what commands really print.
+
+A part stands between `<!-- generated: WHAT -->` and `<!-- end -->`, where WHAT is `rules` or a dtlint command line.
+`python -m dtlint.report.readme README.md` writes them anew; a test compares them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability
+from dtlint.document import document
+from dtlint.rule import discover
+
+if TYPE_CHECKING:
+    from dtlint.rule import Rule
+
+__all__ = ["PART", "generate", "renew", "table"]
+
+PART = re.compile(r"(?P<head><!-- generated: (?P<what>.*?) -->\n)(?P<body>.*?)(?P<tail><!-- end -->)", re.DOTALL)
+
+
+def renew(text: str, root: Path) -> str:
+    """The README's text with all of its generated parts made anew; commands run in `root`."""
+    return PART.sub(lambda part: part["head"] + generate(part["what"], root) + part["tail"], text)
+
+
+def generate(what: str, root: Path) -> str:
+    """One part: the table of rules, or a command as it is typed with all that it prints."""
+    if what == "rules":
+        return table(discover().values())
+    program, *arguments = shlex.split(what)
+    if program != "dtlint":
+        raise ValueError(f"only dtlint itself is run for the README, not {program!r}")
+    plain = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
+    done = subprocess.run(
+        [sys.executable, "-m", "dtlint", *arguments],
+        cwd=root,
+        env={**plain, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+    )
+    if done.returncode > 1:
+        raise ValueError(f"{what!r} ended with exit code {done.returncode}")
+    return f"```console\n$ {what}\n{done.stdout.rstrip()}\n```\n"
+
+
+def table(rules: Iterable[type[Rule]]) -> str:
+    """The rules as a Markdown table."""
+    rows = ["| Code | Name | Severity | Fix | What it finds |", "|---|---|---|---|---|"]
+    for rule in rules:
+        fix = "" if rule.fix is Applicability.NONE else rule.fix.value
+        summary = document(rule).summary.replace("|", r"\|") + ("" if rule.default else " *(opt-in)*")
+        rows.append(f"| {rule.code} | {rule.name} | {rule.severity.value} | {fix} | {summary} |")
+    return "\n".join(rows) + "\n"
+
+
+def main(arguments: list[str]) -> None:
+    """Renew each README named, in place."""
+    for name in arguments:
+        file = Path(name)
+        file.write_text(renew(file.read_text(encoding="utf-8"), file.resolve().parent), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,135 @@
+"""SARIF 2.1.0 (OASIS), for code scanning. Rules carry their documentation; files are named relative to where dtlint ran.
+
+Columns count code points. A notebook's results lie on the lines of the .ipynb file and come without fixes, because
+SARIF knows files and not cells.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+from urllib.parse import quote
+
+from dtlint import __version__
+from dtlint.diagnostic import Diagnostic, Edit, Location, Severity, Span
+from dtlint.report.filename import STDIN, absolute
+
+if TYPE_CHECKING:
+    from dtlint.rule import Rule
+
+__all__ = ["write"]
+
+Json = dict[str, object]
+
+LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+ROOT = "SRCROOT"
+"""The base of all relative names. It has no address in the report: the reader knows where its checkout lies."""
+
+
+def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str, type[Rule]]) -> None:
+    """Write one log with one run; its rules are those that the results name."""
+    codes = sorted({diagnostic.code for diagnostic in diagnostics})
+    first = {diagnostic.code: diagnostic for diagnostic in reversed(diagnostics)}
+    seen: Counter[str] = Counter()
+    run: Json = {
+        "tool": {
+            "driver": {
+                "name": "dtlint",
+                "version": __version__,
+                "rules": [_rule(first[code], rules.get(code)) for code in codes],
+            }
+        },
+        "columnKind": "unicodeCodePoints",
+        "originalUriBaseIds": {ROOT: {"description": {"text": "The directory in which dtlint ran."}}},
+        "results": [_result(diagnostic, codes.index(diagnostic.code), seen) for diagnostic in diagnostics],
+    }
+    log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
+    json.dump(log, stream, indent=2)
+    stream.write("\n")
+
+
+def _rule(diagnostic: Diagnostic, rule: type[Rule] | None) -> Json:
+    """The descriptor of a rule. A code that no rule at hand has is described by what its diagnostic says."""
+    if rule is None:
+        return {"id": diagnostic.code, "name": diagnostic.name}
+    from dtlint.document import document
+
+    text = document(rule)
+    return {
+        "id": rule.code,
+        "name": rule.name,
+        "shortDescription": {"text": text.summary},
+        "fullDescription": {"text": text.sections.get("What it does", text.summary)},
+        "help": {"text": text.markdown(), "markdown": text.markdown()},
+        "defaultConfiguration": {"level": LEVELS[rule.severity], "enabled": rule.default},
+    }
+
+
+def _result(diagnostic: Diagnostic, index: int, seen: Counter[str]) -> Json:
+    result: Json = {
+        "ruleId": diagnostic.code,
+        "ruleIndex": index,
+        "level": LEVELS[diagnostic.severity],
+        "message": {"text": f"{diagnostic.message}. {diagnostic.help}" if diagnostic.help else diagnostic.message},
+        "locations": [{"physicalLocation": _physical(diagnostic.location)}],
+        "partialFingerprints": {"dtlint/v1": _fingerprint(diagnostic, seen)},
+    }
+    if diagnostic.notes:
+        result["relatedLocations"] = [
+            {"id": number, "message": {"text": note.message}, "physicalLocation": _physical(note.location)}
+            for number, note in enumerate(diagnostic.notes, 1)
+        ]
+    if diagnostic.fix and diagnostic.location.cell is None:
+        change = {
+            "artifactLocation": _artifact(diagnostic.location.path),
+            "replacements": [_replacement(edit) for edit in diagnostic.fix.edits],
+        }
+        description = f"{diagnostic.fix.message} ({diagnostic.fix.applicability.value})"
+        result["fixes"] = [{"description": {"text": description}, "artifactChanges": [change]}]
+    if diagnostic.location.cell is not None:
+        result["properties"] = {"cell": diagnostic.location.cell, "rowInCell": diagnostic.location.span.line}
+    return result
+
+
+def _physical(location: Location) -> Json:
+    region = {"startLine": location.file_line} if location.file_line is not None else _region(location.span)
+    return {"artifactLocation": _artifact(location.path), "region": region}
+
+
+def _artifact(path: str) -> Json:
+    """Relative to the working directory where the file lies below it; absolute elsewhere."""
+    if path == STDIN:
+        return {"uri": path}
+    full = Path(absolute(path))
+    try:
+        return {"uri": quote(full.relative_to(Path.cwd()).as_posix()), "uriBaseId": ROOT}
+    except ValueError:
+        return {"uri": full.as_uri()}
+
+
+def _region(span: Span) -> Json:
+    return {
+        "startLine": span.line,
+        "startColumn": span.column + 1,
+        "endLine": span.end_line,
+        "endColumn": span.end_column + 1,
+    }
+
+
+def _replacement(edit: Edit) -> Json:
+    deleted: Json = {"deletedRegion": _region(edit.span)}
+    return {**deleted, "insertedContent": {"text": edit.text}} if edit.text else deleted
+
+
+def _fingerprint(diagnostic: Diagnostic, seen: Counter[str]) -> str:
+    """The same as long as the code and its line's text stay, wherever in the file the line moves to."""
+    line = dict(diagnostic.lines).get(diagnostic.location.span.line, diagnostic.message)
+    path = str(_artifact(diagnostic.location.path)["uri"])
+    key = "\0".join([path, diagnostic.code, line.strip()])
+    seen[key] += 1
+    return hashlib.sha256(f"{key}\0{seen[key]}".encode(errors="backslashreplace")).hexdigest()[:32]
