@@ -1,0 +1,137 @@
+"""`dtlint report`: what a trace record says, without running anything. It needs no torch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+if TYPE_CHECKING:
+    from dtlint.rule import RuntimeRule
+    from dtlint.trace.judge import FailOn
+    from dtlint.trace.record import TraceRecord
+
+__all__ = ["Reporter", "command", "report_options"]
+
+FORMATS = ("screen", "full", "concise", "json", "github", "sarif")
+
+
+class Reporter:
+    """Judges a record and writes the report that the options ask for.
+
+    Raises:
+        click.UsageError: `--fail-on` names no rule, or the report's directory is missing.
+    """
+
+    def __init__(self, format: str, file: Path | None, fail_on: str, quiet: bool) -> None:
+        from dtlint.trace.judge import FailOn, SelectionError, runtime_rules
+
+        self.format, self.file, self.quiet = format, writable(file), quiet
+        self.rules: dict[str, type[RuntimeRule]] = runtime_rules()
+        try:
+            self.fail_on: FailOn = FailOn([word.strip() for word in fail_on.split(",") if word.strip()], self.rules)
+        except SelectionError as error:
+            raise click.UsageError(str(error)) from None
+
+    def report(self, record: TraceRecord, stream: TextIO) -> int:
+        """Write the report to the file, or else to the stream. 1 if a finding fails the run, 2 if a rule crashed."""
+        from dtlint.trace.judge import judge
+
+        crashed = []
+
+        def on_crash(rule: type[RuntimeRule], error: Exception) -> None:
+            crashed.append(rule.code)
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            click.echo(f"dtlint: internal error in rule {rule.code} ({rule.name}): {what}; please report it", err=True)
+
+        diagnostics = judge(record, self.rules.values(), on_crash)
+        with ExitStack() as stack:
+            if self.file is not None:
+                stream = stack.enter_context(self.file.open("w", encoding="utf-8"))
+            if self.file is not None or not self.quiet:
+                self._write(record, diagnostics, stream)
+        return 2 if crashed else int(any(map(self.fail_on.matches, diagnostics)))
+
+    def _write(self, record: TraceRecord, diagnostics: Sequence[Any], stream: TextIO) -> None:
+        from dtlint.report import write
+        from dtlint.report.trace_text import write_trace
+        from dtlint.trace.judge import as_rules
+
+        if self.format in ("screen", "full"):
+            write_trace(record, diagnostics, stream)
+        if self.format == "full" and diagnostics:
+            stream.write("\n")
+        if self.format != "screen":
+            write(diagnostics, self.format, stream, as_rules(self.rules))
+        stream.flush()
+
+
+def writable(file: Path | None) -> Path | None:
+    """The file by its absolute path, since a program may change the directory; refused where there is no directory."""
+    if file is not None and not file.parent.is_dir():
+        raise click.UsageError(f"cannot write {file}: there is no directory {file.parent}")
+    return file and file.absolute()
+
+
+def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that `trace` and `report` share."""
+    for option in reversed(
+        (
+            click.option(
+                "--output-format",
+                type=click.Choice(FORMATS),
+                default="screen",
+                show_default=True,
+                help="One screen of answers; with code frames (full); or the findings alone.",
+            ),
+            click.option(
+                "--report-file",
+                type=click.Path(dir_okay=False, path_type=Path),
+                help="Write the report into this file.",
+            ),
+            click.option(
+                "--fail-on",
+                default="",
+                metavar="RULES",
+                help="Exit with 1 if these rules find something: names, codes or prefixes, by commas; or `any`,"
+                " which leaves out mere information.",
+            ),
+            click.option("--quiet", "-q", is_flag=True, help="Show no report."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+EPILOG = """\b
+Examples:
+  dtlint report trace.json                         the screen that the trace ended with
+  dtlint report trace.json --output-format full    every finding with its lines of source
+  dtlint report trace.json --output-format sarif --report-file trace.sarif
+  dtlint report trace.json --fail-on overflow,DT905
+"""
+
+
+@click.command("report", epilog=EPILOG)
+@click.argument("record", type=click.Path(path_type=Path))
+@report_options
+def command(record: Path, output_format: str, report_file: Path | None, fail_on: str, quiet: bool) -> None:
+    """Show RECORD, a file that `dtlint trace --output` wrote. torch need not be installed."""
+    from dtlint.trace.record import RecordError, load
+
+    reporter = Reporter(output_format, report_file, fail_on, quiet)
+    try:
+        loaded = load(record)
+    except RecordError as error:
+        raise click.UsageError(str(error)) from None
+    try:
+        code = reporter.report(loaded, sys.stdout)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise click.UsageError(f"cannot write the report: {error}") from None
+    click.get_current_context().exit(code)

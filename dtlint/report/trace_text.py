@@ -1,0 +1,198 @@
+"""A trace record as one screen of text: what went wrong first, then what it cost, then what was not seen.
+
+The order is that of the questions a person comes with; everything else is in the record.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from dtlint.report.full import coloured
+from dtlint.report.legible import legible
+
+if TYPE_CHECKING:
+    from dtlint.diagnostic import Diagnostic
+    from dtlint.trace.record import Entry, TraceRecord
+
+__all__ = ["write_trace"]
+
+MOST = 4
+"""Lines per section; the rest is counted."""
+
+NEAR = 0.01
+"""A share of float16's limit from which a value is worth a line."""
+
+LIMIT = 65504.0
+"""float16's largest value."""
+
+BORN = {"overflow": "DT901", "invalid": "DT902", "pole": "DT903", "masked-row": "DT904", "came-in": "DT909"}
+"""The rule that speaks of each kind of event."""
+
+FLOATS = frozenset(("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"))
+"""A cast between these costs precision or memory; one from integers is how data becomes floats."""
+
+Line = tuple[str, str]
+"""Text and its style, in the words of rich."""
+
+STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
+
+
+def write_trace(record: TraceRecord, diagnostics: Sequence[Diagnostic], stream: TextIO) -> None:
+    """Write the screen. Coloured where the stream is a terminal that wants it."""
+    if coloured(stream):
+        _write_coloured(_screen(record, diagnostics), stream)
+    else:
+        for text, _ in _screen(record, diagnostics):
+            stream.write(text + "\n")
+
+
+def _write_coloured(lines: Iterator[Line], stream: TextIO) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=stream, force_terminal=True, color_system="standard", highlight=False, emoji=False)
+    for text, style in lines:
+        console.print(Text(text, style=style), soft_wrap=True)
+
+
+def _screen(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
+    places = {(record.places[entry.place].file, record.places[entry.place].line) for entry in record.entries}
+    ran = f"{_count(record.steps, 'optimizer step')}, {_count(record.operators, 'operator')}"
+    yield f"dtlint trace: {ran} at {_count(len(places), 'line')} of source", "bold"
+    yield from _nonfinite(record, diagnostics)
+    yield from _scaler(record, diagnostics)
+    yield from _work(record)
+    yield from _casts(record, diagnostics)
+    yield from _section(diagnostics, ("DT905", "DT906"), "Promotions")
+    yield from _nearest(record)
+    yield from _unseen(record)
+    yield from _summary(diagnostics)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _nonfinite(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
+    found = [d for d in diagnostics if d.code in BORN.values()]
+    if not found:
+        yield "Non-finite values: none that the program did not mean", ""
+        return
+    first: dict[tuple[str, str, int], int] = {}
+    for number, event in enumerate(record.events):
+        if event.place is not None:
+            at = record.places[event.place]
+            first.setdefault((BORN.get(event.kind, ""), at.file, at.line), number)
+    order = list(STYLES)
+    found.sort(
+        key=lambda d: (
+            order.index(d.severity.value),
+            first.get((d.code, d.location.path, d.location.span.line), len(record.events)),
+        )
+    )
+    yield from _section(found, list(BORN.values()), "Non-finite values, where they began")
+
+
+def _section(diagnostics: Sequence[Diagnostic], codes: Sequence[str], title: str) -> Iterator[Line]:
+    """The findings of some rules, the gravest first."""
+    found = [d for d in diagnostics if d.code in codes]
+    if not found:
+        return
+    yield title + ":", "bold"
+    for d in found[:MOST]:
+        yield f"  {d.severity.value}[{d.code}] {d.location.path}:{d.location.span.line}", STYLES[d.severity.value]
+        yield f"    {legible(d.message)}", ""
+    if len(found) > MOST:
+        yield f"  and {len(found) - MOST} more", ""
+
+
+def _scaler(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
+    scaler = record.scaler
+    if scaler is None:
+        return
+    scale = f"the scale ended at {scaler.scale:g}" if scaler.scale is not None else ""
+    if scaler.skipped == 0:
+        yield f"GradScaler: {scaler.updates:,} steps, none skipped; {scale}", ""
+        return
+    found = [d for d in diagnostics if d.code == "DT907"]
+    yield (
+        f"GradScaler: {scaler.skipped:,} of {scaler.updates:,} steps skipped, {scaler.leading:,} of them first; {scale}",
+        "",
+    )
+    for d in found:
+        yield f"  {d.severity.value}[{d.code}] {d.location.path}:{d.location.span.line}", STYLES[d.severity.value]
+        yield f"    {legible(d.message)}", ""
+    if not found and scaler.causes:
+        yield f"  as usual while the scale finds its level; most from {_where(record, scaler.causes[0].event)}", ""
+
+
+def _where(record: TraceRecord, event: int) -> str:
+    born = record.events[event]
+    at = "" if born.place is None else f" at {record.places[born.place].file}:{record.places[born.place].line}"
+    return legible(record.what(born)) + at
+
+
+def _work(record: TraceRecord) -> Iterator[Line]:
+    flops: Counter[str] = Counter()
+    for entry in record.entries:
+        if entry.flops and entry.output:
+            flops[entry.output] += entry.flops * entry.count
+    total = flops.total()
+    if total:
+        shares = ", ".join(f"{share / total:.0%} in {dtype}" for dtype, share in flops.most_common())
+        yield f"Matrix products and convolutions: {shares} (share of {total:.3g} operations)", ""
+
+
+def _casts(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
+    casts = [e for e in record.entries if e.author and e.output in FLOATS and e.inputs[-1].dtype in FLOATS]
+    if not casts:
+        return
+    steps = max(record.steps, 1)
+    by: Counter[str] = Counter()
+    for entry in casts:
+        by[entry.author] += entry.count
+    authors = ", ".join(f"{count / steps:.3g} {AUTHORS[author]}" for author, count in by.most_common())
+    per = "a step" if record.steps else "in all"
+    moved = sum(entry.nbytes for entry in casts) / steps / 1e6
+    yield f"Casts: {sum(by.values()) / steps:.3g} {per}, {moved:.3g} MB moved: {authors}", ""
+    yield from _section(diagnostics, ("DT908",), "Casts that undo a cast")
+
+
+AUTHORS = {
+    "asked": "asked for by the program",
+    "autocast": "by autocast",
+    "implicit": "inside operators",
+    "backward": "in the backward",
+}
+
+
+def _nearest(record: TraceRecord) -> Iterator[Line]:
+    reach: Callable[[Entry], float] = lambda entry: max(-entry.low, entry.high)  # noqa: E731
+    near = [entry for entry in record.entries if entry.output == "float16" and reach(entry) > NEAR * LIMIT]
+    if not near:
+        return
+    yield "Nearest to float16's limit of 65504:", "bold"
+    seen: set[tuple[str, int]] = set()
+    for entry in sorted(near, key=reach, reverse=True):
+        at = record.places[entry.place]
+        if (at.file, at.line) not in seen and len(seen) < MOST - 1:
+            seen.add((at.file, at.line))
+            module = f" in {at.module}" if at.module else ""
+            phase = " (backward)" if entry.phase == "backward" else ""
+            yield f"  {reach(entry) / LIMIT:4.0%} {entry.op}{phase} {at.file}:{at.line}{module}", ""
+
+
+def _unseen(record: TraceRecord) -> Iterator[Line]:
+    if record.unseen:
+        yield "Not seen: " + "; ".join(f"{u.count:,} {legible(u.what)}" for u in record.unseen[:MOST]), ""
+
+
+def _summary(diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
+    counts = Counter(d.severity.value for d in diagnostics)
+    words = [f"{counts[s]} {PLURAL[s] if counts[s] != 1 else s}" for s in ("error", "warning", "info") if counts[s]]
+    yield f"Found {', '.join(words)}." if words else "Nothing to report.", "bold"
+
+
+PLURAL = {"error": "errors", "warning": "warnings", "info": "info"}

@@ -1,0 +1,191 @@
+"""From the live objects of a tracer to the trace record: the only place that knows both."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import platform
+from pathlib import Path
+
+import torch
+
+from dtlint import __version__
+from dtlint.trace.flow import Event, Range
+from dtlint.trace.mode import Tracer
+from dtlint.trace.record import AROUND, SCHEMA, Entry, Operand, Place, SkipCause, TraceRecord, Unseen
+from dtlint.trace.record import Event as EventRecord
+from dtlint.trace.record import Range as RangeRecord
+from dtlint.trace.record import Scaler as ScalerRecord
+from dtlint.trace.signature import Input, Signature
+from dtlint.trace.site import Site
+
+__all__ = ["record_of"]
+
+LONGEST = 300
+"""Characters of an expression that the record keeps."""
+
+REACHED = ("the loss", "gradients", "weights", "a number the program read")
+"""What an event may reach, in the order of telling."""
+
+UNATTRIBUTED = Place("<autograd>", 1, 1, 0, 0, "", "")
+"""Where autograd ran for a line that was made before the trace began."""
+
+
+def record_of(tracer: Tracer, argv: list[str], exit_code: int) -> TraceRecord:
+    """What the tracer saw so far. Call `tracer.read()` before it while the program still runs."""
+    return _Export(tracer).record(argv, exit_code)
+
+
+def dtype_name(dtype: torch.dtype | None) -> str:
+    """`float16`."""
+    return "" if dtype is None else str(dtype).removeprefix("torch.")
+
+
+class _Export:
+    """Numbers sites and signatures, and writes each once."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+        self.places: list[Place] = []
+        self.sources: dict[str, dict[str, str]] = {}
+        self._place_of: dict[int, int] = {}
+        self._entry_of: dict[int, int] = {}
+
+    def record(self, argv: list[str], exit_code: int) -> TraceRecord:
+        tracer = self.tracer
+        nowhere = tracer.sites.nowhere
+        sites = [*tracer.sites.all.values(), nowhere]
+        signatures = [s for site in sites for s in site.signatures.values() if not s.op.reads]
+        self._entry_of = {id(signature): number for number, signature in enumerate(signatures)}
+        entries = [self._entry(signature) for signature in signatures]
+        events = tracer.flow.events
+        return TraceRecord(
+            schema=SCHEMA,
+            dtlint=__version__,
+            torch=str(torch.__version__),
+            python=platform.python_version(),
+            argv=argv,
+            exit_code=exit_code,
+            steps=tracer.flow.step,
+            operators=tracer.operators,
+            entries=entries,
+            events=[self._event(event) for event in events],
+            scaler=self._scaler(events),
+            unseen=self._unseen(signatures),
+            places=self.places,
+            sources=self.sources,
+        )
+
+    def _place(self, site: Site | None) -> int | None:
+        if site is None:
+            return None
+        number = self._place_of.get(id(site))
+        if number is None:
+            number = self._place_of[id(site)] = len(self.places)
+            self.places.append(UNATTRIBUTED if site is self.tracer.sites.nowhere else self._describe(site))
+        return number
+
+    def _describe(self, site: Site) -> Place:
+        source = site.source()
+        file = self._file(site.file)
+        end = source.end_line or source.line
+        kept = self.sources.setdefault(file, {})
+        for number in range(max(source.line - AROUND, 1), end + AROUND + 1):
+            text = linecache.getline(site.file, number)
+            if text:
+                kept[str(number)] = text.rstrip("\r\n")
+        text = linecache.getline(site.file, source.line)
+        column = source.column if source.column is not None else len(text) - len(text.lstrip())
+        end_column = source.end_column if source.end_column is not None else max(len(text.rstrip()), column)
+        return Place(file, source.line, end, column, end_column, source.expression[:LONGEST], site.module)
+
+    def _file(self, name: str) -> str:
+        path = Path(name)
+        if path.is_absolute() and path.is_relative_to(self.tracer.here):
+            return path.relative_to(self.tracer.here).as_posix()
+        return os.fspath(name)
+
+    def _entry(self, s: Signature) -> Entry:
+        place = self._place(s.site)
+        assert place is not None
+        return Entry(
+            place=place,
+            op=s.op.name,
+            phase="backward" if s.backward else "forward",
+            inputs=[self._operand(known) for known in s.inputs],
+            output=dtype_name(s.output) or None,
+            count=s.count,
+            author=s.author,
+            finding=s.finding,
+            culprit=s.culprit,
+            autocast=s.autocast,
+            nbytes=s.nbytes,
+            round_trips=s.round_trips,
+            undoes=self._number(s.trip),
+            flops=s.flops,
+            low=s.low,
+            high=s.high,
+            nonfinite=s.nonfinite,
+        )
+
+    def _operand(self, known: Input) -> Operand:
+        origin = known.maker.place_of_dtype if known.maker is not None else None
+        return Operand(dtype_name(known.dtype), known.zero_dim, self._number(origin), known.name)
+
+    def _number(self, signature: Signature | None) -> int | None:
+        return None if signature is None else self._entry_of.get(id(signature))
+
+    def _event(self, event: Event) -> EventRecord:
+        return EventRecord(
+            kind=event.kind,
+            step=event.step,
+            place=self._place(event.site),
+            entry=self._number(event.signature),
+            subject=event.subject,
+            dtype=dtype_name(event.dtype),
+            low=event.low,
+            high=event.high,
+            inputs=[_range(dtype, span) for dtype, span in event.inputs],
+            times=event.times,
+            spread=event.spread,
+            reached=[what for what in REACHED if what in event.reached],
+            by_scaler=event.kind == "overflow" and not event.forward and 0 < event.steps <= event.skipped,
+            eps=event.eps,
+        )
+
+    def _scaler(self, events: list[Event]) -> ScalerRecord | None:
+        scaler = self.tracer.steps.scaler
+        if not scaler.updates:
+            return None
+        numbers = {id(event): number for number, event in enumerate(events)}
+        causes = [SkipCause(numbers[key], count) for key, (_, count) in scaler.causes.items()]
+        return ScalerRecord(
+            updates=scaler.updates,
+            skipped=scaler.skipped,
+            leading=scaler.leading,
+            scale=scaler.scale,
+            causes=sorted(causes, key=lambda cause: -cause.count),
+            place=self._place(scaler.site),
+        )
+
+    def _unseen(self, signatures: list[Signature]) -> list[Unseen]:
+        tracer = self.tracer
+        unseen = [Unseen(what, count) for what, count in tracer.flow.unseen.items()]
+        odd: dict[str, int] = {}
+        for s in signatures:
+            out = s.output
+            if out is not None and out not in tracer.flow.watched and (out.is_floating_point or out.is_complex):
+                odd[dtype_name(out)] = odd.get(dtype_name(out), 0) + s.count
+        unseen += [Unseen(f"values of {name} results", count) for name, count in odd.items()]
+        if tracer.steps.compiled:
+            unseen.append(Unseen("functions under torch.compile; they ran eagerly instead", tracer.steps.compiled))
+        if tracer.children:
+            unseen.append(Unseen("forked child processes", tracer.children))
+        if tracer.threads:
+            names = ", ".join(sorted(tracer.threads)[:3])
+            unseen.append(Unseen(f"other threads ({names}); their operators are not seen", len(tracer.threads)))
+        return unseen
+
+
+def _range(dtype: torch.dtype, span: Range) -> RangeRecord:
+    return RangeRecord(dtype_name(dtype), span.low, span.high)

@@ -1,0 +1,406 @@
+"""Where non-finite values are born and how far they spread, without a synchronisation per operator.
+
+Each float result is reduced on its device to (min, max) in a preallocated slot. The flush, once a step, reads all
+slots at once and replays the step's log on storages: who was bad first, and who only inherited it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from dtlint.trace.ops import ROWS
+from dtlint.trace.site import PLAIN, ModulePaths
+
+if TYPE_CHECKING:
+    from dtlint.trace.signature import Signature
+
+__all__ = ["WATCHED", "Event", "Flow"]
+
+SLOTS = 4096
+"""Results judged between two flushes, per dtype and device: 32 KiB of float32."""
+
+LOG = 4 * SLOTS
+"""Entries of the log at which a flush is due though no step ended."""
+
+WATCHED = frozenset((torch.float16, torch.bfloat16, torch.float32, torch.float64))
+"""The dtypes that aminmax reduces and that can hold an inf."""
+
+INF = math.inf
+
+MOST_REASONS = 32
+"""Kinds of things not seen that are told apart: messages of errors may differ each time."""
+
+NOWHERE = 0
+"""In place of a storage: the result is a Python number."""
+
+
+class Range(NamedTuple):
+    """The values of a tensor: smallest and largest."""
+
+    low: float
+    high: float
+
+
+class Event:
+    """Non-finite values where none were before, and what became of them."""
+
+    __slots__ = (
+        "dtype",
+        "eps",
+        "high",
+        "inputs",
+        "kind",
+        "last_step",
+        "low",
+        "reached",
+        "signature",
+        "site",
+        "skipped",
+        "spread",
+        "step",
+        "steps",
+        "subject",
+        "times",
+    )
+
+    def __init__(self, kind: str, step: int, signature: Signature | None, dtype: torch.dtype | None) -> None:
+        self.kind, self.step, self.last_step = kind, step, step
+        self.signature, self.dtype = signature, dtype
+        self.site = signature.site if signature is not None else None
+        self.subject = ""
+        self.low = self.high = 0.0
+        self.inputs: list[tuple[torch.dtype, Range]] = []
+        self.times = self.spread = self.skipped = 0
+        self.steps = 0
+        self.eps: float | None = None
+        self.reached: set[str] = set()
+
+    @property
+    def forward(self) -> bool:
+        """Was it born in the forward, where no loss scale explains it?"""
+        return self.signature is not None and not self.signature.backward
+
+
+class _Slots:
+    """(min, max) pairs on one device, of one dtype."""
+
+    __slots__ = ("both", "high", "low", "used")
+
+    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
+        with torch.inference_mode(False):
+            self.both = torch.zeros(2, SLOTS, dtype=dtype, device=device)
+            self.low, self.high = (list(row.unbind()) for row in self.both)
+        self.used = 0
+
+
+class _Weight(NamedTuple):
+    """A weight after optimizer.step(), as the log holds it in place of a signature."""
+
+    group: int
+    number: int
+    tensor: Tensor
+    site: Any
+    eps: float | None
+
+
+class Flow:
+    """The log of a step and the state of every live storage."""
+
+    def __init__(self, watched: frozenset[torch.dtype], modules: ModulePaths) -> None:
+        self.watched, self.modules = watched, modules
+        self.events: list[Event] = []
+        self.step = 0
+        self.unseen: dict[str, int] = {}
+        self.made: dict[int, Signature | None] = {}
+        """By storage: the signature that wrote it last. A weak reference is held on each storage, so that an
+        address is not used again while it stands here; the flush lets go of the dead."""
+        self._log: list[tuple[Any, int, Any, tuple[int, ...] | None, int, bool]] = []
+        self._slots: dict[tuple[torch.dtype, torch.device], _Slots] = {}
+        self._bad: dict[int, Event] = {}
+        self._masked: set[int] = set()
+        self._ranges: dict[int, Range] = {}
+        self._spoilt: dict[tuple[int, str], Event] = {}
+        """By optimizer line and kind: the event of the weights that were spoilt there."""
+
+    # -- called for each operator -----------------------------------------------------------------------------------
+
+    def watch(self, signature: Signature, sources: list[Tensor], out: Tensor) -> None:
+        """Log a result and what it was made of; launch its judgement."""
+        made, watched = self.made, self.watched
+        storage = out.untyped_storage()
+        target = storage._cdata
+        inputs = []
+        whole = True
+        for x in sources:
+            source = x.untyped_storage()
+            key = source._cdata
+            inputs.append(key)
+            if key == target:
+                whole = out.nbytes >= storage.nbytes()
+            elif key not in made:  # a weight or a batch: judge it once
+                source._weak_ref()
+                made[key] = None
+                if x.dtype in watched:
+                    self._judge(signature, x, None, key, True)
+        if target not in made:
+            storage._weak_ref()
+        if signature.author:
+            self._cast(signature, sources[-1], out, made.get(inputs[-1]))
+        made[target] = signature
+        if signature.carries or signature.op.fresh:
+            self._log.append((None, 0, signature, tuple(inputs), target, whole))
+            if len(self._log) > LOG:
+                self.flush()
+        else:
+            self._judge(signature, out, tuple(inputs), target, whole)
+        if signature.loss:
+            self.read(signature, sources[0])
+
+    def allocated(self, out: Any) -> None:
+        """Memory whose values are whatever lay there: known, and not judged."""
+        if type(out) in PLAIN and out.layout is torch.strided:
+            storage = out.untyped_storage()
+            key = storage._cdata
+            if key not in self.made:
+                storage._weak_ref()
+            self.made[key] = None
+
+    def written_elsewhere(self, tensors: Iterable[Tensor]) -> None:
+        """A collective writes these, perhaps later: whoever reads one next judges it. What was bad stays bad."""
+        for x in tensors:
+            key = x.untyped_storage()._cdata
+            if key in self.made:
+                del self.made[key]
+                torch.UntypedStorage._free_weak_ref(key)  # type: ignore[no-untyped-call]
+
+    def read(self, signature: Signature, x: Tensor) -> None:
+        """The program goes by the values of `x`: it takes a number out of it, or starts a backward from it."""
+        self._judge(signature, x, (x.untyped_storage()._cdata,), NOWHERE, True)
+
+    def _judge(self, subject: Any, x: Tensor, inputs: tuple[int, ...] | None, key: int, whole: bool) -> None:
+        if x.is_meta or not x.numel():
+            return
+        if x.is_cuda and torch.cuda.is_current_stream_capturing():  # a replay would write the slot again
+            self.miss("operators of captured CUDA graphs")
+            return
+        place = (x.dtype, x.device)
+        slots = self._slots.get(place)
+        if slots is None:
+            slots = self._slots[place] = _Slots(*place)
+        used = slots.used
+        torch.aminmax(x, out=(slots.low[used], slots.high[used]))
+        self._log.append((slots, used, subject, inputs, key, whole))
+        slots.used = used + 1
+        if used + 1 == SLOTS:
+            self.flush()
+
+    def _cast(self, signature: Signature, source: Tensor, out: Tensor, before: Signature | None) -> None:
+        signature.nbytes += out.nbytes + source.nbytes
+        if before is not None and before.author and before.inputs[-1].dtype is out.dtype:
+            signature.round_trips += 1
+            signature.trip = before
+
+    def miss(self, what: str) -> None:
+        """Count something that was not seen."""
+        if what not in self.unseen and len(self.unseen) >= MOST_REASONS:
+            what = "operators that could not be judged, for other reasons"
+        self.unseen[what] = self.unseen.get(what, 0) + 1
+
+    def maker(self, x: Tensor) -> Signature | None:
+        """Who wrote this tensor's storage last, as far as it was seen."""
+        if type(x) not in PLAIN or x.layout is not torch.strided:
+            return None
+        return self.made.get(x.untyped_storage()._cdata)
+
+    # -- called once a step -----------------------------------------------------------------------------------------
+
+    def weight(self, group: int, index: int, p: Tensor, site: Any, eps: float | None) -> None:
+        """Judge a weight after optimizer.step(): the `index`-th of a parameter group."""
+        storage = p.untyped_storage()
+        key = storage._cdata
+        if key not in self.made:
+            storage._weak_ref()
+        self.made[key] = None
+        grad = p.grad
+        grads = (grad.untyped_storage()._cdata,) if type(grad) is Tensor and grad.layout is torch.strided else ()
+        self._judge(_Weight(group, index, p, site, eps), p.detach(), (*grads, key), key, True)
+
+    def flush(self) -> None:
+        """Read the slots, one transfer per dtype and device, and replay the log. Never while a graph is captured."""
+        if any(device.type == "cuda" for _, device in self._slots) and torch.cuda.is_current_stream_capturing():
+            return
+        values: dict[int, list[list[float]]] = {}
+        for slots in self._slots.values():
+            if slots.used:
+                values[id(slots)] = slots.both[:, : slots.used].tolist()
+                slots.used = 0
+        log, self._log = self._log, []
+        for slots, index, subject, inputs, key, whole in log:
+            if slots is None:
+                self._carry(subject, inputs or (), key, whole)
+                continue
+            low, high = values[id(slots)]
+            span = Range(low[index], high[index])
+            finite = span.low > -INF and span.high < INF
+            if key == NOWHERE:
+                if not finite:
+                    self._reached(subject, inputs or ())
+            elif finite:
+                self._finite(subject, inputs, key, whole, span)
+            elif isinstance(subject, _Weight):
+                self._bad_weight(subject, inputs or (), key, span)
+            elif inputs is None:
+                self._came_in(subject, key, span)
+            else:
+                self._nonfinite(subject, inputs, key, span)
+        self._prune()
+
+    def close(self) -> None:
+        """Flush, and let go of every storage."""
+        self.flush()
+        for key in list(self.made):
+            self._forget(key)
+
+    def _reached(self, signature: Signature, inputs: tuple[int, ...]) -> None:
+        cause = next((self._bad[p] for p in inputs if p in self._bad), None)
+        if cause is not None:
+            cause.reached.add("the loss" if signature.loss else "a number the program read")
+
+    def _carry(self, signature: Signature, inputs: tuple[int, ...], key: int, whole: bool) -> None:
+        """A result that was not judged: it may be as bad as what it was made of, and its next reader shows it."""
+        bad, masked = self._bad, self._masked
+        if signature.op.fresh:
+            inputs = ()
+        if inputs and inputs[0] in self._ranges:
+            self._ranges[key] = self._ranges[inputs[0]]
+        cause = next((bad[p] for p in inputs if p in bad), None) if bad else None
+        if cause is not None:
+            bad[key] = cause
+        elif whole:
+            bad.pop(key, None)
+        if signature.given or (masked and any(p in masked for p in inputs)):
+            masked.add(key)
+        elif whole:
+            masked.discard(key)
+
+    def _finite(self, subject: Any, inputs: tuple[int, ...] | None, key: int, whole: bool, span: Range) -> None:
+        self._ranges[key] = span
+        if whole:
+            self._bad.pop(key, None)
+            self._masked.discard(key)
+        if inputs is not None and not isinstance(subject, _Weight) and not subject.given:
+            if span.low < subject.low:
+                subject.low = span.low
+            if span.high > subject.high:
+                subject.high = span.high
+
+    def _nonfinite(self, signature: Signature, inputs: tuple[int, ...], key: int, span: Range) -> None:
+        signature.nonfinite += 1
+        nan = span.low != span.low
+        cause = next((self._bad[p] for p in inputs if p in self._bad), None)
+        masked = any(p in self._masked for p in inputs)
+        if cause is not None:
+            self._spoil(cause, signature, key)
+        elif not nan and (signature.given or masked):
+            self._masked.add(key)
+        elif signature.op.given:
+            self._came_in(signature, key, span)
+        else:
+            event = self._born(self._kind(signature, nan, masked, inputs), signature, span)
+            event.inputs = [
+                (known.dtype, self._ranges[p])
+                for known, p in zip(signature.inputs, inputs, strict=False)
+                if p in self._ranges
+            ]
+            self._bad[key] = event
+
+    def _kind(self, signature: Signature, nan: bool, masked: bool, inputs: tuple[int, ...]) -> str:
+        if nan:
+            return "masked-row" if masked and signature.op.name in ROWS else "invalid"
+        if signature.pole is None:
+            return "overflow"
+        at = self._ranges.get(inputs[signature.pole]) if signature.pole < len(inputs) else None
+        return "pole" if at is None or at.low <= 0 <= at.high else "overflow"
+
+    def _born(self, kind: str, signature: Signature, span: Range) -> Event:
+        event: Event | None = signature.event
+        if event is None or event.kind != kind:
+            event = signature.event = Event(kind, self.step, signature, signature.output)
+            event.low, event.high = span
+            self.events.append(event)
+        event.times += 1
+        self._touch(event)
+        return event
+
+    def _touch(self, event: Event) -> None:
+        if not event.steps or event.last_step != self.step:
+            event.steps += 1
+        event.last_step = self.step
+
+    def _spoil(self, cause: Event, signature: Signature, key: int) -> None:
+        cause.spread += 1
+        if signature.backward:
+            cause.reached.add("gradients")
+        self._touch(cause)
+        self._bad[key] = cause
+
+    def _came_in(self, signature: Signature, key: int, span: Range) -> None:
+        """A weight, a batch or a constant that was non-finite when it was first read. One -inf is a mask's."""
+        if key in self._bad:
+            return
+        if span.high < INF:
+            self._masked.add(key)
+            return
+        event: Event | None = signature.event
+        if event is None or event.kind != "came-in":
+            event = signature.event = Event("came-in", self.step, signature, signature.output)
+            event.low, event.high = span
+            event.subject = next((known.name for known in signature.inputs if known.name), "")
+            self.events.append(event)
+        event.times += 1
+        self._touch(event)
+        self._bad[key] = event
+
+    def _bad_weight(self, weight: _Weight, inputs: tuple[int, ...], key: int, span: Range) -> None:
+        cause = next((self._bad[p] for p in inputs if p in self._bad), None)
+        if cause is None:
+            cause = self._spoilt_by(weight, key, span)
+        self._touch(cause)
+        cause.reached.add("weights")
+        self._bad[key] = cause
+
+    def _spoilt_by(self, weight: _Weight, key: int, span: Range) -> Event:
+        kind = "invalid" if span.low != span.low else "overflow"
+        grad = weight.tensor.grad
+        if grad is not None and not bool(torch.isfinite(grad).all()):  # read only here, where all is lost already
+            kind = "came-in"
+        place = (id(weight.site), kind)
+        event = self._spoilt.get(place)
+        if event is None:
+            event = self._spoilt[place] = Event(kind, self.step, None, weight.tensor.dtype)
+            event.low, event.high = span
+            event.site, event.eps = weight.site, weight.eps
+            event.subject = (
+                self.modules.name_of(key)
+                or f"weight {weight.number} of group {weight.group}, shape {tuple(weight.tensor.shape)}"
+            )
+            self.events.append(event)
+        event.times += 1
+        return event
+
+    def _prune(self) -> None:
+        expired = torch.UntypedStorage._expired
+        for key in [key for key in self.made if expired(key)]:
+            self._forget(key)
+
+    def _forget(self, key: int) -> None:
+        del self.made[key]
+        torch.UntypedStorage._free_weak_ref(key)  # type: ignore[no-untyped-call]
+        self._bad.pop(key, None)
+        self._masked.discard(key)
+        self._ranges.pop(key, None)

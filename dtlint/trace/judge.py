@@ -1,0 +1,81 @@
+"""From a trace record to diagnostics, through the runtime rules of the catalogue."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+
+from dtlint.diagnostic import Diagnostic, Severity
+from dtlint.rule import Rule, RuntimeRule, discover
+from dtlint.trace.record import TraceRecord
+
+__all__ = ["ANY", "FailOn", "SelectionError", "judge", "runtime_rules"]
+
+ANY = "any"
+"""Selects every finding but information, which alone does not fail a run."""
+
+
+class SelectionError(ValueError):
+    """A name that selects no rule; the message names the nearest one."""
+
+
+def runtime_rules() -> dict[str, type[RuntimeRule]]:
+    """The rules that judge a trace, by code."""
+    return {code: rule for code, rule in discover().items() if issubclass(rule, RuntimeRule)}
+
+
+def judge(
+    record: TraceRecord,
+    rules: Iterable[type[RuntimeRule]] | None = None,
+    on_crash: Callable[[type[RuntimeRule], Exception], None] | None = None,
+) -> list[Diagnostic]:
+    """All diagnostics of a record, the gravest first, then by place.
+
+    A rule that raises is handed to `on_crash` and the others go on; without it, the exception passes through.
+    """
+    found: set[Diagnostic] = set()
+    for rule in runtime_rules().values() if rules is None else rules:
+        try:
+            found.update(rule().judge(record))
+        except Exception as error:
+            if on_crash is None:
+                raise
+            on_crash(rule, error)
+    order = list(Severity)
+    return sorted(found, key=lambda d: (order.index(d.severity), d.sort_key))
+
+
+class FailOn:
+    """Which findings fail a run: names, codes or prefixes of codes, or `any`."""
+
+    def __init__(self, words: Sequence[str], rules: dict[str, type[RuntimeRule]]) -> None:
+        self.codes: set[str] = set()
+        self.any = False
+        for word in words:
+            if word == ANY:
+                self.any = True
+            else:
+                self.codes |= _matching(word, rules)
+
+    def matches(self, diagnostic: Diagnostic) -> bool:
+        """Does this diagnostic fail the run?"""
+        return diagnostic.code in self.codes or (self.any and diagnostic.severity is not Severity.INFO)
+
+
+def _matching(word: str, rules: dict[str, type[RuntimeRule]]) -> set[str]:
+    prefix = word.upper()
+    codes = {code for code in rules if len(prefix) > 2 and code.startswith(prefix)}
+    codes |= {code for code, rule in rules.items() if rule.name == word.lower()}
+    if codes:
+        return codes
+    known: list[str] = [ANY, *rules, *(rule.name for rule in rules.values())]
+    near = difflib.get_close_matches(word.lower(), known, 1, 0.5) or difflib.get_close_matches(prefix, known, 1, 0.5)
+    raise SelectionError(
+        f"--fail-on: no rule of a trace is called {word!r}"
+        + (f"; did you mean {near[0]!r}?" if near else f"; choose from {', '.join(known)}")
+    )
+
+
+def as_rules(rules: dict[str, type[RuntimeRule]]) -> dict[str, type[Rule]]:
+    """The same mapping, typed as reports take it."""
+    return dict(rules.items())

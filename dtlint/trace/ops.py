@@ -1,0 +1,162 @@
+"""Facts about operators, as sets with the reason beside each, and what the schema says.
+
+The tracer asks `Op(func)` once per operator; the hot path then reads plain attributes.
+"""
+
+# ruff: noqa: SIM905 -- two hundred names read better as words than as a list of literals
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+__all__ = ["CASTS", "Op", "work"]
+
+CARRIES = frozenset(
+    """
+    cat stack clone index index_select gather embedding embedding_dense_backward slice_scatter select_scatter
+    diagonal_scatter repeat roll flip rot90 relu relu_ abs abs_ neg neg_ maximum minimum fmax fmin max min amax amin
+    clamp clamp_ clamp_min clamp_max hardtanh hardtanh_ sort topk kthvalue median mode _unsafe_view _reshape_copy
+    constant_pad_nd reflection_pad2d replication_pad2d where tril triu sign sgn threshold threshold_
+    threshold_backward max_pool2d_with_indices max_pool2d_with_indices_backward scatter scatter_ select_backward
+    slice_backward index_put_ index_put _index_put_impl_ sigmoid sigmoid_ tanh tanh_ sin cos erf atan detach_
+    alias_copy t_copy view_copy masked_select masked_scatter_ round floor ceil trunc frac split_with_sizes_copy
+    lerp nan_to_num nan_to_num_ isnan bernoulli
+    """.split()
+)
+"""Move values of their inputs, or bound them: what comes out is non-finite only if what went in was."""
+
+FRESH = frozenset(
+    """
+    zeros zeros_like new_zeros zero_ ones ones_like new_ones arange linspace eye rand rand_like randn randn_like
+    randint randint_like randperm uniform_ normal_ normal bernoulli_ exponential_ random_ trunc_normal_ tril_indices
+    triu_indices one_hot
+    """.split()
+)
+"""Use at most the shape and dtype of their inputs: the values, good or bad, are forgotten."""
+
+GIVEN = frozenset(
+    "full full_like new_full fill fill_ scalar_tensor masked_fill masked_fill_ index_fill index_fill_ lift_fresh".split()
+)
+"""May write a constant that the program gave, as in a mask of -inf: that is intent, not an accident."""
+
+INSERTS = frozenset("where constant_pad_nd scatter scatter_ index_put index_put_".split())
+"""Carriers that also write a constant argument; an inf given to others of them, as to clamp, is only a bound."""
+
+ALLOCATES = frozenset(
+    "empty empty_like empty_strided new_empty new_empty_strided empty_permuted empty_quantized".split()
+)
+"""Their output holds whatever lay in memory; to judge it would be noise."""
+
+READS = frozenset({"_local_scalar_dense"})
+"""The program takes a number out of a tensor, as `.item()` does."""
+
+IGNORED = frozenset(
+    "resize_ set_ is_same_size _has_same_storage_numel record_stream _version is_pinned equal _assert_async".split()
+)
+"""No values pass through them that a later operator would not show."""
+
+IGNORED_NAMESPACES = frozenset({"profiler", "prim", "inductor"})
+"""Bookkeeping of torch itself."""
+
+REMOTE_NAMESPACES = frozenset({"c10d", "_c10d_functional", "_c10d_functional_autograd", "fsdp"})
+"""Collectives: their outputs are written by others, later. Whoever reads them judges them."""
+
+CASTS = frozenset({"_to_copy", "copy_"})
+"""How a change of dtype shows in the dispatch stream, whoever asked for it. The source is the last tensor argument."""
+
+POLES: dict[str, int] = {
+    "log": 0, "log_": 0, "log2": 0, "log10": 0, "log1p": 0, "reciprocal": 0, "reciprocal_": 0, "rsqrt": 0, "rsqrt_": 0,
+    "div": 1, "div_": 1, "pow": 0, "pow_": 0, "atanh": 0, "logit": 0,
+}  # fmt: skip
+"""Functions that are infinite at a point, and which tensor argument comes near it. `pow` is if its exponent is < 0."""
+
+ROWS = frozenset(
+    """
+    _softmax _log_softmax _safe_softmax logsumexp sub sub_ softmax log_softmax scaled_dot_product_attention
+    _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_attention_math
+    _scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention
+    _scaled_dot_product_attention_math_for_mps
+    """.split()
+)
+"""Give NaN for a row whose every score is -inf (`sub` is the first half of a softmax written by hand)."""
+
+PROMOTES = frozenset({"cat", "stack", "where"})
+"""Mix dtypes by promotion though not all are tagged pointwise. Others that take mixed dtypes, such as layer_norm
+with float32 weights or the backward of attention, do so by design."""
+
+ROOT = "ones_like"
+"""`loss.backward()` begins with ones_like(loss), called by torch.autograd."""
+
+SCALER_UPDATE = "_amp_update_scale_"
+
+
+class Op:
+    """What is known of an operator before any call of it."""
+
+    __slots__ = (
+        "alloc",
+        "carries",
+        "cast",
+        "each",
+        "fresh",
+        "func",
+        "given",
+        "name",
+        "quiet",
+        "reads",
+        "remote",
+        "update",
+    )
+
+    def __init__(self, func: Any) -> None:
+        self.func = func
+        if not isinstance(func, torch._ops.OpOverload):  # torch.cond and its kin: their bodies are seen op by op
+            self.name, self.quiet = str(func), True
+            self.update = self.alloc = self.reads = self.remote = self.fresh = self.given = self.carries = False
+            self.cast = self.each = False
+            return
+        namespace, name = func._schema.name.split("::")
+        self.name = name if namespace == "aten" else f"{namespace}::{name}"
+        self.update = name == SCALER_UPDATE
+        self.alloc = name in ALLOCATES
+        self.reads = name in READS
+        self.remote = namespace in REMOTE_NAMESPACES
+        self.fresh = name in FRESH
+        self.given = name in GIVEN
+        self.carries = name in CARRIES
+        self.cast = name in CASTS
+        self.each = name.startswith("_foreach_")
+        self.quiet = (
+            self.update
+            or self.alloc
+            or self.reads
+            or (func.is_view and not self.given)  # lift_fresh is a view too: of the data the program brings
+            or name in IGNORED
+            or namespace in IGNORED_NAMESPACES
+            or name.startswith("sym_")
+        )
+
+    @property
+    def promotes(self) -> bool:
+        """Does it bring operands of several dtypes to one by promotion?"""
+        return self.name in PROMOTES or torch.Tag.pointwise in self.func.tags
+
+
+def work(func: Any, args: Any, kwargs: Any, out: Any) -> int:
+    """Floating-point operations of a matrix product, convolution or attention; 0 for anything else.
+
+    The formulas are torch's own (torch.utils.flop_counter). `linear` and `matmul` appear whole in inference mode.
+    """
+    from torch.utils.flop_counter import flop_registry
+
+    packet = getattr(func, "_overloadpacket", None)
+    try:
+        if packet in flop_registry:
+            return int(flop_registry[packet](*args, **(kwargs or {}), out_val=out))
+        if packet in (torch.ops.aten.linear, torch.ops.aten.matmul):
+            return int(2 * out.numel() * args[0].shape[-1])
+    except (TypeError, ValueError, IndexError, AttributeError, AssertionError, RuntimeError):
+        return 0  # a formula that does not fit these arguments; the share is then of the rest
+    return 0

@@ -1,0 +1,442 @@
+"""The trace record: what a run showed, as plain data with a versioned schema.
+
+It needs no torch, so that `dtlint report` reads it anywhere. dtypes are names as in `torch.float16`, without `torch.`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from dtlint.diagnostic import Diagnostic, Location, Note, Severity, Span
+from dtlint.rule import RuntimeRule
+
+__all__ = [
+    "SCHEMA",
+    "Entry",
+    "Event",
+    "Operand",
+    "Place",
+    "Range",
+    "RecordError",
+    "Scaler",
+    "SkipCause",
+    "TraceRecord",
+    "Unseen",
+    "load",
+    "save",
+    "shorten",
+    "times",
+]
+
+SCHEMA = 1
+"""Raised when an older reader would misread a newer record."""
+
+LIMITS = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
+"""The largest finite value."""
+
+AROUND = 2
+"""Lines of source kept on each side of a place."""
+
+
+class RecordError(ValueError):
+    """The file is not a trace record that this version reads; the message is one line that says so."""
+
+
+@dataclass(slots=True)
+class Place:
+    """An expression of the user's source, while one module runs. Lines from 1, columns from 0 in characters."""
+
+    file: str
+    """Relative to the directory of the run where it lies below it."""
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+    expression: str
+    module: str
+    """`blocks.2.fc`, or "" outside any module."""
+
+
+@dataclass(slots=True)
+class Operand:
+    """One tensor argument."""
+
+    dtype: str
+    zero_dim: bool
+    origin: int | None
+    """The entry at which its dtype was decided, if that was seen."""
+    name: str
+    """`parameter fc.weight` or `buffer cos`, where it is one."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """One operator with one tuple of input dtypes at one place."""
+
+    place: int
+    op: str
+    phase: str
+    """`forward` or `backward`; a backward entry stands at the forward's place."""
+    inputs: list[Operand]
+    output: str | None
+    count: int
+    author: str
+    """Of a cast: `asked`, `autocast`, `implicit` (an operator's own) or `backward`; else ""."""
+    finding: str
+    """`promoted`, `float64` (appeared without a float64 input), `float64-data` (came in as such), or ""."""
+    culprit: int | None
+    """The operand that raised the dtype."""
+    autocast: bool
+    """Was autocast on? Recorded where there is a finding."""
+    nbytes: int
+    """Bytes that a cast read and wrote, over the run."""
+    round_trips: int
+    undoes: int | None
+    """The cast that this one undoes."""
+    flops: int
+    """Of one call, for matrix products, convolutions and attention."""
+    low: float
+    high: float
+    """Smallest and largest finite value of the output, 0 included."""
+    nonfinite: int
+    """Calls whose output held an inf or NaN."""
+
+
+@dataclass(slots=True)
+class Range:
+    """The values of an operand when an event was born."""
+
+    dtype: str
+    low: float
+    high: float
+
+
+@dataclass(slots=True)
+class Event:
+    """Non-finite values where none were before, and what became of them."""
+
+    kind: str
+    """`overflow`, `invalid`, `pole`, `masked-row` or `came-in`."""
+    step: int
+    place: int | None
+    entry: int | None
+    """None for a weight that an optimizer step spoilt."""
+    subject: str
+    """The weight or batch, where it has a name."""
+    dtype: str
+    low: float
+    high: float
+    inputs: list[Range]
+    times: int
+    spread: int
+    """Results that inherited it."""
+    reached: list[str]
+    """Of `the loss`, `gradients`, `weights`, `a number the program read`."""
+    by_scaler: bool
+    """Born in a backward of a scaled loss, and every time the GradScaler skipped the step: as meant."""
+    eps: float | None
+    """The optimizer's eps, where an optimizer step spoilt a weight."""
+
+    @property
+    def hurts(self) -> bool:
+        """Did it reach what training or the program goes by?"""
+        return bool(self.reached) and not self.by_scaler
+
+    @property
+    def fate(self) -> str:
+        """What became of it, as the end of a sentence."""
+        spread = f"it spread to {self.spread} result{'s' * (self.spread != 1)}" if self.spread else ""
+        reached = f"reached {_and(self.reached)}" if self.reached else ""
+        if reached and not spread:
+            return f"it {reached}"
+        return f"{spread} and {reached}" if reached else spread or "nothing inherited it"
+
+    @property
+    def inputs_text(self) -> str:
+        """`inputs reach 300`: the largest magnitude among the operands, if known."""
+        known = [max(abs(r.low), abs(r.high)) for r in self.inputs]
+        return f"inputs reach {max(known):.5g}" if known else ""
+
+
+@dataclass(slots=True)
+class SkipCause:
+    """Steps that the GradScaler skipped because of one event."""
+
+    event: int
+    count: int
+
+
+@dataclass(slots=True)
+class Scaler:
+    """What the GradScaler did."""
+
+    updates: int
+    skipped: int
+    leading: int
+    """Skips before the first good step: the scale finding its level."""
+    scale: float | None
+    causes: list[SkipCause]
+    place: int | None
+    """Where `update()` was called."""
+
+
+@dataclass(slots=True)
+class Unseen:
+    """A part of the program that the trace does not show."""
+
+    what: str
+    count: int
+
+
+@dataclass(slots=True)
+class TraceRecord:
+    """One run of one process."""
+
+    schema: int
+    dtlint: str
+    torch: str
+    python: str
+    argv: list[str]
+    exit_code: int
+    steps: int
+    operators: int
+    places: list[Place] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    scaler: Scaler | None = None
+    unseen: list[Unseen] = field(default_factory=list)
+    sources: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Lines of the user's files around the places: file -> line number -> text."""
+
+    def diagnostic(
+        self,
+        rule: RuntimeRule,
+        place: int | None,
+        message: str,
+        *,
+        help: str = "",
+        severity: Severity | None = None,
+        notes: Sequence[tuple[int, str]] = (),
+    ) -> Diagnostic:
+        """A diagnostic of `rule` at a place of this record, with its frame of source lines."""
+        at = self.places[place] if place is not None else Place(self.argv[0] if self.argv else "", 1, 1, 0, 0, "", "")
+        return Diagnostic(
+            code=rule.code,
+            name=rule.name,
+            severity=severity or rule.severity,
+            message=message,
+            location=_location(at),
+            help=help,
+            notes=tuple(Note(_location(self.places[where]), text) for where, text in notes),
+            lines=tuple(self._lines(at)),
+            noqa_line=at.end_line,
+        )
+
+    def _lines(self, at: Place) -> Iterator[tuple[int, str]]:
+        source = self.sources.get(at.file, {})
+        for number in range(at.line - AROUND, at.end_line + AROUND + 1):
+            if str(number) in source:
+                yield number, source[str(number)]
+
+    def events_of(self, kind: str) -> list[list[Event]]:
+        """Events of a kind that the GradScaler did not expect, grouped over modules; each group's gravest comes first."""
+        groups: dict[object, list[Event]] = {}
+        for number, event in enumerate(self.events):
+            if event.kind == kind and not event.by_scaler:
+                at = None if event.place is None else self.places[event.place]
+                key = (
+                    number if at is None or event.entry is None else (at.file, at.line, at.column, event.entry is None)
+                )
+                groups.setdefault(key, []).append(event)
+        for group in groups.values():
+            group.sort(key=lambda event: (not event.hurts, event.step, -event.spread))
+        return list(groups.values())
+
+    def when(self, event: Event) -> str:
+        """` in step 3`, counted from 1; "" in a run without optimizer steps."""
+        if not self.steps:
+            return ""
+        return f" in step {event.step + 1}" if event.step < self.steps else f" after the last of {self.steps} steps"
+
+    def what(self, event: Event) -> str:
+        """`x.pow(2)` (pow) in blocks.0, or the backward of it."""
+        at = None if event.place is None else self.places[event.place]
+        shown = shorten(at.expression) if at is not None else ""
+        module = f" in {at.module}" if at is not None and at.module else ""
+        if event.entry is None:
+            return f"{event.subject}{_others(event.times)}, in {shown or 'an optimizer step'},"
+        entry = self.entries[event.entry]
+        operator = {"_to_copy": "the cast", "copy_": "the copy"}.get(entry.op, entry.op.lstrip("_"))
+        if entry.phase == "backward":
+            return f"the backward of {shown or 'an operator'} ({operator}){module}"
+        return f"{shown} ({operator}){module}" if shown else f"{operator}{module}"
+
+    def by_line(self, entries: Sequence[Entry]) -> list[list[Entry]]:
+        """Entries grouped over modules: one group per expression, operator, dtypes and phase, in order of weight."""
+        groups: dict[tuple[object, ...], list[Entry]] = {}
+        for entry in entries:
+            at = self.places[entry.place]
+            dtypes = tuple(operand.dtype for operand in entry.inputs)
+            key = (at.file, at.line, at.column, entry.op, dtypes, entry.output, entry.phase, entry.author)
+            groups.setdefault(key, []).append(entry)
+        return sorted(groups.values(), key=lambda group: -sum(e.nbytes or e.count for e in group))
+
+    def modules(self, group: Sequence[Entry]) -> str:
+        """` in blocks.0.attn (+3 modules)`, or "" outside any module."""
+        names = list(dict.fromkeys(self.places[entry.place].module for entry in group))
+        if not names or not names[0]:
+            return ""
+        more = f" (+{len(names) - 1} modules)" if len(names) > 2 else " (+1 module)" if len(names) == 2 else ""
+        return f" in {names[0]}{more}"
+
+    def calls(self, group: Sequence[Entry]) -> str:
+        """`once`, `3 times`: how often the group ran."""
+        return times(sum(entry.count for entry in group))
+
+    def origin(self, operand: Operand) -> str:
+        """Where an operand's dtype came from, in words; "" if that was not seen."""
+        if operand.name:
+            return operand.name
+        if operand.origin is None:
+            return "data made outside the traced operators"
+        entry = self.entries[operand.origin]
+        at = self.places[entry.place]
+        return f"{shorten(at.expression) or entry.op} at {at.file}:{at.line}"
+
+
+def times(count: int) -> str:
+    """`once`, `3 times`."""
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def shorten(expression: str, width: int = 50) -> str:
+    """An expression in backquotes, cut to `width` characters."""
+    text = " ".join(expression.split())
+    if not text:
+        return ""
+    return f"`{text if len(text) <= width else text[: width - 3] + '...'}`"
+
+
+def _location(at: Place) -> Location:
+    return Location(at.file, Span(at.line, at.column, at.end_line, at.end_column))
+
+
+def _others(times: int) -> str:
+    return f" and {times - 1} more" if times > 1 else ""
+
+
+def _and(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def save(record: TraceRecord, path: Path) -> None:
+    """Write the record, wholly or not at all."""
+    text = json.dumps(_encode(asdict(record)), allow_nan=False, separators=(",", ":"))
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def load(path: Path) -> TraceRecord:
+    """Read a record.
+
+    Raises:
+        RecordError: the file is missing, damaged, of a newer schema, or no trace record at all.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise RecordError(f"{path} is not a trace record: it is not valid JSON") from error
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if not isinstance(schema, int):
+        raise RecordError(f"{path} is not a trace record; write one with: dtlint trace --output {path} SCRIPT")
+    if schema > SCHEMA:
+        raise RecordError(f"{path} has schema {schema}, newer than this dtlint reads ({SCHEMA}); upgrade dtlint")
+    try:
+        record = _decode(TraceRecord, data)
+        assert isinstance(record, TraceRecord)
+        _check(record)
+    except (TypeError, KeyError, AssertionError) as error:
+        raise RecordError(f"{path} is a damaged trace record ({error}); trace again to write a new one") from error
+    return record
+
+
+def _check(record: TraceRecord) -> None:
+    """Every index must point at something, so that a report never fails on a record that was loaded."""
+    places, entries, events = len(record.places), len(record.entries), len(record.events)
+    indices: list[tuple[int | None, int]] = []
+    for entry in record.entries:
+        indices += [(entry.place, places), (entry.undoes, entries), (entry.culprit, len(entry.inputs))]
+        indices += [(operand.origin, entries) for operand in entry.inputs]
+    for event in record.events:
+        indices += [(event.place, places), (event.entry, entries)]
+    if record.scaler is not None:
+        indices += [(record.scaler.place, places), *((cause.event, events) for cause in record.scaler.causes)]
+    for index, size in indices:
+        if index is not None and not 0 <= index < size:
+            raise KeyError(f"index {index} of {size}")
+
+
+SPECIAL = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
+"""How the floats that JSON lacks are written."""
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _encode(item) for key, item in value.items()}
+    return [_encode(item) for item in value] if isinstance(value, list) else value
+
+
+def _decode(kind: Any, value: Any) -> Any:
+    """`value` as JSON gave it, as the type `kind`; TypeError or KeyError where it does not fit."""
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        inner = [option for option in get_args(kind) if option is not NoneType]
+        return None if value is None else _decode(inner[0], value)
+    if origin is list:
+        _expect(value, list)
+        return [_decode(get_args(kind)[0], item) for item in value]
+    if origin is dict:
+        _expect(value, dict)
+        return {key: _decode(get_args(kind)[1], item) for key, item in value.items()}
+    if is_dataclass(kind):
+        _expect(value, dict)
+        hints = get_type_hints(kind)
+        made: Any = kind
+        return made(**{f.name: _decode(hints[f.name], value[f.name]) for f in fields(kind)})
+    if kind is float and not isinstance(value, bool):
+        if isinstance(value, str):
+            return SPECIAL[value]
+        _expect(value, (int, float))
+        return float(value)
+    _expect(value, kind)
+    if kind is int and isinstance(value, bool):
+        raise TypeError("a truth value where a number belongs")
+    return value
+
+
+def _expect(value: Any, kind: Any) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{type(value).__name__} found where another type belongs")

@@ -1,0 +1,189 @@
+"""One operator with one tuple of input dtypes at one site: what is judged once, and what is counted.
+
+Who asked for a cast, which operand raised a dtype, how much work a product is: all settled on the first call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from dtlint.trace.ops import INSERTS, POLES, ROOT, work
+
+if TYPE_CHECKING:
+    from dtlint.trace.flow import Flow
+    from dtlint.trace.ops import Op
+    from dtlint.trace.site import Site, Sites
+
+__all__ = ["Input", "Signature", "learn"]
+
+_user_state: Any = torch._C._RestorePythonTLSSnapshot  # type: ignore[attr-defined]
+
+ORDER = {torch.float64: 3, torch.float32: 2, torch.float16: 1, torch.bfloat16: 1}
+"""How wide the result of a promotion with this dtype is; float16 with bfloat16 gives float32."""
+
+CONTAINS = {
+    torch.float16: frozenset((torch.float16, torch.float32, torch.float64)),
+    torch.bfloat16: frozenset((torch.bfloat16, torch.float32, torch.float64)),
+    torch.float32: frozenset((torch.float32, torch.float64)),
+    torch.float64: frozenset((torch.float64,)),
+}
+"""The dtypes that hold every value of a dtype. float32's largest values round to inf in bfloat16."""
+
+
+class Input:
+    """One tensor argument: its dtype, and where that came from."""
+
+    __slots__ = ("dtype", "maker", "name", "zero_dim")
+
+    def __init__(self, dtype: torch.dtype, zero_dim: bool, maker: Signature | None, name: str) -> None:
+        self.dtype, self.zero_dim, self.maker, self.name = dtype, zero_dim, maker, name
+
+
+class Signature:
+    """Counts and ranges of one operator, with one tuple of input dtypes, at one site."""
+
+    __slots__ = (
+        "author",
+        "autocast",
+        "backward",
+        "carries",
+        "count",
+        "culprit",
+        "event",
+        "finding",
+        "flops",
+        "given",
+        "high",
+        "inputs",
+        "loss",
+        "low",
+        "nbytes",
+        "nonfinite",
+        "op",
+        "output",
+        "pole",
+        "round_trips",
+        "site",
+        "trip",
+    )
+
+    def __init__(self, site: Site, op: Op, backward: bool) -> None:
+        self.site, self.op, self.backward = site, op, backward
+        self.inputs: list[Input] = []
+        self.output: torch.dtype | None = None
+        self.count = self.nbytes = self.round_trips = self.nonfinite = self.flops = 0
+        self.low = self.high = 0.0
+        self.author = self.finding = ""
+        self.culprit: int | None = None
+        self.autocast = False
+        self.carries = op.carries
+        self.given = op.given
+        """May it write a non-finite constant of the program's?"""
+        self.pole = POLES.get(op.name)
+        self.loss = False
+        self.trip: Signature | None = None
+        """The cast that this one undoes, if nothing happened in between."""
+        self.event: Any = None
+        """The event that was born here."""
+
+    @property
+    def place_of_dtype(self) -> Signature:
+        """The operator at which this output's dtype was decided, upstream along operators that only kept it."""
+        at, seen = self, 0
+        while seen < 32 and not at.author and at.output is not None:
+            makers = [i.maker for i in at.inputs if i.maker is not None and i.dtype is at.output and not i.zero_dim]
+            if len(makers) != 1 or makers[0] is at:
+                break
+            at, seen = makers[0], seen + 1
+        return at
+
+
+def learn(site: Site, op: Op, args: Any, kwargs: Any, out: Any, backward: bool, flow: Flow, sites: Sites) -> Signature:
+    """Judge an operator on its first call with these dtypes at this site."""
+    signature = Signature(site, op, backward)
+    tensors = list(_tensors(args, kwargs))
+    first = next(_tensors((out,), None), None)
+    signature.output = first.dtype if first is not None else None
+    signature.inputs = [Input(x.dtype, x.dim() == 0, flow.maker(x), "") for x in tensors]
+    constant = any(isinstance(a, float) and math.isinf(a) for a in args)
+    signature.given = op.given or (constant and (op.name in INSERTS or not op.carries))
+    signature.loss = op.name == ROOT and site.reads_the_loss
+    signature.flops = work(op.func, args, kwargs, out)
+    if op.name.startswith("pow") and isinstance(args[-1], (int, float)) and args[-1] >= 0:
+        signature.pole = None
+    if op.cast:
+        _learn_cast(signature, tensors)
+    else:
+        _learn_promotion(signature, tensors, kwargs)
+    if signature.finding:
+        signature.autocast = _autocast_on(tensors)
+        for known, x in zip(signature.inputs, tensors, strict=True):
+            if known.maker is None:
+                known.name = sites.modules.name_of(x.untyped_storage()._cdata)
+    return signature
+
+
+def _learn_cast(signature: Signature, tensors: list[Tensor]) -> None:
+    source, target = signature.inputs[-1].dtype, signature.output
+    if target is None:
+        return
+    signature.carries = target in CONTAINS.get(source, ())
+    if source is target:
+        return
+    if signature.backward:
+        signature.author = "backward"
+    elif signature.site.asked:
+        signature.author = "asked"
+    elif signature.op.name == "_to_copy" and not signature.site.casts and _autocast_on(tensors):
+        signature.author = "autocast"
+    else:
+        signature.author = "implicit"
+
+
+def _learn_promotion(signature: Signature, tensors: list[Tensor], kwargs: Any) -> None:
+    out = signature.output
+    floats = [(i, known.dtype) for i, known in enumerate(signature.inputs) if known.dtype.is_floating_point]
+    dimensioned = [(i, dtype) for i, dtype in floats if not signature.inputs[i].zero_dim]
+    kinds = {dtype for _, dtype in dimensioned}
+    if len(kinds) > 1 and signature.op.promotes and out is not None:
+        widest = max(dimensioned, key=lambda pair: ORDER.get(pair[1], 0))
+        # in place, the result keeps the dtype of its target: nothing was raised
+        if ORDER.get(out, 0) > min(ORDER.get(dtype, 0) for _, dtype in dimensioned):
+            signature.finding, signature.culprit = "promoted", widest[0]
+    elif out is torch.float64 and torch.float64 not in {dtype for _, dtype in floats}:
+        asked = bool(kwargs and kwargs.get("dtype")) or torch.get_default_dtype() is torch.float64
+        if not asked and tensors:
+            signature.finding = "float64"
+    elif out is torch.float64 and kinds == {torch.float64} and torch.get_default_dtype() is not torch.float64:
+        entered = [i for i, _ in dimensioned if _is_data(signature.inputs[i], tensors[i])]
+        if entered and not signature.backward and not signature.op.given:
+            signature.finding, signature.culprit = "float64-data", entered[0]
+
+
+def _is_data(known: Input, x: Tensor) -> bool:
+    """Did this operand come from outside, and not as a weight or with a dtype that the program wrote?"""
+    if isinstance(x, torch.nn.Parameter):
+        return False
+    if known.maker is None:
+        return True
+    expression = known.maker.site.source().expression
+    return known.maker.op.name == "lift_fresh" and "float64" not in expression and "double" not in expression
+
+
+def _tensors(args: Any, kwargs: Any) -> Iterator[Tensor]:
+    for value in (*args, *(kwargs.values() if kwargs else ())):
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from (item for item in value if isinstance(item, Tensor))
+
+
+def _autocast_on(tensors: list[Tensor]) -> bool:
+    """Is autocast on in the user's code? Inside a handler the dispatcher hides its state; the snapshot restores it."""
+    with _user_state():
+        return bool(tensors) and torch.is_autocast_enabled(tensors[0].device.type)

@@ -1,0 +1,233 @@
+"""From a running frame to a place in the user's source, and from a backward operator to its forward line.
+
+A site is one instruction of user code while one module runs. Autograd numbers its nodes, and both directions
+know the number: a ring from number to site attributes the backward exactly, without hooks.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import itertools
+import linecache
+import os
+import sys
+import threading
+import weakref
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import nn
+
+if TYPE_CHECKING:
+    from dtlint.trace.signature import Signature
+
+__all__ = ["PLAIN", "ModulePaths", "Site", "Sites", "Source", "source_of"]
+
+ENGINE = torch.autograd.graph._engine_run_backward.__code__
+"""The frame under which autograd calls operators of its own accord."""
+
+MODULE_FILE = str(nn.modules.module.__file__)
+"""Where `model.half()` and `model.to(dtype)` cast: torch's code, but what the user asked for."""
+
+HIDDEN = (
+    str(Path(torch.__file__).parent) + os.sep,
+    str(Path(__file__).parents[1]) + os.sep,
+    contextlib.__file__,
+    functools.__file__,
+    "<frozen",
+)
+"""Frames of these files are never the user's place."""
+
+CAST_METHODS = frozenset(
+    (
+        *("to", "type", "type_as", "copy_", "as_tensor", "asarray", "cpu", "cuda"),
+        *("half", "bfloat16", "float", "double", "bool", "byte", "char", "short", "int", "long"),
+    )
+)
+"""Calls by which a person asks for a cast."""
+
+PLAIN = frozenset((torch.Tensor, nn.Parameter))
+"""Tensors that are what they seem. A subclass may give any operator a meaning of its own; it is counted as unseen."""
+
+MOST_SITES = 100_000
+"""Programs that make code as they run have ever new places; those past this number are told as one."""
+
+RING = 1 << 16
+"""Autograd nodes remembered: those of several steps of a large model."""
+
+MADE_AT_ROOT = "_make_grads"
+"""The function of torch.autograd that reads the loss when a backward begins."""
+
+
+class Source(NamedTuple):
+    """Where an instruction stands. Lines count from 1, columns from 0 in characters; None where Python kept none."""
+
+    line: int
+    end_line: int | None
+    column: int | None
+    end_column: int | None
+    expression: str
+
+
+def source_of(code: CodeType, lasti: int, line: int) -> Source:
+    """The source of the instruction at byte offset `lasti`. Python 3.10 keeps only its line."""
+    if sys.version_info >= (3, 11):
+        top, bottom, left, right = next(
+            itertools.islice(code.co_positions(), lasti // 2, None), (None, None, None, None)
+        )
+        if top is not None and bottom is not None and left is not None and right is not None:
+            lines = [linecache.getline(code.co_filename, number).encode() for number in range(top, bottom + 1)]
+            first, last = lines[0], lines[-1]
+            lines[-1] = last[:right]
+            lines[0] = lines[0][left:]
+            text = b" ".join(part.strip() for part in lines).decode(errors="replace")
+            columns = (len(first[:left].decode(errors="replace")), len(last[:right].decode(errors="replace")))
+            return Source(top, bottom, *columns, text)
+    return Source(line, None, None, None, linecache.getline(code.co_filename, line).strip())
+
+
+class Site:
+    """A place in the user's code, while one module runs. It keeps its code objects alive, so that ids stay theirs."""
+
+    __slots__ = ("code", "file", "inner", "inner_lasti", "inner_line", "lasti", "line", "module", "signatures")
+
+    def __init__(self, frame: FrameType, inner: FrameType, module: str) -> None:
+        self.code, self.lasti, self.line = frame.f_code, frame.f_lasti, frame.f_lineno
+        self.inner, self.inner_lasti, self.inner_line = inner.f_code, inner.f_lasti, inner.f_lineno
+        self.file = self.code.co_filename
+        self.module = module
+        self.signatures: dict[tuple[Any, ...], Signature] = {}
+
+    def source(self) -> Source:
+        """The user's expression."""
+        return source_of(self.code, self.lasti, self.line)
+
+    @property
+    def asked(self) -> bool:
+        """Is the innermost running expression itself a cast that the user wrote, as in `x.float()`?"""
+        inner = self.inner.co_filename
+        return self.casts and (inner == MODULE_FILE or not inner.startswith(HIDDEN))
+
+    @property
+    def casts(self) -> bool:
+        """Is the innermost running expression a cast, whoever wrote it?"""
+        text = source_of(self.inner, self.inner_lasti, self.inner_line).expression
+        try:
+            tree = ast.parse(text, mode="eval").body if sys.version_info >= (3, 11) else ast.parse(text)
+        except SyntaxError:
+            return False
+        nodes = [tree] if isinstance(tree, ast.expr) else ast.walk(tree)  # a whole line on Python 3.10
+        return any(
+            isinstance(node, ast.Call)
+            and (
+                getattr(node.func, "attr", None) in CAST_METHODS
+                or any(keyword.arg == "dtype" for keyword in node.keywords)
+            )
+            for node in nodes
+        )
+
+    @property
+    def reads_the_loss(self) -> bool:
+        """Is this the call by which a backward begins?"""
+        return self.inner.co_name == MADE_AT_ROOT
+
+
+class ModulePaths(threading.local):
+    """The stack of running modules of a thread, and the path of each, as in `blocks.2.fc`."""
+
+    def __init__(self, known: dict[int, tuple[weakref.ref[nn.Module], str]]) -> None:
+        self.stack: list[nn.Module] = []
+        self.known = known
+        """By id; shared by all threads, and a module that dies takes its entry with it."""
+
+    def current(self) -> str:
+        """The path of the running module, or "" outside any."""
+        if not self.stack:
+            return ""
+        module = self.stack[-1]
+        found = self.known.get(id(module))
+        return found[1] if found is not None else self._learn(module)
+
+    def _learn(self, module: nn.Module) -> str:
+        for name, child in self.stack[0].named_modules():
+            if id(child) not in self.known:
+                self._keep(child, name or type(child).__name__)
+        if id(module) not in self.known:
+            self._keep(module, type(module).__name__)
+        return self.known[id(module)][1]
+
+    def _keep(self, module: nn.Module, path: str) -> None:
+        known, key = self.known, id(module)
+
+        def forget(_: weakref.ref[nn.Module]) -> None:
+            known.pop(key, None)
+
+        known[key] = (weakref.ref(module, forget), path)
+
+    def name_of(self, storage: int) -> str:
+        """`parameter fc.weight` or `buffer mask`, if a tensor of a module that ran lives in this storage."""
+        for reference, path in list(self.known.values()):
+            module = reference()
+            if module is None:
+                continue
+            for kind, tensors in (("parameter", module._parameters), ("buffer", module._buffers)):
+                for name, tensor in tensors.items():
+                    if not isinstance(tensor, torch.Tensor) or type(tensor) not in PLAIN:
+                        continue
+                    if tensor.layout is torch.strided and tensor.untyped_storage()._cdata == storage:
+                        return f"{kind} {path}.{name}"
+        return ""
+
+
+class _Mine(dict[str, bool]):
+    """By file name: is it the user's?"""
+
+    def __missing__(self, filename: str) -> bool:
+        mine = self[filename] = not filename.startswith(HIDDEN)
+        return mine
+
+
+class Sites:
+    """All sites of a run."""
+
+    def __init__(self) -> None:
+        self.all: dict[tuple[int, int, int, int, str], Site] = {}
+        self.modules = ModulePaths({})
+        self._mine = _Mine()
+        self._ring: list[tuple[int, Site] | None] = [None] * RING
+        here = sys._getframe()
+        self.nowhere = Site(here, here, "")
+        """For what autograd runs on behalf of no line that was seen."""
+
+    def where(self, frame: FrameType, node: Any) -> Site:
+        """The innermost frame outside torch, and the module that runs there; in the engine, the forward's site."""
+        inner, mine = frame, self._mine
+        while not mine[frame.f_code.co_filename]:
+            if node is not None and frame.f_code is ENGINE:
+                return self.forward(node)
+            back = frame.f_back
+            if back is None:
+                break
+            frame = back
+        path = self.modules.current()
+        key = (id(frame.f_code), frame.f_lasti, id(inner.f_code), inner.f_lasti, path)
+        site = self.all.get(key)
+        if site is None:
+            if len(self.all) >= MOST_SITES:
+                return self.nowhere
+            site = self.all[key] = Site(frame, inner, path)
+        return site
+
+    def made_node(self, number: int, site: Site) -> None:
+        """Remember that autograd's node `number` was made at `site`."""
+        self._ring[number % RING] = (number, site)
+
+    def forward(self, node: Any) -> Site:
+        """Where the forward made this backward node."""
+        number = node._sequence_nr()
+        entry = self._ring[number % RING]
+        return entry[1] if entry is not None and entry[0] == number else self.nowhere

@@ -1,0 +1,73 @@
+"""DT901: a result went past the largest value of its dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Diagnostic, Severity
+from dtlint.rule import RuntimeRule
+
+if TYPE_CHECKING:
+    from dtlint.trace.record import Event, TraceRecord
+
+HELP = {
+    "float16": "compute this in float32 (x.float()), scale the operands down first, or use bfloat16",
+    "bfloat16": "scale the operands down before this operation, or clamp them",
+    "float32": "scale the operands down before this operation, or clamp them",
+}
+
+
+class Overflow(RuntimeRule):
+    """A result went past the largest value of its dtype and became inf.
+
+    ## What it does
+    Reports the operator whose finite inputs gave an inf, not the ones that inherited it. An inf that the program
+    gives as a constant, such as a mask of -inf, is not reported, nor is an overflow of scaled gradients that made
+    the GradScaler skip the step, which is how it finds its scale.
+
+    ## Why it matters
+    float16 ends at 65504. One inf becomes NaN at the next subtraction, division or softmax, and from there spreads
+    through the loss to every weight.
+
+    ## Example
+    ```python
+    import torch
+
+    x = torch.full((2, 64), 300.0).half()
+    print((x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)).sum())
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    x = torch.full((2, 64), 300.0).half()
+    y = x.float()
+    print((y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)).half().sum())
+    ```
+
+    ## References
+    - [Automatic mixed precision: examples](https://docs.pytorch.org/docs/stable/notes/amp_examples.html)
+    """
+
+    code, name, severity = "DT901", "overflow", Severity.WARNING
+
+    def judge(self, record: TraceRecord) -> Iterator[Diagnostic]:
+        """One diagnostic per line at which an inf was born."""
+        for group in record.events_of("overflow"):
+            event = group[0]
+            inputs = f", {event.inputs_text}" if event.inputs_text else ""
+            yield record.diagnostic(
+                self,
+                event.place,
+                f"{record.what(event)} overflowed {event.dtype}{record.when(event)}{inputs}: {event.fate}",
+                help=_help(event),
+                severity=Severity.ERROR if event.hurts else None,
+            )
+
+
+def _help(event: Event) -> str:
+    if event.eps is not None and event.dtype == "float16" and event.eps < 6e-8:
+        return f"the optimizer's eps of {event.eps:g} is 0 in float16; keep the weights in float32 and use autocast"
+    return HELP.get(event.dtype, "")

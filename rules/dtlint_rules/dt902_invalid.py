@@ -1,0 +1,66 @@
+"""DT902: an operator gave NaN from inputs that had none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Diagnostic, Severity
+from dtlint.rule import RuntimeRule
+
+if TYPE_CHECKING:
+    from dtlint.trace.record import Event, TraceRecord
+
+
+class Invalid(RuntimeRule):
+    """An operator gave NaN from inputs that held none.
+
+    ## What it does
+    Reports where a NaN was born: the square root or logarithm of a negative number, 0/0, inf - inf. Operators that
+    only inherited it are counted, not reported.
+
+    ## Why it matters
+    NaN survives every operation and reaches the loss and the weights; by then the line that made it is long past.
+
+    ## Example
+    ```python
+    import torch
+
+    variance = torch.tensor([1.0, -1e-7]) * 1.0
+    print(torch.sqrt(variance).sum())
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    variance = torch.tensor([1.0, -1e-7]) * 1.0
+    print(torch.sqrt(variance.clamp(min=0.0)).sum())
+    ```
+
+    ## References
+    - [torch.sqrt](https://docs.pytorch.org/docs/stable/generated/torch.sqrt.html)
+    """
+
+    code, name, severity = "DT902", "invalid", Severity.WARNING
+
+    def judge(self, record: TraceRecord) -> Iterator[Diagnostic]:
+        """One diagnostic per line at which a NaN was born."""
+        for group in record.events_of("invalid"):
+            event = group[0]
+            spans = " and ".join(f"[{r.low:.4g}, {r.high:.4g}]" for r in event.inputs)
+            yield record.diagnostic(
+                self,
+                event.place,
+                f"{record.what(event)} gave NaN{record.when(event)}"
+                + (f" from inputs in {spans}" if spans else "")
+                + f": {event.fate}",
+                help=_help(event),
+                severity=Severity.ERROR if event.hurts else None if event.spread else Severity.INFO,
+            )
+
+
+def _help(event: Event) -> str:
+    if event.eps is not None and event.dtype == "float16" and event.eps < 6e-8:
+        return f"the optimizer's eps of {event.eps:g} is 0 in float16; keep the weights in float32 and use autocast"
+    return "keep the input inside the function's domain: clamp it, or add an eps that the dtype can hold"

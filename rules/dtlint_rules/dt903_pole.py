@@ -1,0 +1,57 @@
+"""DT903: a function was evaluated where it is infinite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Diagnostic, Severity
+from dtlint.rule import RuntimeRule
+
+if TYPE_CHECKING:
+    from dtlint.trace.record import TraceRecord
+
+
+class Pole(RuntimeRule):
+    """A function was evaluated where it is infinite: log(0), x/0, rsqrt(0).
+
+    ## What it does
+    Reports the operator that met its pole, and whether the inf went anywhere. A logarithm of zero whose result is
+    thrown away is information.
+
+    ## Why it matters
+    In float16 every number below 3e-8 is 0, so an eps of 1e-8 protects nothing. In a backward the pole often hides:
+    the gradient of sqrt at 0 is inf, and 0 * inf is NaN.
+
+    ## Example
+    ```python
+    import torch
+
+    p = torch.softmax(torch.tensor([0.0, 200.0]), 0)
+    print(-torch.log(p).sum())
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    print(-torch.log_softmax(torch.tensor([0.0, 200.0]), 0).sum())
+    ```
+
+    ## References
+    - [torch.finfo](https://docs.pytorch.org/docs/stable/type_info.html)
+    """
+
+    code, name, severity = "DT903", "pole", Severity.WARNING
+
+    def judge(self, record: TraceRecord) -> Iterator[Diagnostic]:
+        """One diagnostic per line at which a function met its pole."""
+        for group in record.events_of("pole"):
+            event = group[0]
+            yield record.diagnostic(
+                self,
+                event.place,
+                f"{record.what(event)} met its pole{record.when(event)} and gave inf: {event.fate}",
+                help="keep the argument away from 0 with an eps that its dtype can hold, or use the log-space form",
+                severity=Severity.ERROR if event.hurts else None if event.spread else Severity.INFO,
+            )

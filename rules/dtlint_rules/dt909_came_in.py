@@ -1,0 +1,74 @@
+"""DT909: a batch or a weight was not finite when it was first used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Diagnostic, Severity
+from dtlint.rule import RuntimeRule
+
+if TYPE_CHECKING:
+    from dtlint.trace.record import Event, TraceRecord
+
+
+class CameIn(RuntimeRule):
+    """A batch, a weight or a constant held NaN or inf when the program first used it.
+
+    ## What it does
+    Reports data that was non-finite before any traced operator touched it, at the line that first used it. Tensors
+    whose only non-finite value is -inf are masks and are left alone.
+
+    ## Why it matters
+    No change of dtype mends data that is already broken, so this must be known first: a NaN in the data set, a
+    damaged checkpoint, a weight that an earlier run spoilt.
+
+    ## Example
+    ```python
+    import numpy as np
+    import torch
+
+    batch = torch.from_numpy(np.array([1.0, np.nan], dtype=np.float32))
+    print((batch * 2).sum())
+    ```
+
+    ## Use instead
+    ```python
+    import numpy as np
+    import torch
+
+    batch = torch.from_numpy(np.nan_to_num(np.array([1.0, np.nan], dtype=np.float32)))
+    print((batch * 2).sum())
+    ```
+
+    ## References
+    - [torch.nan_to_num](https://docs.pytorch.org/docs/stable/generated/torch.nan_to_num.html)
+    """
+
+    code, name, severity = "DT909", "came-in", Severity.WARNING
+
+    def judge(self, record: TraceRecord) -> Iterator[Diagnostic]:
+        """One diagnostic per line that read bad data which then spread."""
+        for group in record.events_of("came-in"):
+            event = group[0]
+            if not event.spread and not event.reached:
+                continue
+            yield record.diagnostic(
+                self,
+                event.place,
+                f"{_what(record, event)}{record.when(event)}: {event.fate}",
+                help="check the data or the checkpoint with torch.isfinite before the loop"
+                if event.entry is not None
+                else "it was made where the trace does not look: trace the other ranks too",
+                severity=Severity.ERROR if event.hurts else None,
+            )
+
+
+def _what(record: TraceRecord, event: Event) -> str:
+    if event.entry is None:
+        return (
+            f"the gradient was not finite, though nothing that was traced had made it so: {record.what(event)} went bad"
+        )
+    value = "NaN" if event.low != event.low else "inf"
+    subject = event.subject or "a tensor from outside (a batch, a weight or a constant)"
+    return f"{subject} held {value} when {record.what(event)} first used it"

@@ -1,0 +1,185 @@
+"""What tracing costs: CPU time of a training step traced, over that of the same step untraced, round by round.
+
+    python tests/benchmarks/trace_overhead.py [--rounds N] [--models NAME,...]
+
+Each round runs one step in every setting, one after the other, so that a noisy machine disturbs all of them alike; the
+ratio shown is the median over rounds. The empty mode is the floor of any Python dispatch mode.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import os
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from dtlint.trace.mode import Tracer
+
+DTYPES = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class Empty(TorchDispatchMode):
+    """The floor: a mode that only calls on."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **kwargs) if kwargs else func(*args)
+
+
+class Block(nn.Module):
+    """A transformer layer written out, as in nanoGPT: many small operators."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+        q, k, v = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        scores = (q @ k.transpose(-2, -1) * q.size(-1) ** -0.5).masked_fill(mask, float("-inf"))
+        y = self.drop(scores.softmax(-1)) @ v
+        x = x + self.drop(self.out(y.transpose(1, 2).reshape(batch, length, width)))
+        return x + self.drop(self.down(F.gelu(self.up(self.norm2(x)))))
+
+
+class Transformer(nn.Module):
+    def __init__(self, width: int, heads: int, layers: int, tokens: int, length: int) -> None:
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(tokens, width), nn.Embedding(length, width)
+        self.layers = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, tokens, bias=False)
+        self.register_buffer("mask", torch.ones(length, length, dtype=torch.bool).triu(1))
+
+    def forward(self, ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        x = self.tokens(ids) + self.positions(torch.arange(ids.size(1)))
+        for layer in self.layers:
+            x = layer(x, self.mask)
+        return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1), labels.flatten())
+
+
+class Residual(nn.Module):
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.conv1, self.norm1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.conv2, self.norm2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.short = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x)))))
+        return F.relu(y + self.short(x))
+
+
+def transformer(
+    width: int, heads: int, layers: int, tokens: int, length: int
+) -> tuple[nn.Module, Callable[[], torch.Tensor]]:
+    model = Transformer(width, heads, layers, tokens, length)
+    ids, labels = torch.randint(0, tokens, (4, length)), torch.randint(0, tokens, (4, length))
+    return model, lambda: model(ids, labels)
+
+
+def convolutional() -> tuple[nn.Module, Callable[[], torch.Tensor]]:
+    widths = [(3, 32, 2), (32, 32, 1), (32, 64, 2), (64, 128, 2)]
+    model = nn.Sequential(*(Residual(*w) for w in widths), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 100))
+    images, labels = torch.randn(8, 3, 48, 48), torch.randint(0, 100, (8,))
+    return model, lambda: F.cross_entropy(model(images), labels)
+
+
+MODELS: dict[str, Callable[[], tuple[nn.Module, Callable[[], torch.Tensor]]]] = {
+    "gpt-small": lambda: transformer(64, 4, 6, 512, 32),
+    "gpt-wide": lambda: transformer(512, 8, 2, 2048, 128),
+    "resnet": convolutional,
+}
+
+
+def training_step(name: str, dtype: torch.dtype | None) -> Callable[[], None]:
+    """One whole step of training: forward, backward, optimizer; with a GradScaler in float16."""
+    torch.manual_seed(0)
+    model, loss_of = MODELS[name]()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    scaler = torch.amp.GradScaler("cpu", enabled=dtype is torch.float16, init_scale=1024.0)
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", dtype=dtype or torch.bfloat16, enabled=dtype is not None):
+            loss = loss_of()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+    return step
+
+
+def settings() -> dict[str, Callable[[], AbstractContextManager[Any]]]:
+    return {
+        "untraced": contextlib.nullcontext,
+        "empty mode": Empty,
+        "dtypes only": lambda: Tracer(watched=frozenset()),
+        "traced": Tracer,
+        "detect_anomaly": torch.autograd.detect_anomaly,
+    }
+
+
+def measure(step: Callable[[], None], rounds: int) -> dict[str, float]:
+    """The median ratio to the untraced step of the same round, for each setting."""
+    times: dict[str, list[float]] = {name: [] for name in settings()}
+    for _ in range(3):
+        step()
+    for _ in range(rounds):
+        for name, setting in settings().items():
+            with setting():
+                step()  # what is learned once is not the cost of a step
+                gc.collect()
+                gc.disable()
+                start = time.process_time()
+                step()
+                times[name].append(time.process_time() - start)
+                gc.enable()
+    untraced = times["untraced"]
+    return {
+        name: statistics.median(took / base for took, base in zip(took, untraced, strict=True))
+        for name, took in times.items()
+    } | {"step, ms": 1e3 * statistics.median(untraced)}
+
+
+def table(models: Iterable[str], rounds: int) -> None:
+    head = ["", "step, ms", *(name for name in settings() if name != "untraced"), "traced / empty"]
+    print(" | ".join(f"{cell:>14}" for cell in head))
+    for model in models:
+        for name, dtype in DTYPES.items():
+            ratios = measure(training_step(model, dtype), rounds)
+            ratios["traced / empty"] = ratios["traced"] / ratios["empty mode"]
+            cells = [f"{model} {name}", *(f"{ratios[column]:.2f}" for column in head[1:])]
+            print(" | ".join(f"{cell:>14}" for cell in cells), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--models", default=",".join(MODELS))
+    arguments = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    table(arguments.models.split(","), arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""A record survives its file, and a file that is no record is refused in one line."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from dtlint.trace.judge import judge
+from dtlint.trace.record import SCHEMA, RecordError, TraceRecord, load, save
+
+Trace = Callable[[Callable[[], Any]], TraceRecord]
+
+
+def program() -> None:
+    (torch.full((4,), 1e5).half() * torch.ones(4)).sum()
+    torch.zeros(2).log()
+
+
+def test_a_record_is_read_as_it_was_written(trace: Trace, tmp_path: Path) -> None:
+    record = trace(program)
+    file = tmp_path / "trace.json"
+    save(record, file)
+    again = load(file)
+    assert again == record
+    assert judge(again) == judge(record)
+    assert math.inf in {event.high for event in again.events}
+
+
+def test_the_file_is_standard_json_and_nothing_else_is_left(trace: Trace, tmp_path: Path) -> None:
+    save(trace(program), tmp_path / "trace.json")
+    assert [file.name for file in tmp_path.iterdir()] == ["trace.json"]
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    data = json.loads((tmp_path / "trace.json").read_text(), parse_constant=refuse)
+    assert data["schema"] == SCHEMA
+
+
+def test_a_record_that_cannot_be_written_leaves_the_old_one(trace: Trace, tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    file.write_text("old")
+    record = trace(program)
+    record.argv = [object()]  # type: ignore[list-item]
+    with pytest.raises(TypeError):
+        save(record, file)
+    assert file.read_text() == "old"
+    assert [f.name for f in tmp_path.iterdir()] == ["trace.json"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not valid JSON"),
+        ("[1]", "not a trace record"),
+        ("{}", "not a trace record"),
+        ('{"schema": "1"}', "not a trace record"),
+        (f'{{"schema": {SCHEMA + 1}}}', "upgrade dtlint"),
+        (f'{{"schema": {SCHEMA}}}', "damaged"),
+    ],
+)
+def test_what_is_no_record_is_refused_in_one_line(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    file.write_text(text)
+    with pytest.raises(RecordError, match=message) as refused:
+        load(file)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="cannot read"):
+        load(tmp_path / "none.json")
+
+
+def damage(data: dict[str, Any], how: str) -> None:
+    if how == "a place that is none":
+        data["entries"][0]["place"] = 10_000
+    elif how == "a text for a number":
+        data["steps"] = "3"
+    elif how == "a truth value for a number":
+        data["steps"] = True
+    elif how == "a missing field":
+        del data["events"][0]["kind"]
+    elif how == "a number for a list":
+        data["events"] = 3
+    elif how == "an operand that is none":
+        data["entries"][0]["culprit"] = -1
+    elif how == "a text that is no float":
+        data["events"][0]["high"] = "much"
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "a place that is none",
+        "a text for a number",
+        "a truth value for a number",
+        "a missing field",
+        "a number for a list",
+        "an operand that is none",
+        "a text that is no float",
+    ],
+)
+def test_a_damaged_record_is_refused(how: str, trace: Trace, tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    save(trace(program), file)
+    data = json.loads(file.read_text())
+    damage(data, how)
+    file.write_text(json.dumps(data))
+    with pytest.raises(RecordError, match="damaged"):
+        load(file)
+
+
+def test_files_below_the_directory_of_the_run_are_relative(
+    trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = compile("import torch\ntorch.ones(2).log()\n", str(tmp_path / "deep" / "a.py"), "exec")
+    assert {place.file for place in trace(lambda: exec(code, {})).places} == {"deep/a.py"}

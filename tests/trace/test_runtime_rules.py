@@ -1,0 +1,141 @@
+"""Every runtime rule is proved by its own documentation: the example gives its code, the better way does not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dtlint.diagnostic import Diagnostic, Severity
+from dtlint.document import document
+from dtlint.rule import RuntimeRule
+from dtlint.trace.export import record_of
+from dtlint.trace.judge import FailOn, SelectionError, judge, runtime_rules
+from dtlint.trace.mode import Tracer
+
+RULES = runtime_rules()
+
+
+def traced(source: str, file: Path) -> list[Diagnostic]:
+    file.write_text(source)
+    tracer = Tracer()
+    with tracer:
+        exec(compile(source, str(file), "exec"), {"__name__": "__main__"})
+    return judge(record_of(tracer, [str(file)], 0))
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_the_example_is_found(rule: type[RuntimeRule], tmp_path: Path) -> None:
+    for block in document(rule).example:
+        found = [d for d in traced(block, tmp_path / "example.py") if d.code == rule.code]
+        assert len(found) == 1
+        (diagnostic,) = found
+        assert diagnostic.location.path.endswith("example.py")
+        assert (
+            dict(diagnostic.lines)[diagnostic.location.span.line]
+            == block.splitlines()[diagnostic.location.span.line - 1]
+        )
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_the_better_way_is_not(rule: type[RuntimeRule], tmp_path: Path) -> None:
+    for block in document(rule).instead:
+        assert [d.code for d in traced(block, tmp_path / "instead.py")] == []
+
+
+EXPECTED = re.compile(r"# error: (?P<codes>DT\d+(?:, DT\d+)*)")
+FIXTURES = sorted((Path(__file__).resolve().parents[2] / "fixtures" / "train").glob("*.py"))
+
+
+@pytest.mark.parametrize("file", FIXTURES, ids=lambda file: file.stem)
+def test_a_training_script_gives_what_its_comments_say(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", [str(file)])
+    source = file.read_text()
+    expected = {
+        (number, code)
+        for number, line in enumerate(source.splitlines(), 1)
+        for match in EXPECTED.finditer(line)
+        for code in match["codes"].split(", ")
+        if code in RULES
+    }
+    assert expected
+    tracer = Tracer()
+    with tracer:
+        exec(compile(source, str(file), "exec"), {"__name__": "__main__"})
+    found = judge(record_of(tracer, [str(file)], 0))
+    told = {
+        (d.location.span.line, d.code)
+        for d in found
+        if (d.location.span.line, d.code) in expected or d.severity is not Severity.INFO
+    }
+    assert told == expected
+    assert "loss" in capsys.readouterr().out
+
+
+def test_fail_on_takes_names_codes_and_prefixes() -> None:
+    assert FailOn(["overflow"], RULES).codes == {"DT901"}
+    assert FailOn(["DT905"], RULES).codes == {"DT905"}
+    assert FailOn(["dt9"], RULES).codes == set(RULES)
+
+
+def test_any_leaves_information_out() -> None:
+    fail_on = FailOn(["any"], RULES)
+    record = traced_record("import torch\nx = torch.ones(4).half()\nx.float().half()\ntorch.ones(2).div(0)\n")
+    found = {d.code: fail_on.matches(d) for d in record}
+    assert found == {"DT908": False, "DT903": False}
+    assert FailOn(["useless-cast"], RULES).matches(next(d for d in record if d.code == "DT908"))
+
+
+def traced_record(source: str) -> list[Diagnostic]:
+    tracer = Tracer()
+    with tracer:
+        exec(compile(source, "<test>", "exec"), {})
+    return judge(record_of(tracer, [], 0))
+
+
+@pytest.mark.parametrize(
+    ("word", "near"), [("overfow", "overflow"), ("DT9O1", "DT901"), ("promotions", "promotion"), ("ANY_", "any")]
+)
+def test_fail_on_refuses_what_it_does_not_know_and_names_the_nearest(word: str, near: str) -> None:
+    with pytest.raises(SelectionError, match=f"did you mean '{near}'"):
+        FailOn([word], RULES)
+
+
+def scaled(init_scale: float, steps: int, spoil: bool = False) -> str:
+    return f"""
+import torch
+torch.manual_seed(0)
+layer = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.01)
+scaler = torch.amp.GradScaler("cpu", init_scale={init_scale})
+for step in range({steps}):
+    optimizer.zero_grad()
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = layer(torch.ones(2, 4)).float().pow(2).sum()
+    if {spoil} and step % 2:
+        loss = loss * 1e38 * 1e38
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+
+def test_a_scaler_that_finds_its_scale_is_not_reported() -> None:
+    tracer = Tracer()
+    with tracer:
+        exec(compile(scaled(2.0**24, 20), "<test>", "exec"), {})
+    record = record_of(tracer, [], 0)
+    assert record.scaler is not None
+    assert record.scaler.updates == 20
+    assert 0 < record.scaler.skipped == record.scaler.leading < 20
+    assert [event.by_scaler for event in record.events] == [True] * len(record.events)
+    assert judge(record) == []
+
+
+def test_a_forward_that_overflows_is_blamed_for_the_skips() -> None:
+    found = {d.code: d for d in traced_record(scaled(1024.0, 6, spoil=True))}
+    assert "skipped 3 of 6 steps, because the forward was not finite" in found["DT907"].message
+    assert "DT901" in found

@@ -1,0 +1,325 @@
+"""A traced program runs as Python would run it: arguments, path, output, exit code, signals, children."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Protocol
+
+import pytest
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "train"
+
+
+class Ran(Protocol):
+    """What a run left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+Dtlint = Callable[..., Ran]
+
+
+def plain(*arguments: str, cwd: Path) -> Any:
+    """The same program under Python itself. It must not import torch, which takes seconds."""
+    done = subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, check=False)
+    return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
+
+
+ABOUT_ITSELF = """
+import sys, os
+print(__name__, __file__, __spec__ and __spec__.name, __package__, __doc__, __builtins__.__name__)
+print(sys.argv, sys.path[0], sys.modules["__main__"].__dict__ is globals())
+print(sorted(name for name in globals() if name != "__annotations__"))
+from dataclasses import dataclass
+import beside
+@dataclass
+class C:
+    x: "int"
+def f(x: int) -> int: return x
+print(f.__annotations__, C(1), beside.NAME, C.__module__)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "code" / "package").mkdir(parents=True)
+    (tmp_path / "code" / "script.py").write_text(ABOUT_ITSELF)
+    (tmp_path / "code" / "beside.py").write_text("NAME = 'beside'\n")
+    (tmp_path / "code" / "package" / "__init__.py").write_text("")
+    (tmp_path / "code" / "package" / "__main__.py").write_text(ABOUT_ITSELF)
+    (tmp_path / "code" / "package" / "tool.py").write_text(ABOUT_ITSELF)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("where", "arguments"),
+    [
+        (".", ["code/script.py", "--output", "x", "-m", "--", "--fail-on", "y"]),
+        ("code", ["script.py"]),
+        ("code", ["-m", "package", "--quiet", "1"]),
+        ("code", ["-m", "package.tool", "-m"]),
+    ],
+)
+def test_a_program_finds_itself_as_it_would_under_python(
+    where: str, arguments: list[str], project: Path, dtlint: Dtlint
+) -> None:
+    expected = plain(*arguments, cwd=project / where)
+    ran = dtlint("trace", *arguments, cwd=project / where)
+    assert ran.out == expected.out != ""
+    assert ran.code == expected.code == 0
+    assert "dtlint trace:" in ran.err
+
+
+ENDS = {
+    "falls off its end": ("print(1)", 0),
+    "exits with a number": ("import sys; print(1); sys.exit(3)", 3),
+    "exits with nothing": ("import sys; sys.exit()", 0),
+    "exits with a text": ("import sys; sys.exit('no data')", 1),
+    "raises": ("def f():\n    return 1 / 0\nf()", 1),
+    "raises from another": ("try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ValueError('x') from e", 1),
+    "does not compile": ("x = = 1", 1),
+    "raises in its own hook": ("import sys\nsys.excepthook = lambda t, v, b: print('mine', v)\n1 / 0", 1),
+    "has an exit handler": ("import atexit\natexit.register(print, 'bye', flush=True)\nraise SystemExit(2)", 2),
+}
+
+
+@pytest.mark.parametrize(("source", "code"), ENDS.values(), ids=ENDS)
+def test_a_program_ends_as_it_would_under_python(source: str, code: int, tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(source)
+    expected = plain("script.py", cwd=tmp_path)
+    ran = dtlint("trace", "script.py")
+    assert ran.code == expected.code == code
+    if "atexit" not in source:  # a forked child does not run exit handlers
+        assert ran.out == expected.out
+    report = ran.err.index("dtlint trace:")
+    assert ran.err[:report] == expected.err, "the traceback has no frame of dtlint's"
+
+
+def test_a_traceback_through_modules_and_operators_has_no_frame_of_the_tracer(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text("import torch\ntorch.nn.Sequential(torch.nn.Linear(3, 3))(torch.ones(2, 4))\n")
+    ran = dtlint("trace", "script.py")
+    assert ran.code == 1
+    assert "in _wrapped_call_impl" in ran.err
+    assert "mat1 and mat2 shapes cannot be multiplied" in ran.err
+    for frame in ("__torch_dispatch__", "dtlint/trace", "_ops.py"):
+        assert frame not in ran.err
+
+
+def test_ctrl_c_ends_with_130_and_a_report(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text("import torch\ntorch.ones(2)\nraise KeyboardInterrupt\n")
+    ran = dtlint("trace", "script.py")
+    assert ran.code == 130
+    assert "KeyboardInterrupt" in ran.err
+    assert "1 operator at 1 line of source" in ran.err
+
+
+def test_sigterm_kills_as_it_would_and_leaves_a_report(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(
+        "import os, signal, torch\ntorch.zeros(2).log() * 2\nprint('before', flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\nprint('after')\n"
+    )
+    ran = dtlint("trace", "--output", "t.json", "script.py")
+    assert ran.code == -15
+    assert ran.out == "before\n"
+    assert "DT903" in ran.err
+    assert json.loads((tmp_path / "t.json").read_text())["exit_code"] == 143
+
+
+def test_a_program_that_handles_sigterm_itself_still_does(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(
+        "import os, signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    ran = dtlint("trace", "script.py")
+    assert ran.code == 7
+    assert "dtlint trace:" in ran.err
+
+
+def test_workers_of_a_data_loader_run_untraced_and_are_counted(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(
+        "import torch\n"
+        "from torch.utils._python_dispatch import _get_current_dispatch_mode_stack as modes\n"
+        "class Data(torch.utils.data.Dataset):\n"
+        "    def __len__(self): return 4\n"
+        "    def __getitem__(self, i): return torch.ones(2) * i, len(modes())\n"
+        "for x, n in torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=2, multiprocessing_context='fork'):\n"
+        "    print(x.sum().item(), n.tolist())\n"
+    )
+    ran = dtlint("trace", "script.py")
+    assert ran.out == "2.0 [0, 0]\n10.0 [0, 0]\n"
+    assert ran.err.count("dtlint trace:") == 1
+    assert "2 forked child processes" in ran.err
+
+
+def test_a_forked_child_that_runs_to_the_end_makes_no_report(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(
+        "import os, torch\nchild = os.fork()\ntorch.ones(2)\nif child: os.waitpid(child, 0)\n"
+    )
+    assert dtlint("trace", "script.py").err.count("dtlint trace:") == 1
+
+
+def test_other_threads_are_named_as_not_seen(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(
+        "import threading, time, torch\n"
+        "threading.Thread(target=time.sleep, args=(0.2,), name='loader').start()\ntorch.ones(2)\n"
+    )
+    assert "loader" in dtlint("trace", "script.py").err
+
+
+def test_fail_on_gives_1_and_the_program_s_own_code_wins(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "ok.py").write_text("import torch\n(torch.full((3,), 1e5).half() * 1).sum()\n")
+    (tmp_path / "bad.py").write_text("import torch\n(torch.full((3,), 1e5).half() * 1).sum()\nraise SystemExit(5)\n")
+    assert dtlint("trace", "ok.py").code == 0
+    assert dtlint("trace", "--fail-on", "overflow", "ok.py").code == 1
+    assert dtlint("trace", "--fail-on", "promotion", "ok.py").code == 0
+    assert dtlint("trace", "--fail-on", "any", "bad.py").code == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.py"], "there is no script 'none.py'"),
+        (["-m", "none_such"], "there is no module 'none_such'"),
+        (["--fail-on", "overfow", "script.py"], "did you mean 'overflow'?"),
+        (["--outptu", "x", "script.py"], "--outptu"),
+        (["--output", "none/t.json", "script.py"], "there is no directory none"),
+        (["--report-file", "none/t.txt", "script.py"], "there is no directory none"),
+    ],
+)
+def test_wrong_usage_is_refused_in_one_line_before_anything_runs(
+    arguments: list[str], message: str, tmp_path: Path, dtlint: Dtlint
+) -> None:
+    (tmp_path / "script.py").write_text("print('ran')")
+    ran = dtlint("trace", *arguments)
+    assert ran.code == 2
+    assert message in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert ran.out == ""
+
+
+def test_reports_go_where_they_are_sent(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text("import torch\nprint('mine')\n(torch.full((3,), 1e5).half() * 1).sum()\n")
+    ran = dtlint("trace", "--output-format", "json", "--report-file", "found.json", "script.py")
+    assert (ran.out, ran.err) == ("mine\n", "")
+    (found,) = json.loads((tmp_path / "found.json").read_text())
+    assert (found["code"], found["location"]["row"]) == ("DT901", 3)
+    assert dtlint("trace", "--quiet", "script.py").err == ""
+    assert "::" in dtlint("trace", "--output-format", "github", "script.py").err
+
+
+def test_a_program_may_change_the_directory(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "away").mkdir()
+    (tmp_path / "script.py").write_text("import os, torch\nos.chdir('away')\ntorch.zeros(2).log() * 2\n")
+    dtlint("trace", "--output", "t.json", "--report-file", "t.txt", "--output-format", "concise", "script.py")
+    assert (tmp_path / "t.txt").read_text().startswith("script.py:3:1: DT903")
+    assert [file.name for file in (tmp_path / "away").iterdir()] == []
+
+
+def test_the_report_of_a_record_is_the_one_the_trace_printed(tmp_path: Path, dtlint: Dtlint) -> None:
+    traced = dtlint("trace", "--output", "t.json", str(FIXTURES / "transformer_mask.py"), "--steps", "2")
+    assert traced.out.splitlines() == ["step 0 loss nan", "step 1 loss nan"]
+    again = dtlint("report", "t.json")
+    assert (again.code, again.out) == (0, traced.err)
+    assert len(traced.err.splitlines()) <= 40
+    lines = traced.err.splitlines()
+    assert lines[1] == "Non-finite values, where they began:"
+    assert "DT901" in lines[2]
+    assert "`scores + mask` (add) in layers.0.attention overflowed float16 in step 1" in lines[3]
+
+
+NO_TORCH = """
+import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ImportError("torch is not here")
+sys.meta_path.insert(0, Blocker())
+import importlib.util
+find_spec = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "torch" else find_spec(name, *rest)
+from dtlint.cli import main
+main(sys.argv[1:])
+"""
+
+
+def test_without_torch_a_record_can_be_read_and_a_trace_names_the_extra(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text("import torch\n(torch.full((3,), 1e5).half() * 1).sum()\n")
+    traced = dtlint("trace", "--output", "t.json", "script.py")
+    report = plain("-c", NO_TORCH, "report", "t.json", "--fail-on", "DT901", cwd=tmp_path)
+    assert (report.code, report.out) == (1, traced.err)
+    refused = plain("-c", NO_TORCH, "trace", "script.py", cwd=tmp_path)
+    assert refused.code == 2
+    assert 'pip install "dtlint[trace]"' in refused.err
+    assert len(refused.err.splitlines()) == 1
+
+
+def test_report_refuses_what_is_no_record(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "t.json").write_text("{")
+    ran = dtlint("report", "t.json")
+    assert ran.code == 2
+    assert len(ran.err.splitlines()) == 1
+
+
+DDP = """
+import os, torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+model = DistributedDataParallel(torch.nn.Linear(4, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    loss = model(torch.ones(2, 4) * (dist.get_rank() + 1)).pow(2).sum()
+    loss.backward()
+    optimizer.step()
+print("done", dist.get_rank(), round(float(model.module.weight.sum()), 4))
+"""
+
+
+def test_two_ranks_of_ddp_train_and_end(tmp_path: Path) -> None:
+    (tmp_path / "ddp.py").write_text(DDP)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    ranks = []
+    for rank in range(2):
+        env = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        env |= {"OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "-m", "dtlint", "trace", "ddp.py"]
+        ranks.append(subprocess.Popen(command, cwd=tmp_path, env=env, stdout=-1, stderr=-1, text=True))
+    try:
+        ended = [(process.communicate(timeout=60), process.returncode) for process in ranks]
+    finally:
+        for process in ranks:
+            process.kill()
+    assert [code for _, code in ended] == [0, 0]
+    weights = {out.split()[2] for (out, _), _ in ended}
+    assert len(weights) == 1
+    assert all("dtlint trace: 3 optimizer steps" in err for (_, err), _ in ended)
+
+
+ALL_REDUCE = """
+import os, torch, torch.distributed as dist
+dist.init_process_group("gloo", rank=0, world_size=1, init_method="file://" + os.path.abspath("store"))
+x = torch.ones(2)
+dist.all_reduce(x)
+x.numpy().fill(float("nan"))  # what another rank would have sent
+print((x * 2).sum().item())
+"""
+
+
+def test_what_a_collective_brought_came_in_and_is_not_blamed_on_its_reader(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(ALL_REDUCE)
+    ran = dtlint("trace", "script.py")
+    assert ran.out == "nan\n"
+    assert "DT909" in ran.err
+    assert "DT902" not in ran.err
