@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
-from dtlint.rule import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dtlint.rule import Rule
 
 __all__ = ["HEADINGS", "Document", "document", "parse", "required"]
 

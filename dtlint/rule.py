@@ -6,18 +6,19 @@ one object. Nothing that can be derived from it is written down twice.
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from dtlint.diagnostic import Applicability, Diagnostic, Fix, Severity
 
 if TYPE_CHECKING:
-    from dtlint.infer.events import Assign, Call, Discard, End, Enter, Exit, Operation
+    import ast
+    from collections.abc import Callable, Iterable, Iterator
+
+    from dtlint.infer.events import Assign, Call, Discard, End, Enter, Exit, Operation, Reference
     from dtlint.source.place import Place
     from dtlint.trace.record import TraceRecord
 
@@ -26,7 +27,7 @@ __all__ = ["ENTRY_POINT", "Finding", "Rule", "RuntimeRule", "discover"]
 ENTRY_POINT = "dtlint.rules"
 """The entry-point group. Each entry names a package; every Rule in its modules belongs to the catalogue."""
 
-HANDLERS = ("on_call", "on_operation", "on_assign", "on_discard", "on_enter", "on_exit", "on_end")
+HANDLERS = ("on_call", "on_reference", "on_operation", "on_assign", "on_discard", "on_enter", "on_exit", "on_end")
 """The methods of a rule that events are handed to."""
 
 CODE = re.compile(r"DT[0-9]{3}")
@@ -76,6 +77,10 @@ class Rule:
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         """A call, after its arguments: target, receiver and argument values are known as far as they can be."""
+        return ()
+
+    def on_reference(self, reference: Reference) -> Iterable[Finding]:
+        """Something outside the project is named, called or not: told before the call that it is part of."""
         return ()
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:

@@ -10,17 +10,20 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtlint import __version__
-from dtlint.config import Settings
 from dtlint.diagnostic import Applicability, Diagnostic, Edit, Fix, Location, Note, Severity, Span
-from dtlint.rule import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from dtlint.config import Settings
+    from dtlint.rule import Rule
 
 __all__ = ["DIRECTORY", "Cache", "decode", "encode", "fingerprint"]
 

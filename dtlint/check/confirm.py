@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from dtlint.check.judge import Suspicion, crash
 from dtlint.diagnostic import Diagnostic, Fix, Note
 from dtlint.source.concrete import ConcreteTree
-from dtlint.source.file import Source
-from dtlint.source.imports import Imports
+from dtlint.source.imports import Imports, NoEdit
 from dtlint.source.place import Place
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Iterable
+
+    from dtlint.source.file import Source
 
 __all__ = ["Confirmed", "confirm"]
 
@@ -34,6 +38,8 @@ def confirm(suspicions: Iterable[Suspicion], source: Source, tree: ast.Module) -
         if finding.fix is not None:
             try:
                 fix = finding.fix(Place(node, finding.node, source, concrete, imports))
+            except NoEdit:
+                pass
             except Exception as error:
                 crashes.append(crash(suspicion.rule, source.path, finding.node.lineno, error))
         confirmed[key] = _diagnostic(suspicion, source, fix)

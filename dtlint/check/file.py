@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dtlint.check import hygiene
-from dtlint.diagnostic import Diagnostic
-from dtlint.rule import Rule
 from dtlint.source.suppression import Suppressions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dtlint.check.confirm import Confirmed
     from dtlint.config import Settings
+    from dtlint.diagnostic import Diagnostic
+    from dtlint.rule import Rule
     from dtlint.source.file import Source
 
 __all__ = ["Checked", "check_source", "diagnose"]
@@ -76,7 +77,7 @@ def _confirmed(source: Source, tree: ast.Module, rules: Sequence[type[Rule]], ch
         return []
     from dtlint.check.judge import suspicions
 
-    suspected, checked.crashes = suspicions(tree, source.path, triggered)
+    suspected, checked.crashes = suspicions(tree, source, triggered)
     if not suspected:
         return []
     from dtlint.check.confirm import confirm

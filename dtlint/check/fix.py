@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dtlint.check.file import Checked, check_source, diagnose
 from dtlint.diagnostic import Applicability, Edit, Fix
-from dtlint.rule import Rule
 from dtlint.source.imports import remove_orphans
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from dtlint.config import Settings
+    from dtlint.rule import Rule
     from dtlint.source.file import Source
 
 __all__ = ["Fixed", "applicable", "fix_source"]

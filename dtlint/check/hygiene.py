@@ -5,13 +5,17 @@ Their documentation stands with the other rules in the catalogue; what they find
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Diagnostic, Fix, Location, Severity, Span
 from dtlint.rule import Rule, discover
-from dtlint.source.file import Source, UnreadableSource
-from dtlint.source.suppression import Suppressions, Unused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dtlint.source.file import Source, UnreadableSource
+    from dtlint.source.suppression import Suppressions, Unused
 
 __all__ = [
     "UNREADABLE_FILE",

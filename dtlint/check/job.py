@@ -5,17 +5,21 @@ Nothing here raises: what goes wrong with a file is part of its result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dtlint.check.cache import Cache
 from dtlint.check.hygiene import UNREADABLE_FILE, UNUSED_SUPPRESSION, unreadable_diagnostic
-from dtlint.config import Settings
-from dtlint.diagnostic import Applicability, Diagnostic
-from dtlint.rule import Rule
 from dtlint.source.file import Source, UnreadableSource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from dtlint.check.cache import Cache
+    from dtlint.config import Settings
+    from dtlint.diagnostic import Applicability, Diagnostic
+    from dtlint.rule import Rule
 
 __all__ = ["Job", "Mode", "Result", "difference", "finish", "process"]
 

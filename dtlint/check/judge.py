@@ -5,13 +5,18 @@ A rule that crashes is reported by name, and judges that file no further; the ot
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dtlint.infer.events import Assign, Call, Discard, End, Enter, Event, Exit, Operation, Reference
 from dtlint.infer.interpreter import interpret
 from dtlint.rule import Finding, Rule
+
+if TYPE_CHECKING:
+    import ast
+
+    from dtlint.source.file import Source
 
 __all__ = ["Suspicion", "crash", "suspicions"]
 
@@ -37,12 +42,27 @@ class Suspicion:
     finding: Finding
 
 
-def suspicions(tree: ast.Module, path: str, rules: Sequence[type[Rule]]) -> tuple[list[Suspicion], list[str]]:
+def suspicions(tree: ast.Module, source: Source, rules: Sequence[type[Rule]]) -> tuple[list[Suspicion], list[str]]:
     """What the rules suspect of a module, and one line for each rule that crashed."""
-    audience = _Audience(path, [rule() for rule in rules])
+    audience = _Audience(source.path, [rule() for rule in rules])
+    displayed = _displayed(tree, source)
+    discard = audience.listeners.get(Discard)
+    if displayed and discard is not None:
+        audience.listeners[Discard] = lambda event: None if event.node in displayed else discard(event)
     if audience.listeners:
         interpret(tree, audience.listeners)
     return audience.suspicions, audience.crashes
+
+
+def _displayed(tree: ast.Module, source: Source) -> set[ast.stmt]:
+    """The last statement of each cell of a notebook: its value is shown, not thrown away."""
+    if source.notebook is None:
+        return set()
+    last = {}
+    for statement in tree.body:
+        cell = source.notebook.cell_at(statement.lineno)
+        last[None if cell is None else cell.number] = statement
+    return set(last.values())
 
 
 class _Audience:

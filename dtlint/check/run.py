@@ -6,16 +6,20 @@ reported all the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dtlint.check.cache import Cache
 from dtlint.check.job import Job, Mode, Result, finish
-from dtlint.config import Settings
-from dtlint.diagnostic import Diagnostic
-from dtlint.rule import Rule
 from dtlint.source.file import shown_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from dtlint.check.cache import Cache
+    from dtlint.config import Settings
+    from dtlint.diagnostic import Diagnostic
+    from dtlint.rule import Rule
 
 __all__ = ["FEW", "Outcome", "gather", "run"]
 

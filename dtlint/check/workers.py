@@ -7,14 +7,18 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.context import BaseContext
+from typing import TYPE_CHECKING
 
-from dtlint.check.cache import Cache
 from dtlint.check.job import Job, Mode, Result, finish
-from dtlint.rule import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from multiprocessing.context import BaseContext
+
+    from dtlint.check.cache import Cache
+    from dtlint.rule import Rule
 
 __all__ = ["in_processes"]
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import IO, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from dtlint import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["COMMANDS", "main"]
 
@@ -23,7 +25,6 @@ COMMANDS = {
     "trace": "Run a script and report which dtypes its tensors really have.",
     "report": "Show or convert a record that `dtlint trace` has written.",
     "rule": "Explain a rule, or list all of them.",
-    "infer": "Show the dtype of every expression, as inferred.",
 }
 """Each command and its line in the help. The command itself is `dtlint.cli.<name>.command`."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from dtlint.rule import RuntimeRule
     from dtlint.trace.judge import FailOn
     from dtlint.trace.record import TraceRecord

@@ -6,10 +6,13 @@ every pair and every mix of dimensioned, 0-dim and Python operands with torch it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
+from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, Category
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["Operand", "promote", "result_dtype"]
 

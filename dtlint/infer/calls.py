@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from dtlint.dtypes.dtype import ALIASES, COMPLEX, FLOATING, INTEGRAL, LEGACY_TENSORS
 from dtlint.dtypes.promotion import Operand, result_dtype
+from dtlint.infer.names import path_of
 from dtlint.infer.scopes import is_module_class
 from dtlint.infer.values import (
     UNKNOWN,
@@ -28,6 +29,7 @@ from dtlint.infer.values import (
     Module,
     NullContext,
     Optimizer,
+    Table,
     Tensor,
     Trait,
     Unknown,
@@ -42,6 +44,7 @@ __all__ = [
     "external_result",
     "literal_tensor",
     "method_result",
+    "modules_of",
     "operator_result",
 ]
 
@@ -51,12 +54,16 @@ Keywords = Mapping[str, Value]
 class Arguments:
     """The values given to a call, and where it stands."""
 
-    __slots__ = ("args", "default", "keywords", "node")
+    __slots__ = ("args", "complete", "default", "keywords", "node")
 
-    def __init__(self, node: ast.Call, args: list[Value], keywords: Keywords, default: Dtypes) -> None:
+    def __init__(
+        self, node: ast.Call, args: list[Value], keywords: dict[str, Value], default: Dtypes, complete: bool = True
+    ) -> None:
         self.node, self.args, self.keywords = node, args, keywords
         self.default = default
         """The default dtype; None when the program sets another."""
+        self.complete = complete
+        """False when there may be more arguments than are seen."""
 
     def get(self, position: int | None, name: str) -> Value | None:
         """An argument by position or keyword; None when not given."""
@@ -102,7 +109,8 @@ _CAST_METHODS = ALIASES | {"bfloat16": "bfloat16", "bool": "bool"}
 def cast_target(method: str, arguments: Arguments) -> tuple[bool, Dtypes]:
     """Is the method call a cast, and to which dtypes (None when that is not known)?
 
-    `.to(device)` is none; `.to(other)` and `.type_as(other)` are casts to the other's dtype.
+    `.to(device)` is none; `.to(other)` and `.type_as(other)` are casts to the other's dtype. What is called a dtype,
+    `.to(weight_dtype)`, is one.
     """
     if method in _CAST_METHODS and not arguments.args:
         return True, frozenset({_CAST_METHODS[method]})
@@ -121,8 +129,21 @@ def cast_target(method: str, arguments: Arguments) -> tuple[bool, Dtypes]:
             dtypes = dtype_of(given)
             if dtypes is not None:
                 return True, dtypes
-        return "dtype" in arguments.keywords, None
+        return "dtype" in arguments.keywords or any(map(_is_called_dtype, arguments.node.args)), None
     return False, None
+
+
+def _is_called_dtype(node: ast.expr) -> bool:
+    """Does the program call it a dtype: `dtype`, `x.dtype`, `args.weight_dtype`?"""
+    return (path_of(node) or "").endswith("dtype")
+
+
+def _is_no_dtype(node: ast.expr, value: Value) -> bool:
+    """Is an argument of `.to` neither a dtype nor a tensor: a string, a number, or what is called a device?"""
+    if isinstance(value, Constant):
+        return True
+    named = node.func if isinstance(node, ast.Call) else node
+    return "device" in (path_of(named) or "").rpartition(".")[2]
 
 
 def _legacy(value: Value | None) -> Dtypes:
@@ -142,7 +163,9 @@ _FLOAT_FACTORIES = frozenset(
 )
 _LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "rand_like", "randn_like", "full_like"})
 _INT_FACTORIES = frozenset({"randint", "randperm"})
-_CONSTANT_FACTORIES = frozenset({"zeros", "ones", "eye", "zeros_like", "ones_like"})
+_CONSTANT_FACTORIES = frozenset({"zeros", "ones", "eye", "empty", "zeros_like", "ones_like", "empty_like"})
+_SMALL = 127
+"""The largest number that every integer dtype holds."""
 
 _ELEMENTWISE = frozenset(
     {"add", "sub", "mul", "subtract", "multiply", "maximum", "minimum", "where", "cat", "stack", "pow"}
@@ -234,6 +257,8 @@ _MODEL_MAKERS = re.compile(
 def external_result(name: str, arguments: Arguments) -> Value:
     """What a function or class outside the project returns, by its qualified name."""
     if not name.startswith("torch."):
+        if name in _SELECTIONS:
+            return _selected(name, arguments)
         return Module(name, arguments.key) if _MODEL_MAKERS.fullmatch(name) else UNKNOWN
     maker = _MAKERS.get(name)
     if maker is not None:
@@ -245,10 +270,25 @@ def external_result(name: str, arguments: Arguments) -> Value:
     if is_module_class(name):
         return Module(name, arguments.key)
     if package == "torch.optim" and last[:1].isupper():
-        return Optimizer(arguments.key, _modules_of(arguments.get(0, "params")))
+        return Optimizer(arguments.key, modules_of(arguments.get(0, "params")))
     if package in ("torch", "torch.nn.functional", "torch.linalg", "torch.special"):
         return _function_result(last, arguments)
     return UNKNOWN
+
+
+_SELECTIONS = {f"builtins.{name}": 0 for name in ("list", "tuple", "iter", "reversed", "sorted", "set", "enumerate")} | {
+    "builtins.filter": 1
+}
+"""Built-in functions that give the items of an iterable, or some of them, and which argument that is."""
+
+
+def _selected(name: str, arguments: Arguments) -> Value:
+    given = arguments.args[_SELECTIONS[name]] if len(arguments.args) > _SELECTIONS[name] else UNKNOWN
+    if not isinstance(given, Iteration):
+        return UNKNOWN
+    if name == "builtins.enumerate":
+        return Iteration(Items((UNKNOWN, given.item)), of=given.of)
+    return Iteration(given.item, of=given.of) if name == "builtins.filter" else given
 
 
 def _autocast(name: str, arguments: Arguments) -> Value:
@@ -263,7 +303,7 @@ def _autocast(name: str, arguments: Arguments) -> Value:
     else:
         dtypes = dtype_of(dtype)
         known = next(iter(dtypes)) if dtypes is not None and len(dtypes) == 1 else None
-    return Autocast(device, known, _switch(arguments.get(positions[1], "enabled")))
+    return Autocast(device, known, _switch(arguments.get(positions[1], "enabled")), arguments.node)
 
 
 def _scaler(name: str, arguments: Arguments) -> Value:
@@ -319,12 +359,14 @@ def _switch(value: Value | None) -> bool | None:
     return bool(value.value) if isinstance(value, Constant) else None
 
 
-def _modules_of(value: Value | None) -> frozenset[Key]:
+def modules_of(value: Value | None) -> frozenset[Key]:
     """The modules whose parameters an optimizer is given: `m.parameters()`, or lists and groups of those."""
     if isinstance(value, Iteration) and value.of is not None:
         return frozenset({value.of})
     if isinstance(value, Items):
-        return frozenset().union(*(_modules_of(item) for item in value.items))
+        return frozenset().union(*map(modules_of, value.items))
+    if isinstance(value, Table):
+        return modules_of(value.items.get("params"))
     return frozenset()
 
 
@@ -333,7 +375,8 @@ def _function_result(name: str, arguments: Arguments) -> Value:
     given = arguments.keywords.get("dtype")
     chosen = dtype_of(given)
     origin = arguments.node
-    traits = Trait.CONSTANT if name in _CONSTANT_FACTORIES else Trait.NONE
+    small = name in _CONSTANT_FACTORIES or (name == "linspace" and all(map(_is_small, arguments.args)))
+    traits = Trait.CONSTANT if small else Trait.NONE
     if name in _FLOAT_FACTORIES:
         scalar = _is_scalar_shape(arguments)
         return Tensor(arguments.default if given is None else chosen, scalar, traits, origin=origin)
@@ -344,9 +387,11 @@ def _function_result(name: str, arguments: Arguments) -> Value:
         return Tensor(_dtypes(first) if given is None else chosen, traits=traits, origin=origin)
     if name in ("full", "arange"):
         numbers = arguments.args[1:2] if name == "full" else arguments.args
-        return Tensor(_of_numbers(numbers, arguments.default) if given is None else chosen, origin=origin)
+        dtypes = _of_numbers(numbers, arguments.default) if given is None else chosen
+        return Tensor(dtypes, traits=Trait.CONSTANT if all(map(_is_small, numbers)) else Trait.NONE, origin=origin)
     if name in _ELEMENTWISE:
-        return operator_result(arguments.args[name == "where" :], arguments.default, origin)
+        value = operator_result(arguments.args[name == "where" :], arguments.default, origin)
+        return replace(value, traits=value.traits | _TRAITS.get(name, Trait.NONE)) if isinstance(value, Tensor) else value
     if isinstance(first, Tensor):
         return _of_tensor(name, first, arguments, chosen if given is not None else None)
     return Unknown(first.under) if isinstance(first, Unknown) and first.under else UNKNOWN
@@ -376,7 +421,9 @@ def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, chosen: Dtypes) 
     return Unknown(tensor.under, tensor.scaled)
 
 
-_TRAITS = {"clamp": Trait.CLAMPED, "clip": Trait.CLAMPED, "clamp_min": Trait.CLAMPED, "clamp_max": Trait.CLAMPED}
+_TRAITS = dict.fromkeys(
+    ("clamp", "clip", "clamp_min", "clamp_max", "maximum", "minimum", "where"), Trait.CLAMPED
+) | dict.fromkeys(("mul", "multiply"), Trait.SCALED)
 _TRAITS |= dict.fromkeys(("round", "floor", "ceil", "trunc"), Trait.ROUNDED) | {
     "sign": Trait.CONSTANT,
     "nan_to_num": Trait.CLAMPED,
@@ -389,6 +436,11 @@ def _floated(dtypes: Dtypes, default: Dtypes) -> Dtypes:
     if dtypes <= FLOATING | COMPLEX:
         return dtypes
     return default if dtypes <= INTEGRAL | {"bool"} else None
+
+
+def _is_small(value: Value) -> bool:
+    number = value.value if isinstance(value, Constant) else None
+    return isinstance(number, (int, float)) and abs(number) <= _SMALL
 
 
 def _of_numbers(values: list[Value], default: Dtypes) -> Dtypes:
@@ -416,6 +468,7 @@ def _number_dtype(value: Value, default: Dtypes) -> str | None:
 def literal_tensor(node: ast.expr, default: Dtypes) -> Tensor:
     """The tensor that `torch.tensor(node)` makes of a literal number or nest of lists."""
     kinds: set[type] = set()
+    small = True
     nested = isinstance(node, (ast.List, ast.Tuple))
     queue: list[ast.expr] = [node]
     while queue:
@@ -424,16 +477,18 @@ def literal_tensor(node: ast.expr, default: Dtypes) -> Tensor:
             queue += item.elts
         elif isinstance(item, ast.Constant):
             kinds.add(type(item.value))
+            small = small and _is_small(Constant(item.value))
         elif isinstance(item, ast.UnaryOp) and isinstance(item.op, (ast.USub, ast.UAdd)):
             queue.append(item.operand)
         elif isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id == "float":
             kinds.add(float)
+            small = False
         else:
             return Tensor()
     if not kinds <= {bool, int, float}:
         return Tensor()
     dtypes: Dtypes = default if float in kinds or not kinds else frozenset({"int64" if int in kinds else "bool"})
-    return Tensor(dtypes, zero_dim=not nested)
+    return Tensor(dtypes, zero_dim=not nested, traits=Trait.CONSTANT if small else Trait.NONE)
 
 
 # -- methods ----------------------------------------------------------------------------------------------------------
@@ -503,9 +558,10 @@ def method_result(receiver: Value, method: str, arguments: Arguments) -> Value:
 def _tensor_method(tensor: Tensor, method: str, arguments: Arguments) -> Value:
     is_cast, dtypes = cast_target(method, arguments)
     if is_cast:
-        return replace(tensor, dtypes=dtypes, origin=arguments.node)
-    if method == "to":  # to a device
-        return tensor
+        return replace(tensor, dtypes=dtypes, traits=tensor.traits | _kept_whole(tensor), origin=arguments.node)
+    if method == "to":  # to a device, unless an argument that is not known is a dtype
+        sent = all(map(_is_no_dtype, arguments.node.args, arguments.args))
+        return tensor if sent else replace(tensor, dtypes=None)
     name = method.rstrip("_")
     in_place = method.endswith("_") and not method.startswith("_")
     if name in _SHAPING:
@@ -521,6 +577,12 @@ def _tensor_method(tensor: Tensor, method: str, arguments: Arguments) -> Value:
         return Tensor(tensor.dtypes if given is None else dtype_of(given), origin=arguments.node)
     chosen = dtype_of(arguments.keywords.get("dtype"))
     return _of_tensor(name, tensor, arguments, chosen)
+
+
+def _kept_whole(tensor: Tensor) -> Trait:
+    """A cast leaves whole numbers whole: what may have been a mask, an index or an image still holds its values."""
+    known = tensor.dtypes is not None and tensor.dtypes <= FLOATING
+    return Trait.NONE if known else Trait.ROUNDED
 
 
 def _module_method(module: Module, method: str) -> Value:
@@ -573,9 +635,12 @@ def operator_result(operands: list[Value], default: Dtypes, origin: ast.expr | N
     if not tensors:
         return Unknown(under) if under is not None else UNKNOWN
     known: list[list[Operand]] = []
-    traits = tensors[0].traits & ~Trait.PARAMETER
-    for tensor in tensors[1:]:
-        traits &= tensor.traits
+    every, any_ = tensors[0].traits, Trait.NONE
+    for tensor in tensors:
+        every &= tensor.traits
+        any_ |= tensor.traits
+    # A zero point added to what was scaled and rounded leaves it so.
+    traits = (every & Trait.CONSTANT) | (any_ & (Trait.CLAMPED | Trait.ROUNDED | Trait.SCALED))
     for value in operands:
         ranks = _ranked(value, default)
         if ranks is None:

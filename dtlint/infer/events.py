@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING
 from dtlint.infer.values import Constant, Phase
 
 if TYPE_CHECKING:
+    from dtlint.infer.loops import Walk
     from dtlint.infer.scopes import FunctionInfo
     from dtlint.infer.state import State
-    from dtlint.infer.values import Autocast, Key, Value
+    from dtlint.infer.values import Autocast, Dtypes, Key, Value
 
 __all__ = [
     "Assign",
@@ -27,18 +29,20 @@ __all__ = [
     "Listeners",
     "Loop",
     "Operation",
+    "Reference",
 ]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Condition:
-    """A branch that is being run: the test, and whether it was true."""
+    """A branch that is being run: the test, and whether it was true. Code behind `if test: return` runs where the test
+    was false. Of an exception handler the test is what it catches; it holds in the handler, and not in the `try`."""
 
     test: ast.expr
     holds: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Loop:
     """A `for` loop whose body is being run, and what it runs over."""
 
@@ -46,7 +50,7 @@ class Loop:
     over: Value
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Flow:
     """Where the program is: read it while the event is handled, it moves on."""
 
@@ -56,7 +60,7 @@ class Flow:
     contexts: list[Autocast]
     """The autocast regions entered, innermost last."""
     conditions: list[Condition]
-    """The branches taken inside the running function, innermost last."""
+    """The branches taken inside the running function, innermost last, behind those under which it was defined."""
     loops: list[Loop]
     """The loops inside the running function, innermost last."""
     block: list[ast.stmt]
@@ -82,12 +86,20 @@ class Flow:
         """The syntax tree of the running function, or of the module."""
         return self.tree if self.function is None else self.function.node
 
+    def walk_over(self, item: str) -> Walk | None:
+        """The innermost running loop that binds the variable `item` to what a module holds: its parameters, say."""
+        from dtlint.infer.loops import walk_over
+
+        return walk_over(self, item)
+
     def phase(self, scaler: Key) -> Phase:
         """How far a GradScaler is in its cycle."""
         return self.state.scalers.get(scaler, Phase.IDLE)
 
 
-_VERSION_WORDS = ("version", "hasattr", "is_available", "signature", "torch_ge", "torch_lt", "digit_version")
+_VERSION_WORDS = (
+    r"version|hasattr|is_available|signature|torch_?[gl][et]|torch\w*\d|(?:import|modulenotfound|attribute)error"
+)
 
 
 def _asks_version(test: ast.expr) -> bool:
@@ -95,11 +107,11 @@ def _asks_version(test: ast.expr) -> bool:
         node.id if isinstance(node, ast.Name) else node.attr
         for node in ast.walk(test)
         if isinstance(node, (ast.Name, ast.Attribute))
-    ).lower()
-    return any(word in words for word in _VERSION_WORDS)
+    )
+    return re.search(_VERSION_WORDS, words.lower()) is not None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Event:
     """Base of all events."""
 
@@ -107,7 +119,7 @@ class Event:
     flow: Flow
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Call(Event):
     """A call, once its arguments and its result are known."""
 
@@ -118,6 +130,7 @@ class Call(Event):
     method: str
     """The attribute that is called, whatever the receiver is; "" for a plain function."""
     receiver: Value
+    """What the method is called on; where a module itself is called, `model(x)` or `self.model(x)`, that module."""
     args: list[Value]
     keywords: dict[str, Value]
     complete: bool
@@ -132,9 +145,18 @@ class Call(Event):
 
     def argument_node(self, position: int | None, name: str) -> ast.expr | None:
         """The expression of that argument."""
-        if position is not None and position < len(self.node.args):
-            return self.node.args[position]
+        if position is not None:
+            position -= len(self.args) - len(self.node.args)  # those that functools.partial brought
+            if 0 <= position < len(self.node.args):
+                return self.node.args[position]
         return next((keyword.value for keyword in self.node.keywords if keyword.arg == name), None)
+
+    @property
+    def cast(self) -> tuple[bool, Dtypes]:
+        """As a method of a tensor or a module: is it a cast, and to which dtypes (None when that is not known)?"""
+        from dtlint.infer.calls import Arguments, cast_target
+
+        return cast_target(self.method, Arguments(self.node, self.args, self.keywords, None))
 
     def constant(self, position: int | None, name: str) -> object:
         """The constant given for that argument; None when not given or not a constant."""
@@ -142,7 +164,15 @@ class Call(Event):
         return value.value if isinstance(value, Constant) else None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
+class Reference(Event):
+    """Something outside the project is named, by its qualified name: what is called, decorates, annotates, is passed on."""
+
+    node: ast.Name | ast.Attribute
+    name: str
+
+
+@dataclass(slots=True, eq=False, repr=False)
 class Operation(Event):
     """A unary, binary, comparison or augmented operator. A unary operator has its operand on the right."""
 
@@ -153,7 +183,7 @@ class Operation(Event):
     result: Value
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Assign(Event):
     """A value bound to a target. `base` is the value of `x` in `x.data = ...` and `x[i] = ...`."""
 
@@ -164,7 +194,7 @@ class Assign(Event):
     base: Value
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Discard(Event):
     """An expression statement, whose value nobody uses. `call` is the call that it is, if it is one."""
 
@@ -173,7 +203,7 @@ class Discard(Event):
     call: Call | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Enter(Event):
     """An autocast region begins: `node` is the expression that made it."""
 
@@ -181,7 +211,7 @@ class Enter(Event):
     context: Autocast
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Exit(Event):
     """An autocast region ends."""
 
@@ -189,7 +219,7 @@ class Exit(Event):
     context: Autocast
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class End(Event):
     """The body of a function, or last of the module (`flow.function` is None), has been read."""
 

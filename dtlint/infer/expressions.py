@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtlint.dtypes.dtype import FLOATING, INTEGRAL, named
 from dtlint.infer.calls import Arguments, external_result, method_result, operator_result
-from dtlint.infer.events import Assign, Call, Condition, Discard, Event, Flow, Listeners, Operation
+from dtlint.infer.events import Assign, Call, Condition, Discard, Event, Flow, Listeners, Operation, Reference
 from dtlint.infer.evidence import Kind, gather
 from dtlint.infer.names import canonical, path_of
 from dtlint.infer.scopes import ClassInfo, FunctionInfo
@@ -31,6 +30,7 @@ from dtlint.infer.values import (
     Optimizer,
     Partial,
     Phase,
+    Table,
     Tensor,
     Trait,
     Unknown,
@@ -38,6 +38,9 @@ from dtlint.infer.values import (
     join,
     options,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Expressions"]
 
@@ -72,6 +75,9 @@ class Expressions:
         self.evidence: dict[ast.AST, dict[str, Kind]] = {}
         self.call_made: Call | None = None
         """The event of the call evaluated last."""
+        self._evaluate: dict[type[ast.expr], Callable[[Any], Value]] = {
+            kind: getattr(self, name) for kind, name in _EVALUATE.items()
+        }
 
     # -- to be given by the interpreter
 
@@ -87,6 +93,11 @@ class Expressions:
         if listener is not None and not self.muted:
             listener(event)
 
+    def refer(self, node: ast.Name | ast.Attribute, value: Value) -> None:
+        """Tell that an expression names something outside the project, if it does."""
+        if isinstance(value, External) and self.hears(Reference):
+            self.emit(Reference(node, self.flow, value.name))
+
     def hears(self, kind: type[Event]) -> bool:
         """Is it worth making such an event?"""
         return not self.muted and kind in self.listeners
@@ -95,8 +106,8 @@ class Expressions:
 
     def value(self, node: ast.expr) -> Value:
         """The value of an expression, with all that evaluating it does."""
-        evaluate = _EVALUATE.get(type(node))
-        return UNKNOWN if evaluate is None else evaluate(self, node)
+        evaluate = self._evaluate.get(type(node))
+        return UNKNOWN if evaluate is None else evaluate(node)
 
     def values(self, nodes: list[ast.expr]) -> list[Value]:
         """The values of several expressions, in order."""
@@ -115,6 +126,7 @@ class Expressions:
                     break
             else:
                 return External(f"builtins.{name}") if name in _BUILTIN_NAMES else self.judged(UNKNOWN, name)
+        self.refer(node, value)
         return self.judged(value, name) if type(value) is Unknown else value
 
     def judged(self, value: Unknown, path: str) -> Value:
@@ -143,8 +155,10 @@ class Expressions:
         if path is not None:
             known = self.flow.state.paths.get(path)
             if known is not None:
-                return known
+                self.refer(node, known)
+                return self.judged(known, path) if type(known) is Unknown else known
         value = self.member(base, node.attr)
+        self.refer(node, value)
         if type(value) is Unknown and path is not None:
             return self.judged(value, path)
         return value
@@ -224,11 +238,13 @@ class Expressions:
         return UNKNOWN
 
     def dictionary(self, node: ast.Dict) -> Value:
+        table: dict[object, Value] = {}
         for key, item in zip(node.keys, node.values, strict=True):
-            if key is not None:
-                self.value(key)
-            self.value(item)
-        return UNKNOWN
+            named = UNKNOWN if key is None else self.value(key)
+            value = self.value(item)
+            if isinstance(named, Constant):
+                table[named.value] = value
+        return Table(table)
 
     def each(self, node: ast.AST) -> Value:
         """An expression of which only the parts matter: a format string, an await, a slice."""
@@ -298,7 +314,7 @@ class Expressions:
     def unary(self, node: ast.UnaryOp) -> Value:
         operand = self.value(node.operand)
         result: Value = UNKNOWN
-        if isinstance(operand, Tensor) and not isinstance(node.op, ast.Not):
+        if isinstance(operand, (Tensor, Unknown)) and not isinstance(node.op, ast.Not):
             result = operand
         elif isinstance(operand, Constant):
             result = _negated(node.op, operand.value)
@@ -329,16 +345,20 @@ class Expressions:
         self.flow.state.names = names.copy()
         for clause in node.generators:
             over = self.value(clause.iter)
-            self.bind_target(clause.target, item_of(over))
+            self.bind_target(clause.target, self.item_of(over))
             for test in clause.ifs:
                 self.value(test)
+        of = over.of if isinstance(over, Iteration) and len(node.generators) == 1 else None
         if isinstance(node, ast.DictComp):
             self.value(node.key)
             item = self.value(node.value)
         else:
             item = self.value(node.elt)
         self.flow.state.names = names
-        return UNKNOWN if isinstance(node, ast.DictComp) else Iteration(item)
+        if isinstance(node, ast.DictComp):
+            return UNKNOWN
+        # What only selects, `[p for name, p in model.named_parameters() if ...]`, still comes from that module.
+        return Iteration(item, of=of if isinstance(node.elt, ast.Name) else None)
 
     def bind_target(
         self, target: ast.expr, value: Value, statement: ast.stmt | None = None, expression: ast.expr | None = None
@@ -359,6 +379,8 @@ class Expressions:
         elif isinstance(target, ast.Subscript):
             base = self.value(target.value)
             self.value(target.slice)
+            if isinstance(target.slice, ast.Compare):  # `x[x > 255] = 255` clamps by hand
+                self.alter(target.value, Trait.CLAMPED)
         else:
             return
         if statement is not None and self.hears(Assign):
@@ -384,9 +406,13 @@ class Expressions:
             rest = len(items) - len(targets) + 1
             items[star : star + rest] = [Items(tuple(items[star : star + rest]))]
         if len(items) != len(targets):
-            items = [UNKNOWN if isinstance(target, ast.Starred) else item_of(value) for target in targets]
+            items = [UNKNOWN if isinstance(target, ast.Starred) else self.item_of(value) for target in targets]
         for target, item in zip(targets, items, strict=True):
             self.bind_target(target, item, statement)
+
+    def item_of(self, value: Value) -> Value:
+        """What iterating over a value gives."""
+        return item_of(value)
 
     # -- calls
 
@@ -395,30 +421,39 @@ class Expressions:
         method = ""
         if isinstance(node.func, ast.Attribute):
             method = node.func.attr
-            receiver = self.value(node.func.value)
+            receiver = _present(self.value(node.func.value))
             path = path_of(node.func)
             callee = self.flow.state.paths.get(path) if path is not None else None
             if callee is None:
                 callee = self.member(receiver, method)
+            self.refer(node.func, callee)
         else:
             callee = self.value(node.func)
-        args = self.values(node.args)
-        keywords = {keyword.arg: self.value(keyword.value) for keyword in node.keywords if keyword.arg is not None}
-        unseen = [self.value(keyword.value) for keyword in node.keywords if keyword.arg is None]
-        complete = not unseen and not any(isinstance(arg, ast.Starred) for arg in node.args)
+        args, keywords, complete = self.given(node)
         while isinstance(callee, Partial):
             args = [*callee.args, *args]
             keywords = {**callee.keywords, **keywords}
             callee = callee.callee
-        target, result = self.called(node, callee, receiver, method, Arguments(node, args, keywords, self.default))
+        arguments = Arguments(node, args, keywords, self.default, complete)
+        target, result = self.called(node, callee, receiver, method, arguments)
         if self.flow.autocast is not None:
             result = self.under_autocast(result)
+        if method.endswith("_") and isinstance(node.func, ast.Attribute) and isinstance(result, Tensor):
+            self.alter(node.func.value, result.traits)
         self.call_made = None
         if self.hears(Call) or self.hears(Discard):
-            self.call_made = Call(node, self.flow, target, method, receiver, args, keywords, complete, result)
+            called = callee if isinstance(callee, Module) else receiver
+            self.call_made = Call(node, self.flow, target, method, called, args, keywords, complete, result)
             self.emit(self.call_made)
         self.advance(node, receiver, method, target, args)
         return result
+
+    def given(self, node: ast.Call) -> tuple[list[Value], dict[str, Value], bool]:
+        """The values of a call's arguments, and whether those are all that it is given."""
+        args = self.values(node.args)
+        keywords = {keyword.arg: self.value(keyword.value) for keyword in node.keywords if keyword.arg is not None}
+        unseen = [self.value(keyword.value) for keyword in node.keywords if keyword.arg is None]
+        return args, keywords, not unseen and not any(isinstance(arg, ast.Starred) for arg in node.args)
 
     def called(
         self, node: ast.Call, callee: Value, receiver: Value, method: str, arguments: Arguments
@@ -436,7 +471,7 @@ class Expressions:
         if isinstance(callee, Class):
             return "", self.made(callee.info, arguments)
         if isinstance(callee, Module):
-            return "torch.nn.Module.__call__", self.forwarded(callee)
+            return "torch.nn.Module.__call__", self.forwarded(callee, arguments)
         kind = _KINDS.get(type(receiver))
         if method and kind is not None:
             return f"{kind}.{method}", method_result(receiver, method, arguments)
@@ -453,10 +488,14 @@ class Expressions:
             return Module(info.node.name, arguments.key, info)
         return Instance(info, arguments.key)
 
-    def forwarded(self, module: Module) -> Value:
-        """What calling a module returns: what its forward does, where the project shows it."""
+    def forwarded(self, module: Module, arguments: Arguments) -> Value:
+        """What calling a module returns: what its forward does, where the project shows it. A loss module that is given
+        what autocast computed passes its gradients back into that region."""
         forward = module.info.method("forward") if module.info is not None else None
-        return UNKNOWN if forward is None else self.read(forward)
+        if forward is not None:
+            return self.read(forward)
+        under = [given.under for given in arguments.args if isinstance(given, (Tensor, Unknown)) and given.under]
+        return Unknown(under[0]) if under else UNKNOWN
 
     def number(self, name: str, given: Value) -> Value:
         """`float("-inf")`, `int(1e9)`."""
@@ -473,6 +512,16 @@ class Expressions:
             keeps = result.origin is not None or result.dtypes is None
             return replace(result, under=self.flow.autocast) if keeps else result
         return Unknown(self.flow.autocast, result.scaled) if type(result) is Unknown else result
+
+    def alter(self, node: ast.expr, traits: Trait) -> None:
+        """What an in-place method does to the tensor at the root of its chain: `img.mul_(255).clamp_(0, 255)`."""
+        while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        path = path_of(node)
+        for known in (self.flow.state.names, self.flow.state.paths):
+            tensor = known.get(path) if path is not None else None
+            if path is not None and isinstance(tensor, Tensor):
+                known[path] = replace(tensor, traits=tensor.traits | traits)
 
     def advance(self, node: ast.Call, receiver: Value, method: str, target: str, args: list[Value]) -> None:
         """What a call changes: the phase of a scaler, and attributes of what it was given."""
@@ -520,6 +569,14 @@ def _only(value: Value) -> Value:
         return value
     callable_ = [choice for choice in options(value) if not isinstance(choice, Constant)]
     return callable_[0] if len(callable_) == 1 else UNKNOWN
+
+
+def _present(value: Value) -> Value:
+    """The value whose attribute is called: not `None`, whichever path assigned that."""
+    if not isinstance(value, Either):
+        return value
+    present = tuple(choice for choice in options(value) if not isinstance(choice, Constant) or choice.value is not None)
+    return present[0] if len(present) == 1 else Either(present) if present else value
 
 
 def item_of(value: Value) -> Value:
@@ -584,32 +641,32 @@ def _negated(operator: ast.unaryop, value: object) -> Value:
     return UNKNOWN
 
 
-_EVALUATE: dict[type[ast.expr], Callable[[Any, Any], Value]] = {
-    ast.Constant: Expressions.constant,
-    ast.Name: Expressions.name,
-    ast.Attribute: Expressions.attribute,
-    ast.Call: Expressions.call,
-    ast.Subscript: Expressions.subscript,
-    ast.BinOp: Expressions.binary,
-    ast.UnaryOp: Expressions.unary,
-    ast.Compare: Expressions.compare,
-    ast.BoolOp: Expressions.logic,
-    ast.IfExp: Expressions.either,
-    ast.List: Expressions.items,
-    ast.Tuple: Expressions.items,
-    ast.Set: Expressions.items,
-    ast.Dict: Expressions.dictionary,
-    ast.Starred: Expressions.starred,
-    ast.Lambda: Expressions.lambda_,
-    ast.ListComp: Expressions.comprehension,
-    ast.SetComp: Expressions.comprehension,
-    ast.GeneratorExp: Expressions.comprehension,
-    ast.DictComp: Expressions.comprehension,
-    ast.NamedExpr: Expressions.inner,
-    ast.Await: Expressions.inner,
-    ast.Yield: Expressions.yielded,
-    ast.YieldFrom: Expressions.yielded,
-    ast.JoinedStr: Expressions.each,
-    ast.FormattedValue: Expressions.each,
-    ast.Slice: Expressions.each,
+_EVALUATE: dict[type[ast.expr], str] = {
+    ast.Constant: "constant",
+    ast.Name: "name",
+    ast.Attribute: "attribute",
+    ast.Call: "call",
+    ast.Subscript: "subscript",
+    ast.BinOp: "binary",
+    ast.UnaryOp: "unary",
+    ast.Compare: "compare",
+    ast.BoolOp: "logic",
+    ast.IfExp: "either",
+    ast.List: "items",
+    ast.Tuple: "items",
+    ast.Set: "items",
+    ast.Dict: "dictionary",
+    ast.Starred: "starred",
+    ast.Lambda: "lambda_",
+    ast.ListComp: "comprehension",
+    ast.SetComp: "comprehension",
+    ast.GeneratorExp: "comprehension",
+    ast.DictComp: "comprehension",
+    ast.NamedExpr: "inner",
+    ast.Await: "inner",
+    ast.Yield: "yielded",
+    ast.YieldFrom: "yielded",
+    ast.JoinedStr: "each",
+    ast.FormattedValue: "each",
+    ast.Slice: "each",
 }

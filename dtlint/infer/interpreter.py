@@ -7,11 +7,10 @@ there, but for what annotations, defaults and their use in the function say.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dtlint.infer.events import Condition, Discard, End, Enter, Exit, Flow, Listeners, Loop, Operation
-from dtlint.infer.expressions import Expressions, item_of
+from dtlint.infer.events import Condition, Discard, End, Enter, Exit, Flow, Listeners, Loop, Operation, Reference
+from dtlint.infer.expressions import Expressions
 from dtlint.infer.names import path_of
 from dtlint.infer.scopes import ClassInfo, FunctionInfo, FunctionNode, is_module_class
 from dtlint.infer.state import State
@@ -34,7 +33,10 @@ from dtlint.infer.values import (
     options,
 )
 
-__all__ = ["Interpreter", "interpret"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["Interpreter", "autocast_in", "interpret", "result_of"]
 
 _DEEPEST = 24
 """Functions read inside one another, by calls; deeper ones wait until they are read for themselves."""
@@ -66,6 +68,9 @@ class Interpreter(Expressions):
         self.depth = 0
         self.exits: list[list[State]] = []
         """For each loop being run, the states at its breaks and continues."""
+        self._execute: dict[type[ast.stmt], Callable[[Any], object]] = {
+            kind: getattr(self, name) for kind, name in _EXECUTE.items()
+        }
 
     def run(self) -> None:
         """Read the module, then every function that no call has read yet."""
@@ -83,14 +88,16 @@ class Interpreter(Expressions):
         flow = self.flow
         outer_block, outer_statement = flow.block, flow.statement
         flow.block = statements
+        outer_conditions = len(flow.conditions)
         for statement in statements:
             if not self.alive:
                 break
             flow.statement = statement
-            execute = _EXECUTE.get(type(statement))
+            execute = self._execute.get(type(statement))
             if execute is not None:
-                execute(self, statement)
+                execute(statement)
         flow.block, flow.statement = outer_block, outer_statement
+        del flow.conditions[outer_conditions:]
 
     def branch(self, start: State, statements: list[ast.stmt], condition: Condition | None = None) -> State | None:
         """Run a branch from a copy of `start`: the state at its end, None if it does not get there."""
@@ -163,6 +170,8 @@ class Interpreter(Expressions):
             self.bind_target(target, value, node, node.value)
 
     def assign_annotated(self, node: ast.AnnAssign) -> None:
+        if self.hears(Reference):
+            self.value(node.annotation)
         if node.value is None:
             return
         value = self.value(node.value)
@@ -221,12 +230,17 @@ class Interpreter(Expressions):
             and isinstance(node.test, (ast.Constant, ast.Name))
             and not isinstance(test.value, str)
         ):
-            taken = node.body if test.value else node.orelse
+            taken, passed = (node.body, node.orelse) if test.value else (node.orelse, node.body)
+            if isinstance(node.test, ast.Name) and isinstance(test.value, bool):
+                # A switch that is set by hand: read what it would turn on, though this run does not get there.
+                self.branch(start, passed, Condition(node.test, not test.value))
             self.resume(self.branch(start, taken, Condition(node.test, bool(test.value))))
             return
         body = self.branch(start, node.body, Condition(node.test, True))
         other = self.branch(start, node.orelse, Condition(node.test, False))
         self.resume(body, other)
+        if (body is None) is not (other is None):  # the rest of the block is behind the branch that goes on
+            self.flow.conditions.append(Condition(node.test, other is None))
 
     def while_(self, node: ast.While) -> None:
         self.value(node.test)
@@ -236,7 +250,7 @@ class Interpreter(Expressions):
     def for_(self, node: ast.For | ast.AsyncFor) -> None:
         over = self.value(node.iter)
         self.flow.loops.append(Loop(node, over))
-        self.loop(node.body, node.orelse, lambda: self.bind_target(node.target, item_of(over)), may_skip=True)
+        self.loop(node.body, node.orelse, lambda: self.bind_target(node.target, self.item_of(over)), may_skip=True)
 
         self.flow.loops.pop()
 
@@ -285,14 +299,21 @@ class Interpreter(Expressions):
 
     def try_(self, node: ast.Try) -> None:
         start = self.flow.state.copy()
+        conditions = self.flow.conditions
+        outer_conditions = len(conditions)
+        conditions += [Condition(handler.type, False) for handler in node.handlers if handler.type is not None]
         body = self.branch(start, node.body)
+        del conditions[outer_conditions:]
         reached = State.merged(start, self.flow.state) or start  # a handler begins anywhere on the way
         ends = []
         for handler in node.handlers:
             self.flow.state = reached.copy()
             if handler.name is not None:
                 self.bind_name(handler.name, UNKNOWN)
+            if handler.type is not None:
+                conditions.append(Condition(handler.type, True))
             ends.append(self.branch(self.flow.state, handler.body))
+            del conditions[outer_conditions:]
         if body is not None and node.orelse:
             body = self.branch(body, node.orelse)
         self.resume(body, *ends)
@@ -362,10 +383,11 @@ class Interpreter(Expressions):
         decorators = [self.value(decorator) for decorator in node.decorator_list]
         for default in (*node.args.defaults, *(default for default in node.args.kw_defaults if default is not None)):
             self.value(default)
+        self.annotations(node)
         names = self.globals if self.flow.function is None else self.flow.state.names
         scope = (names,) if names is self.globals else (names, *self.outer)
         contexts = [context for context in map(autocast_in, decorators) if context is not None]
-        info = FunctionInfo(node, scope, owner, contexts)
+        info = FunctionInfo(node, scope, owner, contexts, conditions=tuple(self.flow.conditions))
         if not self.muted:
             self.unread.append(info)
         known = all(
@@ -375,13 +397,23 @@ class Interpreter(Expressions):
             self.bind_name(node.name, Function(info) if known else UNKNOWN)
         return info
 
+    def annotations(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        """Evaluate the annotations of a function, for those who hear of what is named."""
+        if self.hears(Reference):
+            rest = [argument for argument in (node.args.vararg, node.args.kwarg) if argument is not None]
+            for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, *rest):
+                if argument.annotation is not None:
+                    self.value(argument.annotation)
+            if node.returns is not None:
+                self.value(node.returns)
+
     def define_class(self, node: ast.ClassDef) -> None:
         bases = self.values(node.bases)
         for keyword in node.keywords:
             self.value(keyword.value)
         for decorator in node.decorator_list:
             self.value(decorator)
-        info = ClassInfo(node, bases)
+        info = self.class_of(node, bases)
         outer = self.flow.state
         self.flow.state = outer.copy()
         before = dict(self.flow.state.names)
@@ -397,6 +429,10 @@ class Interpreter(Expressions):
         }
         self.flow.state = outer
         self.bind_name(node.name, Class(info))
+
+    def class_of(self, node: ast.ClassDef, bases: list[Value]) -> ClassInfo:
+        """The class that a definition makes."""
+        return ClassInfo(node, bases)
 
     def class_statement(self, statement: ast.stmt) -> None:
         """A statement of a class body binds names of the class, not of the module."""
@@ -421,13 +457,20 @@ class Interpreter(Expressions):
         self.returned, self.alive, self.exits, self.muted = None, True, [], 0
         self.outer = function.names
         self.flow = Flow(
-            self.entry(function), function, [], [], [], function.node.body, function.node.body[0], self.tree
+            self.entry(function),
+            function,
+            [],
+            list(function.conditions),
+            [],
+            function.node.body,
+            function.node.body[0],
+            self.tree,
         )
         for context, decorator in zip(function.contexts, _autocast_decorators(function), strict=False):
             self.enter(decorator, context)
         self.block(function.node.body)
         self.emit(End(function.node, self.flow))
-        result = _result_of(function.node, self.returned, self.alive)
+        result = result_of(function.node, self.returned, self.alive)
         self.depth -= 1
         self.flow, self.outer, self.returned, self.alive, self.exits, self.muted, self.call_made = saved
         function.reading = False
@@ -490,7 +533,7 @@ def _keeps_result(decorator: Value) -> bool:
     return isinstance(decorator, External) and (decorator.name in _KEEPING or decorator.name.startswith("torch."))
 
 
-def _result_of(node: FunctionNode, returned: Value | None, falls_off: bool) -> Value:
+def result_of(node: FunctionNode, returned: Value | None, falls_off: bool) -> Value:
     """A function's result; calling a generator or a coroutine gives neither."""
     if isinstance(node, ast.AsyncFunctionDef) or any(
         isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(node)
@@ -524,32 +567,32 @@ def _default_dtype(tree: ast.Module) -> Dtypes:
     return frozenset({"float32"})
 
 
-_EXECUTE: dict[type[ast.stmt], Callable[[Any, Any], object]] = {
-    ast.Expr: Interpreter.expression,
-    ast.Assign: Interpreter.assign,
-    ast.AnnAssign: Interpreter.assign_annotated,
-    ast.AugAssign: Interpreter.assign_augmented,
-    ast.Import: Interpreter.import_,
-    ast.ImportFrom: Interpreter.import_from,
-    ast.If: Interpreter.if_,
-    ast.For: Interpreter.for_,
-    ast.AsyncFor: Interpreter.for_,
-    ast.While: Interpreter.while_,
-    ast.Break: Interpreter.leave_loop,
-    ast.Continue: Interpreter.leave_loop,
-    ast.Return: Interpreter.return_,
-    ast.Raise: Interpreter.raise_,
-    ast.Try: Interpreter.try_,
-    ast.With: Interpreter.with_,
-    ast.AsyncWith: Interpreter.with_,
-    ast.Match: Interpreter.match,
-    ast.Delete: Interpreter.delete,
-    ast.Assert: Interpreter.assert_,
-    ast.Global: Interpreter.forget_names,
-    ast.Nonlocal: Interpreter.forget_names,
-    ast.FunctionDef: Interpreter.define_function,
-    ast.AsyncFunctionDef: Interpreter.define_function,
-    ast.ClassDef: Interpreter.define_class,
+_EXECUTE: dict[type[ast.stmt], str] = {
+    ast.Expr: "expression",
+    ast.Assign: "assign",
+    ast.AnnAssign: "assign_annotated",
+    ast.AugAssign: "assign_augmented",
+    ast.Import: "import_",
+    ast.ImportFrom: "import_from",
+    ast.If: "if_",
+    ast.For: "for_",
+    ast.AsyncFor: "for_",
+    ast.While: "while_",
+    ast.Break: "leave_loop",
+    ast.Continue: "leave_loop",
+    ast.Return: "return_",
+    ast.Raise: "raise_",
+    ast.Try: "try_",
+    ast.With: "with_",
+    ast.AsyncWith: "with_",
+    ast.Match: "match",
+    ast.Delete: "delete",
+    ast.Assert: "assert_",
+    ast.Global: "forget_names",
+    ast.Nonlocal: "forget_names",
+    ast.FunctionDef: "define_function",
+    ast.AsyncFunctionDef: "define_function",
+    ast.ClassDef: "define_class",
 }
 if hasattr(ast, "TryStar"):
-    _EXECUTE[ast.TryStar] = Interpreter.try_
+    _EXECUTE[ast.TryStar] = "try_"

@@ -10,6 +10,7 @@ __all__ = ["canonical", "path_of"]
 
 _SECOND_NAMES = {
     "torch.autocast": "torch.amp.autocast",
+    "torch.GradScaler": "torch.amp.GradScaler",
     "torch._tensor.Tensor": "torch.Tensor",
     "torch.nn.utils.clip_grad_norm": "torch.nn.utils.clip_grad_norm_",
     "torch.autograd.grad_mode": "torch",

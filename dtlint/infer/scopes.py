@@ -5,10 +5,15 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Autocast, External, Module, Value, options
 from dtlint.infer.values import Class as ClassValue
+
+if TYPE_CHECKING:
+    from dtlint.infer.events import Condition
+    from dtlint.infer.project import ModuleInfo
 
 __all__ = ["ClassInfo", "FunctionInfo", "FunctionNode", "is_module_class"]
 
@@ -31,6 +36,9 @@ class FunctionInfo:
         result: the value it returns, once read.
         reading: is it being read just now? A recursive call then learns nothing.
         attributes: what it assigns to attributes of `self`, once read.
+        conditions: the branches in which it is defined.
+        module: the module that defines it, where more than one is followed.
+        defaults: the values of its parameters' defaults.
     """
 
     node: FunctionNode
@@ -40,6 +48,9 @@ class FunctionInfo:
     result: Value | None = None
     reading: bool = False
     attributes: dict[str, Value] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
+    module: ModuleInfo | None = None
+    defaults: dict[str, Value] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -1,30 +1,35 @@
-"""What is true at one point of the program: names, attributes, and where each GradScaler is in its cycle."""
+"""What is true at one point of the program: names, attributes, casts of modules, and each GradScaler's phase."""
 
 from __future__ import annotations
 
-from dtlint.infer.values import Key, Phase, Value, join
+from dtlint.infer.values import Dtypes, Key, Phase, Value, join
 
-__all__ = ["State"]
+__all__ = ["Cast", "State", "merged_casts"]
+
+Cast = tuple[int, Dtypes]
+"""When a module was cast, by a running count, and to what."""
 
 
 class State:
     """Names and dotted paths (`self.model`) with their values; a path ends when its root is bound anew."""
 
-    __slots__ = ("names", "paths", "scalers")
+    __slots__ = ("casts", "names", "paths", "scalers")
 
     def __init__(
         self,
         names: dict[str, Value] | None = None,
         paths: dict[str, Value] | None = None,
         scalers: dict[Key, Phase] | None = None,
+        casts: dict[Key, Cast] | None = None,
     ) -> None:
         self.names: dict[str, Value] = {} if names is None else names
         self.paths: dict[str, Value] = {} if paths is None else paths
         self.scalers: dict[Key, Phase] = {} if scalers is None else scalers
+        self.casts: dict[Key, Cast] = {} if casts is None else casts
 
     def copy(self) -> State:
         """A state that can go its own way."""
-        return State(self.names.copy(), self.paths.copy(), self.scalers.copy())
+        return State(self.names.copy(), self.paths.copy(), self.scalers.copy(), self.casts.copy())
 
     def bind(self, name: str, value: Value) -> None:
         """Bind a name; what was known of its attributes is known no more."""
@@ -51,7 +56,24 @@ class State:
             # A name that only one path binds has that path's value wherever it has one at all.
             names[name] = value if known is None else join(known, value)
         paths = {path: join(value, right.paths[path]) for path, value in left.paths.items() if path in right.paths}
-        return State(names, paths, _merged_phases(left.scalers, right.scalers))
+        return State(names, paths, _merged_phases(left.scalers, right.scalers), merged_casts(left.casts, right.casts))
+
+
+def merged_casts(left: dict[Key, Cast], right: dict[Key, Cast]) -> dict[Key, Cast]:
+    """The casts that modules have seen by one of two paths; one that only one path makes leaves the dtype unknown."""
+    if left == right:
+        return left.copy()
+    casts: dict[Key, Cast] = {}
+    for key in left.keys() | right.keys():
+        one, other = left.get(key), right.get(key)
+        if one is None or other is None:
+            only = one or other
+            assert only is not None
+            casts[key] = (only[0], None)
+        else:
+            both = None if one[1] is None or other[1] is None else one[1] | other[1]
+            casts[key] = (max(one[0], other[0]), both)
+    return casts
 
 
 def _merged_phases(left: dict[Key, Phase], right: dict[Key, Phase]) -> dict[Key, Phase]:

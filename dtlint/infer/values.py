@@ -6,13 +6,14 @@ the state, under the value's `key`. Unknown is a value too, and silent.
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, Flag, auto
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import ast
+    from collections.abc import Iterator
+
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
 
 __all__ = [
@@ -21,21 +22,25 @@ __all__ = [
     "Autocast",
     "Class",
     "Constant",
+    "Device",
     "Dtype",
     "Dtypes",
     "Either",
     "External",
     "Function",
     "GradScaler",
+    "Imported",
     "Instance",
     "Items",
     "Iteration",
     "Key",
     "Module",
+    "Namespace",
     "NullContext",
     "Optimizer",
     "Partial",
     "Phase",
+    "Table",
     "Tensor",
     "Trait",
     "Unknown",
@@ -62,6 +67,8 @@ class Trait(Flag):
     """Made of constants that are written in the source and small."""
     PARAMETER = auto()
     """A weight of a module, as its parameters() and attributes give it."""
+    BUFFER = auto()
+    """A buffer of a module: cast with it when it is floating."""
 
 
 class Phase(Enum):
@@ -75,12 +82,12 @@ class Phase(Enum):
     UNSCALED = "unscaled"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
 class Value:
     """Base of all values."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
 class Unknown(Value):
     """Anything. `under` and `scaled` are known even of what is not: see Tensor."""
 
@@ -88,7 +95,7 @@ class Unknown(Value):
     scaled: Key | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
 class Tensor(Value):
     """A tensor.
 
@@ -109,16 +116,20 @@ class Tensor(Value):
     origin: ast.expr | None = field(default=None, compare=False)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
 class Module(Value):
     """An nn.Module. `name` is its class, `info` the class where the project defines it."""
 
     name: str
     key: Key
     info: ClassInfo | None = None
+    dtypes: Dtypes = field(default=None, compare=False)
+    """What a layer of torch.nn was made with; None when that is not known."""
+    items: tuple[Value, ...] | None = None
+    """The modules that a Sequential, ModuleList or ModuleDict was made of."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
 class Instance(Value):
     """An instance of a class of the project that is not a module."""
 
@@ -126,7 +137,7 @@ class Instance(Value):
     key: Key
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
 class Optimizer(Value):
     """A torch optimizer. `of` are the modules whose parameters it was given."""
 
@@ -134,7 +145,7 @@ class Optimizer(Value):
     of: frozenset[Key] = frozenset()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
 class GradScaler(Value):
     """A GradScaler. `enabled` is None when the program decides."""
 
@@ -142,44 +153,45 @@ class GradScaler(Value):
     enabled: bool | None = True
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
 class Autocast(Value):
-    """An autocast context. A device or dtype that the program decides is None."""
+    """An autocast context. A device or dtype that the program decides is None. `made` is the call that makes it."""
 
     device: str | None
     dtype: str | None
     enabled: bool | None = True
+    made: ast.Call | None = field(default=None, compare=False)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
 class NullContext(Value):
     """A context that changes no dtype: nullcontext, no_grad, inference_mode. `name` is its qualified name."""
 
     name: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
 class Dtype(Value):
     """A torch dtype itself. `name` as in dtlint.dtypes."""
 
     name: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
 class Constant(Value):
     """A Python constant: number, string, bool, None, Ellipsis."""
 
     value: object
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
 class External(Value):
     """Something outside the project, by its canonical qualified name: a module, a function, a class."""
 
     name: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
 class Function(Value):
     """A function of the project; `receiver` is what it is bound to."""
 
@@ -187,14 +199,42 @@ class Function(Value):
     receiver: Value | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
 class Class(Value):
     """A class of the project."""
 
     info: ClassInfo
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
+class Namespace(Value):
+    """A Python module of the project, by its dotted name."""
+
+    name: str
+
+
+@dataclass(slots=True, repr=False, match_args=False)
+class Imported(Value):
+    """A name imported from a module of the project, to be looked up when it is used."""
+
+    module: str
+    name: str
+
+
+@dataclass(slots=True, repr=False, match_args=False)
+class Super(Value):
+    """`super()` in a method of `owner`: the instance, seen from behind that class."""
+
+    receiver: Value
+    owner: ClassInfo
+
+
+@dataclass(slots=True, repr=False, match_args=False)
+class Device(Value):
+    """A torch.device: no dtype, so that a move to it is no cast."""
+
+
+@dataclass(slots=True, repr=False, match_args=False)
 class Partial(Value):
     """functools.partial of a callable, with the arguments it already has."""
 
@@ -203,14 +243,21 @@ class Partial(Value):
     keywords: dict[str, Value] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
 class Items(Value):
     """A list, tuple or set whose items are known one by one."""
 
     items: tuple[Value, ...]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
+class Table(Value):
+    """A dict as the source writes it out, by its constant keys: an optimizer's parameter group."""
+
+    items: dict[object, Value]
+
+
+@dataclass(slots=True, repr=False, match_args=False)
 class Iteration(Value):
     """Something whose items are alike: what `item` is, which method gave it, and of which module."""
 
@@ -219,7 +266,7 @@ class Iteration(Value):
     of: Key | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, match_args=False)
 class Either(Value):
     """One of a few values, by the path taken."""
 

@@ -6,11 +6,12 @@ a diagnostic carries all there is to show.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from dtlint.diagnostic import Diagnostic
     from dtlint.rule import Rule
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from dtlint.diagnostic import Applicability, Diagnostic
 from dtlint.report.legible import legible, place
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from dtlint.rule import Rule
 
 __all__ = ["write"]

@@ -5,12 +5,14 @@ Pure layout. The result is lines of pieces, each with a style; who prints decide
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from dtlint.diagnostic import Diagnostic, Location, Severity, Span
 from dtlint.report.legible import legible, place, width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["STYLES", "Line", "Style", "frame"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from dtlint.diagnostic import Applicability, Diagnostic, Fix
@@ -11,6 +10,8 @@ from dtlint.report.frame import STYLES, Line, Style, frame
 from dtlint.report.legible import legible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
     from dtlint.rule import Rule
 
 __all__ = ["write"]

@@ -6,7 +6,6 @@ also `:` and `,` in a property. A notebook is annotated at the line of the .ipyn
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from dtlint.diagnostic import Diagnostic, Severity
@@ -14,6 +13,8 @@ from dtlint.report.filename import absolute
 from dtlint.report.legible import legible, place
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from dtlint.rule import Rule
 
 __all__ = ["write"]

@@ -6,13 +6,14 @@ In a notebook rows are those of the cell, and `cell` counts all cells from 1.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from dtlint.diagnostic import Diagnostic, Edit, Fix, Location, Note, Span
 from dtlint.report.filename import absolute
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dtlint.diagnostic import Diagnostic, Edit, Fix, Location, Note, Span
     from dtlint.rule import Rule
 
 __all__ = ["write"]

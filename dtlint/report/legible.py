@@ -6,8 +6,10 @@ File names, source lines and messages come from strangers; an escape sequence am
 from __future__ import annotations
 
 import unicodedata
+from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Location
+if TYPE_CHECKING:
+    from dtlint.diagnostic import Location
 
 __all__ = ["legible", "place", "width"]
 

@@ -11,7 +11,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,8 @@ from dtlint.document import document
 from dtlint.rule import discover
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dtlint.rule import Rule
 
 __all__ = ["PART", "generate", "renew", "table"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 from urllib.parse import quote
@@ -19,6 +18,8 @@ from dtlint.diagnostic import Diagnostic, Edit, Location, Severity, Span
 from dtlint.report.filename import STDIN, absolute
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from dtlint.rule import Rule
 
 __all__ = ["write"]

@@ -6,13 +6,14 @@ The order is that of the questions a person comes with; everything else is in th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from dtlint.report.full import coloured
 from dtlint.report.legible import legible
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from dtlint.diagnostic import Diagnostic
     from dtlint.trace.record import Entry, TraceRecord
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import tokenize
-from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
-from dtlint.source.file import Source
 from dtlint.source.suppression import Suppressions, tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from dtlint.source.file import Source
 
 __all__ = ["with_noqa"]
 

@@ -6,13 +6,14 @@ hold a finding are parsed with it.
 
 from __future__ import annotations
 
-import ast
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Span
 
 if TYPE_CHECKING:
+    import ast
+
     import libcst as cst
     from libcst.metadata import MetadataWrapper
 

@@ -4,57 +4,108 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Edit, Span
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dtlint.source.file import Source
 
-__all__ = ["Imports", "remove_orphans"]
+__all__ = ["Imports", "NoEdit", "remove_orphans"]
 
 ImportNode = ast.Import | ast.ImportFrom
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+class NoEdit(LookupError):
+    """No edit does what a fix wants here without a loss, so there is no fix. The message says why."""
 
 
 class Imports:
-    """What the names of a file's top-level imports stand for."""
+    """What the names that a file imports stand for, place by place."""
 
     def __init__(self, source: Source, tree: ast.Module) -> None:
         self.source, self.tree = source, tree
-        self.bound: dict[str, str] = {}
         self._statements = [node for node in tree.body if isinstance(node, ImportNode)]
-        for node in self._statements:
-            self.bound.update(_bindings(node))
-        for name in _rebound(tree):
+        self._optional = list(_optional_imports(tree))
+        """Imports in a `try` or an `if` of the module: whoever uses such a name takes care that it is there."""
+        self._taken = _rebound(tree)
+        self.bound: dict[str, tuple[str, int]] = {}
+        """Names that imports of the module bind to one thing, and nothing else binds: the meaning, and the line."""
+        for node in (*self._statements, *self._optional):
+            for name, meaning in _bindings(node):
+                if self.bound.setdefault(name, (meaning, node.lineno))[0] != meaning:
+                    self._taken.add(name)
+        for name in self._taken:
             self.bound.pop(name, None)
 
     def spelled(self, name: str, at: ast.AST) -> tuple[str, tuple[Edit, ...]]:
         """How to write a qualified name such as `torch.amp.autocast` at a place, and the edits that takes.
 
         The shortest spelling that the file's imports allow, else through an import of its package that is added.
+
+        Raises:
+            NoEdit: the name of the package means something else there.
         """
-        hidden = _local_names(self.tree, at)
+        functions = [node for node in ast.walk(self.tree) if isinstance(node, FunctionNode) and _encloses(node, at)]
+        hidden, local = _local_names(functions, at)
+        line: int = at.lineno  # type: ignore[attr-defined]
+        known = {
+            bound: meaning
+            for bound, (meaning, imported) in self.bound.items()
+            if bound not in hidden and (functions or imported < line)
+        } | local
         spellings = [
             bound + name[len(meaning) :]
-            for bound, meaning in self.bound.items()
-            if (name == meaning or name.startswith(meaning + ".")) and bound not in hidden
+            for bound, meaning in known.items()
+            if name == meaning or name.startswith(meaning + ".")
         ]
         if spellings:
             return min(spellings, key=lambda spelling: (spelling.count("."), len(spelling))), ()
         package = name.partition(".")[0]
-        return name, (self._added(f"import {package}", at),)
+        if package in hidden | self._taken or package in known:
+            raise NoEdit(f"the name {package} means something else here")
+        return name, (self._added(package, at, functions),)
 
-    def _added(self, statement: str, at: ast.AST) -> Edit:
-        """Insert an import behind the last one that stands before the place, on a line of its own."""
-        before = [node for node in self._statements if (node.end_lineno or 0) < at.lineno]  # type: ignore[attr-defined]
+    def _added(self, package: str, at: ast.AST, functions: list[FunctionNode]) -> Edit:
+        """Insert `import package` on a line of its own.
+
+        Before the first import from that package, in the same block: an import that is optional, or left until a
+        function runs, stays that. Else behind the last import that stands before the place.
+        """
+        statement = f"import {package}"
+        line: int = at.lineno  # type: ignore[attr-defined]
+        local = [
+            node
+            for function in functions
+            if not isinstance(function, ast.Lambda)
+            for node in function.body
+            if isinstance(node, ImportNode)
+        ]
+        for nodes in (self._statements, local, self._optional):
+            for node in nodes:
+                if _imports_from(node, package) and node.lineno < line:
+                    return self._before(node, statement)
+        before = [node for node in self._statements if node.lineno < line]
         opening = [node for node in self.tree.body[:1] if _is_docstring(node)]
         anchor: ast.stmt | None = before[-1] if before else opening[0] if opening else None
         if anchor is None:
-            return Edit(Span(1, 0, 1, 0), statement + self.source.newline)
+            return self._before(self.tree.body[0], statement)
         line = anchor.end_lineno or anchor.lineno
         column = len(self.source.lines[line - 1])
         return Edit(Span(line, column, line, column), self.source.newline + statement)
+
+    def _before(self, node: ast.stmt, statement: str) -> Edit:
+        """Insert a statement on the line before another; before what shares its line with that one."""
+        decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+        line = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+        text = self.source.lines[line - 1]
+        indent = text[: len(text) - len(text.lstrip())]
+        if text[len(indent) : self.source.span(node).column].rstrip().endswith(":"):
+            raise NoEdit("the import shares its line with the statement that it is part of")
+        return Edit(Span(line, 0, line, 0), indent + statement + self.source.newline)
 
 
 def _bindings(node: ImportNode) -> Iterator[tuple[str, str]]:
@@ -66,8 +117,32 @@ def _bindings(node: ImportNode) -> Iterator[tuple[str, str]]:
             yield alias.asname or alias.name, f"{node.module}.{alias.name}"
 
 
+def _imports_from(node: ImportNode, package: str) -> bool:
+    """Does the statement import the package, or something from it?"""
+    if isinstance(node, ast.Import):
+        return any(alias.name.partition(".")[0] == package for alias in node.names)
+    return node.level == 0 and (node.module or "").partition(".")[0] == package
+
+
+def _optional_imports(tree: ast.Module) -> Iterator[ImportNode]:
+    """The imports in blocks of the module, but not those that only a type checker reads."""
+    queue: list[ast.stmt] = [node for node in tree.body if not isinstance(node, ImportNode)]
+    while queue:
+        node = queue.pop(0)
+        if isinstance(node, ImportNode):
+            yield node
+        elif isinstance(node, (ast.Try, ast.With)) or (isinstance(node, ast.If) and not _for_type_checkers(node.test)):
+            queue += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+            queue += [child for handler in getattr(node, "handlers", ()) for child in handler.body]
+
+
+def _for_type_checkers(test: ast.expr) -> bool:
+    return any("TYPE_CHECKING" in (getattr(node, "id", ""), getattr(node, "attr", "")) for node in ast.walk(test))
+
+
 def _rebound(tree: ast.Module) -> set[str]:
-    """Names that something other than an import binds at the top level, or by `global`."""
+    """Names that something other than an import binds at the top level, or by `global`; `None` is bound to what could
+    not be imported, so it does not count."""
     names: set[str] = set()
     queue: list[ast.AST] = list(tree.body)
     while queue:
@@ -77,6 +152,8 @@ def _rebound(tree: ast.Module) -> set[str]:
             continue
         if isinstance(node, ast.Lambda):
             continue
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value is None:
+            continue
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             names.add(node.id)
         queue += ast.iter_child_nodes(node)
@@ -84,23 +161,33 @@ def _rebound(tree: ast.Module) -> set[str]:
     return names
 
 
-def _local_names(tree: ast.Module, at: ast.AST) -> set[str]:
-    """Names that the functions around a place bind for themselves."""
+def _local_names(functions: list[FunctionNode], at: ast.AST) -> tuple[set[str], dict[str, str]]:
+    """Names that the functions around a place bind for themselves; and of those the ones that are nothing but an import
+    which has run when the place is reached, with their meaning."""
     names: set[str] = set()
-    for function in ast.walk(tree):
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and _encloses(function, at):
-            for node in ast.walk(function):
-                if isinstance(node, ast.arg):
-                    names.add(node.arg)
-                elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                    names.add(node.id)
-                elif isinstance(node, ImportNode):
-                    names.update(bound for bound, _ in _bindings(node))
-    return names
+    imported: dict[str, str] = {}
+    for function in functions:
+        for node in ast.walk(function):
+            if isinstance(node, ast.arg):
+                names.add(node.arg)
+            elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                names.add(node.id)
+        for node in () if isinstance(function, ast.Lambda) else function.body:
+            if isinstance(node, ImportNode) and node.lineno < at.lineno:  # type: ignore[attr-defined]
+                imported.update(_bindings(node))
+    known = {name: meaning for name, meaning in imported.items() if name not in names}
+    for function in functions:
+        for node in ast.walk(function):
+            if isinstance(node, ImportNode):
+                names.update(bound for bound, _ in _bindings(node))
+    return names, known
 
 
 def _encloses(outer: ast.AST, inner: ast.AST) -> bool:
-    start = (outer.lineno, outer.col_offset)  # type: ignore[attr-defined]
+    """Does the body of the outer node hold the inner one? Decorators and defaults stand outside."""
+    body = outer.body  # type: ignore[attr-defined]
+    first = body[0] if isinstance(body, list) else body
+    start = (first.lineno, first.col_offset)
     end = (outer.end_lineno, outer.end_col_offset)  # type: ignore[attr-defined]
     return start <= (inner.lineno, inner.col_offset) < end  # type: ignore[attr-defined]
 
@@ -117,10 +204,10 @@ _ONLY_FOR_LINTERS = re.compile(r"#\s*(noqa|type:|pylint:|pyright:|isort:|ruff:)"
 def remove_orphans(source: Source, names: set[str]) -> list[Edit]:
     """Edits that take away the imports of `names` that nothing in the file uses any more.
 
-    An import stays where others may use it (a package's `__init__`, `__all__`), where it is all that a block holds,
-    and where it carries a comment that would be lost.
+    An import stays where others may use it (a package's `__init__`, a stub, `__all__`, `x as x`), where it is all that
+    a block holds or probes what is installed, and where it carries a comment that would be lost.
     """
-    if source.path.endswith("__init__.py"):
+    if source.path.endswith(("__init__.py", ".pyi")):
         return []
     tree = ast.parse(source.text)
     orphans = names - set(_used(tree))
@@ -134,19 +221,28 @@ def remove_orphans(source: Source, names: set[str]) -> list[Edit]:
     return edits
 
 
+_QUOTED = r"[A-Za-z_][\w.]*(\[[\w.,| \[\]]*\])?( *\| *[\w.]+)*"
+"""A string that may stand for names: in `__all__`, in `globals()`, as an annotation in quotes."""
+
+
 def _used(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             yield node.id
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
-            yield from re.findall(r"\w+", node.value)  # `__all__`, and annotations in quotes
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(_QUOTED, node.value):
+            yield from re.findall(r"\w+", node.value)
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            yield from node.names
+        elif isinstance(node, ImportNode):
+            yield from (alias.name for alias in node.names if alias.name == alias.asname)
 
 
 def _blocks(tree: ast.Module) -> Iterator[list[ast.stmt]]:
     for node in ast.walk(tree):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
-            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+            probes = isinstance(node, ast.Try) and name == "body"  # what its handler catches says what is installed
+            if isinstance(block, list) and block and isinstance(block[0], ast.stmt) and not probes:
                 yield block
 
 
@@ -187,7 +283,8 @@ def _fewer_names(text: str, gone: set[str]) -> str | None:
     last = statement.names[-1]
     if names[-1] is not last:
         names[-1] = names[-1].with_changes(comma=last.comma)
-    shorter = cst.Module([]).code_for_node(statement.with_changes(names=names))
+    module = cst.Module([], default_newline="\r\n" if "\r\n" in text else "\n")
+    shorter = module.code_for_node(statement.with_changes(names=names))
     return shorter if shorter.count("#") == text.count("#") else None
 
 

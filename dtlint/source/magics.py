@@ -6,7 +6,10 @@ A masked line is the line itself behind a mark, so that taking the marks away re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["is_foreign", "is_magic", "mask", "unmask"]
 

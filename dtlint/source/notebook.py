@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtlint.source.lines import count_ends
 from dtlint.source.magics import is_foreign, is_magic, mask, unmask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["Cell", "Notebook", "NotebookError"]
 

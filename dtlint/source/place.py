@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Edit, Span
+from dtlint.source.imports import NoEdit
 
 if TYPE_CHECKING:
+    import ast
+
     import libcst as cst
 
     from dtlint.source.concrete import ConcreteTree
@@ -67,11 +69,30 @@ class Place:
         """How to write a qualified name here, and the import that takes: see Imports.spelled."""
         return self._imports.spelled(name, self.abstract)
 
-    def insert_argument(self, text: str) -> Edit:
-        """Give the call at this place a first argument."""
+    def insert_line(self, statement: ast.stmt, text: str) -> Edit:
+        """Put a statement of one line before another, in the same block.
+
+        Raises:
+            NoEdit: something else stands before it on its line.
+        """
+        span = self.source.span(statement)
+        indent = self.source.lines[span.line - 1][: span.column]
+        if indent.strip():
+            raise NoEdit("the statement does not begin its line")
+        return Edit(Span(span.line, span.column, span.line, span.column), text + self.source.newline + indent)
+
+    def insert_argument(self, text: str, then: str = "") -> Edit:
+        """Give the call at this place a first argument: on a line of its own where the others have theirs. `then` is
+        the name that the positional argument behind it gets."""
         span = self._after_parenthesis()
         call = self._call()
-        return Edit(span, f"{text}, " if call.args else text)
+        if not call.args:
+            return Edit(span, text)
+        first = self._span(call.args[0])
+        indent = self.source.lines[first.line - 1][: first.column]
+        space = " " if first.line == span.line or indent.strip() else self.source.newline + indent
+        name = f"{then}=" if then else ""
+        return Edit(Span(first.line, first.column, first.line, first.column), f"{text},{space}{name}")
 
     def append_argument(self, text: str) -> Edit:
         """Give the call at this place a last argument, behind the others."""
@@ -83,7 +104,7 @@ class Place:
 
     def name_argument(self, position: int, name: str) -> Edit:
         """Turn the positional argument at `position` into a keyword argument."""
-        span = self._span(self._call().args[position].value)
+        span = self._outer_span(self._call().args[position].value)
         return Edit(Span(span.line, span.column, span.line, span.column), f"{name}=")
 
     def remove_argument(self, name: str) -> Edit | None:

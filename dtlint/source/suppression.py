@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import re
 import tokenize
-from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Edit, Span
-from dtlint.source.file import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from dtlint.source.file import Source
 
 __all__ = ["LogicalLine", "Suppressions", "Unused", "logical_lines", "tokens"]
 

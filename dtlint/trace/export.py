@@ -6,18 +6,21 @@ import linecache
 import os
 import platform
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
 from dtlint import __version__
-from dtlint.trace.flow import Event, Range
-from dtlint.trace.mode import Tracer
 from dtlint.trace.record import AROUND, SCHEMA, Entry, Operand, Place, SkipCause, TraceRecord, Unseen
 from dtlint.trace.record import Event as EventRecord
 from dtlint.trace.record import Range as RangeRecord
 from dtlint.trace.record import Scaler as ScalerRecord
-from dtlint.trace.signature import Input, Signature
-from dtlint.trace.site import Site
+
+if TYPE_CHECKING:
+    from dtlint.trace.flow import Event, Range
+    from dtlint.trace.mode import Tracer
+    from dtlint.trace.signature import Input, Signature
+    from dtlint.trace.site import Site
 
 __all__ = ["record_of"]
 

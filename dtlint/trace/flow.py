@@ -7,7 +7,6 @@ slots at once and replays the step's log on storages: who was bad first, and who
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -17,6 +16,8 @@ from dtlint.trace.ops import ROWS
 from dtlint.trace.site import PLAIN, ModulePaths
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dtlint.trace.signature import Signature
 
 __all__ = ["WATCHED", "Event", "Flow"]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Diagnostic, Severity
 from dtlint.rule import Rule, RuntimeRule, discover
-from dtlint.trace.record import TraceRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from dtlint.trace.record import TraceRecord
 
 __all__ = ["ANY", "FailOn", "SelectionError", "judge", "runtime_rules"]
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +20,10 @@ from dtlint.trace.ops import Op
 from dtlint.trace.signature import Signature, learn
 from dtlint.trace.site import ENGINE, PLAIN, Site, Sites
 from dtlint.trace.steps import Steps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
 
 __all__ = ["Tracer"]
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from dtlint.diagnostic import Diagnostic, Location, Note, Severity, Span
-from dtlint.rule import RuntimeRule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dtlint.rule import RuntimeRule
 
 __all__ = [
     "SCHEMA",

@@ -6,7 +6,6 @@ Who asked for a cast, which operand raised a dtype, how much work a product is: 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,6 +14,8 @@ from torch import Tensor
 from dtlint.trace.ops import INSERTS, POLES, ROOT, work
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dtlint.trace.flow import Flow
     from dtlint.trace.ops import Op
     from dtlint.trace.site import Site, Sites

@@ -16,13 +16,14 @@ import sys
 import threading
 import weakref
 from pathlib import Path
-from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import nn
 
 if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
     from dtlint.trace.signature import Signature
 
 __all__ = ["PLAIN", "ModulePaths", "Site", "Sites", "Source", "source_of"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,6 +15,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from dtlint.trace.site import PLAIN
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dtlint.trace.flow import Event, Flow
     from dtlint.trace.site import Site, Sites
 

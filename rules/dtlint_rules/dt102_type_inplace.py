@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
-from dtlint.infer.events import Call
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Dtype, Module, Tensor
 from dtlint.rule import Finding, Rule
-from dtlint.source.place import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.events import Call
+    from dtlint.source.place import Place
 
 __all__ = ["TypeInplace"]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Diagnostic, Severity
 from dtlint.rule import RuntimeRule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dtlint.trace.record import Event, TraceRecord
 
 

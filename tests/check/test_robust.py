@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import random
 import tokenize
 import warnings
@@ -143,3 +144,16 @@ def test_unkind_programs(text: str) -> None:
 def test_long_nested_loops_take_bounded_time() -> None:
     body = "".join("    " * depth + f"for i{depth} in range(3):\n" for depth in range(15))
     hold(("import torch\n" + body + "    " * 15 + "x = torch.ones(i0).half()\n").encode())
+
+
+def test_the_last_expression_of_a_cell_is_displayed_not_discarded() -> None:
+    cells = ["import torch\nx = torch.ones(2)\nx.half()", "x.half()\nx.half()"]
+    notebook = {
+        "cells": [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": cell} for cell in cells],
+        "metadata": {},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    source = Source.from_bytes(json.dumps(notebook).encode(), "cells.ipynb")
+    checked = check_source(source, [discover()["DT104"]], Settings())
+    assert [(found.location.cell, found.location.span.line) for found in checked.diagnostics] == [(2, 1)]

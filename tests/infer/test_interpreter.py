@@ -95,7 +95,7 @@ CASES = {
         reveal(x.to(torch.bfloat16))  # bfloat16
         reveal(x.to("cuda"))  # float32
         reveal(x.to("cuda", torch.half))  # float16
-        reveal(x.to(other))  # float32
+        reveal(x.to(other))  # ?
         reveal(x.type(torch.DoubleTensor))  # float64
         reveal(x.type("torch.cuda.HalfTensor"))  # float16
         reveal(x.type_as(x.long()))  # int64

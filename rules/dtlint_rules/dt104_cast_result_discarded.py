@@ -1,0 +1,169 @@
+"""DT104: a cast of a tensor whose result nobody keeps."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Tensor, Trait
+from dtlint.rule import Finding, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from dtlint.infer.events import Assign, Call, Discard, Flow
+    from dtlint.source.place import Place
+
+__all__ = ["CastResultDiscarded"]
+
+_EXPECTING = ("raises", "assertRaises", "assertRaisesRegex", "suppress", "warns", "assertWarns")
+"""Contexts in which a call is made for what it raises, not for its result: pytest, unittest, contextlib."""
+
+
+class CastResultDiscarded(Rule):
+    """The result of a tensor's cast is thrown away.
+
+    ## What it does
+    Reports a cast of a tensor that is a statement of its own, and a loop variable that is rebound to a cast and not
+    used afterwards: `for p in model.parameters(): p = p.half()`.
+
+    ## Why it matters
+    A tensor's dtype is fixed when it is made: `x.half()` leaves `x` as it is and returns another tensor, which is lost
+    here. `nn.Module.half()` is different, it casts the module in place; code moved from modules to tensors goes wrong
+    without an error.
+
+    ## Example
+    ```python
+    import torch
+
+    x = torch.randn(4)
+    x.half()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    x = torch.randn(4)
+    x = x.half()
+    ```
+
+    ## Fix safety
+    The fix assigns the result to the name or attribute that was cast. It is unsafe, for the program now really
+    computes in the other dtype.
+
+    ## References
+    - [torch.Tensor.to](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.to.html)
+    - [torch.nn.Module.to](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.to)
+    """
+
+    code, name = "DT104", "cast-result-discarded"
+    fix = Applicability.UNSAFE
+    triggers = (
+        *(".to(", ".type(", ".type_as(", ".half(", ".bfloat16(", ".float(", ".double("),
+        *(".bool(", ".byte(", ".char(", ".short(", ".int(", ".long("),
+    )
+
+    def __init__(self) -> None:
+        self.casts: set[ast.Call] = set()
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        if isinstance(call.receiver, Tensor) and call.cast[0]:
+            self.casts.add(call.node)
+        return ()
+
+    def on_discard(self, discard: Discard) -> Iterator[Finding]:
+        call = discard.call
+        if call is None or not isinstance(call.receiver, Tensor) or not isinstance(call.node.func, ast.Attribute):
+            return
+        is_cast, dtypes = call.cast
+        if not is_cast or "inplace" in call.keywords or _made_for_its_effects(discard):
+            return
+        became = f" to {next(iter(dtypes))}" if dtypes is not None and len(dtypes) == 1 else ""
+        subject = path_of(call.node.func.value)
+        fix = None
+        if subject is not None and _can_be_assigned(subject, call.receiver, discard.flow):
+            fix = _assigning(discard.node, subject)
+        yield Finding(
+            call.node,
+            f"The result of the cast{became} is thrown away: `{ast.unparse(call.node.func.value)}` keeps its dtype, "
+            "for tensors are never cast in place",
+            help=f"Assign it: `{subject} = {ast.unparse(call.node)}`" if fix else "Use the result of the cast",
+            fix=fix,
+        )
+
+    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+        target, expression = assign.target, assign.expression
+        if not isinstance(target, ast.Name) or not isinstance(expression, ast.Call):
+            return
+        if expression not in self.casts or not isinstance(expression.func, ast.Attribute):
+            return
+        if path_of(expression.func.value) != target.id:
+            return
+        walk = assign.flow.walk_over(target.id)
+        if walk is None or _used_after(walk.node, target.id, assign.node):
+            return
+        model = "model" if walk.subject is None else ast.unparse(walk.subject)
+        yield Finding(
+            assign.node,
+            f"`{target.id}` is only a variable of this loop: rebinding it to a cast leaves the {walk.kind} of `{model}` "
+            "as they are",
+            help=f"Cast the module itself, in place: `{model}.to(dtype)`",
+        )
+
+
+def _assigning(statement: ast.Expr, subject: str) -> Callable[[Place], Fix]:
+    def fix(place: Place) -> Fix:
+        edits = (place.insert_before(statement, f"{subject} = "),)
+        return Fix(f"Assign the result to `{subject}`", edits, Applicability.UNSAFE)
+
+    return fix
+
+
+def _can_be_assigned(subject: str, tensor: Tensor, flow: Flow) -> bool:
+    """Would binding the name help? Not of a loop's variable, and a module refuses a tensor for its parameter."""
+    looped = {node.id for loop in flow.loops for node in ast.walk(loop.node.target) if isinstance(node, ast.Name)}
+    return subject.partition(".")[0] not in looped and Trait.PARAMETER not in tensor.traits
+
+
+def _made_for_its_effects(discard: Discard) -> bool:
+    """Is the cast run to see what it raises, or how long it takes?"""
+    statement = discard.node
+    if any(path_of(loop.node.target) == "_" for loop in discard.flow.loops):
+        return True  # `for _ in range(100): x.half()` measures
+    return any(
+        statement is part for block in _expecting(discard.flow.scope) for outer in block for part in ast.walk(outer)
+    )
+
+
+def _expecting(scope: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The blocks in which something may be raised as planned."""
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Try):
+            expecting = bool(node.handlers)
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            expecting = any(_last_name(item.context_expr) in _EXPECTING for item in node.items)
+        else:
+            continue
+        if expecting:
+            yield node.body
+
+
+def _last_name(expression: ast.expr) -> str:
+    function = expression.func if isinstance(expression, ast.Call) else expression
+    return (path_of(function) or "").rpartition(".")[2]
+
+
+def _used_after(loop: ast.For | ast.AsyncFor, name: str, statement: ast.stmt) -> bool:
+    """Does the loop's body read the name behind a statement?"""
+    end = statement.end_lineno or statement.lineno
+    return any(
+        isinstance(node, ast.Name)
+        and node.id == name
+        and isinstance(node.ctx, ast.Load)
+        and (node.lineno, node.col_offset) > (end, statement.end_col_offset or 0)
+        for part in loop.body
+        for node in ast.walk(part)
+    )

@@ -1,0 +1,160 @@
+"""DT201: `.backward()` called while autocast is in force."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Edit, Fix, Span
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Tensor, Unknown
+from dtlint.rule import Finding, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.events import Call, Flow
+    from dtlint.source.place import Place
+
+__all__ = ["BackwardInAutocast"]
+
+_BACKWARD_KEYWORDS = frozenset({"gradient", "retain_graph", "create_graph", "inputs"})
+"""Of Tensor.backward; whoever is given others, or positional arguments, is an engine of some kind."""
+
+_AFTER_FORWARD = frozenset(
+    {"backward", "step", "update", "zero_grad", "unscale_", "clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"}
+)
+"""What ends a training step, and is the same in autocast or out of it: none of these runs a forward operator of the user's."""
+
+
+class BackwardInAutocast(Rule):
+    """`.backward()` is called inside an autocast region.
+
+    ## What it does
+    Reports `.backward()` of a loss where `torch.autocast` is in force, by `with` or as a decorator.
+
+    ## Why it matters
+    Autocast belongs around the forward pass and the loss; the backward of each operator runs in the dtype of its forward
+    by itself. Called under autocast, the matrix products of the backward pass are cast a second time: those of layers
+    that ran in float32, outside autocast or in a region that switches it off, are cast to the lower precision. With a
+    float32 linear layer in a bfloat16 region the weight gradient is off by 0.4 %. Custom `autograd.Function`s and hooks
+    are cast too, and autocast's copies of the weights stay in memory until the region ends.
+
+    ## Example
+    ```python
+    import torch
+
+    model = torch.nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(4, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = model(x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    model = torch.nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(4, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = model(x).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    ```
+
+    ## Fix safety
+    The fix moves the end of the region up to the call. It is offered where the call stands directly in the `with` block
+    and nothing follows in it but the end of a training step: backward, unscale, clip, step, update, zero_grad. It is
+    unsafe because gradients change, to the better.
+
+    ## References
+    - [torch.autocast: backward passes under autocast are not recommended](https://docs.pytorch.org/docs/stable/amp.html#torch.autocast)
+    - [Automatic mixed precision examples](https://docs.pytorch.org/docs/stable/notes/amp_examples.html)
+    """
+
+    code, name = "DT201", "backward-in-autocast"
+    fix = Applicability.UNSAFE
+    triggers = ("autocast",)
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        region = call.flow.autocast
+        if region is None or not _is_backward(call):
+            return
+        rest = _rest_of_region(call.flow)
+        yield Finding(
+            call.node,
+            "`.backward()` runs under autocast, which casts the backward of float32 operators to "
+            f"{region.dtype or 'the lower precision'} too",
+            help="Call `.backward()` behind the autocast region",
+            notes=() if region.made is None else ((region.made, "autocast begins here"),),
+            fix=None if rest is None else lambda place: _fix(place, *rest),
+        )
+
+
+def _is_backward(call: Call) -> bool:
+    """Is it the backward of a tensor, as far as one can know: called without arguments that no tensor takes, with such as
+    only tensors do, on what was computed in the region, or on what is called a loss?"""
+    if call.method != "backward" or call.args or not call.complete or not call.keywords.keys() <= _BACKWARD_KEYWORDS:
+        return False
+    receiver = call.receiver
+    if not isinstance(receiver, Unknown):
+        return isinstance(receiver, Tensor)
+    if receiver.under is not None or receiver.scaled is not None or call.keywords:
+        return True
+    assert isinstance(call.node.func, ast.Attribute)
+    path = path_of(call.node.func.value)
+    return path is not None and "loss" in path.rpartition(".")[2].lower()
+
+
+def _rest_of_region(flow: Flow) -> tuple[ast.With, list[ast.stmt]] | None:
+    """The `with` statement of the region, and its last statements from the running one on, if those can leave it."""
+    statements = flow.block[flow.block.index(flow.statement) :]
+    if statements[0] is flow.block[0] or not all(_ends_a_step(statement) for statement in statements):
+        return None
+    for node in ast.walk(flow.scope):
+        if isinstance(node, ast.With) and node.body is flow.block:
+            return (node, statements) if len(node.items) == 1 else None
+    return None
+
+
+def _ends_a_step(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.If):
+        # Every so many steps, or where there is something to clip; a test that calls may compute something.
+        plain = not any(isinstance(node, ast.Call) for node in ast.walk(statement.test))
+        return plain and all(_ends_a_step(inner) for inner in (*statement.body, *statement.orelse))
+    if not isinstance(statement, (ast.Expr, ast.Assign)) or not isinstance(statement.value, ast.Call):
+        return False
+    function = statement.value.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in _AFTER_FORWARD
+
+
+def _fix(place: Place, region: ast.With, statements: list[ast.stmt]) -> Fix | None:
+    """Move statements out of the block by taking away indentation, line by line."""
+    lines = place.source.lines
+    outer = lines[region.lineno - 1][: place.source.span(region).column]
+    first, last = statements[0].lineno, statements[-1].end_lineno or statements[-1].lineno
+    inner = lines[first - 1][: place.source.span(statements[0]).column]
+    if outer.strip() or inner.strip() or not inner.startswith(outer) or inner == outer:
+        return None
+    before = region.body[region.body.index(statements[0]) - 1]
+    while first - 1 > (before.end_lineno or before.lineno) and lines[first - 2].startswith(inner + "#"):
+        first -= 1  # a comment above the statement goes with it
+    text = {line for statement in statements for line in _lines_of_text(statement)}
+    edits = tuple(
+        Edit(Span(line, len(outer), line, len(inner)), "")
+        for line in range(first, last + 1)
+        if line not in text and lines[line - 1].startswith(inner)
+    )
+    return Fix("End the autocast region before `.backward()`", edits, Applicability.UNSAFE)
+
+
+def _lines_of_text(statement: ast.stmt) -> Iterator[int]:
+    """The lines that begin inside a string, where indentation is part of the program."""
+    for node in ast.walk(statement):
+        if isinstance(node, (ast.Constant, ast.JoinedStr)):
+            yield from range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)

@@ -1,0 +1,219 @@
+"""DT203: gradients are clipped while they are still multiplied by the GradScaler's scale."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix
+from dtlint.infer.names import path_of
+from dtlint.infer.values import GradScaler, Key, Phase, Unknown
+from dtlint.rule import Finding, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.events import Call
+    from dtlint.source.place import Place
+
+__all__ = ["ClipBeforeUnscale"]
+
+_CLIPS = {
+    "torch.nn.utils.clip_grad_norm_": "the norm comes out as many times too large, and the step as small",
+    "torch.nn.utils.clip_grad_value_": "nearly every gradient is cut to the limit, which is then divided by the scale",
+}
+"""What clips gradients, and what happens to it when they are scaled by 65536."""
+
+_CYCLE = frozenset({"scale", "step", "update", "is_enabled", "state_dict", "load_state_dict"})
+"""Of a GradScaler's methods those that neither unscale nor tell the scale."""
+_SCALER_METHODS = frozenset({"step", "update", "unscale_", "get_scale"})
+"""Methods by which one knows a GradScaler that was made elsewhere."""
+_SCALES = frozenset({"inv_scale", "grad_scale", "loss_scale", "get_scale", "_scale"})
+"""Names of what the author may divide the gradients by, or multiply the limit with."""
+
+
+class ClipBeforeUnscale(Rule):
+    """Gradients are clipped before the GradScaler has unscaled them.
+
+    ## What it does
+    Reports `torch.nn.utils.clip_grad_norm_` and `clip_grad_value_` between `scaler.scale(loss).backward()` and
+    `scaler.step(optimizer)` where no `scaler.unscale_(optimizer)` stands before it. A limit that is multiplied by
+    `scaler.get_scale()`, and gradients that are divided by it by hand, are accepted.
+
+    ## Why it matters
+    After `scaler.scale(loss).backward()` every gradient is multiplied by the scale, 65536 at the start. Clipped to norm 1
+    then, they have norm 1/65536 once `scaler.step` has divided by the scale: the model hardly learns, and nothing says
+    so. Measured on a linear layer: the norm is 128251 instead of 1.96, and SGD's step 1.3e-5 instead of 0.86.
+
+    ## Example
+    ```python
+    import torch
+
+    model = torch.nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu")
+    loss = model(torch.randn(4, 8)).pow(2).mean()
+    scaler.scale(loss).backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    model = torch.nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu")
+    loss = model(torch.randn(4, 8)).pow(2).mean()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    ```
+
+    ## Fix safety
+    The fix inserts `scaler.unscale_(optimizer)` before the clip. It is offered where one `scaler.step(optimizer)` follows
+    in the same block, or in one around it, so that it is clear which optimizer is meant and that nothing is unscaled
+    twice. It is unsafe because it changes the training: the clipping gets the strength that it was meant to have, and a
+    learning rate that made up for it may be too large now.
+
+    ## References
+    - [Working with unscaled gradients](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#working-with-unscaled-gradients)
+    - [torch.amp.GradScaler.unscale_](https://docs.pytorch.org/docs/stable/amp.html#torch.amp.GradScaler.unscale_)
+    """
+
+    code, name = "DT203", "clip-before-unscale"
+    fix = Applicability.UNSAFE
+    triggers = ("clip_grad",)
+
+    def __init__(self) -> None:
+        self.spelled: dict[Key, str] = {}
+        """The path by which a scaler's `scale` was called."""
+        self.off: set[Key] = set()
+        """Scalers that are made with `enabled=False`, and scale by 1."""
+        self.unscalers: set[str] | None = None
+        """Functions of the file that unscale, or get the scale."""
+        self.clipped: set[tuple[int, Key]] = set()
+        """Functions in which one clip has its fix: behind it the gradients are unscaled."""
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        if isinstance(call.receiver, GradScaler) and call.receiver.enabled is False:
+            self.off.add(call.receiver.key)
+        scaled = call.result.scaled if call.method == "scale" and isinstance(call.result, Unknown) else None
+        if scaled is not None and isinstance(call.node.func, ast.Attribute):
+            self.spelled[scaled] = path_of(call.node.func.value) or ""
+        if call.target in _CLIPS:
+            yield from self._clip(call)
+
+    def _clip(self, call: Call) -> Iterator[Finding]:
+        scope = call.flow.scope
+        for key, phase in call.flow.state.scalers.items():
+            scaler = self.spelled.get(key)
+            if not scaler or key in self.off or phase not in (Phase.SCALED, Phase.PERHAPS_SCALED):
+                continue
+            if not _is_scaler(scaler, scope) or self._unscaled_otherwise(call, scaler, phase):
+                continue
+            first = (id(scope), key) not in self.clipped
+            self.clipped.add((id(scope), key))
+            steps = _steps(scope, scaler)
+            yield Finding(
+                call.node,
+                f"Gradients are clipped while they are multiplied by the scale, 65536 at the start: {_CLIPS[call.target]}",
+                help=f"Call `{scaler}.unscale_({steps[0][1] if len(steps) == 1 else 'optimizer'})` before",
+                fix=partial(_fix, call, scaler, steps, scope) if first else None,
+            )
+            return
+
+    def _unscaled_otherwise(self, call: Call, scaler: str, phase: Phase) -> bool:
+        """May the gradients be unscaled by hand, by another function, or on the path that has been taken?"""
+        scope = call.flow.scope
+        if self.unscalers is None:
+            self.unscalers = set(_unscalers(call.flow.tree))
+        for node in ast.walk(scope):
+            if isinstance(node, ast.Attribute) and path_of(node.value) == scaler:
+                if node.attr not in _CYCLE and (node.attr != "unscale_" or phase is Phase.PERHAPS_SCALED):
+                    return True
+            elif isinstance(node, (ast.Attribute, ast.Name)):
+                name = node.attr if isinstance(node, ast.Attribute) else node.id
+                if "unscale" in name or name in _SCALES or (name in self.unscalers and not _is_name_of(scope, name)):
+                    return True
+            elif isinstance(node, ast.Call) and any(path_of(given) == scaler for given in _given(node)):
+                return True
+        return False
+
+
+def _is_scaler(path: str, scope: ast.AST) -> bool:
+    """Is what has a method `scale` a GradScaler: by its name, or by the methods that are called of it?"""
+    return "scaler" in path.lower() or any(
+        isinstance(node, ast.Attribute) and node.attr in _SCALER_METHODS and path_of(node.value) == path
+        for node in ast.walk(scope)
+    )
+
+
+def _is_name_of(scope: ast.AST, name: str) -> bool:
+    return getattr(scope, "name", None) == name
+
+
+def _unscalers(tree: ast.Module) -> Iterator[str]:
+    """The functions of a module that unscale gradients, or ask for the scale."""
+    for function in ast.walk(tree):
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
+            isinstance(node, ast.Attribute) and node.attr in ("unscale_", "get_scale") for node in ast.walk(function)
+        ):
+            yield function.name
+
+
+def _given(node: ast.Call) -> list[ast.expr]:
+    return [*node.args, *(keyword.value for keyword in node.keywords)]
+
+
+def _steps(scope: ast.AST, scaler: str) -> list[tuple[ast.Call, str]]:
+    """The calls of `scaler.step(optimizer)` in a function, and their optimizers, where those are names."""
+    steps = []
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Call) and path_of(node.func) == f"{scaler}.step":
+            steps.append((node, path_of(node.args[0]) or "" if node.args else ""))
+    return steps
+
+
+def _fix(call: Call, scaler: str, steps: list[tuple[ast.Call, str]], scope: ast.AST, place: Place) -> Fix | None:
+    if len(steps) != 1 or not steps[0][1] or steps[0][0].lineno <= call.node.lineno:
+        return None
+    step, optimizer = steps[0]
+    clip = _statement_of(call.node, scope, step)
+    if clip is None:
+        return None
+    line = place.insert_line(clip, f"{scaler}.unscale_({optimizer})")
+    return Fix(f"Call `{scaler}.unscale_({optimizer})` before the clip", (line,), Applicability.UNSAFE)
+
+
+def _statement_of(clip: ast.Call, scope: ast.AST, step: ast.Call) -> ast.stmt | None:
+    """The statement that clips, if it stands in the block of the step, or there in the branch of an `if`."""
+    for block in _blocks(scope):
+        if any(_calls(statement, step) for statement in block):
+            return next((found for statement in block for found in _found(statement, clip)), None)
+    return None
+
+
+def _blocks(scope: ast.AST) -> Iterator[list[ast.stmt]]:
+    for node in ast.walk(scope):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                yield block
+
+
+def _calls(statement: ast.stmt, call: ast.Call) -> bool:
+    return isinstance(statement, (ast.Expr, ast.Assign, ast.AnnAssign)) and statement.value is call
+
+
+def _found(statement: ast.stmt, call: ast.Call) -> Iterator[ast.stmt]:
+    if _calls(statement, call):
+        yield statement
+    elif isinstance(statement, ast.If):
+        for inner in (*statement.body, *statement.orelse):
+            yield from _found(inner, call)

@@ -1,0 +1,237 @@
+"""DT501: autocast, GradScaler, custom_fwd and custom_bwd of torch.cuda.amp and torch.cpu.amp."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Edit, Fix
+from dtlint.infer.names import path_of
+from dtlint.rule import Finding, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.events import Call, Reference
+    from dtlint.source.place import Place
+
+__all__ = ["DeprecatedAmpApi"]
+
+_DEVICES = {
+    **dict.fromkeys(
+        (f"torch.cuda.amp.{name}" for name in ("autocast", "GradScaler", "custom_fwd", "custom_bwd")), "cuda"
+    ),
+    **dict.fromkeys((f"torch.cpu.amp.{name}" for name in ("autocast", "GradScaler")), "cpu"),
+}
+"""What is deprecated, and the device that its successor in torch.amp has to be told."""
+
+_AUTOCAST_PARAMETERS = ("enabled", "dtype", "cache_enabled")
+"""Of the old autocast, by position. The new one begins with device_type, dtype, enabled."""
+
+
+_TYPE_TESTS = frozenset({"isinstance", "issubclass", "assertIsInstance", "assertNotIsInstance"})
+
+
+class DeprecatedAmpApi(Rule):
+    """`torch.cuda.amp` and `torch.cpu.amp` are deprecated in favour of `torch.amp`.
+
+    ## What it does
+    Reports uses of `torch.cuda.amp.autocast`, `GradScaler`, `custom_fwd` and `custom_bwd`, and of `torch.cpu.amp.autocast`
+    and `GradScaler`: where they are called, decorate, are the base of a class, or stand in an annotation, `isinstance` or
+    `functools.partial`. Code that runs only with an older torch, by a version test or an `except ImportError`, is left
+    alone.
+
+    ## Why it matters
+    Since torch 2.4 every call prints a FutureWarning, and the names are to go. Their successors take the device as an
+    argument, so the same code serves CUDA, CPU, XPU and MPS.
+
+    The arguments are not in the same order: `torch.cuda.amp.autocast(False)` switches autocast off, while
+    `torch.amp.autocast("cuda", False)` asks for the dtype `False`.
+
+    ## Example
+    ```python
+    import torch
+    from torch.cuda.amp import GradScaler, autocast
+
+    scaler = GradScaler(init_scale=2.0**14)
+    with autocast(True, dtype=torch.float16):
+        y = torch.randn(4, 4) @ torch.randn(4, 4)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    scaler = torch.amp.GradScaler("cuda", init_scale=2.0**14)
+    with torch.amp.autocast("cuda", enabled=True, dtype=torch.float16):
+        y = torch.randn(4, 4) @ torch.randn(4, 4)
+    ```
+
+    ## Fix safety
+    The fix is safe: the old names call the new ones with the same values. Positional arguments of autocast become
+    keywords, `import torch` is added where the file needs it, and an import that is left without a use is removed. In
+    `functools.partial(autocast, ...)` it is unsafe, for the partial may be called with positional arguments. There is no
+    fix where the arguments are hidden in `*args`, where a class inherits, where the name is looked up on an object, or
+    where the program changes autocast's default dtype, which the old autocast does not heed.
+
+    ## References
+    - [torch.amp](https://docs.pytorch.org/docs/stable/amp.html)
+    - [torch 2.4: deprecations](https://github.com/pytorch/pytorch/releases/tag/v2.4.0)
+    """
+
+    code, name = "DT501", "deprecated-amp-api"
+    fix = Applicability.SAFE
+    since = (2, 4)
+    triggers = ("cuda.amp", "cpu.amp", "cuda import", "cpu import", ".amp.")
+
+    def __init__(self) -> None:
+        self.named: dict[ast.expr, str] = {}
+        """What expressions name of torch, for those that a fix may have to know."""
+        self.parents: dict[ast.AST, ast.AST] = {}
+
+    def on_reference(self, reference: Reference) -> Iterator[Finding]:
+        name, node = reference.name, reference.node
+        if name.startswith("torch."):
+            self.named[node] = name
+        if name not in _DEVICES or reference.flow.version_gated:
+            return
+        if not self.parents:
+            self.parents = {
+                child: node for node in ast.walk(reference.flow.tree) for child in ast.iter_child_nodes(node)
+            }
+        parent = self.parents.get(node)
+        if isinstance(parent, ast.ClassDef) and node in parent.bases:
+            yield Finding(node, f"`{name}`, which the class inherits from, is deprecated since torch 2.4", _help(name))
+        elif node in getattr(parent, "decorator_list", ()):
+            yield Finding(node, _warns(name), _help(name), fix=lambda place: self._decorating(place, name, node))
+        elif self._is_type(node):
+            yield Finding(
+                node,
+                f"`{name}` is deprecated since torch 2.4, and what `torch.amp.{_last(name)}` makes is no instance of it",
+                f"Use `torch.amp.{_last(name)}`",
+                fix=lambda place: self._renamed(place, name, node),
+            )
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        node = call.node
+        if call.flow.version_gated:
+            return
+        if call.target in _DEVICES and node.func in self.named:
+            yield Finding(node, _warns(call.target), _help(call.target), fix=lambda place: self._called(place, call))
+        elif call.target == "functools.partial" and node.args and self.named.get(node.args[0]) in _DEVICES:
+            name = self.named[node.args[0]]
+            yield Finding(node, _warns(name), _help(name), fix=lambda place: self._partial(place, name, node))
+
+    def _is_type(self, node: ast.expr) -> bool:
+        """Does the expression stand for a type: in an annotation, or in `isinstance(x, node)`?"""
+        child: ast.AST = node
+        parent = self.parents.get(child)
+        while parent is not None and not isinstance(parent, ast.stmt):
+            if isinstance(parent, ast.arg):
+                return True
+            if isinstance(parent, ast.Call):
+                asked = (path_of(parent.func) or "").rpartition(".")[2] in _TYPE_TESTS
+                return asked and parent.args[1:2] == [child] and not _names_both(child)
+            child, parent = parent, self.parents.get(parent)
+        return child in (getattr(parent, "annotation", None), getattr(parent, "returns", None))
+
+    # -- fixes
+
+    def _successor(
+        self, place: Place, name: str, node: ast.expr
+    ) -> tuple[str, tuple[Edit, ...], tuple[str, ...]] | None:
+        """How the successor of what `node` names is written there, the import it takes, and the name it leaves alone."""
+        new, last = f"torch.amp.{_last(name)}", _last(name)
+        if not isinstance(node, (ast.Name, ast.Attribute)):
+            return None
+        base = _below(node, (last, "amp", _DEVICES[name]))
+        if base is not None:
+            return f"{place.text(base)}.amp.{last}", (), ()
+        if isinstance(node, ast.Attribute) and node.value not in self.named:
+            return None  # looked up on an object or a class, which a subclass may override
+        path = path_of(node)
+        if path is None:
+            return None
+        spelling, edits = place.spelled(new)
+        return spelling, edits, (path.partition(".")[0],)
+
+    def _renamed(self, place: Place, name: str, node: ast.expr, behind: str = "", *more: Edit) -> Fix | None:
+        """The fix that puts the successor's name, and `behind` it what it needs besides, where `node` stands."""
+        successor = self._successor(place, name, node)
+        if successor is None:
+            return None
+        spelling, edits, orphans = successor
+        edits = (place.replace(node, spelling + behind), *edits, *more)
+        return Fix(_help(name), edits, Applicability.SAFE, orphans)
+
+    def _decorating(self, place: Place, name: str, node: ast.expr) -> Fix | None:
+        if _last(name) not in ("custom_fwd", "custom_bwd"):
+            return None  # `@autocast` without parentheses takes the function for `enabled`
+        return self._renamed(place, name, node, f'(device_type="{_DEVICES[name]}")')
+
+    def _called(self, place: Place, call: Call) -> Fix | None:
+        name, node = call.target, call.node
+        device = _DEVICES[name]
+        if _last(name) in ("custom_fwd", "custom_bwd"):
+            return self._renamed(place, name, node.func, "", place.append_argument(f'device_type="{device}"'))
+        if _last(name) == "GradScaler":
+            return self._renamed(place, name, node.func, "", place.insert_argument(f'"{device}"'))
+        if _starred(node) or _default_changes(place, node):
+            return None
+        count = len(node.args)
+        more = [place.name_argument(position, _AUTOCAST_PARAMETERS[position]) for position in range(1, count)]
+        first = place.insert_argument(f'"{device}"', then=_AUTOCAST_PARAMETERS[0] if count else "")
+        return self._renamed(place, name, node.func, "", first, *more)
+
+    def _partial(self, place: Place, name: str, node: ast.Call) -> Fix | None:
+        device, held = _DEVICES[name], node.args[0]
+        if _last(name) in ("custom_fwd", "custom_bwd"):
+            return self._renamed(place, name, held, "", place.append_argument(f'device_type="{device}"'))
+        if _last(name) == "GradScaler":
+            return self._renamed(place, name, held, f', "{device}"')
+        if _starred(node) or _default_changes(place, node):
+            return None
+        more = [
+            place.name_argument(position, _AUTOCAST_PARAMETERS[position - 1]) for position in range(1, len(node.args))
+        ]
+        fix = self._renamed(place, name, held, f', "{device}"', *more)
+        return None if fix is None else Fix(fix.message, fix.edits, Applicability.UNSAFE, fix.orphans)
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _warns(name: str) -> str:
+    return f"`{name}` is deprecated: since torch 2.4 each call prints a FutureWarning"
+
+
+def _help(name: str) -> str:
+    device = f'device_type="{_DEVICES[name]}"' if "custom" in name else f'"{_DEVICES[name]}"'
+    return f"Use `torch.amp.{_last(name)}({device})`"
+
+
+def _below(node: ast.expr, attributes: tuple[str, ...]) -> ast.expr | None:
+    """The expression of which `node` is these attributes, last first; None when it is not."""
+    for attribute in attributes:
+        if not isinstance(node, ast.Attribute) or node.attr != attribute:
+            return None
+        node = node.value
+    return node
+
+
+def _starred(node: ast.Call) -> bool:
+    return any(isinstance(argument, ast.Starred) for argument in node.args) or len(node.args) > 4
+
+
+def _default_changes(place: Place, node: ast.Call) -> bool:
+    """Is the dtype left to a default that the program sets, or the cache? The old autocast's are fixed."""
+    given = len(node.args) > 1 or any(keyword.arg in ("dtype", None) for keyword in node.keywords)
+    return not given and re.search(r"\bset_autocast_(?:\w*dtype|cache)", place.source.text) is not None
+
+
+def _names_both(node: ast.AST) -> bool:
+    """Does a tuple of classes name old and new: is the code made for both?"""
+    paths = [path_of(item) or "" for item in getattr(node, "elts", ())]
+    return len({_last(path) for path in paths}) < len(paths)

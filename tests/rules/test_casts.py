@@ -1,0 +1,173 @@
+"""What the cast rules DT101 to DT106 say beyond where they say it: severities, causes, fixes, and figures that hold."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from dtlint import Applicability, Diagnostic, Severity, discover
+from dtlint.check.file import check_source
+from dtlint.check.fix import fix_source
+from dtlint.config import Settings
+from dtlint.source.file import Source
+
+CASTS = [rule for code, rule in discover().items() if code in ("DT101", "DT103", "DT104", "DT105", "DT106")]
+HEAD = "import torch\nfrom torch import nn\n"
+
+
+def source_of(text: str) -> Source:
+    return Source.from_bytes((HEAD + textwrap.dedent(text)).encode(), "example.py")
+
+
+def found(text: str) -> list[Diagnostic]:
+    checked = check_source(source_of(text), CASTS, Settings())
+    assert list(checked.crashes) == []
+    return checked.diagnostics
+
+
+def codes(text: str) -> list[str]:
+    return [diagnostic.code for diagnostic in found(text)]
+
+
+def fixed(text: str) -> str:
+    result = fix_source(source_of(text), CASTS, Settings(), Applicability.UNSAFE)
+    assert result.failed is None
+    return result.source.text.removeprefix(HEAD)
+
+
+NET = """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(2, 2)
+"""
+
+
+def test_a_trained_half_model_is_a_warning_that_shows_the_optimizer() -> None:
+    (diagnostic,) = found(NET + "    net = Net().half()\n    opt = torch.optim.SGD(net.parameters(), lr=1.0)\n")
+    assert diagnostic.severity is Severity.WARNING
+    assert [note.message for note in diagnostic.notes] == ["its parameters are trained here"]
+    assert "Adam" not in diagnostic.message
+
+
+def test_a_half_model_that_only_runs_is_information() -> None:
+    (diagnostic,) = found(NET + "    net = Net().eval().half()\n    net(torch.rand(2).half())\n")
+    assert diagnostic.severity is Severity.INFO
+    assert "autocast" in diagnostic.help
+
+
+def test_adam_is_blamed_for_its_eps_unless_one_is_given() -> None:
+    body = NET + "    net = Net().half()\n    opt = torch.optim.Adam(net.parameters(){})\n"
+    assert "eps of 1e-8" in found(body.format(""))[0].message
+    assert "eps" not in found(body.format(", eps=1e-4"))[0].message
+
+
+def test_what_is_undone_before_training_was_no_training_in_half() -> None:
+    text = NET + "    net = Net().half()\n    net(x)\n    net.float()\n    opt = torch.optim.SGD(net.parameters())\n"
+    assert [diagnostic.severity for diagnostic in found(text)] == [Severity.INFO]
+
+
+@pytest.mark.parametrize("first", ["fit", "infer"])
+def test_the_order_in_which_methods_stand_proves_nothing(first: str) -> None:
+    fit = "        def fit(self):\n            return torch.optim.SGD(self.net.parameters())\n"
+    infer = "        def infer(self, x):\n            return self.net.half()(x)\n"
+    methods = fit + infer if first == "fit" else infer + fit
+    trainer = f"    class Trainer:\n        def __init__(self):\n            self.net = Net()\n{methods}"
+    assert [diagnostic.severity for diagnostic in found(NET + trainer)] == [Severity.INFO]
+
+
+def test_optimizers_of_other_packages_may_keep_float32_weights() -> None:
+    text = (
+        "    from apex.optimizers import FusedAdam\n"
+        + NET
+        + "    net = Net().half()\n    opt = FusedAdam(net.parameters())\n"
+    )
+    assert [diagnostic.severity for diagnostic in found(text)] == [Severity.INFO]
+
+
+def test_a_dtype_that_is_a_setting_is_not_commented_upon() -> None:
+    assert codes(NET + "    net = Net().to(torch.half if fast else torch.float32)\n") == []
+
+
+@pytest.mark.parametrize(
+    "cast",
+    [
+        "x.char()",
+        "x.type(torch.int8)",
+        "x.type('torch.CharTensor')",
+        "x.to('cpu', torch.int8)",
+        "x.to(dtype=torch.int8)",
+    ],
+)
+def test_every_spelling_of_an_int8_cast_is_seen(cast: str) -> None:
+    assert codes(f"x = torch.randn(4)\ny = {cast}\n") == ["DT103"]
+
+
+def test_the_figures_of_the_int8_rule_hold() -> None:
+    torch = pytest.importorskip("torch")
+    from dtlint_rules.dt103_bare_int8_cast import _BECOMES
+
+    claims = {"int8": [(200.0, -56)], "uint8": [(300.0, 44), (-1.0, 255)], "int16": [(40000.0, -25536)]}
+    assert claims.keys() == _BECOMES.keys()
+    for name, pairs in claims.items():
+        values = torch.tensor([value for value, _ in pairs] + [0.9, float("nan")])
+        assert values.to(getattr(torch, name)).tolist() == [result for _, result in pairs] + [0, 0]
+        assert all(f"{value} becomes {result}" in _BECOMES[name] for value, result in pairs)
+
+
+@pytest.mark.parametrize(("dtype", "part"), [("float16", 4096), ("bfloat16", 512)])
+def test_the_figures_of_the_training_rule_hold(dtype: str, part: int) -> None:
+    torch = pytest.importorskip("torch")
+    weights = torch.linspace(1, 1.99, 200).to(getattr(torch, dtype))
+    for sign in (1, -1):
+        assert torch.equal(weights + sign * weights / (part * 1.01), weights)
+    assert not torch.equal(weights + weights * 4 / part, weights)
+    assert torch.tensor(2.9e-8).to(torch.float16) == 0 != torch.tensor(3.1e-8).to(torch.float16)
+    assert torch.tensor(1e-8, dtype=torch.float16) == 0
+
+
+def test_a_discarded_cast_in_parentheses_is_assigned_before_them() -> None:
+    assert fixed("x = torch.rand(2)\n(x\n .half())\n") == "x = torch.rand(2)\nx = (x\n .half())\n"
+
+
+@pytest.mark.parametrize("statement", ["xs[0].half()", "nn.Linear(1, 1).weight.half()", "for x in xs:\n    x.half()"])
+def test_a_discarded_cast_stays_where_assigning_would_not_help(statement: str) -> None:
+    text = f"xs = torch.rand(2)\n{statement}\n"
+    assert codes(text) == ["DT104"]
+    assert fixed(text) == text
+
+
+LOOP = "model = nn.Linear(2, 2)\nfor p in model.parameters():\n"
+
+
+@pytest.mark.parametrize(
+    ("cast", "instead"),
+    [
+        ("p.data.half()", "model.half()"),
+        ("p.to(torch.bfloat16)", "model.to(torch.bfloat16)"),
+        ("p.data.type(torch.float64)", "model.to(torch.float64)"),
+        ("p.data.to('cuda', torch.half, non_blocking=True)", "model.to('cuda', torch.half, non_blocking=True)"),
+    ],
+)
+def test_a_loop_over_parameters_becomes_one_call(cast: str, instead: str) -> None:
+    assert fixed(f"{LOOP}    p.data = {cast}\n") == f"model = nn.Linear(2, 2)\n{instead}\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    # to save memory\n    p.data = p.data.half()\n",
+        "    p.data = p.data.half()\n    print(p)\n",
+        "    p.data = p.data.detach().half()\n",
+        "    p.data = p.data.to(torch.half, copy=p.is_leaf)\n",
+    ],
+)
+def test_a_loop_that_does_more_is_flagged_and_left(body: str) -> None:
+    assert codes(LOOP + body) == ["DT105"]
+    assert fixed(LOOP + body) == LOOP + body
+
+
+def test_a_partial_cast_is_not_also_a_cast_of_parameters() -> None:
+    text = "for n, p in nn.Linear(2, 2).named_parameters():\n    if 'bias' in n:\n        p.data = p.data.half()\n"
+    assert codes(text) == ["DT106"]

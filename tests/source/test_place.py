@@ -1,0 +1,98 @@
+"""Edits of a call's arguments keep its layout and comments."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+import pytest
+
+from dtlint.diagnostic import Edit
+from dtlint.source.concrete import ConcreteTree
+from dtlint.source.file import Source
+from dtlint.source.imports import Imports, NoEdit
+from dtlint.source.place import Place
+
+
+def edited(text: str, make: Callable[[Place], Edit | None]) -> str | None:
+    """The text after an edit at its first call."""
+    source = Source.from_bytes(text.encode(), "module.py")
+    tree = ast.parse(source.text)
+    call = next(node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    concrete = ConcreteTree(source, tree)
+    node = concrete.node_at(call)
+    assert node is not None
+    edit = make(Place(node, call, source, concrete, Imports(source, tree)))
+    if edit is None:
+        return None
+    start = source.offset(edit.span.line, edit.span.column)
+    return text[:start] + edit.text + text[source.offset(edit.span.end_line, edit.span.end_column) :]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("f()\n", "f(0)\n"),
+        ("f(a)\n", "f(0, a)\n"),
+        ("f( a )\n", "f( 0, a )\n"),
+        ("f(  # why\n)\n", "f(0  # why\n)\n"),
+        ("f(\n    # why\n    a=1,  # so\n)\n", "f(\n    # why\n    0,\n    a=1,  # so\n)\n"),
+        ("f(**a)\n", "f(0, **a)\n"),
+        ("(f)(a)\n", "(f)(0, a)\n"),
+        ("é.f(a)\n", "é.f(0, a)\n"),
+    ],
+)
+def test_a_first_argument(before: str, after: str) -> None:
+    assert edited(before, lambda place: place.insert_argument("0")) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("f(a)\n", "f(0, b=a)\n"), ("f((a or c), d=1)\n", "f(0, b=(a or c), d=1)\n"), ("f()\n", "f(0)\n")],
+)
+def test_a_first_argument_that_makes_the_next_a_keyword(before: str, after: str) -> None:
+    assert edited(before, lambda place: place.insert_argument("0", then="b" if "()" not in before else "")) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("f()\n", "f(z=0)\n"),
+        ("f(a)\n", "f(a, z=0)\n"),
+        ("f(a,)\n", "f(a, z=0,)\n"),
+        ("f(\n    a,  # why\n)\n", "f(\n    a, z=0,  # why\n)\n"),
+        ("f((a))\n", "f((a), z=0)\n"),
+    ],
+)
+def test_a_last_argument(before: str, after: str) -> None:
+    assert edited(before, lambda place: place.append_argument("z=0")) == after
+
+
+def test_a_positional_argument_gets_a_name() -> None:
+    assert edited("f(a, (b))\n", lambda place: place.name_argument(1, "x")) == "f(a, x=(b))\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("f(x=1)\n", "f()\n"),
+        ("f(x=1, a=2)\n", "f(a=2)\n"),
+        ("f(a, x=(1))\n", "f(a)\n"),
+        ("f(a, x=1, b=2)\n", "f(a, b=2)\n"),
+        ("f(a,  # why\n  x=1)\n", None),
+    ],
+)
+def test_an_argument_goes_with_its_comma_or_stays_with_its_comment(before: str, after: str | None) -> None:
+    assert edited(before, lambda place: place.remove_argument("x")) == after
+
+
+def test_a_line_before_a_statement() -> None:
+    def insert(place: Place) -> Edit:
+        tree = ast.parse(place.source.text)
+        statement = next(node for node in ast.walk(tree) if isinstance(node, ast.Expr))
+        return place.insert_line(statement, "g()")
+
+    assert edited("if a:\n\tf()\n", insert) == "if a:\n\tg()\n\tf()\n"
+    assert edited("if a:\r\n    f()\r\n", insert) == "if a:\r\n    g()\r\n    f()\r\n"
+    with pytest.raises(NoEdit, match="does not begin its line"):
+        edited("if a: f()\n", insert)
