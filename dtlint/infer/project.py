@@ -1,0 +1,162 @@
+"""Modules: the files that imports lead to, each read once, when something in it is first asked for.
+
+Only code is followed that the project or an installed package shows as source. torch, numpy and the standard library
+are known by name, not by source.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dtlint.infer.values import Value
+
+__all__ = ["ModuleInfo", "Project"]
+
+_BY_NAME = frozenset({"torch", "numpy", "torchvision", "torchaudio", "scipy", "pandas", "PIL", "matplotlib", "tqdm", "wandb"})
+"""Packages whose results are known from tables, or are no tensors: their source is not followed."""
+
+_STAR = re.compile(r"^[ \t]*from\s+(\.*)([\w.]*)\s+import\s+\*", re.MULTILINE)
+_ALL = re.compile(r"^__all__\b[^=]*=\s*[\[(]([^\])]*)", re.MULTILINE)
+_BOUND = re.compile(r"^(?:class|(?:async )?def)\s+(\w+)|^(\w+)\s*(?::[^=\n]+)?=[^=]", re.MULTILINE)
+
+_LARGEST = 4_000_000
+"""Bytes. A larger file is generated, and not followed."""
+
+
+@dataclass(eq=False, slots=True)
+class ModuleInfo:
+    """One module: its syntax, and the names it binds.
+
+    Attributes:
+        name: its dotted name; `__main__` for the file that is given.
+        package: the package that relative imports start from.
+        names: every value that the module binds to a name, joined.
+        stars: modules of which it imports everything.
+        run: has its body been run?
+    """
+
+    name: str
+    path: Path | None
+    tree: ast.Module
+    package: str
+    names: dict[str, Value] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)
+    run: bool = False
+
+
+class Project:
+    """Finds and parses the modules that a program imports."""
+
+    def __init__(self, roots: Sequence[Path], main: ModuleInfo) -> None:
+        self.roots = list(roots)
+        self.main = main
+        self.modules: dict[str, ModuleInfo | None] = {}
+        self._places: dict[str, Path | None] = {}
+        self._stars: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {}
+
+    def module(self, name: str) -> ModuleInfo | None:
+        """The module of that name, parsed; None when it is not followed, or cannot be."""
+        if name in self.modules:
+            return self.modules[name]
+        path = self.locate(name)
+        info = None if path is None else self._parsed(name, path)
+        self.modules[name] = info
+        return info
+
+    def brings(self, module: str, name: str, asking: tuple[str, ...] = ()) -> bool:
+        """Does `from module import *` bring the name? Told from the text of the module, unparsed, and of what it
+        imports whole itself."""
+        names, stars = self._star_names(module)
+        if name in names:
+            return True
+        return any(self.brings(star, name, (*asking, module)) for star in stars if star not in asking)
+
+    def _star_names(self, module: str) -> tuple[frozenset[str], tuple[str, ...]]:
+        known = self._stars.get(module)
+        if known is None:
+            known = self._stars[module] = self._read_star_names(module)
+        return known
+
+    def _read_star_names(self, module: str) -> tuple[frozenset[str], tuple[str, ...]]:
+        path = self.locate(module)
+        try:
+            text = "" if path is None else path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            text = ""
+        if path is None or not text:
+            return frozenset(), ()
+        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+        here = ModuleInfo(module, path, ast.Module([], []), package)
+        stars = tuple(self.absolute(here, len(dots), source or None) for dots, source in _STAR.findall(text))
+        listed = _ALL.search(text)
+        if listed is not None:
+            return frozenset(re.findall(r"[\"'](\w+)[\"']", listed[1])), stars
+        names = {name for pair in _BOUND.findall(text) for name in pair if name and not name.startswith("_")}
+        return frozenset(names), stars
+
+    def locate(self, name: str) -> Path | None:
+        """The file of a module that is followed, or None."""
+        if name not in self._places:
+            parent, _, last = name.rpartition(".")
+            self._places[name] = self._inside(parent, last) if parent else self._top_level(name)
+        return self._places[name]
+
+    def _inside(self, parent: str, name: str) -> Path | None:
+        package = self.locate(parent)
+        if package is not None:
+            return _module_in(package.parent, name) if package.name == "__init__.py" else None
+        # A folder without an __init__ is a package too; only the program's own are worth the search.
+        folder = self.roots[0] / parent.replace(".", "/") if self.roots else None
+        return _module_in(folder, name) if folder is not None and folder.is_dir() else None
+
+    def _top_level(self, name: str) -> Path | None:
+        if name in _BY_NAME or name in sys.stdlib_module_names:
+            return None
+        for folder in self.roots:
+            found = _module_in(folder, name)
+            if found is not None:
+                return found if folder == self.roots[0] or _speaks_of_torch(found) else None
+        return None
+
+    def absolute(self, importer: ModuleInfo, level: int, module: str | None) -> str:
+        """The absolute name of what `from ..module import` names."""
+        if not level:
+            return module or ""
+        parts = importer.package.split(".") if importer.package else []
+        parts = parts[: len(parts) - (level - 1)] if level > 1 else parts
+        return ".".join([*parts, module] if module else parts)
+
+    def _parsed(self, name: str, path: Path) -> ModuleInfo | None:
+        try:
+            data = path.read_bytes()
+            if len(data) > _LARGEST:
+                return None
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = ast.parse(data)
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        return ModuleInfo(name, path, tree, package)
+
+
+def _module_in(folder: Path, name: str) -> Path | None:
+    return next((path for path in (folder / name / "__init__.py", folder / f"{name}.py") if path.is_file()), None)
+
+
+def _speaks_of_torch(module: Path) -> bool:
+    """Has an installed package anything to do with tensors? Told by the files at its top."""
+    files = module.parent.glob("*.py") if module.name == "__init__.py" else [module]
+    try:
+        return any(b"torch" in file.read_bytes() for file in files)
+    except OSError:
+        return False
