@@ -25,6 +25,7 @@ COMMANDS = {
     "trace": "Run a script and report which dtypes its tensors really have.",
     "report": "Show or convert a record that `dtlint trace` has written.",
     "rule": "Explain a rule, or list all of them.",
+    "infer": "Show the dtype of every expression, as inferred.",
 }
 """Each command and its line in the help. The command itself is `dtlint.cli.<name>.command`."""
 

@@ -7,8 +7,9 @@ returns Unknown.
 from __future__ import annotations
 
 import ast
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from dtlint.dtypes.dtype import ALIASES, COMPLEX, FLOATING, INTEGRAL, LEGACY_TENSORS
@@ -163,9 +164,12 @@ _FLOAT_FACTORIES = frozenset(
 )
 _LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "rand_like", "randn_like", "full_like"})
 _INT_FACTORIES = frozenset({"randint", "randperm"})
-_CONSTANT_FACTORIES = frozenset({"zeros", "ones", "eye", "empty", "zeros_like", "ones_like", "empty_like"})
-_SMALL = 127
-"""The largest number that every integer dtype holds."""
+_SPANS: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(("zeros", "empty", "zeros_like", "empty_like"), (0, 0)),
+    **dict.fromkeys(("ones", "ones_like"), (1, 1)),
+    "eye": (0, 1),
+}
+"""The least and the greatest number that factories make without being told any."""
 
 _ELEMENTWISE = frozenset(
     {"add", "sub", "mul", "subtract", "multiply", "maximum", "minimum", "where", "cat", "stack", "pow"}
@@ -203,6 +207,11 @@ _SAME_DTYPE = frozenset(
     }
 )
 """The result has the first tensor's dtype."""
+_MOVES = frozenset(
+    {"clone", "flip", "roll", "squeeze", "unsqueeze", "reshape", "transpose", "permute", "flatten", "detach"}
+    | {"view", "expand", "repeat", "contiguous", "cpu", "cuda", "t"}
+)
+"""The result holds the same numbers."""
 _FLOAT_RESULT = frozenset(
     {"exp", "log", "sqrt", "rsqrt", "sigmoid", "tanh", "sin", "cos", "softmax", "log_softmax", "erf", "log1p", "expm1"}
 )
@@ -375,26 +384,42 @@ def _function_result(name: str, arguments: Arguments) -> Value:
     given = arguments.keywords.get("dtype")
     chosen = dtype_of(given)
     origin = arguments.node
-    small = name in _CONSTANT_FACTORIES or (name == "linspace" and all(map(_is_small, arguments.args)))
-    traits = Trait.CONSTANT if small else Trait.NONE
+    span = _span_made(name, arguments)
+    traits = Trait.NONE if span is None else Trait.CONSTANT
     if name in _FLOAT_FACTORIES:
         scalar = _is_scalar_shape(arguments)
-        return Tensor(arguments.default if given is None else chosen, scalar, traits, origin=origin)
+        return Tensor(arguments.default if given is None else chosen, scalar, traits, origin=origin, span=span)
     if name in _INT_FACTORIES:
         return Tensor(frozenset({"int64"}) if given is None else chosen, traits=traits, origin=origin)
     first = arguments.args[0] if arguments.args else None
     if name in _LIKE:
-        return Tensor(_dtypes(first) if given is None else chosen, traits=traits, origin=origin)
+        return Tensor(_dtypes(first) if given is None else chosen, traits=traits, origin=origin, span=span)
     if name in ("full", "arange"):
         numbers = arguments.args[1:2] if name == "full" else arguments.args
         dtypes = _of_numbers(numbers, arguments.default) if given is None else chosen
-        return Tensor(dtypes, traits=Trait.CONSTANT if all(map(_is_small, numbers)) else Trait.NONE, origin=origin)
+        return Tensor(dtypes, traits=traits, origin=origin, span=span)
     if name in _ELEMENTWISE:
         value = operator_result(arguments.args[name == "where" :], arguments.default, origin)
         return replace(value, traits=value.traits | _TRAITS.get(name, Trait.NONE)) if isinstance(value, Tensor) else value
     if isinstance(first, Tensor):
         return _of_tensor(name, first, arguments, chosen if given is not None else None)
     return Unknown(first.under) if isinstance(first, Unknown) and first.under else UNKNOWN
+
+
+def _span_made(name: str, arguments: Arguments) -> tuple[float, float] | None:
+    """The span of the constants that a factory makes a tensor of; None where they are not written out."""
+    if name in ("full", "full_like"):
+        return _span([arguments.get(1, "fill_value")])
+    if name == "linspace":
+        return _span([arguments.get(0, "start"), arguments.get(1, "end")])
+    if name == "arange":
+        start, end = ([Constant(0), *arguments.args] if len(arguments.args) == 1 else [*arguments.args, None, None])[:2]
+        span = _span([start, end])
+        if span is None:
+            return None
+        # The end is left out: one towards the start is as far as whole numbers come.
+        return (span[0], max(span[0], span[1] - 1)) if _span([start]) == (span[0],) * 2 else (span[0] + 1, span[1])
+    return _SPANS.get(name)
 
 
 def _is_scalar_shape(arguments: Arguments) -> bool | None:
@@ -411,7 +436,8 @@ def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, chosen: Dtypes) 
     """A function or method of one tensor that is known by name, else Unknown."""
     name = name.rstrip("_")
     if name in _SAME_DTYPE:
-        return replace(tensor, traits=tensor.traits | _TRAITS.get(name, Trait.NONE), zero_dim=None)
+        span = tensor.span if name in _MOVES else None
+        return replace(tensor, traits=tensor.traits | _TRAITS.get(name, Trait.NONE), zero_dim=None, span=span)
     if name in _FLOAT_RESULT:
         return Tensor(chosen or _floated(tensor.dtypes, arguments.default), under=tensor.under, origin=arguments.node)
     if name in _INT_RESULT:
@@ -438,9 +464,10 @@ def _floated(dtypes: Dtypes, default: Dtypes) -> Dtypes:
     return default if dtypes <= INTEGRAL | {"bool"} else None
 
 
-def _is_small(value: Value) -> bool:
-    number = value.value if isinstance(value, Constant) else None
-    return isinstance(number, (int, float)) and abs(number) <= _SMALL
+def _span(values: Sequence[Value | None]) -> tuple[float, float] | None:
+    """The least and the greatest of some numbers; None when one is no known number."""
+    numbers = [number for number in map(_constant, values) if isinstance(number, (int, float)) and abs(number) < math.inf]
+    return (min(numbers), max(numbers)) if numbers and len(numbers) == len(values) else None
 
 
 def _of_numbers(values: list[Value], default: Dtypes) -> Dtypes:
@@ -468,27 +495,28 @@ def _number_dtype(value: Value, default: Dtypes) -> str | None:
 def literal_tensor(node: ast.expr, default: Dtypes) -> Tensor:
     """The tensor that `torch.tensor(node)` makes of a literal number or nest of lists."""
     kinds: set[type] = set()
-    small = True
+    numbers: list[Value | None] = []
     nested = isinstance(node, (ast.List, ast.Tuple))
-    queue: list[ast.expr] = [node]
+    queue: list[tuple[ast.expr, int]] = [(node, 1)]
     while queue:
-        item = queue.pop()
+        item, sign = queue.pop()
         if isinstance(item, (ast.List, ast.Tuple)):
-            queue += item.elts
+            queue += [(inner, 1) for inner in item.elts]
         elif isinstance(item, ast.Constant):
             kinds.add(type(item.value))
-            small = small and _is_small(Constant(item.value))
+            numbers.append(Constant(item.value if sign > 0 or not isinstance(item.value, (int, float)) else -item.value))
         elif isinstance(item, ast.UnaryOp) and isinstance(item.op, (ast.USub, ast.UAdd)):
-            queue.append(item.operand)
+            queue.append((item.operand, -sign if isinstance(item.op, ast.USub) else sign))
         elif isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id == "float":
             kinds.add(float)
-            small = False
+            numbers.append(None)
         else:
             return Tensor()
     if not kinds <= {bool, int, float}:
         return Tensor()
     dtypes: Dtypes = default if float in kinds or not kinds else frozenset({"int64" if int in kinds else "bool"})
-    return Tensor(dtypes, zero_dim=not nested, traits=Trait.CONSTANT if small else Trait.NONE)
+    traits = Trait.NONE if None in numbers else Trait.CONSTANT
+    return Tensor(dtypes, zero_dim=not nested, traits=traits, span=_span(numbers))
 
 
 # -- methods ----------------------------------------------------------------------------------------------------------
@@ -565,7 +593,7 @@ def _tensor_method(tensor: Tensor, method: str, arguments: Arguments) -> Value:
     name = method.rstrip("_")
     in_place = method.endswith("_") and not method.startswith("_")
     if name in _SHAPING:
-        return replace(tensor, zero_dim=None)
+        return replace(tensor, zero_dim=None, span=tensor.span if name in _MOVES else None)
     if name in _SCALING or name in _ADDING:
         value = operator_result([tensor, *arguments.args[:1]], arguments.default, arguments.node)
         if not isinstance(value, Tensor):

@@ -288,10 +288,15 @@ class Expressions:
     # -- operators
 
     def binary(self, node: ast.BinOp) -> Value:
-        left, right = self.value(node.left), self.value(node.right)
-        result = self.operated(node.op, left, right, node)
-        if self.hears(Operation):
-            self.emit(Operation(node, self.flow, node.op, left, right, result))
+        chain = [node]  # `"a" + "b" + ...` leans to the left as deep as it is long
+        while isinstance(chain[-1].left, ast.BinOp):
+            chain.append(chain[-1].left)
+        result = self.value(chain[-1].left)
+        for part in reversed(chain):
+            left, right = result, self.value(part.right)
+            result = self.operated(part.op, left, right, part)
+            if self.hears(Operation):
+                self.emit(Operation(part, self.flow, part.op, left, right, result))
         return result
 
     def operated(self, operator: ast.operator, left: Value, right: Value, node: ast.expr | None) -> Value:

@@ -7,6 +7,7 @@ there, but for what annotations, defaults and their use in the function say.
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.events import Condition, Discard, End, Enter, Exit, Flow, Listeners, Loop, Operation, Reference
@@ -535,13 +536,16 @@ def _keeps_result(decorator: Value) -> bool:
 
 def result_of(node: FunctionNode, returned: Value | None, falls_off: bool) -> Value:
     """A function's result; calling a generator or a coroutine gives neither."""
-    if isinstance(node, ast.AsyncFunctionDef) or any(
-        isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(node)
-    ):
+    if isinstance(node, ast.AsyncFunctionDef) or _yields(node):
         return UNKNOWN
     if returned is None:
         return Constant(None)
     return join(returned, Constant(None)) if falls_off else returned
+
+
+@lru_cache(maxsize=1024)
+def _yields(node: FunctionNode) -> bool:
+    return any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(node))
 
 
 def _as_load(target: ast.expr) -> ast.expr:

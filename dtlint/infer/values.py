@@ -64,7 +64,7 @@ class Trait(Flag):
     ROUNDED = auto()
     SCALED = auto()
     CONSTANT = auto()
-    """Made of constants that are written in the source and small."""
+    """Made of numbers that are written in the source: see Tensor.span."""
     PARAMETER = auto()
     """A weight of a module, as its parameters() and attributes give it."""
     BUFFER = auto()
@@ -103,6 +103,7 @@ class Tensor(Value):
         dtypes: what its dtype can be.
         zero_dim: is it 0-dim; None when not known. Promotion ranks dimensioned tensors over 0-dim ones.
         traits: what has been done to its values.
+        span: the least and the greatest of the constants that it is made of; None when they are not known.
         under: the autocast region that it was computed in, and left unscaled since.
         scaled: the GradScaler whose scale() it came from.
         origin: the expression that gave it its dtype.
@@ -114,6 +115,7 @@ class Tensor(Value):
     under: Autocast | None = None
     scaled: Key | None = None
     origin: ast.expr | None = field(default=None, compare=False)
+    span: tuple[float, float] | None = None
 
 
 @dataclass(slots=True, repr=False, match_args=False)
@@ -252,9 +254,13 @@ class Items(Value):
 
 @dataclass(slots=True, repr=False, match_args=False)
 class Table(Value):
-    """A dict as the source writes it out, by its constant keys: an optimizer's parameter group."""
+    """A dict as the source writes it out, by its constant keys: an optimizer's parameter group, `**kwargs`."""
 
     items: dict[object, Value]
+    perhaps: frozenset[object] = frozenset()
+    """Keys that it has on some paths only."""
+    rest: Value | None = None
+    """What was stored under keys that are not known."""
 
 
 @dataclass(slots=True, repr=False, match_args=False)
@@ -296,11 +302,25 @@ def join(left: Value, right: Value) -> Value:
         return Unknown(
             left.under if left.under == right.under else None, left.scaled if left.scaled == right.scaled else None
         )
+    if isinstance(left, Items) and isinstance(right, Items) and len(left.items) == len(right.items):
+        return Items(tuple(map(join, left.items, right.items)))
+    if isinstance(left, Table) and isinstance(right, Table):
+        return _join_tables(left, right)
+    if isinstance(left, Iteration) and isinstance(right, Iteration) and left.of == right.of:
+        return Iteration(join(left.item, right.item), left.source if left.source == right.source else "", left.of)
     choices: list[Value] = []
     for value in (*options(left), *options(right)):
         if value not in choices:
             choices.append(value)
     return Either(tuple(choices)) if len(choices) <= _MOST_CHOICES else UNKNOWN
+
+
+def _join_tables(left: Table, right: Table) -> Table:
+    items = dict(left.items)
+    for key, value in right.items.items():
+        items[key] = join(items[key], value) if key in items else value
+    rest = right.rest if left.rest is None else left.rest if right.rest is None else join(left.rest, right.rest)
+    return Table(items, left.perhaps | right.perhaps | (left.items.keys() ^ right.items.keys()), rest)
 
 
 def _join_tensors(left: Tensor, right: Tensor) -> Tensor:
@@ -311,4 +331,9 @@ def _join_tensors(left: Tensor, right: Tensor) -> Tensor:
         under=left.under if left.under == right.under else None,
         scaled=left.scaled if left.scaled == right.scaled else None,
         origin=left.origin,
+        span=_join_spans(left.span, right.span),
     )
+
+
+def _join_spans(left: tuple[float, float] | None, right: tuple[float, float] | None) -> tuple[float, float] | None:
+    return None if left is None or right is None else (min(left[0], right[0]), max(left[1], right[1]))

@@ -1,0 +1,116 @@
+"""Following imports: a program through its modules, each run once in a round, when something in it is asked for."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.infer.events import Flow
+from dtlint.infer.interpreter import Interpreter
+from dtlint.infer.state import State
+from dtlint.infer.values import (
+    UNKNOWN,
+    External,
+    Imported,
+    Namespace,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from dtlint.infer.project import ModuleInfo, Project
+
+
+__all__ = ["Following"]
+
+
+class Following(Interpreter):
+    """An interpreter that reads more than one module."""
+
+    def __init__(self, project: Project, main: ModuleInfo) -> None:
+        super().__init__(main.tree, {})
+        self.project, self.main, self.module = project, main, main
+        self.loops_open = 0
+        """Loops around the place that is read, in the function that is read."""
+
+    def run_module(self, module: ModuleInfo) -> None:
+        """Run a module's body, unless it was run, or is running."""
+        if module.run:
+            return
+        module.run = True
+        saved = (self.flow, self.outer, self.globals, self.module, self.alive, self.exits, self.tree, self.muted)
+        saved_loops, self.loops_open = self.loops_open, 0
+        state = State(casts=self.flow.state.casts)
+        self.flow = Flow(state, None, [], [], [], module.tree.body, ast.Pass(), module.tree)
+        self.outer, self.globals, self.module, self.alive, self.exits = (), module.names, module, True, []
+        self.tree = module.tree
+        self.block(module.tree.body)
+        casts = self.flow.state.casts
+        self.flow, self.outer, self.globals, self.module, self.alive, self.exits, self.tree, self.muted = saved
+        self.loops_open = saved_loops
+        if module is not self.main:
+            self.flow.state.casts = casts
+
+    def import_(self, node: ast.Import) -> None:
+        for alias in node.names:
+            root = alias.name.partition(".")[0]
+            if self.project.locate(root) is None:
+                super().import_(ast.Import([alias]))
+            else:
+                self.bind_name(alias.asname or root, Namespace(alias.name if alias.asname else root))
+
+    def import_from(self, node: ast.ImportFrom) -> None:
+        source = self.project.absolute(self.module, node.level, node.module)
+        if self.project.locate(source) is None:
+            super().import_from(ast.ImportFrom(source, node.names, 0))
+            return
+        for alias in node.names:
+            if alias.name == "*":
+                if source not in self.module.stars:
+                    self.module.stars.append(source)
+            else:
+                self.bind_name(alias.asname or alias.name, Imported(source, alias.name))
+
+    def exported(self, module: str, name: str, asking: tuple[str, ...] = ()) -> Value:
+        """What a module has under a name: bound in it, a module inside it, or brought by `from x import *`."""
+        info = self.project.module(module)
+        if info is None or module in asking:
+            return UNKNOWN
+        self.run_module(info)
+        value = info.names.get(name)
+        if value is not None and value != Imported(module, name):  # `from . import x` in a package names its module
+            return value
+        if self.project.locate(f"{module}.{name}") is not None:
+            return Namespace(f"{module}.{name}")
+        for star in info.stars:
+            if self.project.brings(star, name):
+                value = self.exported(star, name, (*asking, module))
+                if value != UNKNOWN:
+                    return value
+        return UNKNOWN
+
+    def resolved(self, value: Value) -> Value:
+        """The thing itself behind an imported name."""
+        seen: set[tuple[str, str]] = set()
+        while isinstance(value, Imported):
+            if (value.module, value.name) in seen:
+                return UNKNOWN
+            seen.add((value.module, value.name))
+            value = self.exported(value.module, value.name)
+        return value
+
+    def name(self, node: ast.Name) -> Value:
+        value = self.resolved(super().name(node))
+        if (isinstance(value, External) and value.name.startswith("builtins.")) or value == UNKNOWN:
+            for star in self.module.stars:
+                if self.project.brings(star, node.id):
+                    found = self.resolved(Imported(star, node.id))
+                    if found != UNKNOWN:
+                        return found
+        return value
+
+    def quietly(self, node: ast.expr) -> Value:
+        """The value of an expression that is, or will be, evaluated aloud."""
+        self.muted += 1
+        value = self.value(node)
+        self.muted -= 1
+        return value

@@ -1,0 +1,317 @@
+"""What torch's ops give for values: the operator table, asked with what the interpreter knows.
+
+An operand of which only some dtypes are possible is asked with each of them. Those with which torch raises are no
+answer: a program that gets past the op had another. So a matrix product of float32 with an unknown tensor is float32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import DTYPES, Category
+from dtlint.dtypes.table import DTYPE, UNKNOWN, Outcome, Table, load
+from dtlint.infer.values import UNKNOWN as UNKNOWN_VALUE
+from dtlint.infer.values import Constant, Dtype, Either, Items, Iteration, Tensor, Value, join
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Mapping, Sequence
+
+    from dtlint.infer.values import Autocast, Dtypes
+
+__all__ = ["op_result"]
+
+_MOST_QUESTIONS = 160
+"""Combinations of operands that are asked for one call; past it, the result is unknown."""
+
+_ANY = (
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
+"""The dtypes that a tensor can have of which nothing is known. float8 and the wide unsigned integers are for storage."""
+
+_CASTABLE = frozenset({"float16", "bfloat16", "float32"})
+"""What autocast casts; float64 and integers it leaves alone."""
+
+
+def op_result(
+    op: str,
+    args: Sequence[Value],
+    keywords: Mapping[str, Value],
+    default: Dtypes,
+    autocast: Autocast | None,
+    origin: ast.expr,
+) -> Value | None:
+    """The value of `op(*args, **keywords)`, for an op by its qualified name; None for one that the table does not have.
+
+    Args:
+        default: the default dtype; None when the program sets another.
+        autocast: the region in force.
+    """
+    table = load()
+    if op not in table.ops:
+        return None
+    if default is None or len(default) != 1:
+        return UNKNOWN_VALUE
+    (standard,) = default
+    names = list(keywords)
+    choices = [_operands(value) for value in (*args, *keywords.values())]
+    count = 1
+    for choice in choices:
+        count *= len(choice)
+    policies = _policies(table, op, autocast)
+    if count > _MOST_QUESTIONS or policies is None:
+        return UNKNOWN_VALUE
+    result: Value | None = None
+    for given in product(*choices):
+        for policy in policies:
+            now = [_autocast(argument, policy, autocast, given) for argument in given]
+            outcome = table.call(
+                op, now[: len(args)], dict(zip(names, now[len(args) :], strict=True)), default=standard
+            )
+            if outcome.error is not None or (
+                not outcome.known and result is not None and _supposes_0_dim(given, choices)
+            ):
+                continue
+            value = _value(outcome, origin)
+            result = value if result is None else join(result, value)
+            if isinstance(result, (type(UNKNOWN_VALUE), Either)):
+                return UNKNOWN_VALUE
+    if result is None:
+        return UNKNOWN_VALUE
+    dimensioned = op.rpartition(".")[2].rstrip("_") in KEEPING_DIMENSIONS and any(
+        isinstance(value, Tensor) and value.zero_dim is False for value in (*args, *keywords.values())
+    )
+    return with_dimensions(result) if dimensioned else result
+
+
+def _supposes_0_dim(given: Sequence[object], choices: Sequence[list[object]]) -> bool:
+    """Is an operand taken for 0-dim here that may as well have dimensions? What the table has not seen of 0-dim tensors
+    is mostly what torch refuses for their shape."""
+    return any(
+        isinstance(operand, tuple) and operand[1] == 1 and (operand[0], 2) in choice
+        for operand, choice in zip(given, choices, strict=True)
+    )
+
+
+def with_dimensions(value: Value) -> Value:
+    """The value, known to have dimensions."""
+    if isinstance(value, Tensor):
+        return replace(value, zero_dim=False)
+    if isinstance(value, Items):
+        return Items(tuple(map(with_dimensions, value.items)))
+    return Iteration(with_dimensions(value.item)) if isinstance(value, Iteration) else value
+
+
+KEEPING_DIMENSIONS = frozenset(
+    {
+        "abs",
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "neg",
+        "exp",
+        "log",
+        "sqrt",
+        "rsqrt",
+        "sin",
+        "cos",
+        "tanh",
+        "sigmoid",
+        "relu",
+        "gelu",
+        "silu",
+    }
+    | {
+        "softmax",
+        "log_softmax",
+        "softplus",
+        "leaky_relu",
+        "dropout",
+        "clamp",
+        "clip",
+        "pow",
+        "square",
+        "where",
+        "maximum",
+        "minimum",
+    }
+    | {
+        "transpose",
+        "permute",
+        "contiguous",
+        "masked_fill",
+        "split",
+        "chunk",
+        "cat",
+        "stack",
+        "expand",
+        "repeat",
+        "flatten",
+        "unsqueeze",
+    }
+    | {
+        "tril",
+        "triu",
+        "clone",
+        "detach",
+        "roll",
+        "flip",
+        "cumsum",
+        "sort",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "logical_not",
+        "isnan",
+    }
+    | {
+        "scaled_dot_product_attention",
+        "layer_norm",
+        "group_norm",
+        "batch_norm",
+        "linear",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "normalize",
+    }
+    | {
+        "max_pool1d",
+        "max_pool2d",
+        "avg_pool2d",
+        "adaptive_avg_pool2d",
+        "interpolate",
+        "pad",
+        "type_as",
+        "float",
+        "half",
+        "long",
+        "bool",
+    }
+    | {
+        "erf",
+        "floor",
+        "ceil",
+        "round",
+        "reciprocal",
+        "log1p",
+        "expm1",
+        "zeros_like",
+        "ones_like",
+        "rand_like",
+        "randn_like",
+        "t",
+        "mT",
+    }
+)
+"""Ops that give a tensor with dimensions when they are given one. Reductions, and what picks an element, do not."""
+
+
+def _operands(value: Value) -> list[object]:
+    """What an argument may be to the table."""
+    if isinstance(value, Tensor):
+        ranks = (2, 1) if value.zero_dim is None else (1,) if value.zero_dim else (2,)
+        if value.dtypes is None:
+            # Dimensions and all: the rank matters little where the dtype is anybody's guess, and doubles the questions.
+            return [(dtype, rank) for dtype in _ANY for rank in ranks]
+        return [(dtype, rank) for dtype in sorted(value.dtypes) for rank in ranks]
+    if isinstance(value, Dtype):
+        return [(value.name, DTYPE)]
+    if isinstance(value, Constant):
+        return [value.value if isinstance(value.value, (bool, int, float, complex, str, type(None))) else UNKNOWN]
+    if isinstance(value, Either) and all(isinstance(choice, (Dtype, Tensor, Constant)) for choice in value.choices):
+        return [operand for choice in value.choices for operand in _operands(choice)]
+    if isinstance(value, Items):
+        items = [_operands(item) for item in value.items]
+        if items and all(len(item) == 1 for item in items):
+            return [[item[0] for item in items]]
+        if items and all(isinstance(item, Tensor) for item in value.items) and len(items) <= 4:
+            alike = list(product(*items))
+            return [list(choice) for choice in alike] if len(alike) <= _MOST_QUESTIONS else [UNKNOWN]
+        return [UNKNOWN]
+    if (
+        isinstance(value, Iteration)
+        and isinstance(value.item, Tensor)
+        and value.item.dtypes is not None
+        and len(value.item.dtypes) == 1
+    ):
+        operand = _operands(value.item)[-1]
+        return [[operand, operand]]
+    return [UNKNOWN]
+
+
+def _policies(table: Table, op: str, autocast: Autocast | None) -> tuple[str | None, ...] | None:
+    """What autocast may do with the op; None when that is not known."""
+    if autocast is None:
+        return (None,)
+    devices = (autocast.device,) if autocast.device is not None else ("cpu", "cuda")
+    policies = {table.autocast(device, op) for device in devices}
+    if policies & {"composite", "unknown", "banned", "fp32_append_dtype"}:
+        return None
+    if policies == {None}:
+        return (None,)
+    if autocast.dtype is None:
+        return None
+    if autocast.enabled is None:
+        policies.add(None)
+    return tuple(sorted(policies, key=str))
+
+
+def _autocast(argument: object, policy: str | None, autocast: Autocast | None, given: Sequence[object]) -> object:
+    """An operand as autocast hands it to the op."""
+    if policy is None or autocast is None:
+        return argument
+    if isinstance(argument, list):
+        return [_autocast(item, policy, autocast, given) for item in argument]
+    if not isinstance(argument, tuple) or argument[1] == DTYPE or argument[0] not in _CASTABLE:
+        return argument
+    if policy == "lower":
+        return (autocast.dtype, argument[1])
+    if policy == "promote":
+        return (_widest(given) or argument[0], argument[1])
+    return ("float32", argument[1])
+
+
+def _widest(given: Sequence[object]) -> str | None:
+    """The dtype that the operands of a promoting op are cast to."""
+    floats = [
+        operand[0]
+        for argument in given
+        for operand in (argument if isinstance(argument, list) else [argument])
+        if isinstance(operand, tuple) and operand[1] != DTYPE and DTYPES[operand[0]].category is Category.FLOAT
+    ]
+    if len(set(floats)) > 1 and any(DTYPES[dtype].bits >= 32 for dtype in floats):
+        return "float32"
+    return None
+
+
+def _value(outcome: Outcome, origin: ast.expr) -> Value:
+    return _of(outcome.result, origin) if outcome.known else UNKNOWN_VALUE
+
+
+def _of(result: object, origin: ast.expr) -> Value:
+    """A value of the table's result: a dtype, a tuple of results, a list of alike ones, or no tensor."""
+    if isinstance(result, str):
+        return Tensor(frozenset({result}), origin=origin)
+    if isinstance(result, tuple):
+        return Items(tuple(_of(item, origin) for item in result))
+    if isinstance(result, list):
+        return Iteration(_of(result[0], origin))
+    return UNKNOWN_VALUE

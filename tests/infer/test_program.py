@@ -1,0 +1,195 @@
+"""What is known of a whole program: each comment says what the expression before it is, on every path that was seen.
+
+A line's comment speaks of the widest tensor expression that ends on it; a line without one makes no claim.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from dtlint.infer.claims import claims
+from dtlint.infer.values import Dtypes
+from dtlint.source.file import Source
+
+HEAD = "import torch, torch.nn as nn, torch.nn.functional as F\n"
+
+
+def shown(dtypes: Dtypes) -> str:
+    return "" if dtypes is None else "|".join(sorted(dtypes))
+
+
+def claimed(path: Path) -> dict[int, str]:
+    """The dtypes of the widest claim that ends on each line."""
+    by_line: dict[int, tuple[int, str]] = {}
+    for claim in claims(path, [path.parent])[path]:
+        width = claim.span.end_column - (claim.span.column if claim.span.line == claim.span.end_line else 0)
+        if width > by_line.get(claim.span.end_line, (0, ""))[0]:
+            by_line[claim.span.end_line] = (width, shown(claim.dtypes))
+    return {line: dtypes for line, (_, dtypes) in by_line.items()}
+
+
+def expected(path: Path) -> dict[int, str]:
+    lines = enumerate(Source.read(path).lines, 1)
+    return {number: line.partition("# ")[2] for number, line in lines if "# " in line}
+
+
+def hold(path: Path) -> None:
+    found = claimed(path)
+    assert {line: found.get(line, "") for line in expected(path)} == expected(path)
+
+
+PROGRAMS = {
+    "a function is read for what it is given": """
+        def double(x):
+            return x * 2  # float16|float32
+
+        a = double(torch.ones(2))  # float32
+        b = double(torch.ones(2).half())  # float16
+        a.sum()
+    """,
+    "a module's weights have the dtype that it was last cast to": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(4, 4)
+                self.scale = nn.Parameter(torch.ones(4))
+                self.register_buffer("shift", torch.zeros(4))
+                self.plain = torch.ones(4)
+
+            def forward(self, x):
+                return self.fc(x)
+
+        net = Net().half()
+        y = net.fc.weight  # float16
+        y = net.scale  # float16
+        y = net.shift  # float16
+        y = net.plain  # float32
+        net.fc.float()
+        y = net.fc.weight  # float32
+        y = net.scale  # float16
+        net.bfloat16()
+        y = net.fc.weight  # bfloat16
+        y = net(unknown())  # bfloat16
+        y.sum()
+    """,
+    "operands that must agree": """
+        x = torch.randn(2, 2)
+        y = torch.matmul(x, unknown())
+        z = nn.Linear(2, 2)(unknown())  # float32
+        z.sum()
+    """,
+    "autocast": """
+        x, fc, norm = torch.randn(2, 2), nn.Linear(2, 2), nn.LayerNorm(2)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = fc(x)  # bfloat16
+            z = torch.matmul(x, x)  # bfloat16
+            w = torch.exp(y)  # bfloat16
+            loss = F.mse_loss(y, x)  # float32
+            with torch.autocast("cpu", enabled=False):
+                v = fc(x)  # float32
+        y.sum()
+    """,
+    "containers of modules": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
+                self.parts = nn.ModuleDict(dict(head=nn.Linear(2, 2)))
+                self.more = nn.ModuleList()
+                self.more.append(nn.Linear(2, 2))
+                self.body = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)  # float32
+                x = self.parts.head(x)  # float32
+                x = self.layers[0](x)  # float32
+                for layer in self.more:
+                    x = layer(x)  # float32
+                return self.body(x)  # float32
+
+        y = Net()(torch.ones(2))  # float32
+        y.sum()
+    """,
+    "arguments through wrappers": """
+        import functools
+
+        def checked(function):
+            @functools.wraps(function)
+            def wrapper(*args, **kwargs):
+                kwargs.pop("verbose", None)
+                return function(*args, **kwargs)
+            return wrapper
+
+        @checked
+        def scale(x, by=None):
+            if by is not None:
+                x = x * by
+            return x
+
+        y = scale(torch.ones(2).half(), verbose=True)  # float16
+        z = scale(torch.ones(2).half(), by=torch.ones(2))  # float32
+        y.sum()
+    """,
+    "what code may call that is not seen is read with everything unknown": """
+        def hook(x):
+            return x * 2
+
+        register(hook)
+        y = hook(torch.ones(2))
+        y.sum()
+    """,
+    "what a loop leaves behind is known before it begins": """
+        x = y = torch.ones(2)
+        for _ in range(3):
+            x = y  # float16|float32
+            y = y.half()  # float16
+        x.sum()
+    """,
+    "a default dtype that is set is known no more": """
+        x = torch.arange(2)  # int64
+        torch.set_default_dtype(torch.float64)
+        y = torch.ones(2)
+        x.sum()
+    """,
+    "lists that grow are unknown": """
+        xs = [torch.ones(2)]
+        xs.append(torch.ones(2).half())
+        y = xs[0]
+        y.sum()
+    """,
+}
+
+
+@pytest.mark.parametrize("source", PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_programs(source: str, tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(HEAD + textwrap.dedent(source))
+    hold(path)
+
+
+def test_imports_are_followed(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("from .model import *\n")
+    (package / "model.py").write_text(
+        "import torch.nn as nn\n__all__ = ['Net']\nclass Net(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.fc = nn.Linear(2, 2)\n"
+        "    def forward(self, x):\n        return self.fc(x)\n"
+    )
+    program = tmp_path / "program.py"
+    program.write_text(HEAD + "import package\nfrom package import Net\ny = Net()(0)  # float32\nz = package.Net().half()(0)  # float16\ny.sum()\n")
+    hold(program)
+    found = claims(program, [tmp_path])
+    assert [shown(claim.dtypes) for claim in found[package / "model.py"]] == ["float16|float32"]
+
+
+def test_functions_of_a_library_are_read_for_anybody(tmp_path: Path) -> None:
+    library = tmp_path / "library.py"
+    library.write_text(
+        HEAD + "def half(x):\n    return x.half()\n\ndef attend(q: torch.Tensor):\n    m = torch.ones(3)  # float32\n    return q.float()  # float32\n\nDEFAULT = attend(torch.ones(2).half())  # float32\n"
+    )
+    hold(library)
