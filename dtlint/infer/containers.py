@@ -17,6 +17,7 @@ from dtlint.infer.values import (
     Constant,
     External,
     Function,
+    Imported,
     Instance,
     Items,
     Iteration,
@@ -102,12 +103,14 @@ class Containers(Instances):
             if "." not in path and self.flow.function is None:
                 self.publish(path, value)
             return
-        for names in self.outer:
-            if path in names:
-                before = names[path]
-                names[path] = join(before, value)
-                self.objects.changed |= names[path] != before
-                return
+        names = next((names for names in self.outer if path in names), None)
+        while names is not None and isinstance(held := names.get(path), Imported):
+            module = self.project.module(held.module)
+            names, path = (None if module is None else module.names), held.name
+        if names is not None and path in names:
+            before = names[path]
+            names[path] = join(before, value)
+            self.objects.changed |= names[path] != before
 
     def bind_target(
         self, target: ast.expr, value: Value, statement: ast.stmt | None = None, expression: ast.expr | None = None

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dtlint.infer.calls import Arguments, cast_target, external_result
-from dtlint.infer.expressions import item_of
 from dtlint.infer.names import path_of
 from dtlint.infer.ops import op_result, with_dimensions
 from dtlint.infer.values import (
@@ -224,15 +223,15 @@ class Program(Containers):
             given = arguments.args[0]
             return given if isinstance(given, (Items, Iteration)) else Iteration(self.item_of(given))
         if name == "builtins.zip":
-            return Iteration(Items(tuple(item_of(arg) for arg in arguments.args)))
+            return Iteration(Items(tuple(self.item_of(arg) for arg in arguments.args)))
         if name == "builtins.enumerate" and arguments.args:
-            return Iteration(Items((UNKNOWN, item_of(arguments.args[0]))))
+            return Iteration(Items((UNKNOWN, self.item_of(arguments.args[0]))))
         if name in ("builtins.reversed", "builtins.sorted", "builtins.iter") and arguments.args:
-            return Iteration(item_of(arguments.args[0]))
+            return Iteration(self.item_of(arguments.args[0]))
         if name in ("builtins.next", "copy.copy", "copy.deepcopy") and arguments.args:
             value = arguments.args[0]
             if name == "builtins.next":
-                return item_of(value)
+                return self.item_of(value)
             return value if isinstance(value, (Tensor, Constant)) else self.lost(value)
         result = external_result(name, arguments)
         if isinstance(result, Module):
@@ -264,7 +263,7 @@ _CALLING = frozenset(f"builtins.{name}" for name in ("map", "filter", "sorted", 
 """Builtins that call what they are given."""
 _NEVER_CALLING = tuple(
     f"{name}."
-    for name in ("inspect", "warnings", "logging", "re", "math", "time", "json", "typing", "os", "sys", "random")
+    for name in ("inspect", "warnings", "logging", "re", "math", "time", "json", "typing", "os", "sys", "random", "dataclasses", "types", "abc", "copy", "enum")
 )
 """Modules of the standard library whose functions look at what they are given, and call none of it."""
 _DEVICES = frozenset(
