@@ -205,6 +205,13 @@ class Program(Containers):
             names = self.flow.state.names
             names.update({key: UNKNOWN for key, value in names.items() if isinstance(value, Constant)})
             return NONE
+        if (
+            name == "torch.nn.parallel.data_parallel"
+            and len(arguments.args) >= 2
+            and isinstance(arguments.args[0], Module)
+        ):
+            inside = Arguments(arguments.node, arguments.args[1:2], {}, arguments.default)
+            return self.run_forward(arguments.args[0], inside)
         if name == "builtins.len" and len(arguments.args) == 1 and isinstance(arguments.args[0], Items):
             return Constant(len(arguments.args[0].items))
         if name == "builtins.getattr" and len(arguments.args) >= 2 and isinstance(arguments.args[1], Constant):
@@ -263,7 +270,24 @@ _CALLING = frozenset(f"builtins.{name}" for name in ("map", "filter", "sorted", 
 """Builtins that call what they are given."""
 _NEVER_CALLING = tuple(
     f"{name}."
-    for name in ("inspect", "warnings", "logging", "re", "math", "time", "json", "typing", "os", "sys", "random", "dataclasses", "types", "abc", "copy", "enum")
+    for name in (
+        "inspect",
+        "warnings",
+        "logging",
+        "re",
+        "math",
+        "time",
+        "json",
+        "typing",
+        "os",
+        "sys",
+        "random",
+        "dataclasses",
+        "types",
+        "abc",
+        "copy",
+        "enum",
+    )
 )
 """Modules of the standard library whose functions look at what they are given, and call none of it."""
 _DEVICES = frozenset(

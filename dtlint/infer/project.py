@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ModuleInfo", "Project"]
 
 _BY_NAME = frozenset(
-    {"torch", "numpy", "torchvision", "torchaudio", "scipy", "pandas", "PIL", "matplotlib", "tqdm", "wandb"}
+    {"torch", "numpy", "scipy", "pandas", "PIL", "matplotlib", "tqdm", "wandb"}
 )
 """Packages whose results are known from tables, or are no tensors: their source is not followed."""
 
