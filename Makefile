@@ -28,7 +28,7 @@ lint: $(VENV)/installed
 
 # Regenerates the parts of the README that tests compare.
 docs: $(VENV)/installed
-	$(VENV)/bin/python -m dtlint.report.readme README.md
+	$(VENV)/bin/python tests/readme.py README.md
 
 # What needs torch skips itself where torch is missing.
 static-test: $(STATIC_VENV)/installed

@@ -8,11 +8,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from readme import PART, generate
 
 from dtlint.cli import COMMANDS
 from dtlint.config import KEYS
 from dtlint.report import FORMATS
-from dtlint.report.readme import PART, generate
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

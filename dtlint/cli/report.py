@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from dtlint.cli.outputs import refuse_overwriting
+from dtlint.report import FORMATS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Reporter", "command", "report_options"]
 
-FORMATS = ("screen", "full", "concise", "json", "github", "sarif")
+SCREEN = "screen"
 
 
 class Reporter:
@@ -32,6 +35,7 @@ class Reporter:
         from dtlint.trace.judge import FailOn, SelectionError, runtime_rules
 
         self.format, self.file, self.quiet = format, writable(file), quiet
+        self.here = Path.cwd()  # a program may leave it
         self.rules: dict[str, type[RuntimeRule]] = runtime_rules()
         try:
             self.fail_on: FailOn = FailOn([word.strip() for word in fail_on.split(",") if word.strip()], self.rules)
@@ -49,7 +53,7 @@ class Reporter:
             what = " ".join(f"{type(error).__name__}: {error}".split())
             click.echo(f"dtlint: internal error in rule {rule.code} ({rule.name}): {what}; please report it", err=True)
 
-        diagnostics = judge(record, self.rules.values(), on_crash)
+        diagnostics = judge(record, self.rules.values(), on_crash, self.here)
         with ExitStack() as stack:
             if self.file is not None:
                 stream = stack.enter_context(self.file.open("w", encoding="utf-8"))
@@ -62,11 +66,11 @@ class Reporter:
         from dtlint.report.trace_text import write_trace
         from dtlint.trace.judge import as_rules
 
-        if self.format in ("screen", "full"):
+        if self.format in (SCREEN, "full"):
             write_trace(record, diagnostics, stream)
         if self.format == "full" and diagnostics:
             stream.write("\n")
-        if self.format != "screen":
+        if self.format != SCREEN:
             write(diagnostics, self.format, stream, as_rules(self.rules))
         stream.flush()
 
@@ -84,8 +88,8 @@ def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
         (
             click.option(
                 "--output-format",
-                type=click.Choice(FORMATS),
-                default="screen",
+                type=click.Choice((SCREEN, *FORMATS)),
+                default=SCREEN,
                 show_default=True,
                 help="One screen of answers; with code frames (full); or the findings alone.",
             ),
@@ -124,6 +128,7 @@ def command(record: Path, output_format: str, report_file: Path | None, fail_on:
     """Show RECORD, a file that `dtlint trace --output` wrote. torch need not be installed."""
     from dtlint.trace.record import RecordError, load
 
+    refuse_overwriting("--report-file", report_file, [record], "the record")
     reporter = Reporter(output_format, report_file, fail_on, quiet)
     try:
         loaded = load(record)

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, TextIO
 
-from dtlint.report.full import coloured
+from dtlint.diagnostic import Severity
+from dtlint.report.colour import write_lines
+from dtlint.report.frame import STYLES
 from dtlint.report.legible import legible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from dtlint.diagnostic import Diagnostic
+    from dtlint.report.frame import Style
     from dtlint.trace.record import Entry, TraceRecord
 
 __all__ = ["write_trace"]
@@ -34,34 +37,22 @@ BORN = {"overflow": "DT901", "invalid": "DT902", "pole": "DT903", "masked-row": 
 FLOATS = frozenset(("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"))
 """A cast between these costs precision or memory; one from integers is how data becomes floats."""
 
-Line = tuple[str, str]
-"""Text and its style, in the words of rich."""
-
-STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
+Line = tuple[str, "Style"]
+"""A line has one style here."""
 
 
 def write_trace(record: TraceRecord, diagnostics: Sequence[Diagnostic], stream: TextIO) -> None:
     """Write the screen. Coloured where the stream is a terminal that wants it."""
-    if coloured(stream):
-        _write_coloured(_screen(record, diagnostics), stream)
-    else:
-        for text, _ in _screen(record, diagnostics):
-            stream.write(text + "\n")
-
-
-def _write_coloured(lines: Iterator[Line], stream: TextIO) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(file=stream, force_terminal=True, color_system="standard", highlight=False, emoji=False)
-    for text, style in lines:
-        console.print(Text(text, style=style), soft_wrap=True)
+    write_lines(([line] for line in _screen(record, diagnostics)), stream)
 
 
 def _screen(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
+    if not record.torch and not record.unseen:
+        yield "dtlint trace: the program never imported torch, so there was nothing to trace", "strong"
+        return
     places = {(record.places[entry.place].file, record.places[entry.place].line) for entry in record.entries}
     ran = f"{_count(record.steps, 'optimizer step')}, {_count(record.operators, 'operator')}"
-    yield f"dtlint trace: {ran} at {_count(len(places), 'line')} of source", "bold"
+    yield f"dtlint trace: {ran} at {_count(len(places), 'line')} of source", "strong"
     yield from _nonfinite(record, diagnostics)
     yield from _scaler(record, diagnostics)
     yield from _work(record)
@@ -79,17 +70,17 @@ def _count(number: int, noun: str) -> str:
 def _nonfinite(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
     found = [d for d in diagnostics if d.code in BORN.values()]
     if not found:
-        yield "Non-finite values: none that the program did not mean", ""
+        yield "Non-finite values: none that the program did not mean", "plain"
         return
     first: dict[tuple[str, str, int], int] = {}
     for number, event in enumerate(record.events):
         if event.place is not None:
             at = record.places[event.place]
             first.setdefault((BORN.get(event.kind, ""), at.file, at.line), number)
-    order = list(STYLES)
+    order = list(Severity)
     found.sort(
         key=lambda d: (
-            order.index(d.severity.value),
+            order.index(d.severity),
             first.get((d.code, d.location.path, d.location.span.line), len(record.events)),
         )
     )
@@ -101,12 +92,12 @@ def _section(diagnostics: Sequence[Diagnostic], codes: Sequence[str], title: str
     found = [d for d in diagnostics if d.code in codes]
     if not found:
         return
-    yield title + ":", "bold"
+    yield title + ":", "strong"
     for d in found[:MOST]:
-        yield f"  {d.severity.value}[{d.code}] {d.location.path}:{d.location.span.line}", STYLES[d.severity.value]
-        yield f"    {legible(d.message)}", ""
+        yield f"  {d.severity.value}[{d.code}] {d.location.path}:{d.location.span.line}", STYLES[d.severity]
+        yield f"    {legible(d.message)}", "plain"
     if len(found) > MOST:
-        yield f"  and {len(found) - MOST} more", ""
+        yield f"  and {len(found) - MOST} more", "plain"
 
 
 def _scaler(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
@@ -115,18 +106,18 @@ def _scaler(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[
         return
     scale = f"the scale ended at {scaler.scale:g}" if scaler.scale is not None else ""
     if scaler.skipped == 0:
-        yield f"GradScaler: {scaler.updates:,} steps, none skipped; {scale}", ""
+        yield f"GradScaler: {scaler.updates:,} steps, none skipped; {scale}", "plain"
         return
     found = [d for d in diagnostics if d.code == "DT907"]
     yield (
         f"GradScaler: {scaler.skipped:,} of {scaler.updates:,} steps skipped, {scaler.leading:,} of them first; {scale}",
-        "",
+        "plain",
     )
     for d in found:
-        yield f"  {d.severity.value}[{d.code}] {d.location.path}:{d.location.span.line}", STYLES[d.severity.value]
-        yield f"    {legible(d.message)}", ""
+        yield f"  {d.severity.value}[{d.code}] {d.location.path}:{d.location.span.line}", STYLES[d.severity]
+        yield f"    {legible(d.message)}", "plain"
     if not found and scaler.causes:
-        yield f"  as usual while the scale finds its level; most from {_where(record, scaler.causes[0].event)}", ""
+        yield f"  as usual while the scale finds its level; most from {_where(record, scaler.causes[0].event)}", "plain"
 
 
 def _where(record: TraceRecord, event: int) -> str:
@@ -143,7 +134,7 @@ def _work(record: TraceRecord) -> Iterator[Line]:
     total = flops.total()
     if total:
         shares = ", ".join(f"{share / total:.0%} in {dtype}" for dtype, share in flops.most_common())
-        yield f"Matrix products and convolutions: {shares} (share of {total:.3g} operations)", ""
+        yield f"Matrix products and convolutions: {shares} (share of {total:.3g} operations)", "plain"
 
 
 def _casts(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
@@ -157,7 +148,7 @@ def _casts(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[L
     authors = ", ".join(f"{count / steps:.3g} {AUTHORS[author]}" for author, count in by.most_common())
     per = "a step" if record.steps else "in all"
     moved = sum(entry.nbytes for entry in casts) / steps / 1e6
-    yield f"Casts: {sum(by.values()) / steps:.3g} {per}, {moved:.3g} MB moved: {authors}", ""
+    yield f"Casts: {sum(by.values()) / steps:.3g} {per}, {moved:.3g} MB moved: {authors}", "plain"
     yield from _section(diagnostics, ("DT908",), "Casts that undo a cast")
 
 
@@ -174,7 +165,7 @@ def _nearest(record: TraceRecord) -> Iterator[Line]:
     near = [entry for entry in record.entries if entry.output == "float16" and reach(entry) > NEAR * LIMIT]
     if not near:
         return
-    yield "Nearest to float16's limit of 65504:", "bold"
+    yield "Nearest to float16's limit of 65504:", "strong"
     seen: set[tuple[str, int]] = set()
     for entry in sorted(near, key=reach, reverse=True):
         at = record.places[entry.place]
@@ -182,18 +173,18 @@ def _nearest(record: TraceRecord) -> Iterator[Line]:
             seen.add((at.file, at.line))
             module = f" in {at.module}" if at.module else ""
             phase = " (backward)" if entry.phase == "backward" else ""
-            yield f"  {reach(entry) / LIMIT:4.0%} {entry.op}{phase} {at.file}:{at.line}{module}", ""
+            yield f"  {reach(entry) / LIMIT:4.0%} {entry.op}{phase} {at.file}:{at.line}{module}", "plain"
 
 
 def _unseen(record: TraceRecord) -> Iterator[Line]:
     if record.unseen:
-        yield "Not seen: " + "; ".join(f"{u.count:,} {legible(u.what)}" for u in record.unseen[:MOST]), ""
+        yield "Not seen: " + "; ".join(f"{u.count:,} {legible(u.what)}" for u in record.unseen[:MOST]), "plain"
 
 
 def _summary(diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
     counts = Counter(d.severity.value for d in diagnostics)
     words = [f"{counts[s]} {PLURAL[s] if counts[s] != 1 else s}" for s in ("error", "warning", "info") if counts[s]]
-    yield f"Found {', '.join(words)}." if words else "Nothing to report.", "bold"
+    yield f"Found {', '.join(words)}." if words else "Nothing to report.", "strong"
 
 
 PLURAL = {"error": "errors", "warning": "warnings", "info": "info"}

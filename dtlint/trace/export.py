@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from dtlint import __version__
+from dtlint.trace.ops import REFORMULATED
 from dtlint.trace.record import AROUND, SCHEMA, Entry, Operand, Place, SkipCause, TraceRecord, Unseen
 from dtlint.trace.record import Event as EventRecord
 from dtlint.trace.record import Range as RangeRecord
@@ -180,6 +181,13 @@ class _Export:
             if out is not None and out not in tracer.flow.watched and (out.is_floating_point or out.is_complex):
                 odd[dtype_name(out)] = odd.get(dtype_name(out), 0) + s.count
         unseen += [Unseen(f"values of {name} results", count) for name, count in odd.items()]
+        unseen += [
+            Unseen(f"calls of {name} whose gradient torch computes in another way under a tracer; it may differ by rounding", count)
+            for name, count in _reformulated(signatures).items()
+        ]
+        if tracer.steps.silenced:
+            what = "operators inside optimizer steps; the weights are judged after each step"
+            unseen.append(Unseen(what, tracer.steps.silenced))
         if tracer.steps.compiled:
             unseen.append(Unseen("functions under torch.compile; they ran eagerly instead", tracer.steps.compiled))
         if tracer.children:
@@ -188,6 +196,16 @@ class _Export:
             names = ", ".join(sorted(tracer.threads)[:3])
             unseen.append(Unseen(f"other threads ({names}); their operators are not seen", len(tracer.threads)))
         return unseen
+
+
+def _reformulated(signatures: list[Signature]) -> dict[str, int]:
+    """By operator: the calls whose gradient took the formula that only a traced run takes."""
+    counts: dict[str, int] = {}
+    for s in signatures:
+        mark = REFORMULATED.get(s.op.name)
+        if mark and not s.backward and any(b.backward and b.op.name == mark for b in s.site.signatures.values()):
+            counts[s.op.name] = counts.get(s.op.name, 0) + s.count
+    return counts
 
 
 def _range(dtype: torch.dtype, span: Range) -> RangeRecord:

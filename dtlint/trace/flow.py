@@ -109,6 +109,11 @@ class _Weight(NamedTuple):
     eps: float | None
 
 
+def _is_weight(x: Tensor) -> bool:
+    """Is it a parameter or a view of one? Those are judged after each step instead."""
+    return type(x) is torch.nn.Parameter or type(x._base) is torch.nn.Parameter
+
+
 class Flow:
     """The log of a step and the state of every live storage."""
 
@@ -124,6 +129,10 @@ class Flow:
         self._slots: dict[tuple[torch.dtype, torch.device], _Slots] = {}
         self._bad: dict[int, Event] = {}
         self._masked: set[int] = set()
+        self._outside: set[int] = set()
+        """Storages that no traced operator has written, and that hold no weight: judged whenever they are read."""
+        self._raw: set[int] = set()
+        """Storages of which a part may never have been written: what lies there says nothing."""
         self._ranges: dict[int, Range] = {}
         self._spoilt: dict[tuple[int, str], Event] = {}
         """By optimizer line and kind: the event of the weights that were spoilt there."""
@@ -132,7 +141,7 @@ class Flow:
 
     def watch(self, signature: Signature, sources: list[Tensor], out: Tensor) -> None:
         """Log a result and what it was made of; launch its judgement."""
-        made, watched = self.made, self.watched
+        made, watched, outside = self.made, self.watched, self._outside
         storage = out.untyped_storage()
         target = storage._cdata
         inputs = []
@@ -143,16 +152,24 @@ class Flow:
             inputs.append(key)
             if key == target:
                 whole = out.nbytes >= storage.nbytes()
-            elif key not in made:  # a weight or a batch: judge it once
+            elif key not in made:  # a weight or a batch
                 source._weak_ref()
                 made[key] = None
                 if x.dtype in watched:
                     self._judge(signature, x, None, key, True)
+                    if not _is_weight(x):
+                        outside.add(key)
+            elif key in outside:  # NumPy may have written it since
+                self._judge(signature, x, None, key, True)
         if target not in made:
             storage._weak_ref()
         if signature.author:
             self._cast(signature, sources[-1], out, made.get(inputs[-1]))
         made[target] = signature
+        if signature.op.brings:
+            outside.add(target)
+        elif target in outside:
+            outside.remove(target)
         if signature.carries or signature.op.fresh:
             self._log.append((None, 0, signature, tuple(inputs), target, whole))
             if len(self._log) > LOG:
@@ -170,6 +187,8 @@ class Flow:
             if key not in self.made:
                 storage._weak_ref()
             self.made[key] = None
+            self._raw.add(key)
+            self._outside.discard(key)
 
     def written_elsewhere(self, tensors: Iterable[Tensor]) -> None:
         """A collective writes these, perhaps later: whoever reads one next judges it. What was bad stays bad."""
@@ -241,7 +260,7 @@ class Flow:
                 values[id(slots)] = slots.both[:, : slots.used].tolist()
                 slots.used = 0
         log, self._log = self._log, []
-        for slots, index, subject, inputs, key, whole in log:
+        for number, (slots, index, subject, inputs, key, whole) in enumerate(log):
             if slots is None:
                 self._carry(subject, inputs or (), key, whole)
                 continue
@@ -258,6 +277,8 @@ class Flow:
             elif inputs is None:
                 self._came_in(subject, key, span)
             else:
+                if self._unexplained(subject, inputs):
+                    self._look_again(subject, inputs, {entry[4] for entry in log[number + 1 :]} | {key})
                 self._nonfinite(subject, inputs, key, span)
         self._prune()
 
@@ -284,6 +305,7 @@ class Flow:
             bad[key] = cause
         elif whole:
             bad.pop(key, None)
+            self._raw.discard(key)
         if signature.given or (masked and any(p in masked for p in inputs)):
             masked.add(key)
         elif whole:
@@ -294,11 +316,37 @@ class Flow:
         if whole:
             self._bad.pop(key, None)
             self._masked.discard(key)
+            if inputs is not None:
+                self._raw.discard(key)
         if inputs is not None and not isinstance(subject, _Weight) and not subject.given:
             if span.low < subject.low:
                 subject.low = span.low
             if span.high > subject.high:
                 subject.high = span.high
+
+    def _unexplained(self, signature: Signature, inputs: tuple[int, ...]) -> bool:
+        blamed = signature.event is not None and signature.event.kind != "came-in"
+        return not (blamed or signature.given or any(p in self._bad or p in self._masked for p in inputs))
+
+    def _look_again(self, signature: Signature, inputs: tuple[int, ...], written: set[int]) -> None:
+        """Before an operator is blamed: did its inputs turn bad where no operator wrote, as NumPy and threads do?
+
+        `written` are the storages that operators wrote since, and this one itself: what they hold now is not what it
+        read. This reads the device, once for each signature.
+        """
+        for known, key in zip(signature.inputs, inputs, strict=False):
+            if known.dtype not in self.watched or key in written or key in self._raw or key not in self.made:
+                continue
+            if torch.UntypedStorage._expired(key):
+                continue
+            storage = torch.UntypedStorage._new_with_weak_ptr(key)
+            if storage is None or not storage.nbytes():
+                continue
+            with torch.inference_mode(False):
+                values = torch.empty(0, dtype=known.dtype, device=storage.device).set_(storage)
+                span = Range(*(bound.item() for bound in torch.aminmax(values)))
+            if not (span.low > -INF and span.high < INF):
+                self._came_in(signature, key, span, "memory that was written outside the traced operators")
 
     def _nonfinite(self, signature: Signature, inputs: tuple[int, ...], key: int, span: Range) -> None:
         signature.nonfinite += 1
@@ -350,9 +398,9 @@ class Flow:
         self._touch(cause)
         self._bad[key] = cause
 
-    def _came_in(self, signature: Signature, key: int, span: Range) -> None:
+    def _came_in(self, signature: Signature, key: int, span: Range, subject: str = "") -> None:
         """A weight, a batch or a constant that was non-finite when it was first read. One -inf is a mask's."""
-        if key in self._bad:
+        if key in self._bad or (key in self._masked and span.low == span.low):
             return
         if span.high < INF:
             self._masked.add(key)
@@ -361,7 +409,7 @@ class Flow:
         if event is None or event.kind != "came-in":
             event = signature.event = Event("came-in", self.step, signature, signature.output)
             event.low, event.high = span
-            event.subject = next((known.name for known in signature.inputs if known.name), "")
+            event.subject = subject or next((known.name for known in signature.inputs if known.name), "")
             self.events.append(event)
         event.times += 1
         self._touch(event)
@@ -404,4 +452,6 @@ class Flow:
         torch.UntypedStorage._free_weak_ref(key)  # type: ignore[no-untyped-call]
         self._bad.pop(key, None)
         self._masked.discard(key)
+        self._raw.discard(key)
+        self._outside.discard(key)
         self._ranges.pop(key, None)

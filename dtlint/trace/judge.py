@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Diagnostic, Severity
 from dtlint.rule import Rule, RuntimeRule, discover
+from dtlint.trace.silence import Silence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -32,9 +34,11 @@ def judge(
     record: TraceRecord,
     rules: Iterable[type[RuntimeRule]] | None = None,
     on_crash: Callable[[type[RuntimeRule], Exception], None] | None = None,
+    root: Path | None = None,
 ) -> list[Diagnostic]:
-    """All diagnostics of a record, the gravest first, then by place.
+    """All diagnostics of a record, the gravest first, then by place, less those that a comment in the source silences.
 
+    `root` is the directory of the run, to which the record's paths are relative; by default the current one.
     A rule that raises is handed to `on_crash` and the others go on; without it, the exception passes through.
     """
     found: set[Diagnostic] = set()
@@ -46,7 +50,9 @@ def judge(
                 raise
             on_crash(rule, error)
     order = list(Severity)
-    return sorted(found, key=lambda d: (order.index(d.severity), d.sort_key))
+    silence = Silence(record, root or Path.cwd())
+    spoken = (diagnostic for diagnostic in found if not silence.covers(diagnostic))
+    return sorted(spoken, key=lambda d: (order.index(d.severity), d.sort_key))
 
 
 class FailOn:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dtlint.trace.flow import WATCHED, Flow
@@ -48,9 +48,9 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     supports_higher_order_operators = True
     active: ClassVar[Tracer | None] = None
 
-    def __init__(self, watched: frozenset[torch.dtype] = WATCHED) -> None:
+    def __init__(self, watched: frozenset[torch.dtype] = WATCHED, here: Path | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.here = Path.cwd()
+        self.here = here or Path.cwd()
         """The directory of the run: paths are told relative to it, though the program may leave it."""
         self.sites = Sites()
         self.flow = Flow(watched, self.sites.modules)
@@ -71,10 +71,11 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if op.quiet:
                 self._quiet(op, args, out, _frame().f_back)
                 return out
-            if self.steps.muted:
+            frame = _frame().f_back
+            if self.steps.muted and self.steps.inside(frame):
                 return out
             self.operators += 1
-            site = self._site(_frame().f_back)
+            site = self._site(frame)
             key: list[Any] = [func]
             sources: list[Tensor] = []
             for a in (*args, *kwargs.values()) if kwargs else args:
@@ -173,30 +174,13 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if Tracer.active is not None:
             raise RuntimeError("dtlint is tracing already; end the outer trace before starting another")
         Tracer.active = self
-        modules, call = self.sites.modules, nn.Module.__call__
-        steps = self.steps
-
-        def tracked(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            stack = modules.stack
-            if not stack:
-                steps.muted = False  # an optimizer step that raised does not mute what follows
-            stack.append(module)
-            try:
-                return call(module, *args, **kwargs)
-            finally:
-                stack.pop()
-
-        self._call, self._tracked = call, tracked
-        nn.Module.__call__ = tracked  # type: ignore[method-assign]
-        steps.install()
+        self.steps.install()
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *exc: Any) -> None:
         """Stop, undo every patch that is still ours, and read what is left."""
         super().__exit__(*exc)  # type: ignore[no-untyped-call]
-        if nn.Module.__call__ is self._tracked:
-            nn.Module.__call__ = self._call  # type: ignore[method-assign]
         self.steps.remove()
         Tracer.active = None
         self.read()

@@ -41,6 +41,9 @@ GIVEN = frozenset(
 )
 """May write a constant that the program gave, as in a mask of -inf: that is intent, not an accident."""
 
+BRINGS = frozenset({"lift_fresh"})
+"""Hands over data of the program's, as from_numpy does: memory that may change without an operator."""
+
 INSERTS = frozenset("where constant_pad_nd scatter scatter_ index_put index_put_".split())
 """Carriers that also write a constant argument; an inf given to others of them, as to clamp, is only a bound."""
 
@@ -86,6 +89,13 @@ PROMOTES = frozenset({"cat", "stack", "where"})
 """Mix dtypes by promotion though not all are tagged pointwise. Others that take mixed dtypes, such as layer_norm
 with float32 weights or the backward of attention, do so by design."""
 
+REFORMULATED = {"prod": "cumprod", "masked_fill": "where", "masked_fill_": "where"}
+"""Whose gradient torch computes by another formula wherever a dispatch mode is active, because it takes the tensors
+for such whose values cannot be looked at (areAnyTensorSubclassLike in FunctionsManual.cpp); and the operator by which
+that formula shows in the backward. Found by running torch's own operator database with and without a mode: of the
+operators that are differentiable, only these gave other bits. Of masked_fill it is the gradient of a value given as a
+tensor."""
+
 ROOT = "ones_like"
 """`loss.backward()` begins with ones_like(loss), called by torch.autograd."""
 
@@ -97,6 +107,7 @@ class Op:
 
     __slots__ = (
         "alloc",
+        "brings",
         "carries",
         "cast",
         "each",
@@ -114,7 +125,7 @@ class Op:
         self.func = func
         if not isinstance(func, torch._ops.OpOverload):  # torch.cond and its kin: their bodies are seen op by op
             self.name, self.quiet = str(func), True
-            self.update = self.alloc = self.reads = self.remote = self.fresh = self.given = self.carries = False
+            self.update = self.alloc = self.reads = self.remote = self.brings = self.fresh = self.given = self.carries = False
             self.cast = self.each = False
             return
         namespace, name = func._schema.name.split("::")
@@ -124,6 +135,7 @@ class Op:
         self.reads = name in READS
         self.remote = namespace in REMOTE_NAMESPACES
         self.fresh = name in FRESH
+        self.brings = name in BRINGS
         self.given = name in GIVEN
         self.carries = name in CARRIES
         self.cast = name in CASTS

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import tempfile
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
+from dtlint import __version__
 from dtlint.diagnostic import Diagnostic, Location, Note, Severity, Span
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ __all__ = [
     "TraceRecord",
     "Unseen",
     "load",
+    "nothing",
     "save",
     "shorten",
     "times",
@@ -41,8 +44,8 @@ __all__ = [
 SCHEMA = 1
 """Raised when an older reader would misread a newer record."""
 
-LIMITS = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
-"""The largest finite value."""
+VANISHES = 2.0**-25
+"""What rounds to 0 in float16: at most half of its smallest positive value."""
 
 AROUND = 2
 """Lines of source kept on each side of a place."""
@@ -162,6 +165,13 @@ class Event:
         return f"{spread} and {reached}" if reached else spread or "nothing inherited it"
 
     @property
+    def help_with_eps(self) -> str:
+        """What to do if the optimizer's eps is what spoilt a weight, because float16 cannot hold it; else ""."""
+        if self.eps is None or self.dtype != "float16" or self.eps > VANISHES:
+            return ""
+        return f"the optimizer's eps of {self.eps:g} is 0 in float16; keep the weights in float32 and use autocast"
+
+    @property
     def inputs_text(self) -> str:
         """`inputs reach 300`: the largest magnitude among the operands, if known."""
         known = [max(abs(r.low), abs(r.high)) for r in self.inputs]
@@ -205,6 +215,7 @@ class TraceRecord:
     schema: int
     dtlint: str
     torch: str
+    """Its version; "" if the program never imported it."""
     python: str
     argv: list[str]
     exit_code: int
@@ -314,6 +325,11 @@ class TraceRecord:
         return f"{shorten(at.expression) or entry.op} at {at.file}:{at.line}"
 
 
+def nothing(argv: list[str], exit_code: int) -> TraceRecord:
+    """The record of a program that never imported torch."""
+    return TraceRecord(SCHEMA, __version__, "", platform.python_version(), argv, exit_code, steps=0, operators=0)
+
+
 def times(count: int) -> str:
     """`once`, `3 times`."""
     return "once" if count == 1 else f"{count:,} times"
@@ -372,7 +388,7 @@ def load(path: Path) -> TraceRecord:
         raise RecordError(f"{path} is not a trace record: it is not valid JSON") from error
     schema = data.get("schema") if isinstance(data, dict) else None
     if not isinstance(schema, int):
-        raise RecordError(f"{path} is not a trace record; write one with: dtlint trace --output {path} SCRIPT")
+        raise RecordError(f"{path} is not a trace record; `dtlint trace --output NEW_FILE SCRIPT` writes one")
     if schema > SCHEMA:
         raise RecordError(f"{path} has schema {schema}, newer than this dtlint reads ({SCHEMA}); upgrade dtlint")
     try:

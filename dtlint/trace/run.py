@@ -1,31 +1,39 @@
 """Runs a program as `python SCRIPT` or `python -m MODULE` would, under the tracer, and always makes its record.
 
 Not by runpy: it tears the script's globals down while process groups still run, and hangs under DDP. The program
-is compiled and executed in a `__main__` module that outlives it.
+is compiled and executed in a `__main__` module that outlives it. torch is imported when the program imports it.
 """
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import importlib.machinery
 import importlib.util
 import os
 import signal
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dtlint.trace.export import record_of
-from dtlint.trace.mode import Tracer
-from dtlint.trace.record import TraceRecord
+from dtlint.trace.arrival import when_imported
+from dtlint.trace.record import TraceRecord, Unseen, nothing
+
+if TYPE_CHECKING:
+    from dtlint.trace.mode import Tracer
 
 __all__ = ["Finish", "Program", "ProgramError", "run"]
 
 INTERRUPTED = 128 + signal.SIGINT
+"""What a shell shows for a program that Ctrl-C ended."""
+
+ROOM = 50
+"""Frames that the tracer's own handler may need on top of the program's."""
 
 OURS = str(Path(__file__).parents[1]) + os.sep
 
@@ -60,42 +68,133 @@ class _Located:
     spec: importlib.machinery.ModuleSpec | None
 
 
+class _Session:
+    """The tracer of one run: it starts when torch is there, which may be never."""
+
+    def __init__(self) -> None:
+        self.tracer: Tracer | None = None
+        self.process, self.thread, self.here = os.getpid(), threading.get_ident(), Path.cwd()
+        self.missed = ""
+
+    def start(self) -> None:
+        """torch has been imported. Whatever is wrong here, the program goes on as if it were not traced."""
+        if os.getpid() != self.process:
+            return
+        if threading.get_ident() != self.thread:
+            self.missed = "runs whose first import of torch happens in another thread; import it in the main thread"
+            return
+        try:
+            from dtlint.trace.mode import Tracer
+
+            tracer = Tracer(here=self.here)
+            tracer.__enter__()
+        except Exception as error:
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            self.missed = f"runs under a torch with which the tracer cannot start ({what})"
+        else:
+            self.tracer = tracer
+
+    def stop(self) -> None:
+        """The program has ended."""
+        if self.tracer is not None and os.getpid() == self.process:
+            self.tracer.__exit__(None, None, None)
+
+    def read(self) -> None:
+        """Bring everything up to date, while the program still runs."""
+        if self.tracer is not None:
+            self.tracer.read()
+
+    def record(self, argv: list[str], status: int) -> TraceRecord:
+        """What was seen."""
+        if self.tracer is None:
+            record = nothing(argv, status)
+            if self.missed:
+                record.unseen.append(Unseen(self.missed, 1))
+            return record
+        from dtlint.trace.export import record_of
+
+        return record_of(self.tracer, argv, status)
+
+
 def run(program: Program, finish: Finish) -> int:
     """Run the program traced, hand its record to `finish`, and return the exit code that Python would give.
+
+    If the program ended by a KeyboardInterrupt, the process dies of SIGINT once its exit handlers have run.
 
     Raises:
         ProgramError: there is no such program; nothing has run.
     """
-    located = _locate(program)
-    tracer, parent = Tracer(), os.getpid()
-    argv = [located.argv0, *program.args]
+    session = _Session()
     done = False
+    last = _LastBreath()
+    atexit.register(last.draw)  # before the program's own, so that it comes after them
 
     def conclude(status: int) -> None:
         nonlocal done
-        if not done and os.getpid() == parent:  # a forked child that runs on is not ours to report
+        if not done and os.getpid() == session.process:  # a forked child that runs on is not ours to report
             done = True
-            finish(record_of(tracer, argv, status))
+            finish(session.record(argv, status))
 
     status = 1
-    try:
-        with _as_main(located, argv) as main, _on_terminate(tracer, conclude):
-            status = _execute(located, main, tracer)
-    finally:
-        conclude(status)
+    with when_imported("torch", session.start):
+        try:
+            located = _locate(program)
+            argv = [located.argv0, *program.args]
+        except ProgramError:
+            session.stop()
+            raise
+        try:
+            with _as_main(located, argv) as main, _on_terminate(session, conclude):
+                status = _execute(located, main, session, last)
+        finally:
+            conclude(status)
     return status
 
 
-def _execute(located: _Located, main: types.ModuleType, tracer: Tracer) -> int:
+class _LastBreath:
+    """Python ends an interrupted program by the signal itself, so that a shell's loop around it ends as well."""
+
+    def __init__(self) -> None:
+        self.interrupted = False
+
+    def draw(self) -> None:
+        """Die of SIGINT, if that is what ended the program."""
+        if self.interrupted:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def _execute(located: _Located, main: types.ModuleType, session: _Session, last: _LastBreath) -> int:
     try:
-        with tracer:
-            exec(_compile(located), main.__dict__)
+        with _room():
+            try:
+                exec(_compile(located), main.__dict__)
+            finally:
+                session.stop()
     except SystemExit as end:
         return _status(end)
     except BaseException as error:
         _show(error)
-        return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+        last.interrupted = isinstance(error, KeyboardInterrupt)
+        return INTERRUPTED if last.interrupted else 1
     return 0
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """As deep a recursion as the program would have under Python: our frames below it and above it come on top."""
+    frame: types.FrameType | None = sys._getframe()
+    limit, ours = sys.getrecursionlimit(), ROOM
+    while frame is not None:
+        frame, ours = frame.f_back, ours + 1
+    sys.setrecursionlimit(limit + ours)
+    try:
+        yield
+    finally:
+        if sys.getrecursionlimit() == limit + ours:
+            sys.setrecursionlimit(limit)
 
 
 def _compile(located: _Located) -> types.CodeType:
@@ -147,7 +246,11 @@ def _as_main(located: _Located, argv: Sequence[str]) -> Iterator[types.ModuleTyp
         __spec__=spec,
         __package__=spec.parent if spec is not None else None,
     )
+    if "__annotations__" in vars(sys.modules["__main__"]):  # Python gives it to a script, before 3.14
+        main.__annotations__ = {}
     sys.modules["__main__"] = main
+    if "__mp_main__" in sys.modules:  # the same module under the name that it has in spawned children
+        sys.modules["__mp_main__"] = main
     sys.argv[:] = argv
     if not SAFE_PATH:
         sys.path[0] = located.path0
@@ -155,14 +258,14 @@ def _as_main(located: _Located, argv: Sequence[str]) -> Iterator[types.ModuleTyp
 
 
 @contextmanager
-def _on_terminate(tracer: Tracer, conclude: Callable[[int], None]) -> Iterator[None]:
+def _on_terminate(session: _Session, conclude: Callable[[int], None]) -> Iterator[None]:
     """On SIGTERM, report first; then die of it as the program would have. A program's own handler is left alone."""
     parent = os.getpid()
 
     def terminated(number: int, frame: types.FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if os.getpid() == parent:
-            tracer.read()
+            session.read()
             conclude(128 + signal.SIGTERM)
             sys.stderr.flush()
             sys.stdout.flush()

@@ -13,7 +13,6 @@ import itertools
 import linecache
 import os
 import sys
-import threading
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +29,9 @@ __all__ = ["PLAIN", "ModulePaths", "Site", "Sites", "Source", "source_of"]
 
 ENGINE = torch.autograd.graph._engine_run_backward.__code__
 """The frame under which autograd calls operators of its own accord."""
+
+CALL = nn.Module._wrapped_call_impl.__code__
+"""The frame in which a module runs; its `self` is the module."""
 
 MODULE_FILE = str(nn.modules.module.__file__)
 """Where `model.half()` and `model.to(dtype)` cast: torch's code, but what the user asked for."""
@@ -137,24 +139,34 @@ class Site:
         return self.inner.co_name == MADE_AT_ROOT
 
 
-class ModulePaths(threading.local):
-    """The stack of running modules of a thread, and the path of each, as in `blocks.2.fc`."""
+class ModulePaths:
+    """The path of each module, as in `blocks.2.fc`.
 
-    def __init__(self, known: dict[int, tuple[weakref.ref[nn.Module], str]]) -> None:
-        self.stack: list[nn.Module] = []
-        self.known = known
-        """By id; shared by all threads, and a module that dies takes its entry with it."""
+    Which one is running is read from the frames of `nn.Module.__call__`: a hook or a wrapper would put a frame of its
+    own between a module and its caller, which the program's warnings, tracebacks and recursion limit would show.
+    """
 
-    def current(self) -> str:
-        """The path of the running module, or "" outside any."""
-        if not self.stack:
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[weakref.ref[nn.Module], str]] = {}
+        """By id; a module that dies takes its entry with it."""
+
+    def running(self, frame: FrameType | None) -> str:
+        """The path of the innermost module that runs at or above `frame`, or "" outside any."""
+        while frame is not None and frame.f_code is not CALL:
+            frame = frame.f_back
+        if frame is None:
             return ""
-        module = self.stack[-1]
+        module = frame.f_locals["self"]
         found = self.known.get(id(module))
-        return found[1] if found is not None else self._learn(module)
+        return found[1] if found is not None else self._learn(module, frame)
 
-    def _learn(self, module: nn.Module) -> str:
-        for name, child in self.stack[0].named_modules():
+    def _learn(self, module: nn.Module, frame: FrameType) -> str:
+        root, above = module, frame.f_back
+        while above is not None:
+            if above.f_code is CALL:
+                root = above.f_locals["self"]
+            above = above.f_back
+        for name, child in root.named_modules():
             if id(child) not in self.known:
                 self._keep(child, name or type(child).__name__)
         if id(module) not in self.known:
@@ -197,7 +209,7 @@ class Sites:
 
     def __init__(self) -> None:
         self.all: dict[tuple[int, int, int, int, str], Site] = {}
-        self.modules = ModulePaths({})
+        self.modules = ModulePaths()
         self._mine = _Mine()
         self._ring: list[tuple[int, Site] | None] = [None] * RING
         here = sys._getframe()
@@ -206,15 +218,17 @@ class Sites:
 
     def where(self, frame: FrameType, node: Any) -> Site:
         """The innermost frame outside torch, and the module that runs there; in the engine, the forward's site."""
-        inner, mine = frame, self._mine
+        inner, mine, caller = frame, self._mine, None
         while not mine[frame.f_code.co_filename]:
             if node is not None and frame.f_code is ENGINE:
                 return self.forward(node)
+            if caller is None and frame.f_code is CALL:
+                caller = frame
             back = frame.f_back
             if back is None:
                 break
             frame = back
-        path = self.modules.current()
+        path = self.modules.running(caller or frame)
         key = (id(frame.f_code), frame.f_lasti, id(inner.f_code), inner.f_lasti, path)
         site = self.all.get(key)
         if site is None:

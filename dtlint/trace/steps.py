@@ -16,6 +16,7 @@ from dtlint.trace.site import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import CodeType, FrameType
 
     from dtlint.trace.flow import Event, Flow
     from dtlint.trace.site import Site, Sites
@@ -79,6 +80,9 @@ class Steps:
         self.scaler = Scaler()
         self.muted = False
         """Inside optimizer.step() without a closure: what it did is judged on the weights, once."""
+        self.silenced = 0
+        """Operators that ran there."""
+        self._step: CodeType | None = None
         self.compiled = 0
         self._stepped = False
         self._hooks: list[Any] = []
@@ -119,6 +123,15 @@ class Steps:
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         closure = any(callable(a) for a in args[1:]) or callable(kwargs.get("closure"))
         self.muted = not closure
+        self._step = sys._getframe(1).f_code
+
+    def inside(self, frame: FrameType | None) -> bool:
+        """Does `frame` run in the step that mutes? A step that raised has ended without a word."""
+        while frame is not None and frame.f_code is not self._step:
+            frame = frame.f_back
+        self.muted = frame is not None
+        self.silenced += self.muted
+        return self.muted
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self.muted, self._stepped = False, True

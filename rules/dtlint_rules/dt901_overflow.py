@@ -10,7 +10,7 @@ from dtlint.rule import RuntimeRule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.trace.record import Event, TraceRecord
+    from dtlint.trace.record import TraceRecord
 
 HELP = {
     "float16": "compute this in float32 (x.float()), scale the operands down first, or use bfloat16",
@@ -63,12 +63,6 @@ class Overflow(RuntimeRule):
                 self,
                 event.place,
                 f"{record.what(event)} overflowed {event.dtype}{record.when(event)}{inputs}: {event.fate}",
-                help=_help(event),
+                help=event.help_with_eps or HELP.get(event.dtype, ""),
                 severity=Severity.ERROR if event.hurts else None,
             )
-
-
-def _help(event: Event) -> str:
-    if event.eps is not None and event.dtype == "float16" and event.eps < 6e-8:
-        return f"the optimizer's eps of {event.eps:g} is 0 in float16; keep the weights in float32 and use autocast"
-    return HELP.get(event.dtype, "")

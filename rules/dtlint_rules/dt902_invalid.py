@@ -10,7 +10,9 @@ from dtlint.rule import RuntimeRule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.trace.record import Event, TraceRecord
+    from dtlint.trace.record import TraceRecord
+
+HELP = "keep the input inside the function's domain: clamp it, or add an eps that the dtype can hold"
 
 
 class Invalid(RuntimeRule):
@@ -56,12 +58,6 @@ class Invalid(RuntimeRule):
                 f"{record.what(event)} gave NaN{record.when(event)}"
                 + (f" from inputs in {spans}" if spans else "")
                 + f": {event.fate}",
-                help=_help(event),
+                help=event.help_with_eps or HELP,
                 severity=Severity.ERROR if event.hurts else None if event.spread else Severity.INFO,
             )
-
-
-def _help(event: Event) -> str:
-    if event.eps is not None and event.dtype == "float16" and event.eps < 6e-8:
-        return f"the optimizer's eps of {event.eps:g} is 0 in float16; keep the weights in float32 and use autocast"
-    return "keep the input inside the function's domain: clamp it, or add an eps that the dtype can hold"

@@ -1,4 +1,4 @@
-"""DT909: a batch or a weight was not finite when it was first used."""
+"""DT909: a batch or a weight was not finite when it was used."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 
 class CameIn(RuntimeRule):
-    """A batch, a weight or a constant held NaN or inf when the program first used it.
+    """A batch, a weight or a constant held NaN or inf when the program used it.
 
     ## What it does
-    Reports data that was non-finite before any traced operator touched it, at the line that first used it. Tensors
-    whose only non-finite value is -inf are masks and are left alone.
+    Reports data that was non-finite before any traced operator touched it, at the line that first used it; and memory
+    that NumPy or another thread changed later, at the line that met the change. Tensors whose only non-finite value
+    is -inf are masks and are left alone.
 
     ## Why it matters
     No change of dtype mends data that is already broken, so this must be known first: a NaN in the data set, a
@@ -72,4 +73,4 @@ def _what(record: TraceRecord, event: Event) -> str:
         )
     value = "NaN" if event.low != event.low else "inf"
     subject = event.subject or "a tensor from outside (a batch, a weight or a constant)"
-    return f"{subject} held {value} when {record.what(event)} first used it"
+    return f"{subject} held {value} when {record.what(event)} used it"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import traceback
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -325,17 +326,40 @@ def test_torch_compile_runs_eagerly_even_with_fullgraph_and_the_record_says_so(t
 
 
 def test_everything_is_put_back(trace: Trace) -> None:
-    before = (nn.Module.__call__, torch.compile)
+    before = torch.compile
     trace(lambda: nn.Linear(4, 4)(W))
-    assert (nn.Module.__call__, torch.compile) == before
+    assert torch.compile is before
     assert Tracer.active is None
 
 
+class Warns(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        warnings.warn("old", stacklevel=4)  # the line that called the module
+        return x * 1
+
+
+def test_a_module_s_warning_names_its_caller(trace: Trace) -> None:
+    with pytest.warns(UserWarning, match="old") as caught:
+        record = trace(lambda: Warns()(W))
+    assert [w.filename for w in caught] == [__file__]
+    assert [(p.expression, p.module) for p in record.places] == [("x * 1", "Warns")]
+
+
+def test_no_frame_of_the_tracer_stands_between_a_module_and_its_caller(trace: Trace) -> None:
+    frames: list[str] = []
+
+    class Looks(nn.Module):
+        def forward(self) -> None:
+            frames.extend(frame.filename for frame in traceback.extract_stack())
+
+    trace(lambda: nn.Sequential(Looks())[0]())
+    assert len(frames) > 3
+    assert not [file for file in frames if "dtlint/trace" in file.replace("\\", "/") and "tests" not in file]
+
+
 def test_an_exception_passes_through_and_everything_is_put_back() -> None:
-    before = nn.Module.__call__
     with pytest.raises(RuntimeError, match="mat1 and mat2"), Tracer():
         nn.Linear(3, 3)(torch.ones(2, 4))
-    assert nn.Module.__call__ is before
     assert _get_current_dispatch_mode_stack() == []
 
 
@@ -388,9 +412,14 @@ def test_an_optimizer_step_that_raises_does_not_mute_what_follows(trace: Trace) 
         optimizer.param_groups[0]["lr"] = object()
         with pytest.raises(Exception):  # noqa: B017
             optimizer.step()
-        layer(W).tanh()
+        W.tanh()  # outside any module
+        optimizer.param_groups[0]["lr"] = 0.1
+        layer(W).sum().backward()
+        optimizer.step()
 
-    assert "tanh" in {entry.op for entry in trace(program).entries}
+    record = trace(program)
+    assert "tanh" in {entry.op for entry in record.entries}
+    assert [u.count for u in record.unseen if u.what.startswith("operators inside optimizer steps")] == [2]
 
 
 def test_operators_over_lists_are_judged_one_by_one(trace: Trace) -> None:
@@ -404,3 +433,36 @@ def test_operators_over_lists_are_judged_one_by_one(trace: Trace) -> None:
         (small + 1).sum()
 
     assert [(e.kind, e.times, e.spread) for e in trace(program).events] == [("overflow", 1, 1)]
+
+
+def grad_of_prod() -> None:
+    leaf().prod(1).sum().backward()
+
+
+def grad_of_a_fill_value() -> None:
+    leaf().masked_fill(W > 0, torch.tensor(2.0, requires_grad=True)).sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("program", "operators"),
+    [
+        (grad_of_prod, ["prod"]),
+        (grad_of_a_fill_value, ["masked_fill"]),
+        (lambda: leaf().masked_fill(W > 0, 2.0).sum().backward(), []),
+        (lambda: leaf().prod(1), []),
+    ],
+    ids=["prod", "masked_fill by a tensor", "masked_fill by a number", "no backward"],
+)
+def test_a_gradient_that_takes_another_formula_is_told(
+    program: Callable[[], None], operators: list[str], trace: Trace
+) -> None:
+    told = [u.what for u in trace(program).unseen]
+    assert [what.split()[2] for what in told if "in another way" in what] == operators
+
+
+def test_the_gradients_that_take_another_formula_agree_to_rounding(trace: Trace) -> None:
+    x, y = (torch.linspace(0.1, 2, 20).requires_grad_() for _ in range(2))
+    trace(lambda: x.prod().backward())
+    y.prod().backward()
+    assert x.grad is not None
+    torch.testing.assert_close(x.grad, y.grad)

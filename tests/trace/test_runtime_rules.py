@@ -139,3 +139,46 @@ def test_a_forward_that_overflows_is_blamed_for_the_skips() -> None:
     found = {d.code: d for d in traced_record(scaled(1024.0, 6, spoil=True))}
     assert "skipped 3 of 6 steps, because the forward was not finite" in found["DT907"].message
     assert "DT901" in found
+
+
+OVERFLOWS = "import torch\nx = (torch.tensor([60000.0]).half() *\n     2).sum().item(){comment}\n"
+
+
+@pytest.mark.parametrize(
+    ("comment", "codes"),
+    [
+        ("", ["DT901"]),
+        ("  # noqa: DT901", []),
+        ("  # noqa", []),
+        ("  # dtlint: ignore[overflow]", []),
+        ("  # noqa: DT902", ["DT901"]),
+        ("\n# dtlint: file-ignore[DT901]", []),
+    ],
+)
+def test_a_comment_in_the_source_silences_a_finding(comment: str, codes: list[str], tmp_path: Path) -> None:
+    assert [d.code for d in traced(OVERFLOWS.format(comment=comment), tmp_path / "script.py")] == codes
+
+
+def test_of_a_file_that_has_changed_only_the_recorded_lines_speak(tmp_path: Path) -> None:
+    file = tmp_path / "script.py"
+    file.write_text("import torch\n(torch.tensor([60000.0]).half() * 2).sum().item()  # noqa: DT901\n")
+    tracer = Tracer()
+    with tracer:
+        exec(compile(file.read_text(), str(file), "exec"), {})
+    record = record_of(tracer, [str(file)], 0)
+    file.write_text("# dtlint: file-ignore\nimport torch\n")
+    assert judge(record) == []
+    for text in record.sources.values():
+        text["2"] = text["2"].partition("#")[0]
+    assert [d.code for d in judge(record)] == ["DT901"]
+
+
+def test_paths_are_relative_to_the_directory_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "script.py").write_text(OVERFLOWS.format(comment="  # noqa: DT901"))
+    tracer = Tracer()
+    with tracer:
+        exec(compile((tmp_path / "script.py").read_text(), "script.py", "exec"), {})
+    record = record_of(tracer, ["script.py"], 0)
+    monkeypatch.chdir("/")
+    assert judge(record, root=tmp_path) == []

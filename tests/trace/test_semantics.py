@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -431,3 +432,54 @@ def test_on_python_310_places_are_whole_lines(trace: Trace, monkeypatch: pytest.
     (asked,) = [record.places[e.place] for e in record.entries if e.author == "asked"]
     assert (asked.expression, asked.column, asked.end_column) == ("y.float()", 8, 17)
     assert asked.line == asked.end_line == program.__code__.co_firstlineno + 3
+
+
+def test_memory_that_numpy_changed_came_in_and_is_not_blamed_on_its_reader(trace: Trace) -> None:
+    buffer = np.zeros(4, dtype=np.float32)
+
+    def program() -> None:
+        x = torch.from_numpy(buffer)
+        (x * 2).sum()
+        buffer[0] = np.inf
+        (x * 2).sum()
+
+    (event,) = trace(program).events
+    assert (event.kind, event.spread) == ("came-in", 2)
+
+
+def test_memory_that_another_thread_changed_came_in(trace: Trace) -> None:
+    alive = []
+
+    def program() -> None:
+        shared = torch.zeros(4)
+        alive.append(shared)
+        shared * 1
+        thread = threading.Thread(target=shared.fill_, args=(float("nan"),))
+        thread.start()
+        thread.join()
+        (shared * 2).sum()
+
+    (event,) = trace(program).events
+    assert (event.kind, event.subject) == ("came-in", "memory that was written outside the traced operators")
+
+
+def test_an_overflow_beside_memory_never_written_is_still_one(trace: Trace) -> None:
+    """As with a cache for keys and values: its rest may hold anything."""
+
+    def program() -> None:
+        cache = torch.empty(8)
+        with torch._C._DisableTorchDispatch():
+            cache[4:] = float("nan")
+        cache[:4] = torch.full((4,), 3e38)
+        (cache[:4] * 2).sum()
+
+    assert [event.kind for event in trace(program).events] == ["overflow"]
+
+
+def test_what_went_bad_after_it_was_read_explains_nothing(trace: Trace) -> None:
+    def program() -> None:
+        x = torch.full((4,), 3e38)
+        (x * 2).sum()
+        x.mul_(3)
+
+    assert [event.kind for event in trace(program).events] == ["overflow", "overflow"]

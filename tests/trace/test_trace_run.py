@@ -29,16 +29,21 @@ Dtlint = Callable[..., Ran]
 
 
 def plain(*arguments: str, cwd: Path) -> Any:
-    """The same program under Python itself. It must not import torch, which takes seconds."""
+    """The same program under Python itself. It should not import torch, which takes seconds."""
     done = subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, check=False)
     return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
+
+
+def traced(*arguments: str, cwd: Path) -> Any:
+    """`dtlint trace` in an interpreter of its own, in which torch is not imported yet."""
+    return plain("-m", "dtlint", "trace", *arguments, cwd=cwd)
 
 
 ABOUT_ITSELF = """
 import sys, os
 print(__name__, __file__, __spec__ and __spec__.name, __package__, __doc__, __builtins__.__name__)
 print(sys.argv, sys.path[0], sys.modules["__main__"].__dict__ is globals())
-print(sorted(name for name in globals() if name != "__annotations__"))
+print(sorted(globals()))
 from dataclasses import dataclass
 import beside
 @dataclass
@@ -120,6 +125,17 @@ def test_ctrl_c_ends_with_130_and_a_report(tmp_path: Path, dtlint: Dtlint) -> No
     assert ran.code == 130
     assert "KeyboardInterrupt" in ran.err
     assert "1 operator at 1 line of source" in ran.err
+
+
+def test_a_program_that_ctrl_c_ends_dies_of_the_signal_after_its_exit_handlers(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import atexit, os, signal\natexit.register(print, 'bye')\nos.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    expected, ran = plain("script.py", cwd=tmp_path), traced("script.py", cwd=tmp_path)
+    assert ran.code == expected.code == -2
+    assert ran.out == expected.out == "bye\n"
+    assert ran.err.startswith(expected.err)
+    assert "dtlint trace:" in ran.err
 
 
 def test_sigterm_kills_as_it_would_and_leaves_a_report(tmp_path: Path, dtlint: Dtlint) -> None:
@@ -267,6 +283,101 @@ def test_report_refuses_what_is_no_record(tmp_path: Path, dtlint: Dtlint) -> Non
     ran = dtlint("report", "t.json")
     assert ran.code == 2
     assert len(ran.err.splitlines()) == 1
+
+
+BEFORE_TORCH = """
+import importlib.util, os, sys
+os.environ["OMP_NUM_THREADS"] = "1"
+importlib.util.find_spec("torch")  # to look is not to import
+assert "torch" not in sys.modules
+import torch
+print(torch.get_num_threads(), type(torch.__spec__.loader).__name__, vars(torch.__spec__.loader).keys())
+print([finder for finder in sys.meta_path if "dtlint" in str(finder)])
+x = torch.zeros(2).log() * 2
+"""
+
+
+def test_torch_is_imported_by_the_program_and_not_before_it(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(BEFORE_TORCH)
+    ran = traced("script.py", cwd=tmp_path)
+    assert ran.out == "1 SourceFileLoader dict_keys(['name', 'path'])\n[]\n"
+    assert "3 operators at 1 line of source" in ran.err
+    assert "DT903" in ran.err
+
+
+def test_a_program_without_torch_is_told_so_and_gets_none(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import sys\nprint('torch' in sys.modules)\nsys.exit(3)\n")
+    ran = traced("--output", "t.json", "script.py", cwd=tmp_path)
+    assert (ran.code, ran.out) == (3, "False\n")
+    assert ran.err == "dtlint trace: the program never imported torch, so there was nothing to trace\n"
+    assert plain("-m", "dtlint", "report", "t.json", cwd=tmp_path).out == ran.err
+
+
+FAKE_TORCH = {
+    "another thread": ("import threading\nt = threading.Thread(target=__import__, args=('torch',))\nt.start(); t.join()", "another thread"),
+    "a torch that is none": ("import torch", "cannot start"),
+}
+
+
+@pytest.mark.parametrize(("source", "reason"), FAKE_TORCH.values(), ids=FAKE_TORCH)
+def test_a_torch_that_cannot_be_traced_is_reported_and_the_program_runs(
+    source: str, reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / "torch.py").write_text("print('imported')\n")
+    (tmp_path / "script.py").write_text(source + "\nprint('done')\n")
+    ran = traced("script.py", cwd=tmp_path)
+    assert (ran.code, ran.out) == (0, "imported\ndone\n")
+    assert reason in ran.err
+
+
+def test_a_failing_import_of_torch_fails_as_it_would_and_may_be_tried_again(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('libcudart is missing')\n")
+    (tmp_path / "script.py").write_text("try:\n    import torch\nexcept ImportError:\n    pass\nimport torch\n")
+    expected, ran = plain("script.py", cwd=tmp_path), traced("script.py", cwd=tmp_path)
+    assert ran.code == expected.code == 1
+    assert ran.err.startswith(expected.err)
+
+
+SPAWNS = """
+import multiprocessing
+class Answer:
+    pass
+def work(queue):
+    queue.put(Answer())
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    queue = context.SimpleQueue()
+    child = context.Process(target=work, args=(queue,))
+    child.start()
+    print(type(queue.get()) is Answer)
+    child.join()
+"""
+
+
+def test_a_spawned_child_sends_back_objects_of_the_program_s_classes(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(SPAWNS)
+    assert dtlint("trace", "script.py").out == "True\n"
+
+
+NESTED = """
+import sys
+def depth(n):
+    try:
+        return depth(n + 1)
+    except RecursionError:
+        return n
+print(depth(0) >= 985)
+import torch
+class Nested(torch.nn.Module):
+    def forward(self, x, n):
+        return x if n == 0 else self(x + 1, n - 1)
+print(Nested()(torch.zeros(1), 240).item())
+"""
+
+
+def test_modules_nest_as_deeply_as_they_would_untraced(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(NESTED)
+    assert dtlint("trace", "script.py").out == "True\n240.0\n"
 
 
 DDP = """

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from readme import generate, renew, table
 
 from dtlint import Applicability, Rule, Severity
-from dtlint.report.readme import generate, renew, table
 
 
 class Piped(Rule):

@@ -1,7 +1,7 @@
 """The parts of the README that say what the program does: the table of rules, and what commands really print.
 
 A part stands between `<!-- generated: WHAT -->` and `<!-- end -->`, where WHAT is `rules` or a dtlint command line.
-`python -m dtlint.report.readme README.md` writes them anew; a test compares them.
+`python tests/readme.py README.md` writes them anew; a test compares them.
 """
 
 from __future__ import annotations
