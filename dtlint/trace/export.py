@@ -194,7 +194,8 @@ class _Export:
             unseen.append(Unseen("forked child processes", tracer.children))
         if tracer.threads:
             names = ", ".join(sorted(tracer.threads)[:3])
-            unseen.append(Unseen(f"other threads ({names}); their operators are not seen", len(tracer.threads)))
+            threads = "other thread" if len(tracer.threads) == 1 else "other threads"
+            unseen.append(Unseen(f"{threads} ({names}); operators there are not seen", len(tracer.threads)))
         return unseen
 
 

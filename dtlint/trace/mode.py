@@ -60,6 +60,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.threads: set[str] = set()
         self._ops = _Ops()
         self._last_node = -1
+        self._profile: Any = None
+        """What the program has new threads profiled with; ours only notes that they begin, and hands over to it."""
 
     # -- the hot path -----------------------------------------------------------------------------------------------
 
@@ -115,6 +117,13 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         except Exception as error:  # whatever is wrong here, the program goes on as if it were not traced
             self._missed(error, args, out)
         return out
+
+    def _note_thread(self, frame: FrameType, event: str, arg: Any) -> None:
+        """Remember the thread that runs this, once, as it begins: a thread may be gone before anybody looks for it."""
+        sys.setprofile(self._profile)
+        name = threading.current_thread().name
+        if not name.startswith(HARMLESS_THREADS):
+            self.threads.add(name)
 
     def _site(self, frame: FrameType | None) -> Site:
         """Where an operator called from `frame` was asked for: the running line, or in the backward the forward's."""
@@ -175,6 +184,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             raise RuntimeError("dtlint is tracing already; end the outer trace before starting another")
         Tracer.active = self
         self.steps.install()
+        self._profile = threading.getprofile()
+        threading.setprofile(self._note_thread)
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
@@ -182,6 +193,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Stop, undo every patch that is still ours, and read what is left."""
         super().__exit__(*exc)  # type: ignore[no-untyped-call]
         self.steps.remove()
+        if threading.getprofile() == self._note_thread:
+            threading.setprofile(self._profile)
         Tracer.active = None
         self.read()
         self.flow.close()
@@ -191,7 +204,6 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         with torch._C._DisableTorchDispatch():
             self.flow.flush()
             self.steps.scaler.settle(self.flow.events, self.flow.step)
-        self.threads |= {t.name for t in threading.enumerate() if not t.name.startswith(HARMLESS_THREADS)}
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:

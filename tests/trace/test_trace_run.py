@@ -209,6 +209,9 @@ def test_fail_on_gives_1_and_the_program_s_own_code_wins(tmp_path: Path, dtlint:
         (["--outptu", "x", "script.py"], "--outptu"),
         (["--output", "none/t.json", "script.py"], "there is no directory none"),
         (["--report-file", "none/t.txt", "script.py"], "there is no directory none"),
+        (["--output", "script.py", "script.py"], "--output script.py would overwrite the script"),
+        (["--report-file", "./script.py", "script.py"], "would overwrite the script"),
+        (["-o", "t.json", "--report-file", "./t.json", "script.py"], "would overwrite the record of --output"),
     ],
 )
 def test_wrong_usage_is_refused_in_one_line_before_anything_runs(
@@ -283,6 +286,14 @@ def test_report_refuses_what_is_no_record(tmp_path: Path, dtlint: Dtlint) -> Non
     ran = dtlint("report", "t.json")
     assert ran.code == 2
     assert len(ran.err.splitlines()) == 1
+    assert "--output t.json" not in ran.err, "who follows the advice must not lose the file"
+
+
+def test_a_report_does_not_replace_its_record(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "t.json").write_text("{}")
+    ran = dtlint("report", "t.json", "--report-file", "./t.json")
+    assert ran.code == 2 and "would overwrite the record" in ran.err
+    assert (tmp_path / "t.json").read_text() == "{}"
 
 
 BEFORE_TORCH = """
@@ -434,3 +445,15 @@ def test_what_a_collective_brought_came_in_and_is_not_blamed_on_its_reader(tmp_p
     assert ran.out == "nan\n"
     assert "DT909" in ran.err
     assert "DT902" not in ran.err
+
+
+def test_a_thread_that_is_gone_by_the_end_is_named_too(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(
+        "import torch, threading\n"
+        "def work(): print((torch.ones(3, dtype=torch.float16) * 60000 * 2).tolist())\n"
+        "thread = threading.Thread(target=work, name='side'); thread.start(); thread.join()\n"
+        "torch.ones(1).add(1)\n"
+    )
+    done = dtlint("trace", "script.py")
+    assert done.out == "[inf, inf, inf]\n"
+    assert "1 other thread (side)" in done.err

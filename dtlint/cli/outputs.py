@@ -1,0 +1,39 @@
+"""Files that a command writes: never over one that it reads, and never two of them into one."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+__all__ = ["refuse_overwriting"]
+
+
+def refuse_overwriting(option: str, file: Path | None, others: Iterable[Path], what: str) -> None:
+    """Say no before anything is lost.
+
+    Args:
+        option: the option that names `file`.
+        others: what `file` must not be, by whatever path or link.
+        what: what those are, as the answer says it.
+
+    Raises:
+        click.UsageError: `file` is one of the others.
+    """
+    if file is None:
+        return
+    for other in others:
+        if _same(file, other):
+            raise click.UsageError(f"{option} {file} would overwrite {what}; name another file")
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:  # one of them does not exist yet
+        return os.path.realpath(one) == os.path.realpath(other)
