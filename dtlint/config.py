@@ -5,6 +5,7 @@ Each file is checked under the settings nearest to it. A key or a code that does
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["ConfigError", "Configuration", "Selection", "Settings"]
 
 EVERYTHING = "ALL"
+
+_TURNING_ON = frozenset({"select", "extend-select"})
 
 ALWAYS = frozenset({"DT802"})
 """Rules that a selection cannot leave out, only `ignore` can: a file that was not read must not pass for clean."""
@@ -78,7 +81,8 @@ class Settings:
     selections: tuple[Selection, ...] = ()
     """In the order in which they apply: the file's, then the command line's."""
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Patterns as in .gitignore, relative to `root`, each with the selectors that are off where it matches."""
+    """Patterns as in .gitignore, relative to `root`, each with the selectors that are off where it matches; behind a `!`,
+    where it does not match."""
     exclude: tuple[str, ...] | None = None
     """Patterns as in .gitignore, relative to `root`. None: the directories that hold no code of one's own."""
     extend_exclude: tuple[str, ...] = ()
@@ -130,7 +134,7 @@ class Settings:
         Without a path, those that are on before `per_file_ignores`. Rules that judge a trace are never among them.
 
         Raises:
-            ConfigError: a selector names no rule.
+            ConfigError: a selector names no rule, or selects only rules that judge a trace.
         """
         from dtlint.rule import RuntimeRule
 
@@ -155,22 +159,27 @@ class Settings:
         selectors = {
             selector
             for pattern, ignored in self.per_file_ignores
-            if GitIgnoreSpec.from_lines([pattern]).match_file(relative)
+            if GitIgnoreSpec.from_lines([pattern.removeprefix("!")]).match_file(relative) is not pattern.startswith("!")
             for selector in ignored
         }
         return {code for code, rule in rules.items() if any(_weight(selector, code, rule) >= 0 for selector in selectors)}
 
     def validate(self, rules: Mapping[str, type[Rule]]) -> None:
-        """Refuse a selector that names no rule.
+        """Refuse a selector that names no rule, and one that turns on only rules that judge a trace.
 
         Raises:
             ConfigError: the first such selector.
         """
+        from dtlint.rule import RuntimeRule
+
         lists = [(selection.origin, *keyed) for selection in self.selections for keyed in selection.keyed()]
         lists += [(self.origin, f"per-file-ignores.{pattern!r}", names) for pattern, names in self.per_file_ignores]
         for origin, key, selectors in lists:
             for selector in selectors:
-                if not any(_weight(selector, code, rule) >= 0 for code, rule in rules.items()):
+                named = [rule for code, rule in rules.items() if _weight(selector, code, rule) >= 0]
+                if key in _TURNING_ON and named and all(issubclass(rule, RuntimeRule) for rule in named):
+                    raise ConfigError(f"{origin}: {key} has {selector!r}, which judges a trace; use `dtlint trace` for it")
+                if not named:
                     names = [EVERYTHING, *rules, *(rule.name for rule in rules.values())]
                     raise ConfigError(f"{origin}: {key} has {selector!r}, which names no rule{_nearest(selector, names)}")
 
@@ -207,7 +216,7 @@ class Configuration:
         if self._fixed is not None:
             return self._fixed
         path = path.absolute()
-        return self._of_directory(path if path.is_dir() else path.parent)
+        return self._of_directory(path if os.path.isdir(path) else path.parent)
 
     def _of_directory(self, directory: Path) -> Settings:
         if directory not in self._known:
@@ -217,7 +226,7 @@ class Configuration:
     def _read(self, directory: Path) -> Settings:
         for name in ("dtlint.toml", "pyproject.toml"):
             file = directory / name
-            if file.is_file() and (table := _table(file)) is not None:
+            if os.path.isfile(file) and (table := _table(file)) is not None:
                 return self._merged(_parse(table, file))
         if directory.parent == directory:
             return self._merged(Settings())

@@ -6,7 +6,7 @@ A report that counts columns from 1 adds the one itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 __all__ = ["Applicability", "Diagnostic", "Edit", "Fix", "Location", "Note", "Severity", "Span"]
@@ -117,7 +117,3 @@ class Diagnostic:
     def sort_key(self) -> tuple[str, int, Span, str, str]:
         """Diagnostics print by file, then place, then code."""
         return (self.location.path, self.location.cell or 0, self.location.span, self.code, self.message)
-
-    def without_fix(self) -> Diagnostic:
-        """The same diagnostic for a reader who cannot apply fixes."""
-        return replace(self, fix=None)

@@ -64,7 +64,8 @@ class Rule:
     fix: ClassVar[Applicability] = Applicability.NONE
     """The best applicability that any fix of this rule has."""
     triggers: ClassVar[tuple[str, ...]] = ()
-    """A file in which none of these words stands is clean by this rule, unread. Empty: every file is read."""
+    """A file in which none of these words stands is clean by this rule, and is not interpreted for it. Empty: every file
+    is interpreted."""
     default: ClassVar[bool] = True
     """Is the rule on unless it is selected? A rule that is useful but chatty is not, and its documentation says why."""
     since: ClassVar[tuple[int, int]] = (0, 0)

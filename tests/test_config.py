@@ -56,7 +56,7 @@ def test_the_default_is_every_static_rule_that_is_on() -> None:
         (Selection(select=("DT1",), ignore=("DT101", "chatty")), ["DT102", "DT802"]),
         (Selection(select=("DT101",), ignore=("DT101", "DT802")), []),
         (Selection(extend_select=("DT103",)), ["DT101", "DT102", "DT103", "DT201", "DT501", "DT802"]),
-        (Selection(select=("DT901",)), ["DT802"]),
+        (Selection(select=("DT101",), ignore=("DT901",)), ["DT101", "DT802"]),
         (Selection(select=()), ["DT802"]),
     ],
 )
@@ -97,6 +97,12 @@ def test_a_file_sets_everything(tmp_path: Path) -> None:
     assert codes(settings, "src/a.py") == codes(settings)
     assert (settings.exclude, settings.extend_exclude) == (("old/",), ("*_pb2.py",))
     assert settings.force_exclude and settings.target_torch == (2, 10) and settings.root == tmp_path
+
+
+def test_a_negated_pattern_ignores_everywhere_else(tmp_path: Path) -> None:
+    settings = write(tmp_path, "[per-file-ignores]\n'!src/**' = ['DT1']\n")
+    assert codes(settings, "src/a.py") == ["DT101", "DT102", "DT201", "DT501", "DT802"]
+    assert codes(settings, "tests/a.py") == ["DT201", "DT501", "DT802"]
 
 
 def test_the_nearest_file_wins_and_dtlint_toml_wins_beside_it(tmp_path: Path) -> None:
@@ -147,6 +153,8 @@ def test_a_wrong_setting_is_refused_by_name(tmp_path: Path, text: str, words: st
         ("extend-select = ['E501']", "extend-select has 'E501'"),
         ("[per-file-ignores]\n'a.py' = ['DT7']", "per-file-ignores.'a.py' has 'DT7'"),
         ("select = ['']", "names no rule"),
+        ("select = ['DT101', 'DT901']", "select has 'DT901', which judges a trace; use `dtlint trace` for it"),
+        ("extend-select = ['DT9']", "extend-select has 'DT9', which judges a trace"),
     ],
 )
 def test_a_code_that_does_not_exist_is_refused(tmp_path: Path, text: str, words: str) -> None:

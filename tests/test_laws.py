@@ -28,11 +28,10 @@ ARROWS: dict[str, set[str]] = {
     "dtypes": set(),
     "source": {"diagnostic"},
     "rule": {"diagnostic"},
-    "place": {"diagnostic", "source"},
     "document": {"diagnostic", "rule"},
     "config": {"rule", "source"},
     "infer": {"diagnostic", "dtypes", "source"},
-    "check": {"config", "diagnostic", "dtypes", "infer", "place", "rule", "source"},
+    "check": {"config", "diagnostic", "dtypes", "infer", "rule", "source"},
     "trace": {"diagnostic", "dtypes", "rule", "source"},
     "report": {"diagnostic", "document", "dtypes", "rule", "trace"},
     "cli": {"check", "config", "diagnostic", "document", "dtypes", "infer", "report", "rule", "source", "trace"},
@@ -160,6 +159,12 @@ def test_arrows_run_downward(file: Path) -> None:
 
 def _is_version(found: Import) -> bool:
     return found.module == "dtlint.__version__"
+
+
+def test_the_arrows_speak_of_parts_that_there_are() -> None:
+    there = {part_of(file) for file in modules()} - {"__init__"}
+    assert set(ARROWS) == there
+    assert {target for targets in ARROWS.values() for target in targets} <= there
 
 
 def test_the_arrows_themselves_have_no_circle() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.check.judge import Suspicion, crash
+from dtlint.check.judge import Judged, Suspicion, crash, too_deep
 from dtlint.diagnostic import Diagnostic, Fix, Note
 from dtlint.source.concrete import ConcreteTree
 from dtlint.source.imports import Imports, NoEdit
@@ -12,7 +12,6 @@ from dtlint.source.place import Place
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterable
 
     from dtlint.source.file import Source
 
@@ -22,17 +21,25 @@ Confirmed = tuple[Diagnostic, tuple[int, int]]
 """A diagnostic, and the first and last line of the source text whose suppression comments it obeys."""
 
 
-def confirm(suspicions: Iterable[Suspicion], source: Source, tree: ast.Module) -> tuple[list[Confirmed], list[str]]:
-    """Diagnostics of what libcst sees where ast saw it, each place and code once, and a line for each crash of a fix."""
+def confirm(judged: Judged, source: Source, tree: ast.Module) -> list[Confirmed]:
+    """Diagnostics of what libcst sees where ast saw it, each place and code once. A crash of a fix is added to the
+    judgement. A statement too deeply nested for libcst is taken as ast saw it, without a fix."""
     concrete = ConcreteTree(source, tree)
     imports = Imports(source, tree)
     confirmed: dict[tuple[str, int, int], Confirmed] = {}
-    crashes: list[str] = []
-    for suspicion in suspicions:
+    for suspicion in judged.suspicions:
         finding = suspicion.finding
         key = (suspicion.rule.code, finding.node.lineno, finding.node.col_offset)
-        node = concrete.node_at(finding.node)
-        if node is None or key in confirmed:
+        if key in confirmed:
+            continue
+        try:
+            node = concrete.node_at(finding.node)
+        except (RecursionError, KeyError):  # libcst's positions turn the one into the other
+            if (line := too_deep(source.path)) not in judged.crashes:
+                judged.crashes.append(line)
+            confirmed[key] = _diagnostic(suspicion, source, None)
+            continue
+        if node is None:
             continue
         fix: Fix | None = None
         if finding.fix is not None:
@@ -41,9 +48,10 @@ def confirm(suspicions: Iterable[Suspicion], source: Source, tree: ast.Module) -
             except NoEdit:
                 pass
             except Exception as error:
-                crashes.append(crash(suspicion.rule, source.path, finding.node.lineno, error))
+                judged.crashed.add(suspicion.rule.code)
+                judged.crashes.append(crash(suspicion.rule, source.path, finding.node.lineno, error))
         confirmed[key] = _diagnostic(suspicion, source, fix)
-    return list(confirmed.values()), crashes
+    return list(confirmed.values())
 
 
 def _diagnostic(suspicion: Suspicion, source: Source, fix: Fix | None) -> Confirmed:

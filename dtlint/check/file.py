@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import sys
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ from dtlint.check import hygiene
 from dtlint.source.suppression import Suppressions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dtlint.check.confirm import Confirmed
     from dtlint.config import Settings
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Checked", "check_source", "diagnose"]
 
+_DEEPEST = 10_000
+"""Frames that reading a file may take. What Python's parser takes under its usual limit of 1,000 may take several frames
+for each level here; a thread's stack of 8 MB holds these."""
+
 
 @dataclass
 class Checked:
@@ -29,6 +35,8 @@ class Checked:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     crashes: list[str] = field(default_factory=list)
     """Internal errors, one line each: the rule, the file, what happened."""
+    crashed: set[str] = field(default_factory=set)
+    """The rules that have not judged the whole file."""
 
 
 def check_source(source: Source, rules: Sequence[type[Rule]], settings: Settings) -> Checked:
@@ -55,19 +63,32 @@ def diagnose(source: Source, rules: Sequence[type[Rule]], settings: Settings) ->
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape in the file is not ours to speak of
             tree = ast.parse(source.text)
-        found = _confirmed(source, tree, rules, checked)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if any(rule.code == hygiene.UNREADABLE_FILE[0] for rule in rules):
             checked.diagnostics = [hygiene.syntax_diagnostic(source, error)]
         return checked
+    with _deeper():
+        found = _confirmed(source, tree, rules, checked)
     suppressions = Suppressions.of(source)
     checked.diagnostics = [
         diagnostic
         for diagnostic, (first, last) in found
         if not suppressions.covers(diagnostic.code, first, last, diagnostic.name)
     ]
-    checked.diagnostics += hygiene.unused_diagnostics(suppressions, rules)
+    finished = [rule for rule in rules if rule.code not in checked.crashed]
+    checked.diagnostics += hygiene.unused_diagnostics(suppressions, finished)
     return checked
+
+
+@contextmanager
+def _deeper() -> Iterator[None]:
+    """While this lasts, code may be followed deeper than Python usually lets a program call itself."""
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(usual, _DEEPEST))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(usual)
 
 
 def _confirmed(source: Source, tree: ast.Module, rules: Sequence[type[Rule]], checked: Checked) -> list[Confirmed]:
@@ -75,16 +96,15 @@ def _confirmed(source: Source, tree: ast.Module, rules: Sequence[type[Rule]], ch
     triggered = [rule for rule in rules if _may_fire(rule, source.text)]
     if not triggered:
         return []
-    from dtlint.check.judge import suspicions
+    from dtlint.check.judge import judge
 
-    suspected, checked.crashes = suspicions(tree, source, triggered)
-    if not suspected:
+    judged = judge(tree, source, triggered)
+    checked.crashes, checked.crashed = judged.crashes, judged.crashed
+    if not judged.suspicions:
         return []
     from dtlint.check.confirm import confirm
 
-    found, crashes = confirm(suspected, source, tree)
-    checked.crashes += crashes
-    return found
+    return confirm(judged, source, tree)
 
 
 def _may_fire(rule: type[Rule], text: str) -> bool:

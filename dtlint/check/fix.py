@@ -1,7 +1,7 @@
 """Applies fixes to one file until nothing is left to fix, or leaves the file as it was.
 
-A fix may make room for another, so the file is checked again after each round. A round whose result does not parse,
-or a file that never comes to rest, is given up: the file stays untouched, and is reported.
+A fix may make room for another, so the file is checked again after each round. A fix whose result does not parse is left
+out and reported. A file that never comes to rest is given up: it stays untouched, and is reported.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Fixed:
     checked: Checked
     """What remains."""
     failed: str | None = None
-    """Why the file was left untouched, in one line."""
+    """Why the file, or a part of it, was left untouched, in one line."""
 
 
 def applicable(fix: Fix, upto: Applicability) -> bool:
@@ -57,11 +57,11 @@ def fix_source(source: Source, rules: Sequence[type[Rule]], settings: Settings, 
         ]
         if not fixes:
             return Fixed(current, applied, check_source(current, rules, settings))
-        try:
-            count, current = _round(current, fixes)
-        except (SyntaxError, ValueError) as error:
-            return _untouched(source, rules, settings, f"a fix would break the file ({error})")
-        applied += count
+        round = _round(current, fixes)
+        if not round.applied:
+            why = f"{source.path}: a fix would break the file ({round.error}); it is left out"
+            return Fixed(current, applied, check_source(current, rules, settings), why)
+        current, applied = round.source, applied + round.applied
     return _untouched(source, rules, settings, f"the fixes did not come to rest in {MOST_ROUNDS} rounds")
 
 
@@ -69,22 +69,49 @@ def _untouched(source: Source, rules: Sequence[type[Rule]], settings: Settings, 
     return Fixed(source, 0, check_source(source, rules, settings), f"{source.path}: {why}; the file is left as it was")
 
 
-def _round(source: Source, fixes: Sequence[Fix]) -> tuple[int, Source]:
-    """Apply the fixes that do not touch each other, and take away the imports that they orphan.
+@dataclass
+class _Round:
+    source: Source
+    applied: int = 0
+    error: Exception | None = None
+    """What a fix that was left out would have done."""
+
+
+def _round(source: Source, fixes: Sequence[Fix]) -> _Round:
+    """Apply the fixes that do not touch each other: together, or one by one where that would break the file."""
+    chosen = _compatible(fixes)
+    try:
+        return _Round(_with(source, chosen), len(chosen))
+    except (SyntaxError, ValueError):
+        pass
+    round, kept = _Round(source), list[Fix]()
+    for fix in fixes:
+        if len(_compatible([*kept, fix])) == len(kept):
+            continue
+        try:
+            round.source = _with(source, [*kept, fix])
+        except (SyntaxError, ValueError) as error:
+            round.error = error
+        else:
+            kept.append(fix)
+    round.applied = len(kept)
+    return round
+
+
+def _with(source: Source, fixes: Sequence[Fix]) -> Source:
+    """The file with these fixes, and without the imports that they orphan.
 
     Raises:
         SyntaxError: the result does not parse.
         ValueError: the file cannot hold the result.
     """
-    chosen = _compatible(fixes)
-    edits = {edit for fix in chosen for edit in fix.edits}
-    after = source.replaced(_applied(source, edits))
+    after = source.replaced(_applied(source, {edit for fix in fixes for edit in fix.edits}))
     _parse(after)
-    orphans = {name for fix in chosen for name in fix.orphans}
+    orphans = {name for fix in fixes for name in fix.orphans}
     if orphans:
         after = after.replaced(_applied(after, remove_orphans(after, orphans)))
         _parse(after)
-    return len(chosen), after
+    return after
 
 
 def _parse(source: Source) -> None:
@@ -98,12 +125,21 @@ def _compatible(fixes: Iterable[Fix]) -> list[Fix]:
     need, is no conflict."""
     chosen: list[Fix] = []
     taken: set[Edit] = set()
+    on_line: dict[int, list[Edit]] = {}
+    """What is taken, by each line that it reaches: only edits that share a line can touch."""
     for fix in fixes:
         new = set(fix.edits) - taken
-        if not any(_touch(edit, other) for edit in new for other in taken):
+        if not any(_touch(edit, other) for edit in new for line in _lines(edit) for other in on_line.get(line, ())):
             chosen.append(fix)
             taken |= new
+            for edit in new:
+                for line in _lines(edit):
+                    on_line.setdefault(line, []).append(edit)
     return chosen
+
+
+def _lines(edit: Edit) -> range:
+    return range(edit.span.line, edit.span.end_line + 1)
 
 
 def _touch(edit: Edit, other: Edit) -> bool:

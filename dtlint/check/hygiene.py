@@ -5,6 +5,8 @@ Their documentation stands with the other rules in the catalogue; what they find
 
 from __future__ import annotations
 
+import os
+import sys
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dtlint.source.file import Source, UnreadableSource
-    from dtlint.source.suppression import Suppressions, Unused
+    from dtlint.source.suppression import Malformed, Suppressions, Unused
 
 __all__ = [
     "UNREADABLE_FILE",
@@ -28,6 +30,10 @@ __all__ = [
 UNUSED_SUPPRESSION = ("DT801", "unused-suppression")
 UNREADABLE_FILE = ("DT802", "unreadable-file")
 
+_WRONG_IN_EVERY_PYTHON = ("was never closed", "unexpected indent", "expected an indented block", "unindent does not match")
+"""Words of the parser about what no newer Python takes either. An f-string of Python 3.12 may look unmatched or
+unterminated to an older one."""
+
 
 def unused_diagnostics(suppressions: Suppressions, rules: Sequence[type[Rule]]) -> Iterator[Diagnostic]:
     """DT801 for each comment that silences nothing, if the rule is among `rules`, the rules that ran on the file.
@@ -36,7 +42,14 @@ def unused_diagnostics(suppressions: Suppressions, rules: Sequence[type[Rule]]) 
     """
     code, name = UNUSED_SUPPRESSION
     checked = {rule.code: rule.name for rule in rules}
-    if code not in checked or not suppressions.directives:
+    if code not in checked:
+        return
+    for malformed in suppressions.malformed:
+        written = _well_written(malformed)
+        line = malformed.span.line
+        if written is not None and not suppressions.covers(code, line, line, name):
+            yield _malformed_diagnostic(suppressions.source, malformed, written)
+    if not suppressions.directives:
         return
     known = _known().union(checked, checked.values())
     others = {other: checked[other] for other in checked if other != code}
@@ -57,10 +70,45 @@ def _known() -> frozenset[str]:
     return frozenset(rules) | {rule.name for rule in rules.values()}
 
 
+def _well_written(malformed: Malformed) -> str | None:
+    """The suppression that is meant; None where the comment is not about rules of dtlint."""
+    rules = discover()
+    by_name = {rule.name: rule.code for rule in rules.values()}
+    named = [by_name.get(word.lower(), word.upper()) for word in malformed.words]
+    codes = [code for code in named if code in rules]
+    if not malformed.ours and (not codes or len(codes) < len(named)):
+        return None  # prose: some names of rules, `overflow` and `invalid`, are plain words
+    listed = ", ".join(dict.fromkeys(codes)) or "DT103"
+    if not malformed.ours:
+        return f"# noqa: {listed}"
+    return f"# dtlint: {'file-ignore' if malformed.whole_file else 'ignore'}[{listed}]"
+
+
+def _malformed_diagnostic(source: Source, malformed: Malformed, written: str) -> Diagnostic:
+    code, name = UNUSED_SUPPRESSION
+    location = source.location(malformed.span)
+    return Diagnostic(
+        code,
+        name,
+        Severity.WARNING,
+        f"`{malformed.text}` is not a suppression dtlint knows; write `{written}`",
+        location,
+        help="Until then it suppresses nothing",
+        lines=source.frame(malformed.span),
+        noqa_line=location.span.line,
+    )
+
+
 def _unused_diagnostic(source: Source, unused: Unused) -> Diagnostic:
+    prefixes = tuple(code for code in unused.unknown if any(known.startswith(code) for known in discover()))
+    strange = tuple(code for code in unused.unknown if code not in prefixes)
     said = [
         f"{_listed(codes)} suppressed here{what}"
-        for codes, what in ((unused.idle, " without effect"), (unused.unknown, ", but there is no such rule"))
+        for codes, what in (
+            (unused.idle, " without effect"),
+            (strange, ", but there is no such rule"),
+            (prefixes, ", but a suppression names whole codes"),
+        )
         if codes
     ]
     code, name = UNUSED_SUPPRESSION
@@ -84,6 +132,9 @@ def _listed(codes: tuple[str, ...]) -> str:
 def syntax_diagnostic(source: Source, error: Exception) -> Diagnostic:
     """DT802 for a file whose text Python's parser does not take."""
     span, reason = _place(source, error)
+    if isinstance(error, SyntaxError) and not any(words in reason for words in _WRONG_IN_EVERY_PYTHON):
+        running = ".".join(map(str, sys.version_info[:2]))
+        reason += f" (dtlint runs on Python {running}; newer syntax needs a newer Python)"
     return _diagnostic(source.location(span), f"The file does not parse: {reason}", source.frame(span))
 
 
@@ -91,6 +142,9 @@ def unreadable_diagnostic(shown: str, error: UnreadableSource | OSError) -> Diag
     """DT802 for a file whose bytes are no text, or that could not be read at all."""
     if isinstance(error, OSError):
         place, reason = (1, 0), (error.strerror or str(error)).lower()
+        if error.filename is not None and os.path.isdir(error.filename) and not isinstance(error, IsADirectoryError):
+            span = Span(1, 0, 1, 1)
+            return _diagnostic(Location(shown, span), f"The directory cannot be read: {reason}; nothing in it is checked", ())
     else:
         place, reason = (error.line, error.column), error.message
     span = Span(*place, place[0], place[1] + 1)

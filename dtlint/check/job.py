@@ -72,7 +72,7 @@ def finish(job: Job, rules: Mapping[str, type[Rule]], mode: Mode, cache: Cache |
     if cache is not None and not result.errors and result.changed is None:
         cache.put(cache.key(source.data, job.shown, job.settings, job.codes), result.diagnostics)
     if result.changed is not None and mode.write:
-        _write(job, source, result)
+        _write(job, source, result, rules)
     elif result.changed is not None:
         result.difference = difference(source, result.changed)
     result.changed = None
@@ -90,7 +90,7 @@ def process(source: Source, job: Job, rules: Mapping[str, type[Rule]], mode: Mod
             result = Result(checked.diagnostics, checked.crashes)
         else:
             result = _fixed(source, enabled, job.settings, mode.fix)
-        if mode.add_noqa:
+        if mode.add_noqa and not result.errors:
             _suppress(result.changed or source, result)
     except Exception as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())
@@ -99,13 +99,20 @@ def process(source: Source, job: Job, rules: Mapping[str, type[Rule]], mode: Mod
 
 
 def _fixed(source: Source, rules: Sequence[type[Rule]], settings: Settings, upto: Applicability) -> Result:
+    from dtlint.check.file import check_source
     from dtlint.check.fix import fix_source
 
     fixed = fix_source(source, rules, settings, upto)
+    changed = fixed.source.data != source.data
+    if changed:
+        before = check_source(source, rules, settings)
+        crashes = before.crashes or fixed.checked.crashes
+        if crashes:  # half a judgement is no ground to rewrite a file on
+            return Result(before.diagnostics, [*crashes, f"{source.path}: not fixed, for the error above"])
     result = Result(fixed.checked.diagnostics, list(fixed.checked.crashes))
     if fixed.failed:
         result.errors.append(fixed.failed)
-    elif fixed.source.data != source.data:
+    if changed:
         result.fixed, result.changed = fixed.applied, fixed.source
     return result
 
@@ -127,7 +134,8 @@ def _suppress(source: Source, result: Result) -> None:
         result.diagnostics = remaining
 
 
-def _write(job: Job, source: Source, result: Result) -> None:
+def _write(job: Job, source: Source, result: Result, rules: Mapping[str, type[Rule]]) -> None:
+    """Write the changed file; where that fails, the result is that of the file as it lies on disk."""
     from dtlint.check.write import replace_file
 
     assert result.changed is not None
@@ -136,6 +144,7 @@ def _write(job: Job, source: Source, result: Result) -> None:
     except OSError as error:
         result.errors.append(f"{job.shown}: could not be written: {error.strerror or error}")
         result.fixed = result.added = 0
+        result.diagnostics = process(source, job, rules, Mode()).diagnostics
 
 
 def difference(before: Source, after: Source) -> str:

@@ -1,12 +1,13 @@
 """Rules and events: which rule hears of what, and what the rules suspect of one file.
 
-A rule that crashes is reported by name, and judges that file no further; the others go on.
+A rule that crashes is reported by name, and judges that file no further; the others go on. A file that is nested
+deeper than the interpreter can follow is reported, and what was suspected until then is kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dtlint.infer.events import Assign, Call, Discard, End, Enter, Event, Exit, Operation, Reference
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from dtlint.source.file import Source
 
-__all__ = ["Suspicion", "crash", "suspicions"]
+__all__ = ["Judged", "Suspicion", "crash", "judge", "too_deep"]
 
 _EVENTS: dict[str, type[Event]] = {
     "on_call": Call,
@@ -42,16 +43,43 @@ class Suspicion:
     finding: Finding
 
 
-def suspicions(tree: ast.Module, source: Source, rules: Sequence[type[Rule]]) -> tuple[list[Suspicion], list[str]]:
-    """What the rules suspect of a module, and one line for each rule that crashed."""
-    audience = _Audience(source.path, [rule() for rule in rules])
+@dataclass(slots=True)
+class Judged:
+    """What the rules suspect of one file, and what went wrong on the way."""
+
+    suspicions: list[Suspicion] = field(default_factory=list)
+    crashes: list[str] = field(default_factory=list)
+    """Internal errors, one line each."""
+    crashed: set[str] = field(default_factory=set)
+    """The rules that have not judged the whole file: what they are silent about may still be there."""
+
+
+def judge(tree: ast.Module, source: Source, rules: Sequence[type[Rule]]) -> Judged:
+    """What the rules suspect of a module."""
+    judged = Judged()
+    audience = _Audience(source.path, _made(rules, source.path, judged), judged)
     displayed = _displayed(tree, source)
     discard = audience.listeners.get(Discard)
     if displayed and discard is not None:
         audience.listeners[Discard] = lambda event: None if event.node in displayed else discard(event)
     if audience.listeners:
-        interpret(tree, audience.listeners)
-    return audience.suspicions, audience.crashes
+        try:
+            interpret(tree, audience.listeners)
+        except RecursionError:
+            judged.crashed.update(rule.code for rule in rules)
+            judged.crashes.append(too_deep(source.path))
+    return judged
+
+
+def _made(rules: Sequence[type[Rule]], path: str, judged: Judged) -> list[Rule]:
+    made = []
+    for rule in rules:
+        try:
+            made.append(rule())
+        except Exception as error:
+            judged.crashed.add(rule.code)
+            judged.crashes.append(crash(rule, path, 1, error))
+    return made
 
 
 def _displayed(tree: ast.Module, source: Source) -> set[ast.stmt]:
@@ -68,11 +96,8 @@ def _displayed(tree: ast.Module, source: Source) -> set[ast.stmt]:
 class _Audience:
     """The rules that judge one file, by the events that they hear."""
 
-    def __init__(self, path: str, rules: list[Rule]) -> None:
-        self.path = path
-        self.suspicions: list[Suspicion] = []
-        self.crashes: list[str] = []
-        self.crashed: set[str] = set()
+    def __init__(self, path: str, rules: list[Rule], judged: Judged) -> None:
+        self.path, self.judged = path, judged
         self.listeners: dict[type[Event], Callable[[Event], None]] = {}
         for name, event in _EVENTS.items():
             hearing = [(rule, getattr(rule, name)) for rule in rules if name in rule.hears()]
@@ -80,20 +105,27 @@ class _Audience:
                 self.listeners[event] = self._listener(hearing)
 
     def _listener(self, handlers: list[tuple[Rule, Handler]]) -> Callable[[Event], None]:
+        judged = self.judged
+
         def tell(event: Event) -> None:
             for rule, handle in handlers:
-                if rule.code in self.crashed:
+                if rule.code in judged.crashed:
                     continue
                 try:
                     for finding in handle(event) or ():
-                        self.suspicions.append(Suspicion(rule, finding))
+                        judged.suspicions.append(Suspicion(rule, finding))
                 except Exception as error:
-                    self.crashed.add(rule.code)
-                    self.crashes.append(crash(rule, self.path, getattr(event.node, "lineno", 1), error))
+                    judged.crashed.add(rule.code)
+                    judged.crashes.append(crash(rule, self.path, getattr(event.node, "lineno", 1), error))
 
         return tell
 
 
-def crash(rule: Rule, path: str, line: int, error: Exception) -> str:
+def too_deep(path: str) -> str:
+    """The line that reports code nested deeper than dtlint can follow, though Python can run it."""
+    return f"{path}: the code is nested deeper than dtlint can follow; what it found before that place is reported"
+
+
+def crash(rule: Rule | type[Rule], path: str, line: int, error: Exception) -> str:
     """The line that reports a crash inside a rule."""
     return f"internal error: {rule.code} {rule.name} crashed on {path}:{line}: {type(error).__name__}: {error}"

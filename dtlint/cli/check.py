@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +10,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from dtlint.cli.outputs import refuse_overwriting
+from dtlint.report import FORMATS
+from dtlint.report.filename import STDIN
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dtlint.check.job import Mode
     from dtlint.check.run import Outcome
@@ -20,15 +25,23 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-STDIN = "-"
-FORMATS = ("full", "concise", "json", "github", "sarif")
 FOR_PEOPLE = frozenset({"full", "concise"})
 """Formats that a summary follows; any other must hold nothing but the report."""
+COUNTED = FOR_PEOPLE | {"json"}
+"""Formats that statistics have."""
 
 
 def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
     """The selectors of an option that may be repeated, and takes lists with commas."""
-    return tuple(code.strip() for codes in value for code in codes.split(",") if code.strip())
+    codes = tuple(_spelled(code.strip()) for codes in value for code in codes.split(",") if code.strip())
+    if value and not codes and param.name == "select":
+        raise click.BadParameter("no rule is named; name codes, prefixes or names, such as DT101,DT2, or ALL")
+    return codes
+
+
+def _spelled(selector: str) -> str:
+    """A code as the catalogue writes it; names are lower-case there already."""
+    return selector.upper() if re.fullmatch(r"dt\d*|all", selector, re.IGNORECASE) else selector
 
 
 def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -46,7 +59,7 @@ def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> t
 @click.option("--ignore", callback=_codes, multiple=True, metavar="CODES", help="Rules to leave out.")
 @click.option("--extend-select", callback=_codes, multiple=True, metavar="CODES", help="Rules to run beside the configured ones.")
 @click.option("--fix", is_flag=True, help="Apply safe fixes; what remains is reported.")
-@click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: also fixes that may change what code does.")
+@click.option("--unsafe-fixes", is_flag=True, help="Count fixes that may change what code does as well; with --fix or --diff: apply them.")
 @click.option("--diff", is_flag=True, help="Print what --fix would change, and change nothing.")
 @click.option("--add-noqa", is_flag=True, help="Suppress what is found, each by a comment on its line.")
 @click.option("--statistics", is_flag=True, help="Print only how often each rule was broken.")
@@ -108,6 +121,17 @@ def _refuse_contradictions(paths: tuple[str, ...], options: Mapping[str, Any]) -
         raise click.UsageError("--isolated reads no configuration, so it cannot go with --config")
     if options["add_noqa"] and (options["fix"] or options["diff"] or STDIN in paths):
         raise click.UsageError("--add-noqa writes comments into files; run it without --fix, --diff and `-`")
+    if options["statistics"] and options["output_format"] not in COUNTED:
+        raise click.UsageError(f"--statistics counts as text or as json, not as {options['output_format']}")
+    instead = next((name for name in ("diff", "add_noqa") if options[name]), None)
+    reporting = {
+        "--statistics": options["statistics"],
+        "--output-file": options["output_file"],
+        "--output-format": options["output_format"] != "full",
+    }
+    useless = [name for name, given in reporting.items() if given]
+    if instead and useless:
+        raise click.UsageError(f"--{instead.replace('_', '-')} writes no report, so it cannot go with {useless[0]}")
 
 
 def _check(paths: tuple[str, ...], options: Mapping[str, Any]) -> int:
@@ -122,6 +146,7 @@ def _check(paths: tuple[str, ...], options: Mapping[str, Any]) -> int:
     if paths == (STDIN,):
         return _check_stdin(configuration, rules, mode, options)
     files = discover(paths, configuration.settings_for)
+    _keep_inputs(files, options)
     cache = None
     if files and not options["no_cache"]:
         from dtlint.check.cache import Cache
@@ -131,6 +156,12 @@ def _check(paths: tuple[str, ...], options: Mapping[str, Any]) -> int:
     if not files and not options["quiet"]:
         click.echo("No Python files or notebooks were found under the given paths.", err=True)
     return _conclude(outcome, rules, options, sys.stdout)
+
+
+def _keep_inputs(read: Iterable[Path], options: Mapping[str, Any]) -> None:
+    refuse_overwriting("--output-file", options["output_file"], read, "a file that is to be checked")
+    settings = [options["config"]] if options["config"] else []
+    refuse_overwriting("--output-file", options["output_file"], settings, "the configuration")
 
 
 def _configuration(options: Mapping[str, Any]) -> Configuration:
@@ -177,6 +208,7 @@ def _check_stdin(
 
     shown = options["stdin_filename"] or STDIN
     path = Path(shown)
+    _keep_inputs([path], options)
     settings = configuration.settings_for(path)
     data = sys.stdin.buffer.read()
     codes = tuple(rule.code for rule in settings.enabled(rules, path))
@@ -240,7 +272,7 @@ def _report_stream(file: Path | None, stream: TextIO) -> Iterator[TextIO]:
 def _report(outcome: Outcome, rules: Mapping[str, type[Rule]], options: Mapping[str, Any], stream: TextIO) -> None:
     format = options["output_format"]
     if options["statistics"]:
-        stream.write(_statistics(outcome.diagnostics))
+        stream.write(_statistics(outcome.diagnostics, format))
         return
     if outcome.diagnostics or format not in FOR_PEOPLE:
         from dtlint.report import write
@@ -251,10 +283,14 @@ def _report(outcome: Outcome, rules: Mapping[str, type[Rule]], options: Mapping[
             stream.write(line + "\n")
 
 
-def _statistics(diagnostics: Sequence[Diagnostic]) -> str:
+def _statistics(diagnostics: Sequence[Diagnostic], format: str) -> str:
     from collections import Counter
 
     counts = Counter((diagnostic.code, diagnostic.name) for diagnostic in diagnostics).most_common()
+    if format == "json":
+        import json
+
+        return json.dumps([{"code": code, "name": name, "count": count} for (code, name), count in counts], indent=2) + "\n"
     width = max((len(str(count)) for _, count in counts), default=0)
     return "".join(f"{code}  {count:>{width}}  {name}\n" for (code, name), count in counts)
 
@@ -265,7 +301,7 @@ def _summary(outcome: Outcome, options: Mapping[str, Any]) -> Iterator[str]:
     if outcome.fixed:
         yield f"Fixed {_count(outcome.fixed, 'problem')}."
     if not found:
-        if not outcome.errors and not outcome.fixed:
+        if outcome.checked and not outcome.errors and not outcome.fixed:
             yield "All checks passed!"
         return
     severities = [diagnostic.severity.value for diagnostic in found]

@@ -48,15 +48,16 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     help="Text for people (Markdown when it is piped), or JSON.",
 )
 def command(rule: str | None, output_format: str) -> None:
-    """Explain RULE, a code or a name. Without it, list all rules.
+    """Explain RULE, a code or a name; list the rules of a prefix such as DT1. Without it, list all rules.
 
     A rule marked `opt-in` runs only when it is selected.
     """
     from dtlint.rule import discover
 
     rules = discover()
-    if rule is None:
-        text = _json([_facts(rule) for rule in rules.values()]) if output_format == "json" else "\n".join(_table(rules.values()))
+    listed = [known for known in rules.values() if rule is None or _is_prefix(rule, known.code)]
+    if rule is None or listed:
+        text = _json([_facts(known) for known in listed]) if output_format == "json" else "\n".join(_table(listed))
         click.echo(text)
         return
     found = _find(rule, rules)
@@ -64,6 +65,11 @@ def command(rule: str | None, output_format: str) -> None:
         click.echo(_json(_facts(found)))
     else:
         _show(_page(found))
+
+
+def _is_prefix(wanted: str, code: str) -> bool:
+    """Does it name a family of rules, and this one among them?"""
+    return code.startswith(wanted.upper()) and code != wanted.upper()
 
 
 def _find(wanted: str, rules: Mapping[str, type[Rule]]) -> type[Rule]:

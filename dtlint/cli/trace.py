@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from dtlint.cli.outputs import refuse_overwriting
 from dtlint.cli.report import Reporter, report_options, writable
 
 __all__ = ["command"]
@@ -49,10 +50,15 @@ def command(
 ) -> None:
     """Run SCRIPT with its ARGS and report what its tensors were.
 
-    The program computes what it would without the trace. Options of dtlint stand before SCRIPT.
+    The program runs as it would without the trace, only slower: the same results, but for a few gradients that torch
+    rounds differently under any tracer (the report names them). Options of dtlint stand before SCRIPT.
     """
     import importlib.util
 
+    read = [] if module else [Path(script)]
+    refuse_overwriting("--output", output, read, "the script")
+    refuse_overwriting("--report-file", report_file, read, "the script")
+    refuse_overwriting("--report-file", report_file, [output] if output else [], "the record of --output")
     reporter = Reporter(output_format, report_file, fail_on, quiet)
     if importlib.util.find_spec("torch") is None:
         raise click.UsageError('torch is not installed here; install it with: pip install "dtlint[trace]"')

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from dtlint.dtypes.dtype import ALIASES, COMPLEX, FLOATING, INTEGRAL, LEGACY_TENSORS
@@ -39,6 +39,8 @@ from dtlint.infer.values import (
 )
 
 __all__ = [
+    "TENSOR_FUNCTIONS",
+    "TENSOR_LAYERS",
     "Arguments",
     "cast_target",
     "dtype_of",
@@ -47,6 +49,7 @@ __all__ = [
     "method_result",
     "modules_of",
     "operator_result",
+    "shared_region",
 ]
 
 Keywords = Mapping[str, Value]
@@ -235,6 +238,56 @@ _BOOL_RESULT = frozenset(
     }
 )
 
+TENSOR_FUNCTIONS = frozenset(
+    {
+        *("sum", "nansum", "mean", "nanmean", "prod", "std", "var", "norm", "logsumexp", "cumsum", "cumprod"),
+        *("amax", "amin", "all", "any", "matmul", "mm", "bmm", "mv", "dot", "addmm", "baddbmm", "addbmm"),
+        *("addmv", "addr", "outer", "inner", "einsum", "tensordot", "kron", "cdist", "cross", "trace", "cov"),
+        *("addcmul", "addcdiv", "lerp", "square", "reciprocal", "tan", "asin", "acos", "atan", "sinh"),
+        *("cosh", "atan2", "erfc", "erfinv", "exp2", "log2", "log10", "logit", "lgamma", "fmod", "remainder"),
+        *("floor_divide", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "hypot", "xlogy"),
+        *("heaviside", "frac", "take", "take_along_dim", "masked_select", "gather", "index_select"),
+        *("masked_fill", "scatter", "scatter_add", "index_add", "index_fill", "diag", "diagonal"),
+        *("diag_embed", "tile", "hstack", "vstack", "dstack", "broadcast_to", "rot90", "unflatten", "unfold"),
+        *("bernoulli", "multinomial", "normal", "bucketize", "searchsorted", "isin", "from_numpy"),
+        *("frombuffer", "cosine_similarity", "inv", "det", "pinv", "cholesky", "multi_dot", "vector_norm"),
+        *("matrix_norm", "linear", "bilinear", "conv1d", "conv2d", "conv3d", "conv_transpose1d"),
+        *("conv_transpose2d", "conv_transpose3d", "embedding", "avg_pool1d", "avg_pool2d", "avg_pool3d"),
+        *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "gelu", "silu", "mish", "elu"),
+        *("selu", "celu", "leaky_relu", "prelu", "relu6", "hardtanh", "hardswish", "hardsigmoid"),
+        *("logsigmoid", "softplus", "softsign", "softmin", "gumbel_softmax", "glu", "layer_norm"),
+        *("batch_norm", "instance_norm", "group_norm", "rms_norm", "normalize", "dropout1d", "dropout2d"),
+        *("dropout3d", "alpha_dropout", "interpolate", "grid_sample", "affine_grid", "pad", "pixel_shuffle"),
+        *("pixel_unshuffle", "one_hot", "fold", "scaled_dot_product_attention", "cross_entropy", "nll_loss"),
+        *("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"),
+        *("binary_cross_entropy_with_logits", "kl_div", "ctc_loss", "poisson_nll_loss"),
+        *("triplet_margin_loss", "margin_ranking_loss", "cosine_embedding_loss", "hinge_embedding_loss"),
+        "gaussian_nll_loss",
+    }
+)
+"""Functions of torch and torch.nn.functional, and methods, that give one tensor whatever they are given; of what dtype
+is not said here. Those that may give a tuple, like `max`, are not among them."""
+
+TENSOR_LAYERS = frozenset(
+    "torch.nn." + name
+    for name in (
+        *("Linear", "Bilinear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d"),
+        *("ConvTranspose3d", "Embedding", "EmbeddingBag", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d"),
+        *("SyncBatchNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "RMSNorm"),
+        *("GroupNorm", "ReLU", "ReLU6", "GELU", "SiLU", "Mish", "ELU", "SELU", "CELU", "LeakyReLU", "PReLU"),
+        *("Hardtanh", "Hardswish", "Hardsigmoid", "Sigmoid", "LogSigmoid", "Softplus", "Softsign", "Tanh"),
+        *("Tanhshrink", "Softmax", "LogSoftmax", "Softmin", "GLU", "Dropout", "Dropout1d", "Dropout2d"),
+        *("Dropout3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d", "AdaptiveAvgPool1d"),
+        *("AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "Upsample", "PixelShuffle", "PixelUnshuffle", "Flatten"),
+        *("Unflatten", "Fold", "Unfold", "ZeroPad2d", "ReflectionPad2d", "ReplicationPad2d", "ConstantPad2d"),
+        *("CosineSimilarity", "PairwiseDistance", "CrossEntropyLoss", "NLLLoss", "MSELoss", "L1Loss"),
+        *("SmoothL1Loss", "HuberLoss", "BCELoss", "BCEWithLogitsLoss", "KLDivLoss", "CTCLoss"),
+        *("PoissonNLLLoss", "TripletMarginLoss", "MarginRankingLoss", "CosineEmbeddingLoss"),
+        *("HingeEmbeddingLoss", "GaussianNLLLoss"),
+    )
+)
+"""Layers of torch.nn whose forward gives one tensor."""
+
 _AUTOCASTS = {"torch.amp.autocast": None, "torch.cuda.amp.autocast": "cuda", "torch.cpu.amp.autocast": "cpu"}
 _SCALERS = frozenset(
     {
@@ -403,6 +456,8 @@ def _function_result(name: str, arguments: Arguments) -> Value:
         return replace(value, traits=value.traits | _TRAITS.get(name, Trait.NONE)) if isinstance(value, Tensor) else value
     if isinstance(first, Tensor):
         return _of_tensor(name, first, arguments, chosen if given is not None else None)
+    if name in TENSOR_FUNCTIONS:
+        return Tensor(under=shared_region(arguments.args), origin=origin)
     return Unknown(first.under) if isinstance(first, Unknown) and first.under else UNKNOWN
 
 
@@ -435,6 +490,8 @@ def _is_scalar_shape(arguments: Arguments) -> bool | None:
 def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, chosen: Dtypes) -> Value:
     """A function or method of one tensor that is known by name, else Unknown."""
     name = name.rstrip("_")
+    if name == "detach":
+        tensor = replace(tensor, under=None)
     if name in _SAME_DTYPE:
         span = tensor.span if name in _MOVES else None
         return replace(tensor, traits=tensor.traits | _TRAITS.get(name, Trait.NONE), zero_dim=None, span=span)
@@ -444,6 +501,9 @@ def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, chosen: Dtypes) 
         return Tensor(frozenset({"int64"}), origin=arguments.node)
     if name in _BOOL_RESULT:
         return Tensor(frozenset({"bool"}), origin=arguments.node)
+    if name in TENSOR_FUNCTIONS:
+        under = shared_region((tensor, *arguments.args))
+        return Tensor(under=under, scaled=tensor.scaled, origin=arguments.node)
     return Unknown(tensor.under, tensor.scaled)
 
 
@@ -654,12 +714,16 @@ _MODULE_ITERATIONS: dict[str, Value] = {
 # -- operators --------------------------------------------------------------------------------------------------------
 
 
+def shared_region(operands: Iterable[Value]) -> Autocast | None:
+    """The autocast region that a result of these is still of; None where they come from different ones."""
+    regions = [value.under for value in operands if isinstance(value, (Tensor, Unknown)) and value.under is not None]
+    return regions[0] if regions and all(region == regions[0] for region in regions) else None
+
+
 def operator_result(operands: list[Value], default: Dtypes, origin: ast.expr | None) -> Value:
     """An elementwise arithmetic operation on tensors and numbers, by torch's promotion."""
     tensors = [value for value in operands if isinstance(value, Tensor)]
-    under = next(
-        (value.under for value in operands if isinstance(value, (Tensor, Unknown)) and value.under is not None), None
-    )
+    under = shared_region(operands)
     if not tensors:
         return Unknown(under) if under is not None else UNKNOWN
     known: list[list[Operand]] = []

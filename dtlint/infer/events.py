@@ -97,18 +97,36 @@ class Flow:
         return self.state.scalers.get(scaler, Phase.IDLE)
 
 
-_VERSION_WORDS = (
-    r"version|hasattr|is_available|signature|torch_?[gl][et]|torch\w*\d|(?:import|modulenotfound|attribute)error"
-)
+_MISSING = frozenset({"ImportError", "ModuleNotFoundError", "AttributeError"})
+_ASKING = frozenset({"hasattr", "getattr", "signature", "getfullargspec", "find_spec"})
+_TORCH = frozenset({"torch", "pytorch", "amp", "autocast", "gradscaler", "scaler"})
+_NAMED_RELEASE = re.compile(r"(?:^|_)(?:py)?torch_?(?:v?\d|[gl](?:t|e|te|eq)(?=_|\d|$)|(?:greater|less|since|before|at_least)_)")
+"""`torch_ge_2_4`, `TORCH_2`, `is_torch_greater_or_equal_than_2_4`."""
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 def _asks_version(test: ast.expr) -> bool:
-    words = " ".join(
+    """Is the test for a version of torch, or for what only some versions have? A version of anything else is none."""
+    names = [
         node.id if isinstance(node, ast.Name) else node.attr
         for node in ast.walk(test)
         if isinstance(node, (ast.Name, ast.Attribute))
+    ]
+    if not _MISSING.isdisjoint(names) or any(_NAMED_RELEASE.search(name.lower()) for name in names):
+        return True
+    words = {word.lower() for name in names for word in _WORD.findall(name)} | {name.lower() for name in names}
+    if not words.isdisjoint(_TORCH):
+        return "version" in words or not _ASKING.isdisjoint(names)
+    return "version" in words and any(_is_release(node) for node in ast.walk(test))
+
+
+def _is_release(node: ast.AST) -> bool:
+    """`(2, 4)`, what versions are compared with."""
+    return (
+        isinstance(node, ast.Tuple)
+        and bool(node.elts)
+        and all(isinstance(item, ast.Constant) and isinstance(item.value, int) for item in node.elts)
     )
-    return re.search(_VERSION_WORDS, words.lower()) is not None
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -1,17 +1,25 @@
 """What a name can only be, judged by what the function does with it.
 
 A parameter has no construction in view. But who calls `model.named_parameters()` has a module in hand, and who calls
-`x.masked_fill(...)` a tensor. Only methods that nothing else in a torch program has count as evidence.
+`x.masked_fill(...)` a tensor. Only methods that nothing else in a torch program has count as evidence, as long as the
+name is not bound anew, and where the function does not ask what it is.
 """
 
 from __future__ import annotations
 
 import ast
+from bisect import bisect
+from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
+from dtlint.infer.walk import SCOPES, nodes
 
-__all__ = ["Kind", "gather"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["Evidence", "Kind", "gather"]
 
 
 class Kind(Enum):
@@ -65,17 +73,194 @@ _PROOFS: dict[Kind, tuple[frozenset[str], ...]] = {
 }
 
 
-def gather(function: ast.AST) -> dict[str, Kind]:
-    """Dotted paths in a function's body that can only be one kind of thing; paths with evidence of both are left out."""
-    used: dict[str, set[str]] = {}
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+_KEEPING = frozenset(
+    {"to", "half", "float", "double", "bfloat16", "cuda", "cpu", "eval", "train", "requires_grad_", "module"}
+    | {"detach", "clone", "contiguous", "unsqueeze", "squeeze", "masked_fill", "index_select", "view", "reshape"}
+    | {"permute", "transpose", "flatten", "expand_as", "type_as", "clamp_"}
+)
+"""`x = x.half()` binds `x` anew, to the same kind of thing. `module` is what a parallel wrapper holds."""
+
+_QUESTIONS = frozenset({"isinstance", "issubclass", "hasattr", "getattr", "callable", "type", "is_tensor"})
+"""Functions by which a program asks what it has in hand."""
+
+Calls = dict[str, list[tuple[int, str]]]
+"""For each path, the methods that are called on it, with their lines."""
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What paths are, by where they stand: a binding parts the evidence before it from that behind it.
+
+    Attributes:
+        cuts: for each path, the lines at which it may come to stand for something else, sorted.
+        kinds: for each path, what it is between two cuts, by the number of cuts before.
+    """
+
+    cuts: dict[str, list[float]]
+    kinds: dict[str, dict[int, Kind]]
+
+    def kind(self, path: str, line: int) -> Kind | None:
+        """What a path can only be on a line; None when that is not shown."""
+        known = self.kinds.get(path)
+        return None if known is None else known.get(bisect(self.cuts[path], line))
+
+
+_NO_EVIDENCE = Evidence({}, {})
+
+
+def gather(function: ast.AST) -> Evidence:
+    """The evidence in a function's body; where a path has evidence of both kinds, it has none."""
+    calls = _calls(_own(function), frozenset())
+    paths = [path for path, called in calls.items() if _proved(called) is not None]
+    if not paths:
+        return _NO_EVIDENCE
+    if not (asked := _asked(function)).isdisjoint(paths):
+        unasked = _Unasked(asked)
+        unasked.statements(_body(function))
+        calls = unasked.calls
+    bound = _bindings(function)
+    evidence = Evidence({}, {})
+    for path in paths:
+        cuts = evidence.cuts[path] = sorted({cut for part in _prefixes(path) for cut in bound.get(part, ())})
+        between: dict[int, list[tuple[int, str]]] = {}
+        for call in calls.get(path, ()):
+            between.setdefault(bisect(cuts, call[0]), []).append(call)
+        evidence.kinds[path] = {
+            number: kind for number, called in between.items() if (kind := _proved(called)) is not None
+        }
+    return evidence
+
+
+def _proved(called: list[tuple[int, str]]) -> Kind | None:
+    methods = {method for _, method in called}
+    proved = [kind for kind, proofs in _PROOFS.items() if any(proof <= methods for proof in proofs)]
+    return proved[0] if len(proved) == 1 else None
+
+
+def _calls(parts: Iterable[ast.AST], hidden: frozenset[str]) -> Calls:
+    calls: Calls = {}
+    for node in parts:
+        if type(node) is ast.Call and type(node.func) is ast.Attribute:
             path = path_of(node.func.value)
+            if path is not None and path not in hidden:
+                calls.setdefault(path, []).append((node.lineno, node.func.attr))
+    return calls
+
+
+def _body(function: ast.AST) -> list[ast.stmt]:
+    if isinstance(function, ast.Lambda):
+        return [ast.copy_location(ast.Expr(function.body), function.body)]
+    return function.body  # type: ignore[attr-defined, no-any-return]
+
+
+def _own(function: ast.AST) -> Iterator[ast.AST]:
+    """What a function runs itself, and not the functions and classes that it defines: their names are their own."""
+    return nodes(_body(function), SCOPES)
+
+
+def _prefixes(path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
+
+
+def _bindings(function: ast.AST) -> dict[str, set[float]]:
+    """For each path, the cuts that its bindings make, between the lines: behind the statement, and where a branch with
+    a binding begins and ends."""
+    cuts: dict[str, set[float]] = {}
+
+    def read(body: list[ast.stmt], around: tuple[float, ...]) -> None:
+        for statement in body:
+            end = (statement.end_lineno or statement.lineno) + 0.5
+            if isinstance(statement, SCOPES):
+                cuts.setdefault(statement.name, set()).update((end, *around))
+                continue
+            blocks = _blocks(statement)
+            cut = blocks[0][0].lineno - 0.5 if blocks else end
+            for path in _stored(statement):
+                cuts.setdefault(path, set()).update((cut, *around))
+            for block in blocks:
+                read(block, (*around, block[0].lineno - 0.5, (block[-1].end_lineno or block[-1].lineno) + 0.5))
+
+    read(_body(function), ())
+    return cuts
+
+
+def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
+    blocks = [block for name in ("body", "orelse", "finalbody") if (block := getattr(statement, name, None))]
+    return blocks + [part.body for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ()))]
+
+
+def _stored(statement: ast.stmt) -> Iterator[str]:
+    """The paths that a statement binds anew itself, outside its blocks."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and _keeps(statement.targets[0], statement.value):
+        return
+    own = [child for child in ast.iter_child_nodes(statement) if isinstance(child, (ast.expr, ast.withitem))]
+    for node in nodes(own, SCOPES):
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            path = path_of(node)
             if path is not None:
-                used.setdefault(path, set()).add(node.func.attr)
-    kinds = {}
-    for path, methods in used.items():
-        proved = [kind for kind, proofs in _PROOFS.items() if any(proof <= methods for proof in proofs)]
-        if len(proved) == 1:
-            kinds[path] = proved[0]
-    return kinds
+                yield path
+
+
+def _keeps(target: ast.expr, value: ast.expr) -> bool:
+    """Is it `x = x.half()`, or a chain of such methods?"""
+    path = path_of(target)
+    while True:
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            value = value.func
+        if not isinstance(value, ast.Attribute) or value.attr not in _KEEPING:
+            return False
+        value = value.value
+        if path_of(value) == path:
+            return path is not None
+
+
+def _asked(part: ast.AST) -> frozenset[str]:
+    """Paths of which the code asks what they are."""
+    parts = _own(part) if isinstance(part, (*SCOPES, ast.Module)) else nodes([part], SCOPES)
+    return frozenset(
+        path
+        for node in parts
+        if isinstance(node, ast.Call) and node.args and (path_of(node.func) or "").rpartition(".")[2] in _QUESTIONS
+        for path in [path_of(node.args[0])]
+        if path is not None
+    )
+
+
+class _Unasked:
+    """Collects the methods called on paths where no test in force has asked what they are."""
+
+    def __init__(self, asked: frozenset[str]) -> None:
+        self.asked = asked
+        self.calls: Calls = {}
+
+    def statements(self, body: list[ast.stmt], hidden: frozenset[str] = frozenset()) -> None:
+        """Read a block. What stands behind `if not isinstance(x, Tensor): return` is under that test too."""
+        for statement in body:
+            inner = hidden
+            if isinstance(statement, (ast.If, ast.While, ast.Assert)):
+                inner |= _asked(statement.test)
+            if isinstance(statement, SCOPES):
+                continue
+            blocks = _blocks(statement)
+            for child in ast.iter_child_nodes(statement):
+                if isinstance(child, ast.expr):
+                    self.expression(child, hidden)
+                elif isinstance(child, ast.withitem):
+                    self.expression(child.context_expr, hidden)
+            for block in blocks:
+                self.statements(block, inner)
+            if isinstance(statement, ast.Assert) or any(isinstance(block[-1], _LEAVING) for block in blocks):
+                hidden = inner
+
+    def expression(self, node: ast.expr, hidden: frozenset[str]) -> None:
+        """Read an expression. In `isinstance(x, Tensor) and x.half()` all is under the test."""
+        for part in nodes([node], SCOPES):
+            if isinstance(part, (ast.IfExp, ast.BoolOp, ast.comprehension)):
+                hidden |= _asked(part)
+        for path, called in _calls(nodes([node], SCOPES), hidden).items():
+            self.calls.setdefault(path, []).extend(called)
+
+
+_LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)

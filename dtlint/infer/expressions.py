@@ -7,11 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dtlint.dtypes.dtype import FLOATING, INTEGRAL, named
-from dtlint.infer.calls import Arguments, external_result, method_result, operator_result
+from dtlint.infer.calls import (
+    TENSOR_LAYERS,
+    Arguments,
+    external_result,
+    method_result,
+    operator_result,
+    shared_region,
+)
 from dtlint.infer.events import Assign, Call, Condition, Discard, Event, Flow, Listeners, Operation, Reference
-from dtlint.infer.evidence import Kind, gather
+from dtlint.infer.evidence import Evidence, Kind, gather
 from dtlint.infer.names import canonical, path_of
-from dtlint.infer.scopes import ClassInfo, FunctionInfo
 from dtlint.infer.values import (
     UNKNOWN,
     Class,
@@ -41,6 +47,8 @@ from dtlint.infer.values import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from dtlint.infer.scopes import ClassInfo, FunctionInfo
 
 __all__ = ["Expressions"]
 
@@ -72,9 +80,11 @@ class Expressions:
         """Above zero while something is read that will be, or has been, read aloud elsewhere."""
         self.outer: tuple[dict[str, Value], ...] = ()
         """Names of the enclosing functions and the module, innermost first, while a function is read."""
-        self.evidence: dict[ast.AST, dict[str, Kind]] = {}
+        self.evidence: dict[ast.AST, Evidence] = {}
         self.call_made: Call | None = None
         """The event of the call evaluated last."""
+        self.gradless = False
+        """Are gradients switched off, so that no backward goes into what is computed?"""
         self._evaluate: dict[type[ast.expr], Callable[[Any], Value]] = {
             kind: getattr(self, name) for kind, name in _EVALUATE.items()
         }
@@ -83,6 +93,10 @@ class Expressions:
 
     def read(self, function: FunctionInfo) -> Value:
         """The value that a function of the project returns."""
+        raise NotImplementedError
+
+    def lambda_(self, node: ast.Lambda) -> Value:
+        """A function without a name."""
         raise NotImplementedError
 
     # -- events
@@ -125,17 +139,17 @@ class Expressions:
                 if value is not None:
                     break
             else:
-                return External(f"builtins.{name}") if name in _BUILTIN_NAMES else self.judged(UNKNOWN, name)
+                return External(f"builtins.{name}") if name in _BUILTIN_NAMES else self.judged(UNKNOWN, name, node.lineno)
         self.refer(node, value)
-        return self.judged(value, name) if type(value) is Unknown else value
+        return self.judged(value, name, node.lineno) if type(value) is Unknown else value
 
-    def judged(self, value: Unknown, path: str) -> Value:
+    def judged(self, value: Unknown, path: str, line: int) -> Value:
         """An unknown name, by what the running function does with it."""
         scope = self.flow.scope
-        kinds = self.evidence.get(scope)
-        if kinds is None:
-            kinds = self.evidence[scope] = gather(scope)
-        kind = kinds.get(path)
+        evidence = self.evidence.get(scope)
+        if evidence is None:
+            evidence = self.evidence[scope] = gather(scope)
+        kind = evidence.kind(path, line)
         if kind is None:
             return value
         if kind is Kind.MODULE:
@@ -156,11 +170,11 @@ class Expressions:
             known = self.flow.state.paths.get(path)
             if known is not None:
                 self.refer(node, known)
-                return self.judged(known, path) if type(known) is Unknown else known
+                return self.judged(known, path, node.lineno) if type(known) is Unknown else known
         value = self.member(base, node.attr)
         self.refer(node, value)
         if type(value) is Unknown and path is not None:
-            return self.judged(value, path)
+            return self.judged(value, path, node.lineno)
         return value
 
     def member(self, base: Value, name: str) -> Value:
@@ -256,7 +270,7 @@ class Expressions:
     def inner(self, node: ast.Await | ast.NamedExpr) -> Value:
         value = self.value(node.value)
         if isinstance(node, ast.NamedExpr):
-            self.flow.state.bind(node.target.id, value)
+            self.bind_target(node.target, value)
         return value
 
     def yielded(self, node: ast.Yield | ast.YieldFrom) -> Value:
@@ -339,11 +353,6 @@ class Expressions:
                 self.emit(Operation(node, self.flow, operator, left, right, result))
             left = right
         return result
-
-    # -- functions without a name
-
-    def lambda_(self, node: ast.Lambda) -> Value:
-        return Function(FunctionInfo(node, (self.flow.state.names, *self.outer)))
 
     def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
         names = self.flow.state.names
@@ -441,7 +450,7 @@ class Expressions:
             callee = callee.callee
         arguments = Arguments(node, args, keywords, self.default, complete)
         target, result = self.called(node, callee, receiver, method, arguments)
-        if self.flow.autocast is not None:
+        if self.gradless or self.flow.autocast is not None:
             result = self.under_autocast(result)
         if method.endswith("_") and isinstance(node.func, ast.Attribute) and isinstance(result, Tensor):
             self.alter(node.func.value, result.traits)
@@ -499,8 +508,10 @@ class Expressions:
         forward = module.info.method("forward") if module.info is not None else None
         if forward is not None:
             return self.read(forward)
-        under = [given.under for given in arguments.args if isinstance(given, (Tensor, Unknown)) and given.under]
-        return Unknown(under[0]) if under else UNKNOWN
+        under = shared_region(arguments.args)
+        if module.name in TENSOR_LAYERS and module.info is None:
+            return Tensor(under=under, origin=arguments.node)
+        return Unknown(under) if under is not None else UNKNOWN
 
     def number(self, name: str, given: Value) -> Value:
         """`float("-inf")`, `int(1e9)`."""
@@ -512,11 +523,12 @@ class Expressions:
             return UNKNOWN
 
     def under_autocast(self, result: Value) -> Value:
-        """Mark a result as computed in the autocast region in force."""
+        """Mark a result as computed in the autocast region in force, if a backward can go into it."""
+        under = None if self.gradless else self.flow.autocast
         if isinstance(result, Tensor):
             keeps = result.origin is not None or result.dtypes is None
-            return replace(result, under=self.flow.autocast) if keeps else result
-        return Unknown(self.flow.autocast, result.scaled) if type(result) is Unknown else result
+            return replace(result, under=under) if keeps else result
+        return Unknown(under, result.scaled) if type(result) is Unknown else result
 
     def alter(self, node: ast.expr, traits: Trait) -> None:
         """What an in-place method does to the tensor at the root of its chain: `img.mul_(255).clamp_(0, 255)`."""
@@ -601,10 +613,7 @@ def item_of(value: Value) -> Value:
 def _still_under(operator: ast.operator, left: Value, right: Value) -> Any:
     """The autocast region that a loss is still of: adding to it or dividing it by a count leaves it unscaled, while
     multiplying it by something large or unknown may be a scale of the author's own."""
-    under = next(
-        (value.under for value in (left, right) if isinstance(value, (Tensor, Unknown)) and value.under is not None),
-        None,
-    )
+    under = shared_region((left, right))
     if not isinstance(operator, ast.Mult):
         return under
     for value in (left, right):

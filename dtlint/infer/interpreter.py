@@ -1,7 +1,7 @@
 """Statements: one pass over a module in execution order, branches joined, loops run twice, each function read once.
 
 A function is read when it is first called, or else after the module's own statements; its parameters are unknown
-there, but for what annotations, defaults and their use in the function say.
+there, but for what annotations and their use in the function say.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from dtlint.infer.values import (
     join,
     options,
 )
+from dtlint.infer.walk import SCOPES, nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 __all__ = ["Interpreter", "autocast_in", "interpret", "result_of"]
 
@@ -64,6 +65,10 @@ class Interpreter(Expressions):
         self.alive = True
         self.globals: dict[str, Value] = {}
         """Every value that the module binds to a name, joined: what a function may find there when it runs."""
+        self.locals: dict[str, Value] | None = None
+        """The same of the function being read, for the functions inside it."""
+        self.stands: dict[ast.Lambda, tuple[list[ast.stmt], ast.stmt]] = {}
+        """The block and the statement in which each lambda stands."""
         self.unread: list[FunctionInfo] = []
         self.returned: Value | None = None
         self.depth = 0
@@ -195,18 +200,19 @@ class Interpreter(Expressions):
         self, target: ast.expr, value: Value, statement: ast.stmt | None = None, expression: ast.expr | None = None
     ) -> None:
         super().bind_target(target, value, statement, expression)
-        if self.flow.function is None and isinstance(target, ast.Name):
+        if isinstance(target, ast.Name):
             self.publish(target.id, value)
 
     def publish(self, name: str, value: Value) -> None:
-        """A module-level binding, as functions may find it."""
-        known = self.globals.get(name)
-        self.globals[name] = value if known is None else join(known, value)
+        """A binding, as the functions may find it that are defined in the running scope."""
+        names = self.globals if self.flow.function is None else self.locals
+        if names is not None:
+            known = names.get(name)
+            names[name] = value if known is None else join(known, value)
 
     def bind_name(self, name: str, value: Value) -> None:
         self.flow.state.bind(name, value)
-        if self.flow.function is None:
-            self.publish(name, value)
+        self.publish(name, value)
 
     def import_(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -327,8 +333,12 @@ class Interpreter(Expressions):
 
     def with_(self, node: ast.With | ast.AsyncWith) -> None:
         entered: list[tuple[ast.expr, Autocast]] = []
+        outer_gradless = self.gradless
+        swallows: set[bool | None] = set()
         for item in node.items:
             value = self.value(item.context_expr)
+            swallows.add(self.swallows(item.context_expr, value))
+            self.gradless = gradless_in(value, self.gradless)
             if item.optional_vars is not None:
                 self.bind_target(
                     item.optional_vars, UNKNOWN if isinstance(value, (Autocast, NullContext)) else value, node
@@ -337,16 +347,38 @@ class Interpreter(Expressions):
             if context is not None:
                 entered.append((item.context_expr, context))
                 self.enter(item.context_expr, context)
+        start = None if swallows == {False} else self.flow.state.copy()
         self.block(node.body)
         for expression, context in reversed(entered):
-            self.flow.contexts.pop()
-            if self.hears(Exit):
-                self.emit(Exit(expression, self.flow, context))
+            self.leave(expression, context)
+        self.gradless = outer_gradless
+        if start is not None and (True in swallows or (not self.alive and node is not self.flow.block[-1])):
+            self.resume(self.flow.state if self.alive else None, start)
+
+    def swallows(self, context: ast.expr, value: Value) -> bool | None:
+        """Does a context swallow exceptions, so that the program goes on behind it? None when that is not known: then
+        the code that stands behind a `return` inside it says so."""
+        if isinstance(value, (Autocast, NullContext)):
+            return False
+        if not isinstance(context, ast.Call):
+            return None
+        self.muted += 1
+        made = self.value(context.func)
+        self.muted -= 1
+        name = made.name if isinstance(made, External) else path_of(context.func) or ""
+        if name.rpartition(".")[2] in _SWALLOWING:
+            return True
+        return False if isinstance(made, External) and name.partition(".")[0] in _RAISING else None
 
     def enter(self, expression: ast.expr, context: Autocast) -> None:
         self.flow.contexts.append(context)
         if self.hears(Enter):
             self.emit(Enter(expression, self.flow, context))
+
+    def leave(self, expression: ast.expr, context: Autocast) -> None:
+        self.flow.contexts.pop()
+        if self.hears(Exit):
+            self.emit(Exit(expression, self.flow, context))
 
     def match(self, node: ast.Match) -> None:
         self.value(node.subject)
@@ -374,7 +406,11 @@ class Interpreter(Expressions):
 
     def forget_names(self, node: ast.Global | ast.Nonlocal) -> None:
         for name in node.names:
-            self.globals[name] = UNKNOWN
+            if isinstance(node, ast.Global):
+                self.globals[name] = UNKNOWN
+            for names in self.outer[:-1] if isinstance(node, ast.Nonlocal) else ():
+                if name in names:
+                    names[name] = UNKNOWN
 
     # -- definitions
 
@@ -385,10 +421,23 @@ class Interpreter(Expressions):
         for default in (*node.args.defaults, *(default for default in node.args.kw_defaults if default is not None)):
             self.value(default)
         self.annotations(node)
-        names = self.globals if self.flow.function is None else self.flow.state.names
-        scope = (names,) if names is self.globals else (names, *self.outer)
-        contexts = [context for context in map(autocast_in, decorators) if context is not None]
-        info = FunctionInfo(node, scope, owner, contexts, conditions=tuple(self.flow.conditions))
+        regions = [
+            (context, decorator)
+            for decorator, value in zip(node.decorator_list, decorators, strict=True)
+            if (context := autocast_in(value)) is not None
+        ]
+        gradless = False
+        for value in decorators:
+            gradless = gradless_in(value, gradless)
+        info = FunctionInfo(
+            node,
+            self.scope(),
+            owner,
+            [context for context, _ in regions],
+            tuple(decorator for _, decorator in regions),
+            gradless,
+            conditions=tuple(self.flow.conditions),
+        )
         if not self.muted:
             self.unread.append(info)
         known = all(
@@ -397,6 +446,21 @@ class Interpreter(Expressions):
         if owner is None:
             self.bind_name(node.name, Function(info) if known else UNKNOWN)
         return info
+
+    def scope(self) -> tuple[dict[str, Value], ...]:
+        """Where a function that is defined here finds its free names, innermost first."""
+        if self.flow.function is None:
+            return (self.globals,)
+        return (self.flow.state.names if self.locals is None else self.locals, *self.outer)
+
+    def lambda_(self, node: ast.Lambda) -> Value:
+        for default in (*node.args.defaults, *(default for default in node.args.kw_defaults if default is not None)):
+            self.value(default)
+        info = FunctionInfo(node, self.scope(), conditions=tuple(self.flow.conditions))
+        self.stands[node] = (self.flow.block, self.flow.statement)
+        if not self.muted:
+            self.unread.append(info)
+        return Function(info)
 
     def annotations(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Evaluate the annotations of a function, for those who hear of what is named."""
@@ -437,10 +501,10 @@ class Interpreter(Expressions):
 
     def class_statement(self, statement: ast.stmt) -> None:
         """A statement of a class body binds names of the class, not of the module."""
-        published = self.globals
-        self.globals = dict(published)
+        published = (self.globals, self.locals)
+        self.globals, self.locals = dict(self.globals), None if self.locals is None else dict(self.locals)
         self.block([statement])
-        self.globals = published
+        self.globals, self.locals = published
 
     # -- functions
 
@@ -450,30 +514,30 @@ class Interpreter(Expressions):
             return function.result
         if function.reading or self.depth >= _DEEPEST:
             return UNKNOWN
-        if isinstance(function.node, ast.Lambda):
-            return UNKNOWN
         function.reading = True
         saved = (self.flow, self.outer, self.returned, self.alive, self.exits, self.muted, self.call_made)
+        saved_names = (self.locals, self.gradless)
         self.depth += 1
         self.returned, self.alive, self.exits, self.muted = None, True, [], 0
-        self.outer = function.names
-        self.flow = Flow(
-            self.entry(function),
-            function,
-            [],
-            list(function.conditions),
-            [],
-            function.node.body,
-            function.node.body[0],
-            self.tree,
-        )
-        for context, decorator in zip(function.contexts, _autocast_decorators(function), strict=False):
+        self.outer, self.gradless = function.names, function.gradless
+        node, state = function.node, self.entry(function)
+        self.locals = dict(state.names)
+        block, statement = self.stands[node] if isinstance(node, ast.Lambda) else (node.body, node.body[0])
+        self.flow = Flow(state, function, [], list(function.conditions), [], block, statement, self.tree)
+        entered = list(zip(function.decorators, function.contexts, strict=True))
+        for decorator, context in entered:
             self.enter(decorator, context)
-        self.block(function.node.body)
-        self.emit(End(function.node, self.flow))
-        result = result_of(function.node, self.returned, self.alive)
+        if isinstance(node, ast.Lambda):
+            self.returned, self.alive = self.value(node.body), False
+        else:
+            self.block(node.body)
+        for decorator, context in reversed(entered):
+            self.leave(decorator, context)
+        self.emit(End(node, self.flow))
+        result = result_of(node, self.returned, self.alive)
         self.depth -= 1
         self.flow, self.outer, self.returned, self.alive, self.exits, self.muted, self.call_made = saved
+        self.locals, self.gradless = saved_names
         function.reading = False
         function.result = result
         if function in self.unread:
@@ -520,8 +584,21 @@ def autocast_in(value: Value) -> Autocast | None:
     return found[0] if len(found) == 1 else None
 
 
-def _autocast_decorators(function: FunctionInfo) -> Iterable[ast.expr]:
-    return [] if isinstance(function.node, ast.Lambda) else function.node.decorator_list
+_GRADLESS = {"torch.no_grad": True, "torch.inference_mode": True, "torch.enable_grad": False}
+
+
+def gradless_in(value: Value, outside: bool) -> bool:
+    """Are gradients switched off inside a context?"""
+    return _GRADLESS.get(value.name, outside) if isinstance(value, NullContext) else outside
+
+
+_SWALLOWING = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex"})
+"""Contexts that end at an exception: of contextlib, pytest and unittest."""
+_RAISING = frozenset(
+    {"builtins", "torch", "threading", "multiprocessing", "concurrent", "tempfile", "warnings", "os", "io", "gzip"}
+    | {"zipfile", "tarfile", "tqdm", "h5py", "safetensors", "PIL", "accelerate"}
+)
+"""Packages whose contexts let every exception through."""
 
 
 _KEEPING = frozenset(
@@ -545,7 +622,8 @@ def result_of(node: FunctionNode, returned: Value | None, falls_off: bool) -> Va
 
 @lru_cache(maxsize=1024)
 def _yields(node: FunctionNode) -> bool:
-    return any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(node))
+    body = [node.body] if isinstance(node, ast.Lambda) else node.body
+    return any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in nodes(body, SCOPES))
 
 
 def _as_load(target: ast.expr) -> ast.expr:
@@ -563,7 +641,7 @@ _DEFAULT_SETTERS = frozenset({"set_default_dtype", "set_default_tensor_type"})
 
 def _default_dtype(tree: ast.Module) -> Dtypes:
     """float32, unless the program sets another default dtype."""
-    for node in ast.walk(tree):
+    for node in nodes([tree]):
         if (isinstance(node, ast.Attribute) and node.attr in _DEFAULT_SETTERS) or (
             isinstance(node, ast.alias) and node.name in _DEFAULT_SETTERS
         ):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Autocast, External, Module, Value, options
 from dtlint.infer.values import Class as ClassValue
+from dtlint.infer.walk import nodes
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Condition
@@ -32,7 +33,9 @@ class FunctionInfo:
     Attributes:
         names: the enclosing functions' and the module's names, innermost first.
         owner: the class whose method it is.
-        contexts: autocast regions that its decorators enter.
+        contexts: autocast regions that its decorators enter, outermost first.
+        decorators: the decorators that enter them, in the same order.
+        gradless: does a decorator switch gradients off?
         result: the value it returns, once read.
         reading: is it being read just now? A recursive call then learns nothing.
         attributes: what it assigns to attributes of `self`, once read.
@@ -45,6 +48,8 @@ class FunctionInfo:
     names: tuple[dict[str, Value], ...]
     owner: ClassInfo | None = None
     contexts: list[Autocast] = field(default_factory=list)
+    decorators: tuple[ast.expr, ...] = ()
+    gradless: bool = False
     result: Value | None = None
     reading: bool = False
     attributes: dict[str, Value] = field(default_factory=dict)
@@ -87,8 +92,7 @@ class ClassInfo:
 
     @cached_property
     def is_module(self) -> bool:
-        """Is it an nn.Module? By its bases, or because it can be nothing else: it has a forward, calls its base's
-        `__init__`, and keeps torch.nn layers."""
+        """Is it an nn.Module, by the bases that it and its parents in the project name?"""
         for info in self.lineage:
             for base in info.bases:
                 if isinstance(base, External) and is_module_class(base.name):
@@ -117,7 +121,7 @@ def _self_attributes(method: FunctionInfo) -> set[str]:
     me = arguments[0].arg
     return {
         node.attr
-        for node in ast.walk(method.node)
+        for node in nodes([method.node])
         if isinstance(node, ast.Attribute)
         and isinstance(node.ctx, (ast.Store, ast.Del))
         and isinstance(node.value, ast.Name)

@@ -43,7 +43,7 @@ class Exclusions(Protocol):
 
     @property
     def force_exclude(self) -> bool:
-        """Do they hold for files given by name, too?"""
+        """Do they, and the ignore files of git, hold for files given by name, too?"""
 
     @property
     def root(self) -> Path:
@@ -72,7 +72,7 @@ class _Ignore:
 
 
 def discover(paths: Iterable[str | Path], settings_for: SettingsFor) -> list[Path]:
-    """The files to check, each once, sorted.
+    """The files to check, each once, sorted; and the directories that cannot be read, so that they can be reported.
 
     Raises:
         MissingPath: one of the paths does not exist; nothing was read then.
@@ -87,7 +87,7 @@ def discover(paths: Iterable[str | Path], settings_for: SettingsFor) -> list[Pat
 
 
 def is_excluded(path: Path, settings: Exclusions) -> bool:
-    """Do the settings, leaving aside any .gitignore, exclude this very path?"""
+    """Do the settings, or an ignore file of its repository, exclude this very path?"""
     return _Finder(lambda _: settings).forced_out(path, settings)
 
 
@@ -113,7 +113,10 @@ class _Finder:
         absolute = os.path.abspath(directory)
         try:
             entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):  # it has vanished meanwhile
+            return
         except OSError:
+            yield Path(directory)
             return
         settings = self._settings_for(Path(absolute))
         names = {entry.name for entry in entries}
@@ -121,7 +124,7 @@ class _Finder:
         excluded = self._excluded(settings)
         for entry in entries:
             folder = entry.is_dir(follow_symlinks=False)
-            if not folder and not (entry.name.endswith(SUFFIXES) and entry.is_file()):
+            if not folder and not (entry.name.endswith(SUFFIXES) and _is_file(entry)):
                 continue
             if folder and settings.exclude is None and _never_ones_own(entry):
                 continue
@@ -136,10 +139,16 @@ class _Finder:
     def forced_out(self, path: Path, settings: Exclusions) -> bool:
         absolute = os.path.abspath(path) + ("/" if path.is_dir() else "")
         excluded = self._excluded(settings)
-        if excluded is not None and excluded.judge(absolute):
+        if (excluded is not None and excluded.judge(absolute)) or self._forced_out_by_git(absolute):
             return True
         below = Path(os.path.relpath(path, settings.root)).parts
         return settings.exclude is None and not EXCLUDED.isdisjoint(below)
+
+    def _forced_out_by_git(self, absolute: str) -> bool:
+        """Does git ignore the path, or a directory that it lies in?"""
+        ignores = self._above(absolute)
+        above = [os.path.join(parent, "") for parent in reversed(Path(absolute).parents)]
+        return bool(ignores) and any(_ignored(path, ignores) for path in (*above, absolute))
 
     def _excluded(self, settings: Exclusions) -> _Ignore | None:
         patterns = (settings.exclude or ()) + settings.extend_exclude
@@ -183,6 +192,13 @@ class _Finder:
 
 def _never_ones_own(entry: os.DirEntry[str]) -> bool:
     return entry.name in EXCLUDED or os.path.exists(os.path.join(entry.path, "pyvenv.cfg"))
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link that may not be followed: reading it will say so
+        return True
 
 
 def _ignored(path: str, ignores: list[_Ignore]) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Edit, Span
+from dtlint.source.enclosing import Enclosing, FunctionNode, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["Imports", "NoEdit", "remove_orphans"]
 
 ImportNode = ast.Import | ast.ImportFrom
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 class NoEdit(LookupError):
@@ -40,6 +41,15 @@ class Imports:
                     self._taken.add(name)
         for name in self._taken:
             self.bound.pop(name, None)
+        self._enclosing = Enclosing(tree)
+        self._own: dict[Scope, set[str]] = {}
+        """What each scope binds, once somebody has asked."""
+        self._locals: dict[FunctionNode, _Locals] = {}
+
+    @cached_property
+    def _decorated(self) -> set[str]:
+        """The methods and functions that carry a decorator, which may make properties of them."""
+        return {node.name for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef) and node.decorator_list}
 
     def spelled(self, name: str, at: ast.AST) -> tuple[str, tuple[Edit, ...]]:
         """How to write a qualified name such as `torch.amp.autocast` at a place, and the edits that takes.
@@ -49,8 +59,8 @@ class Imports:
         Raises:
             NoEdit: the name of the package means something else there.
         """
-        functions = [node for node in ast.walk(self.tree) if isinstance(node, FunctionNode) and _encloses(node, at)]
-        hidden, local = _local_names(functions, at)
+        functions = [node for node in self._enclosing.of(at) if isinstance(node, FunctionNode)]
+        hidden, local = self._local_names(functions, at)
         line: int = at.lineno  # type: ignore[attr-defined]
         known = {
             bound: meaning
@@ -69,6 +79,40 @@ class Imports:
             raise NoEdit(f"the name {package} means something else here")
         return name, (self._added(package, at, functions),)
 
+    def binds(self, name: str, at: ast.AST) -> bool:
+        """Does the scope of a place bind the name itself, or declare it global or nonlocal?"""
+        scopes = self._enclosing.of(at)
+        if not scopes:
+            return True
+        if scopes[-1] not in self._own:
+            self._own[scopes[-1]] = _bound_in(scopes[-1])
+        return name in self._own[scopes[-1]]
+
+    def defines_property(self, name: str) -> bool:
+        """Does a class of the file compute the attribute, so that it may refuse to be assigned?"""
+        return name in self._decorated
+
+    def _local_names(self, functions: list[FunctionNode], at: ast.AST) -> tuple[set[str], dict[str, str]]:
+        """Names that the functions around a place bind for themselves; and of those the ones that are nothing but an
+        import which has run when the place is reached, with their meaning."""
+        line: int = at.lineno  # type: ignore[attr-defined]
+        inner = [self._locals_of(function) for function in functions]
+        names = {name for one in inner for name in one.names}
+        imported = {
+            bound: meaning
+            for one in inner
+            for node in one.statements
+            if node.lineno < line
+            for bound, meaning in _bindings(node)
+        }
+        known = {name: meaning for name, meaning in imported.items() if name not in names}
+        return names.union(*(one.imported for one in inner)), known
+
+    def _locals_of(self, function: FunctionNode) -> _Locals:
+        if function not in self._locals:
+            self._locals[function] = _Locals(function)
+        return self._locals[function]
+
     def _added(self, package: str, at: ast.AST, functions: list[FunctionNode]) -> Edit:
         """Insert `import package` on a line of its own.
 
@@ -77,13 +121,7 @@ class Imports:
         """
         statement = f"import {package}"
         line: int = at.lineno  # type: ignore[attr-defined]
-        local = [
-            node
-            for function in functions
-            if not isinstance(function, ast.Lambda)
-            for node in function.body
-            if isinstance(node, ImportNode)
-        ]
+        local = [node for function in functions for node in self._locals_of(function).statements]
         for nodes in (self._statements, local, self._optional):
             for node in nodes:
                 if _imports_from(node, package) and node.lineno < line:
@@ -161,35 +199,49 @@ def _rebound(tree: ast.Module) -> set[str]:
     return names
 
 
-def _local_names(functions: list[FunctionNode], at: ast.AST) -> tuple[set[str], dict[str, str]]:
-    """Names that the functions around a place bind for themselves; and of those the ones that are nothing but an import
-    which has run when the place is reached, with their meaning."""
-    names: set[str] = set()
-    imported: dict[str, str] = {}
-    for function in functions:
+class _Locals:
+    """The names of one function, and of the functions in it."""
+
+    def __init__(self, function: FunctionNode) -> None:
+        self.names: set[str] = set()
+        """Those that are bound, other than by an import."""
+        self.imported: set[str] = set()
+        self.statements = [] if isinstance(function, ast.Lambda) else _imports_among(function.body)
+        """The imports in the function's own block."""
         for node in ast.walk(function):
             if isinstance(node, ast.arg):
-                names.add(node.arg)
+                self.names.add(node.arg)
             elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                names.add(node.id)
-        for node in () if isinstance(function, ast.Lambda) else function.body:
-            if isinstance(node, ImportNode) and node.lineno < at.lineno:  # type: ignore[attr-defined]
-                imported.update(_bindings(node))
-    known = {name: meaning for name, meaning in imported.items() if name not in names}
-    for function in functions:
-        for node in ast.walk(function):
-            if isinstance(node, ImportNode):
-                names.update(bound for bound, _ in _bindings(node))
-    return names, known
+                self.names.add(node.id)
+            elif isinstance(node, ImportNode):
+                self.imported.update(bound for bound, _ in _bindings(node))
 
 
-def _encloses(outer: ast.AST, inner: ast.AST) -> bool:
-    """Does the body of the outer node hold the inner one? Decorators and defaults stand outside."""
-    body = outer.body  # type: ignore[attr-defined]
-    first = body[0] if isinstance(body, list) else body
-    start = (first.lineno, first.col_offset)
-    end = (outer.end_lineno, outer.end_col_offset)  # type: ignore[attr-defined]
-    return start <= (inner.lineno, inner.col_offset) < end  # type: ignore[attr-defined]
+def _imports_among(body: list[ast.stmt]) -> list[ImportNode]:
+    return [node for node in body if isinstance(node, ImportNode)]
+
+
+def _bound_in(scope: Scope) -> set[str]:
+    """The names that are the scope's own, and those that it declares to be another's."""
+    names = {node.arg for node in ast.walk(scope.args) if isinstance(node, ast.arg)} if hasattr(scope, "args") else set()
+    queue: list[ast.AST] = list(scope.body) if isinstance(scope.body, list) else [scope.body]
+    while queue:
+        node = queue.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+            continue
+        if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            continue
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            names.update(node.names)
+        elif isinstance(node, ImportNode):
+            names.update(_all_bindings(node))
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+            names.add(node.name)
+        queue += ast.iter_child_nodes(node)
+    return names
 
 
 def _is_docstring(node: ast.stmt) -> bool:
@@ -205,7 +257,8 @@ def remove_orphans(source: Source, names: set[str]) -> list[Edit]:
     """Edits that take away the imports of `names` that nothing in the file uses any more.
 
     An import stays where others may use it (a package's `__init__`, a stub, `__all__`, `x as x`), where it is all that
-    a block holds or probes what is installed, and where it carries a comment that would be lost.
+    a block holds or probes what is installed, in the body of a class, whose attribute it is, and where it carries a
+    comment that would be lost.
     """
     if source.path.endswith(("__init__.py", ".pyi")):
         return []
@@ -238,12 +291,28 @@ def _used(tree: ast.Module) -> Iterator[str]:
 
 
 def _blocks(tree: ast.Module) -> Iterator[list[ast.stmt]]:
+    """The blocks of a module, but not those that bind attributes of a class."""
+    of_classes = {
+        inner for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for inner in (node, *_statements_of(node.body))
+    }
     for node in ast.walk(tree):
+        if node in of_classes:
+            continue
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             probes = isinstance(node, ast.Try) and name == "body"  # what its handler catches says what is installed
             if isinstance(block, list) and block and isinstance(block[0], ast.stmt) and not probes:
                 yield block
+
+
+def _statements_of(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """What stands in the branches of a block, but not in functions and classes."""
+    queue: list[ast.AST] = list(body)
+    while queue:
+        node = queue.pop()
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
+            yield node
+            queue += ast.iter_child_nodes(node)
 
 
 def _without(source: Source, node: ImportNode, orphans: set[str], alone: bool) -> Edit | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Edit, Span
 from dtlint.source.imports import NoEdit
 
 if TYPE_CHECKING:
-    import ast
-
     import libcst as cst
 
     from dtlint.source.concrete import ConcreteTree
@@ -17,6 +16,10 @@ if TYPE_CHECKING:
     from dtlint.source.imports import Imports
 
 __all__ = ["Place"]
+
+_VIEWS = frozenset({"T", "mT", "H", "mH", "data", "grad", "real", "imag"})
+"""Attributes of a tensor that are tensors: nothing can be assigned to the first four, nothing of another dtype to `grad`,
+and to the others only what the tensor under them holds already."""
 
 
 class Place:
@@ -64,6 +67,21 @@ class Place:
     def is_statement(self) -> bool:
         """Is the expression at this place a statement of its own?"""
         return self._concrete.is_statement(self.abstract)
+
+    def can_assign(self, subject: ast.expr) -> bool:
+        """Would `subject = ...` here bind anew what `subject` means here?
+
+        Not where the name comes from an outer scope: the assignment would make a local variable of it, which the
+        right side reads before it is bound. Not where the attribute is computed.
+        """
+        if isinstance(subject, ast.Name):
+            return self._imports.binds(subject.id, self.abstract)
+        return (
+            isinstance(subject, ast.Attribute)
+            and subject.attr not in _VIEWS
+            and not self._imports.defines_property(subject.attr)
+            and _is_path(subject)
+        )
 
     def spelled(self, name: str) -> tuple[str, tuple[Edit, ...]]:
         """How to write a qualified name here, and the import that takes: see Imports.spelled."""
@@ -150,3 +168,9 @@ class Place:
         offset = self.source.offset(function.end_line, function.end_column)
         line, column = self.source.place(self.source.text.index("(", offset) + 1)
         return Span(line, column, line, column)
+
+
+def _is_path(node: ast.expr) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)

@@ -18,11 +18,16 @@ if TYPE_CHECKING:
 
     from dtlint.source.file import Source
 
-__all__ = ["LogicalLine", "Suppressions", "Unused", "logical_lines", "tokens"]
+__all__ = ["LogicalLine", "Malformed", "Suppressions", "Unused", "logical_lines", "tokens"]
 
-_WORTH_READING = re.compile(rb"noqa|dtlint:", re.IGNORECASE)
+_WORTH_READING = re.compile(rb"noqa|dtlint\s*:", re.IGNORECASE)
 _NOQA = re.compile(r"#\s*(?i:noqa)(?![\w-])(?P<list>\s*:\s*(?P<codes>[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)?)?")
-_DTLINT = re.compile(r"#\s*dtlint:\s*(?P<file>file-)?ignore\b(?P<list>\s*\[(?P<codes>[^\]#]*)\])?")
+_DTLINT = re.compile(
+    r"#\s*dtlint:\s*(?P<file>file-)?ignore(?:(?P<list>\s*\[(?P<codes>[^\]#]*)\])|(?=\s*(?:#|$)))"
+)
+"""Blanket only where nothing else follows: `ignore(DT101)` and `ignore DT101` are meant for one rule."""
+_MEANT = re.compile(r"#\s*(?:(?P<dtlint>(?i:dtlint)\s*:)|(?P<noqa>(?i:noqa)\s*:))[^#]*")
+"""What wants to be a suppression, well written or not."""
 _NAME = re.compile(r"[\w-]+")
 _OURS = re.compile(r"DT[0-9]+")
 """What a code of dtlint looks like, among those of other linters."""
@@ -84,19 +89,39 @@ class Unused:
     """Deletes these codes, or all of the comment where it says nothing else."""
 
 
+@dataclass(frozen=True)
+class Malformed:
+    """A comment, or the part of one, that looks like a suppression, is none, and so silences nothing."""
+
+    text: str
+    span: Span
+    words: tuple[str, ...]
+    """What may be meant as codes or names of rules."""
+    ours: bool
+    """Was it written for dtlint alone? Of a `noqa` only the words can tell."""
+    whole_file: bool
+
+
 @dataclass
 class Suppressions:
     """The comments of one file that silence something."""
 
     source: Source
     directives: list[Directive] = field(default_factory=list)
+    malformed: list[Malformed] = field(default_factory=list)
 
     @classmethod
     def of(cls, source: Source) -> Suppressions:
         """Read them. A file whose bytes hold none of the words is not even split into tokens."""
         if not _WORTH_READING.search(source.data):
             return cls(source)
-        return cls(source, list(_directives(source)))
+        suppressions = cls(source)
+        for lines, comments in logical_lines(tokens(source)):
+            for comment in comments:
+                directives = list(_in_comment(comment, lines))
+                suppressions.directives += directives
+                suppressions.malformed += _malformed(comment, {directive.start for directive in directives})
+        return suppressions
 
     def covers(self, code: str, line: int, end_line: int, name: str = "") -> bool:
         """Is a diagnostic of this code on these lines silenced? All comments that do so count as used.
@@ -195,12 +220,6 @@ def logical_lines(read: Iterable[tokenize.TokenInfo]) -> Iterator[tuple[LogicalL
 _LAYOUT = frozenset({tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.ENCODING})
 
 
-def _directives(source: Source) -> Iterator[Directive]:
-    for lines, comments in logical_lines(tokens(source)):
-        for comment in comments:
-            yield from _in_comment(comment, lines)
-
-
 def _in_comment(comment: tokenize.TokenInfo, lines: LogicalLine) -> Iterator[Directive]:
     line, base = comment.start
     for pattern in (_NOQA, _DTLINT):
@@ -220,3 +239,21 @@ def _in_comment(comment: tokenize.TokenInfo, lines: LogicalLine) -> Iterator[Dir
                 ours=pattern is _DTLINT,
                 whole_file=pattern is _DTLINT and bool(found["file"]),
             )
+
+
+def _malformed(comment: tokenize.TokenInfo, well_formed: set[int]) -> Iterator[Malformed]:
+    """What wants to be a suppression and is none; `well_formed` are the columns of those that are."""
+    line, base = comment.start
+    for found in _MEANT.finditer(comment.string):
+        start, text = base + found.start(), found[0].rstrip()
+        quoted = comment.string[found.start() - 1 : found.start()] in ("`", "'", '"')
+        if start in well_formed or quoted:
+            continue
+        said = text.partition(":")[2]
+        yield Malformed(
+            text,
+            Span(line, start, line, start + len(text)),
+            tuple(_NAME.findall(said)),
+            ours=found["dtlint"] is not None,
+            whole_file="file" in said.lower(),
+        )

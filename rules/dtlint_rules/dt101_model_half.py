@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
@@ -73,7 +74,7 @@ class ModelHalf(Rule):
     """
 
     code, name = "DT101", "model-half"
-    triggers = ("half", "float16")
+    triggers = (".half", "import half", "float16", "HalfTensor")
 
     def __init__(self) -> None:
         self.casts: list[_Cast] = []
@@ -119,7 +120,7 @@ class ModelHalf(Rule):
             partial = cast.identity in self.partial or (cast.seen.scope, cast.root) in self.partial
             if not partial and (cast.trained_by is not None or (cast.training and cast.whole and cast.called)):
                 yield _of_training(cast)
-            elif cast.whole and cast.surely and cast.info not in self.parts and not _saves(cast.seen.scope):
+            elif cast.whole and cast.surely and cast.lasts and cast.info not in self.parts and not _saves(cast.seen.scope):
                 yield _of_inference(cast)
 
     def _module_called(self, call: Call, module: Module) -> None:
@@ -211,8 +212,14 @@ class _Cast:
     training: bool = False
     """`train()` was called on it, and no `eval()` since."""
     called: bool = False
+    """Was the model run while it was half?"""
     trained_by: _Seen | None = None
     """The optimizer over its parameters, or the backward pass through it."""
+
+    @property
+    def lasts(self) -> bool:
+        """Was the model run in half, or may it be later? Cast back before that, it was only rounded."""
+        return self.called or not self.undone
 
     @classmethod
     def made(cls, call: Call, module: Module, dtypes: frozenset[str]) -> _Cast:
@@ -253,7 +260,7 @@ def _mode_set(cast: _Cast, call: Call) -> None:
 
 
 def _called(cast: _Cast, call: Call) -> None:
-    cast.called = True
+    cast.called = cast.called or not cast.undone
 
 
 _EFFECTS: dict[str, Callable[[_Cast, Call], None]] = {"train": _mode_set, "eval": _mode_set}
@@ -308,6 +315,7 @@ def _roots(node: ast.AST) -> set[str]:
     }
 
 
+@lru_cache(maxsize=64)
 def _hands_out(scope: ast.AST, root: str) -> bool:
     """Does a function ask the model of that name for its parameters? Who trains it must."""
     return any(
@@ -318,6 +326,7 @@ def _hands_out(scope: ast.AST, root: str) -> bool:
     )
 
 
+@lru_cache(maxsize=64)
 def _optimizes(scope: ast.AST) -> bool:
     """Does a function step an optimizer? A backward pass alone may be a measurement, or an attack on the input."""
     return any(
@@ -331,6 +340,7 @@ _SAVING = frozenset({"torch.save", "torch.onnx.export", "torch.jit.trace", "torc
 _SAVING_METHODS = frozenset({"save_pretrained", "push_to_hub", "state_dict", "save_checkpoint"})
 
 
+@lru_cache(maxsize=64)
 def _saves(scope: ast.AST) -> bool:
     """Does a function write models out? Then half may be the format of the file."""
     return any(
@@ -369,12 +379,12 @@ _ADAMS = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop"})
 
 def _of_training(cast: _Cast) -> Finding:
     by = cast.trained_by
-    made_by_adam = by is not None and by.target.rpartition(".")[2] in _ADAMS and "eps" not in by.keywords
+    optimizer = "" if by is None or "eps" in by.keywords else by.target.rpartition(".")[2]
     if cast.dtype == "float16":
         message = "The model is trained with float16 weights: gradients below 3e-8 become 0"
         message += (
-            ", and so does Adam's eps of 1e-8, so that a zero gradient gives NaN"
-            if made_by_adam
+            f", and so does the eps of {optimizer}, 1e-8, so that a zero gradient gives NaN"
+            if optimizer in _ADAMS
             else ", and updates smaller than 1/4096 of a weight leave it unchanged"
         )
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Dtype, Module, Tensor
+from dtlint.infer.values import Dtype, Module, Tensor, Trait
 from dtlint.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class TypeInplace(Rule):
 
     ## Fix safety
     The fix is safe: the call raises as it stands. It assigns the result of `.to(dtype)` where the call is a statement
-    of its own on a name or an attribute; a module is cast in place by `.to(dtype)` and needs no assignment.
+    of its own on a name or an attribute that can be bound there; a module is cast in place by `.to(dtype)` and needs no
+    assignment.
 
     ## References
     - [torch.Tensor.type](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.type.html)
@@ -58,7 +59,7 @@ class TypeInplace(Rule):
     code, name = "DT102", "type-inplace"
     severity = Severity.ERROR
     fix = Applicability.SAFE
-    triggers = ("inplace",)
+    triggers = (".type(",)
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         if call.method != "type" or "inplace" not in call.keywords:
@@ -84,8 +85,8 @@ def _fix(place: Place, call: Call) -> Fix | None:
     if isinstance(call.argument(0, "dtype"), Dtype):
         edits.append(place.rename_method("to"))
     if place.is_statement and not isinstance(call.receiver, Module):
-        target = path_of(function.value)
-        if target is None:
-            return None  # the result of another call: there is nothing to assign it to
-        edits.append(place.insert_before(call.node, f"{target} = "))
+        refused = isinstance(call.receiver, Tensor) and Trait.PARAMETER in call.receiver.traits
+        if refused or not place.can_assign(function.value):
+            return None  # a module refuses a tensor for its parameter
+        edits.append(place.insert_before(call.node, f"{path_of(function.value)} = "))
     return Fix("Assign the result of `.to(dtype)`", tuple(edits), Applicability.SAFE)

@@ -10,6 +10,7 @@ from dtlint.rule import Finding, Rule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dtlint.dtypes.dtype import Info
     from dtlint.infer.events import Call
 
 __all__ = ["BareInt8Cast"]
@@ -21,8 +22,8 @@ _BECOMES = {
 }
 """What a value out of range becomes; seen on torch 2.13, CPU."""
 
-_THOUGHT_THROUGH = Trait.CLAMPED | Trait.ROUNDED | Trait.SCALED | Trait.CONSTANT
-"""Whoever scaled, rounded or clamped has seen to the range; small constants are in it."""
+_THOUGHT_THROUGH = Trait.CLAMPED | Trait.ROUNDED | Trait.SCALED
+"""Whoever scaled, rounded or clamped has seen to the range."""
 
 
 class BareInt8Cast(Rule):
@@ -72,14 +73,22 @@ class BareInt8Cast(Rule):
         if not is_cast or dtypes is None or len(dtypes) != 1 or tensor.traits & _THOUGHT_THROUGH:
             return
         (target,) = dtypes
-        if target not in _BECOMES:
+        if target not in _BECOMES or _is_written_for(tensor, DTYPES[target]):
             return
         source = next(iter(tensor.dtypes)) if len(tensor.dtypes) == 1 else "a float"
         low, high = DTYPES[target].min, DTYPES[target].max
         yield Finding(
             call.node,
-            f"The cast from {source} to {target} truncates and wraps around: 0.9 becomes 0, {_BECOMES[target]}, and "
-            "NaN becomes 0",
+            f"The cast from {source} to {target} truncates, and on a CPU wraps around: 0.9 becomes 0, "
+            f"{_BECOMES[target]}, and NaN becomes 0",
             help=f"Scale to the range of {target} first, then `.round().clamp({low}, {high})` before the cast",
             notes=() if tensor.origin is None else ((tensor.origin, f"{source} comes from here"),),
         )
+
+
+def _is_written_for(tensor: Tensor, target: Info) -> bool:
+    """Is the tensor made of numbers that the source writes out, and that the dtype holds as far as they are known?"""
+    if Trait.CONSTANT not in tensor.traits:
+        return False
+    # The cast drops the fraction first.
+    return tensor.span is None or (tensor.span[0] > target.min - 1 and tensor.span[1] < target.max + 1)

@@ -52,7 +52,7 @@ class CastResultDiscarded(Rule):
 
     ## Fix safety
     The fix assigns the result to the name or attribute that was cast. It is unsafe, for the program now really
-    computes in the other dtype.
+    computes in the other dtype. There is none for a name of an outer scope, which the assignment would hide.
 
     ## References
     - [torch.Tensor.to](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.to.html)
@@ -68,6 +68,8 @@ class CastResultDiscarded(Rule):
 
     def __init__(self) -> None:
         self.casts: set[ast.Call] = set()
+        self.expected: dict[ast.AST, set[ast.AST]] = {}
+        """By scope, what stands in blocks that may raise as planned."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         if isinstance(call.receiver, Tensor) and call.cast[0]:
@@ -79,18 +81,18 @@ class CastResultDiscarded(Rule):
         if call is None or not isinstance(call.receiver, Tensor) or not isinstance(call.node.func, ast.Attribute):
             return
         is_cast, dtypes = call.cast
-        if not is_cast or "inplace" in call.keywords or _made_for_its_effects(discard):
+        if not is_cast or "inplace" in call.keywords or self._made_for_its_effects(discard):
             return
         became = f" to {next(iter(dtypes))}" if dtypes is not None and len(dtypes) == 1 else ""
         subject = path_of(call.node.func.value)
         fix = None
         if subject is not None and _can_be_assigned(subject, call.receiver, discard.flow):
-            fix = _assigning(discard.node, subject)
+            fix = _assigning(discard.node, call.node.func.value)
         yield Finding(
             call.node,
             f"The result of the cast{became} is thrown away: `{ast.unparse(call.node.func.value)}` keeps its dtype, "
             "for tensors are never cast in place",
-            help=f"Assign it: `{subject} = {ast.unparse(call.node)}`" if fix else "Use the result of the cast",
+            help="Use the result of the cast",
             fix=fix,
         )
 
@@ -113,11 +115,25 @@ class CastResultDiscarded(Rule):
             help=f"Cast the module itself, in place: `{model}.to(dtype)`",
         )
 
+    def _made_for_its_effects(self, discard: Discard) -> bool:
+        """Is the cast run to see what it raises, or how long it takes?"""
+        statement, scope = discard.node, discard.flow.scope
+        loop = discard.flow.loops[-1].node if discard.flow.loops else None
+        if loop is not None and path_of(loop.target) == "_" and all(part is statement or _waits(part) for part in loop.body):
+            return True  # `for _ in range(100): x.half()` measures
+        if scope not in self.expected:
+            self.expected[scope] = {
+                part for block in _expecting(scope) for outer in block for part in ast.walk(outer)
+            }
+        return statement in self.expected[scope]
 
-def _assigning(statement: ast.Expr, subject: str) -> Callable[[Place], Fix]:
-    def fix(place: Place) -> Fix:
-        edits = (place.insert_before(statement, f"{subject} = "),)
-        return Fix(f"Assign the result to `{subject}`", edits, Applicability.UNSAFE)
+
+def _assigning(statement: ast.Expr, subject: ast.expr) -> Callable[[Place], Fix | None]:
+    def fix(place: Place) -> Fix | None:
+        if not place.can_assign(subject):
+            return None
+        edits = (place.insert_before(statement, f"{path_of(subject)} = "),)
+        return Fix(f"Assign the result: `{path_of(subject)} = {ast.unparse(statement)}`", edits, Applicability.UNSAFE)
 
     return fix
 
@@ -128,14 +144,9 @@ def _can_be_assigned(subject: str, tensor: Tensor, flow: Flow) -> bool:
     return subject.partition(".")[0] not in looped and Trait.PARAMETER not in tensor.traits
 
 
-def _made_for_its_effects(discard: Discard) -> bool:
-    """Is the cast run to see what it raises, or how long it takes?"""
-    statement = discard.node
-    if any(path_of(loop.node.target) == "_" for loop in discard.flow.loops):
-        return True  # `for _ in range(100): x.half()` measures
-    return any(
-        statement is part for block in _expecting(discard.flow.scope) for outer in block for part in ast.walk(outer)
-    )
+def _waits(statement: ast.stmt) -> bool:
+    """Is it `torch.cuda.synchronize()`, without which a measurement ends before the kernels do?"""
+    return isinstance(statement, ast.Expr) and _last_name(statement.value) == "synchronize"
 
 
 def _expecting(scope: ast.AST) -> Iterator[list[ast.stmt]]:

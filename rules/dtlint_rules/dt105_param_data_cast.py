@@ -62,7 +62,7 @@ class ParamDataCast(Rule):
 
     code, name = "DT105", "param-data-cast"
     fix = Applicability.UNSAFE
-    triggers = ("parameters(",)
+    triggers = (".data =", ".data=")
 
     def __init__(self) -> None:
         self.casts: dict[ast.Call, Call] = {}

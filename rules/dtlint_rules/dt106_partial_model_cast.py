@@ -67,7 +67,7 @@ class PartialModelCast(Rule):
     """
 
     code, name = "DT106", "partial-model-cast"
-    triggers = ("named_parameters(", "named_modules(", "named_children(", "modules(", "children(")
+    triggers = (".half", "import half", "float16", "HalfTensor")
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         if not isinstance(call.receiver, (Tensor, Module)) or not isinstance(call.node.func, ast.Attribute):
@@ -86,7 +86,7 @@ class PartialModelCast(Rule):
         yield Finding(
             call.node,
             f"Only the layers whose {picked} matches are cast to {target}: where they meet the others, "
-            "`mat1 and mat2 must have the same dtype` is raised",
+            "torch may raise `mat1 and mat2 must have the same dtype`",
             help=f"Run the whole model under `torch.autocast(device_type, dtype=torch.{target})`, which casts where it is "
             "safe, or cast the whole model",
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Span
@@ -21,10 +23,16 @@ __all__ = ["BackwardInAutocast"]
 _BACKWARD_KEYWORDS = frozenset({"gradient", "retain_graph", "create_graph", "inputs"})
 """Of Tensor.backward; whoever is given others, or positional arguments, is an engine of some kind."""
 
-_AFTER_FORWARD = frozenset(
-    {"backward", "step", "update", "zero_grad", "unscale_", "clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"}
-)
-"""What ends a training step, and is the same in autocast or out of it: none of these runs a forward operator of the user's."""
+_AFTER_FORWARD = {
+    "backward": re.compile("loss|err", re.IGNORECASE),
+    "step": re.compile("opt|scaler|sched", re.IGNORECASE),
+    "update": re.compile("scaler", re.IGNORECASE),
+    **dict.fromkeys(
+        ("zero_grad", "unscale_", "clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"), re.compile("", re.IGNORECASE)
+    ),
+}
+"""What ends a training step, and is the same in autocast or out of it, by the names of those who do it: `update` of a
+moving average or a metric may well compute something."""
 
 
 class BackwardInAutocast(Rule):
@@ -68,8 +76,9 @@ class BackwardInAutocast(Rule):
 
     ## Fix safety
     The fix moves the end of the region up to the call. It is offered where the call stands directly in the `with` block
-    and nothing follows in it but the end of a training step: backward, unscale, clip, step, update, zero_grad. It is
-    unsafe because gradients change, to the better.
+    and nothing follows in it but the end of a training step: backward, unscale, clip, step, update, zero_grad, of what is
+    called a loss, an optimizer, a scaler or a scheduler, and given nothing that is computed there. It is unsafe because
+    gradients change, to the better.
 
     ## References
     - [torch.autocast: backward passes under autocast are not recommended](https://docs.pytorch.org/docs/stable/amp.html#torch.autocast)
@@ -113,24 +122,67 @@ def _is_backward(call: Call) -> bool:
 def _rest_of_region(flow: Flow) -> tuple[ast.With, list[ast.stmt]] | None:
     """The `with` statement of the region, and its last statements from the running one on, if those can leave it."""
     statements = flow.block[flow.block.index(flow.statement) :]
-    if statements[0] is flow.block[0] or not all(_ends_a_step(statement) for statement in statements):
+    first, *others = statements
+    if first is flow.block[0] or not _goes_backward(first) or not all(map(_ends_a_step, others)):
         return None
-    for node in ast.walk(flow.scope):
-        if isinstance(node, ast.With) and node.body is flow.block:
-            return (node, statements) if len(node.items) == 1 else None
-    return None
+    region = _regions(flow.scope).get(id(flow.block))
+    return (region, statements) if region is not None and len(region.items) == 1 else None
+
+
+@lru_cache(maxsize=64)
+def _regions(scope: ast.AST) -> dict[int, ast.With]:
+    """The `with` statements of a function, by the identity of their bodies."""
+    return {id(node.body): node for node in ast.walk(scope) if isinstance(node, ast.With)}
+
+
+def _goes_backward(statement: ast.stmt) -> bool:
+    """Is it `loss.backward()` or `scaler.scale(loss).backward()`, and does it compute nothing else?"""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "backward":
+        return False
+    return _is_loss(call.func.value) and not _computes(call)
+
+
+def _is_loss(node: ast.expr) -> bool:
+    """Is it a name, or what a scaler makes of one?"""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "scale":
+        return path_of(node.func.value) is not None and not _computes(node)
+    return path_of(node) is not None
 
 
 def _ends_a_step(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.If):
         # Every so many steps, or where there is something to clip; a test that calls may compute something.
         plain = not any(isinstance(node, ast.Call) for node in ast.walk(statement.test))
-        return plain and all(_ends_a_step(inner) for inner in (*statement.body, *statement.orelse))
-    if not isinstance(statement, (ast.Expr, ast.Assign)) or not isinstance(statement.value, ast.Call):
+        return plain and all(map(_ends_a_step, (*statement.body, *statement.orelse)))
+    call = statement.value if isinstance(statement, (ast.Expr, ast.Assign)) else None
+    if not isinstance(call, ast.Call) or _computes(call):
         return False
-    function = statement.value.func
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return name in _AFTER_FORWARD
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    owners = _AFTER_FORWARD.get(method)
+    if owners is None:
+        return False
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if method == "backward" and isinstance(owner, ast.Call):
+        return _goes_backward(statement)
+    path = "" if owner is None else path_of(owner)
+    if path is None or owners.search(path.rpartition(".")[2]) is None:
+        return False
+    # An argument of an optimizer's step is a closure, which runs the model.
+    return method != "step" or "opt" not in path.rpartition(".")[2].lower() or not call.args
+
+
+def _computes(call: ast.Call) -> bool:
+    """Is something computed in the arguments: by a call, but for that of `model.parameters()`, or a matrix product?"""
+    return any(
+        isinstance(node, ast.MatMult) or (isinstance(node, ast.Call) and not _lists_parameters(node))
+        for argument in (*call.args, *call.keywords)
+        for node in ast.walk(argument)
+    )
+
+
+def _lists_parameters(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "parameters" and path_of(call.func) is not None
 
 
 def _fix(place: Place, region: ast.With, statements: list[ast.stmt]) -> Fix | None:

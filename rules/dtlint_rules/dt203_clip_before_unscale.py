@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import ast
-from functools import partial
+import math
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.infer.names import path_of
-from dtlint.infer.values import GradScaler, Key, Phase, Unknown
+from dtlint.infer.values import GradScaler, Key, Optimizer, Phase, Unknown
 from dtlint.rule import Finding, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Call
+    from dtlint.infer.events import Call, End
     from dtlint.source.place import Place
 
 __all__ = ["ClipBeforeUnscale"]
 
 _CLIPS = {
-    "torch.nn.utils.clip_grad_norm_": "the norm comes out as many times too large, and the step as small",
+    "torch.nn.utils.clip_grad_norm_": "the norm comes out as many times too large, so that nearly every step is clipped, "
+    "to the limit divided by the scale",
     "torch.nn.utils.clip_grad_value_": "nearly every gradient is cut to the limit, which is then divided by the scale",
 }
 """What clips gradients, and what happens to it when they are scaled by 65536."""
+_STEPS = {
+    **dict.fromkeys(("SGD", "ASGD"), "{}'s step shrinks with it"),
+    **dict.fromkeys(
+        ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adagrad", "Adadelta"),
+        "{} hides it until its eps outweighs what is left of a gradient",
+    ),
+}
+"""What comes of it by the optimizer: Adam and its kin divide a gradient by its own size, and add eps to that."""
 
 _CYCLE = frozenset({"scale", "step", "update", "is_enabled", "state_dict", "load_state_dict"})
 """Of a GradScaler's methods those that neither unscale nor tell the scale."""
@@ -43,8 +53,10 @@ class ClipBeforeUnscale(Rule):
 
     ## Why it matters
     After `scaler.scale(loss).backward()` every gradient is multiplied by the scale, 65536 at the start. Clipped to norm 1
-    then, they have norm 1/65536 once `scaler.step` has divided by the scale: the model hardly learns, and nothing says
-    so. Measured on a linear layer: the norm is 128251 instead of 1.96, and SGD's step 1.3e-5 instead of 0.86.
+    then, they have norm 1/65536 once `scaler.step` has divided by the scale. With SGD the model hardly learns, and nothing
+    says so. Measured on a linear layer: the norm is 128251 instead of 1.96, and SGD's step 1.3e-5 instead of 0.86. Adam
+    divides by the size of the gradients, and its step stays about as large (0.281 instead of 0.283 there) while that is
+    far above its eps of 1e-8; but every gradient is clipped, not just those that are too large.
 
     ## Example
     ```python
@@ -97,19 +109,42 @@ class ClipBeforeUnscale(Rule):
         """Scalers that are made with `enabled=False`, and scale by 1."""
         self.unscalers: set[str] | None = None
         """Functions of the file that unscale, or get the scale."""
+        self.otherwise: dict[tuple[ast.AST, str, Phase], bool] = {}
+        """By function, scaler and phase: may the gradients be unscaled in another way?"""
         self.clipped: set[tuple[int, Key]] = set()
         """Functions in which one clip has its fix: behind it the gradients are unscaled."""
+        self.suspected: list[tuple[Finding, ast.Call | None]] = []
+        """With the scaler's step that follows, where it is one."""
+        self.classes: dict[Key, str] = {}
+        """Optimizers, and their classes."""
+        self.stepped: dict[ast.Call, Key] = {}
+        """Calls of a scaler's step, and the optimizers that they are given."""
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        if isinstance(call.result, Optimizer):
+            self.classes[call.result.key] = call.target.rpartition(".")[2]
+        stepped = call.argument(0, "optimizer") if call.method == "step" else None
+        if isinstance(stepped, Optimizer):
+            self.stepped[call.node] = stepped.key
         if isinstance(call.receiver, GradScaler) and call.receiver.enabled is False:
             self.off.add(call.receiver.key)
         scaled = call.result.scaled if call.method == "scale" and isinstance(call.result, Unknown) else None
         if scaled is not None and isinstance(call.node.func, ast.Attribute):
             self.spelled[scaled] = path_of(call.node.func.value) or ""
-        if call.target in _CLIPS:
-            yield from self._clip(call)
+        if call.target in _CLIPS and not _only_measures(call):
+            self._clip(call)
+        return ()
 
-    def _clip(self, call: Call) -> Iterator[Finding]:
+    def on_end(self, end: End) -> Iterator[Finding]:
+        if end.flow.function is not None:
+            return
+        for finding, step in self.suspected:
+            made = self.classes.get(self.stepped.get(step, "")) if step is not None else None
+            if made in _STEPS:
+                finding.message += f"; {_STEPS[made].format(made)}"
+            yield finding
+
+    def _clip(self, call: Call) -> None:
         scope = call.flow.scope
         for key, phase in call.flow.state.scalers.items():
             scaler = self.spelled.get(key)
@@ -120,32 +155,50 @@ class ClipBeforeUnscale(Rule):
             first = (id(scope), key) not in self.clipped
             self.clipped.add((id(scope), key))
             steps = _steps(scope, scaler)
-            yield Finding(
+            finding = Finding(
                 call.node,
                 f"Gradients are clipped while they are multiplied by the scale, 65536 at the start: {_CLIPS[call.target]}",
                 help=f"Call `{scaler}.unscale_({steps[0][1] if len(steps) == 1 else 'optimizer'})` before",
                 fix=partial(_fix, call, scaler, steps, scope) if first else None,
             )
+            self.suspected.append((finding, steps[0][0] if len(steps) == 1 else None))
             return
 
     def _unscaled_otherwise(self, call: Call, scaler: str, phase: Phase) -> bool:
         """May the gradients be unscaled by hand, by another function, or on the path that has been taken?"""
-        scope = call.flow.scope
-        if self.unscalers is None:
-            self.unscalers = set(_unscalers(call.flow.tree))
+        key = (call.flow.scope, scaler, phase)
+        if key not in self.otherwise:
+            if self.unscalers is None:
+                self.unscalers = set(_unscalers(call.flow.tree))
+            self.otherwise[key] = self._unscaled_in(*key, self.unscalers)
+        return self.otherwise[key]
+
+    def _unscaled_in(self, scope: ast.AST, scaler: str, phase: Phase, unscalers: set[str]) -> bool:
         for node in ast.walk(scope):
             if isinstance(node, ast.Attribute) and path_of(node.value) == scaler:
                 if node.attr not in _CYCLE and (node.attr != "unscale_" or phase is Phase.PERHAPS_SCALED):
                     return True
             elif isinstance(node, (ast.Attribute, ast.Name)):
                 name = node.attr if isinstance(node, ast.Attribute) else node.id
-                if "unscale" in name or name in _SCALES or (name in self.unscalers and not _is_name_of(scope, name)):
+                if "unscale" in name or name in _SCALES or (name in unscalers and not _is_name_of(scope, name)):
                     return True
             elif isinstance(node, ast.Call) and any(path_of(given) == scaler for given in _given(node)):
                 return True
         return False
 
 
+def _only_measures(call: Call) -> bool:
+    """Is the limit infinite, so that nothing is clipped and the norm alone is wanted?"""
+    if call.constant(1, "max_norm") == math.inf:
+        return True
+    limit = call.argument_node(1, "max_norm")
+    if isinstance(limit, ast.Call) and path_of(limit.func) == "float" and len(limit.args) == 1:
+        (given,) = limit.args
+        return isinstance(given, ast.Constant) and str(given.value).lower().lstrip("+") in ("inf", "infinity")
+    return limit is not None and (path_of(limit) or "").rpartition(".")[2] == "inf"
+
+
+@lru_cache(maxsize=64)
 def _is_scaler(path: str, scope: ast.AST) -> bool:
     """Is what has a method `scale` a GradScaler: by its name, or by the methods that are called of it?"""
     return "scaler" in path.lower() or any(
@@ -171,6 +224,7 @@ def _given(node: ast.Call) -> list[ast.expr]:
     return [*node.args, *(keyword.value for keyword in node.keywords)]
 
 
+@lru_cache(maxsize=64)
 def _steps(scope: ast.AST, scaler: str) -> list[tuple[ast.Call, str]]:
     """The calls of `scaler.step(optimizer)` in a function, and their optimizers, where those are names."""
     steps = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix
@@ -13,7 +14,7 @@ from dtlint.rule import Finding, Rule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.infer.events import Call, Reference
+    from dtlint.infer.events import Call, End, Reference
     from dtlint.source.place import Place
 
 __all__ = ["DeprecatedAmpApi"]
@@ -31,6 +32,13 @@ _AUTOCAST_PARAMETERS = ("enabled", "dtype", "cache_enabled")
 
 
 _TYPE_TESTS = frozenset({"isinstance", "issubclass", "assertIsInstance", "assertNotIsInstance"})
+_ASKING = _TYPE_TESTS | {"partial", "hasattr", "getattr", "callable", "signature", "patch", "object", "print", "repr", "id"}
+"""Functions that ask after what they are given, or are judged by themselves; `mock.patch.object` among them."""
+
+_HOLDERS = (ast.BoolOp, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.keyword, ast.Starred)
+"""What holds a value and is one."""
+_FORMATTED = (ast.JoinedStr, getattr(ast, "TemplateStr", ast.JoinedStr))
+"""Strings that hold expressions; those with `t` come with Python 3.14."""
 
 
 class DeprecatedAmpApi(Rule):
@@ -38,12 +46,12 @@ class DeprecatedAmpApi(Rule):
 
     ## What it does
     Reports uses of `torch.cuda.amp.autocast`, `GradScaler`, `custom_fwd` and `custom_bwd`, and of `torch.cpu.amp.autocast`
-    and `GradScaler`: where they are called, decorate, are the base of a class, or stand in an annotation, `isinstance` or
-    `functools.partial`. Code that runs only with an older torch, by a version test or an `except ImportError`, is left
-    alone.
+    and `GradScaler`: where they are called, decorate, are the base of a class, stand in an annotation, `isinstance` or
+    `functools.partial`, or are returned, kept or handed on. Code that runs only with an older torch, by a version test or
+    an `except ImportError`, is left alone.
 
     ## Why it matters
-    Since torch 2.4 every call prints a FutureWarning, and the names are to go. Their successors take the device as an
+    Since torch 2.4 calling them gives a FutureWarning, and the names are to go. Their successors take the device as an
     argument, so the same code serves CUDA, CPU, XPU and MPS.
 
     The arguments are not in the same order: `torch.cuda.amp.autocast(False)` switches autocast off, while
@@ -72,8 +80,9 @@ class DeprecatedAmpApi(Rule):
     The fix is safe: the old names call the new ones with the same values. Positional arguments of autocast become
     keywords, `import torch` is added where the file needs it, and an import that is left without a use is removed. In
     `functools.partial(autocast, ...)` it is unsafe, for the partial may be called with positional arguments. There is no
-    fix where the arguments are hidden in `*args`, where a class inherits, where the name is looked up on an object, or
-    where the program changes autocast's default dtype, which the old autocast does not heed.
+    fix where the arguments are hidden in `*args`, where a class inherits, where the name is looked up on an object or
+    handed on, inside of f-strings, or where the program changes autocast's default dtype, which the old autocast does not
+    heed.
 
     ## References
     - [torch.amp](https://docs.pytorch.org/docs/stable/amp.html)
@@ -89,6 +98,10 @@ class DeprecatedAmpApi(Rule):
         self.named: dict[ast.expr, str] = {}
         """What expressions name of torch, for those that a fix may have to know."""
         self.parents: dict[ast.AST, ast.AST] = {}
+        self.reported: set[str] = set()
+        """The names, without what stands before a dot, by which those are spelled that are reported."""
+        self.bound: list[tuple[Finding, frozenset[str]]] = []
+        """Assignments, and the names that they bind."""
 
     def on_reference(self, reference: Reference) -> Iterator[Finding]:
         name, node = reference.name, reference.node
@@ -102,26 +115,65 @@ class DeprecatedAmpApi(Rule):
             }
         parent = self.parents.get(node)
         if isinstance(parent, ast.ClassDef) and node in parent.bases:
-            yield Finding(node, f"`{name}`, which the class inherits from, is deprecated since torch 2.4", _help(name))
-        elif node in getattr(parent, "decorator_list", ()):
-            yield Finding(node, _warns(name), _help(name), fix=lambda place: self._decorating(place, name, node))
-        elif self._is_type(node):
-            yield Finding(
-                node,
-                f"`{name}` is deprecated since torch 2.4, and what `torch.amp.{_last(name)}` makes is no instance of it",
-                f"Use `torch.amp.{_last(name)}`",
-                fix=lambda place: self._renamed(place, name, node),
+            yield self._found(
+                Finding(node, f"`{name}`, which the class inherits from, is deprecated since torch 2.4", _help(name)), node
             )
+        elif node in getattr(parent, "decorator_list", ()):
+            fix = partial(self._decorating, name=name, node=node)
+            yield self._found(Finding(node, _warns(name), _help(name), fix=fix), node)
+        elif self._is_type(node):
+            message = f"`{name}` is deprecated since torch 2.4, and what `torch.amp.{_last(name)}` makes is no instance of it"
+            fix = partial(self._renamed, name=name, node=node)
+            yield self._found(Finding(node, message, f"Use `torch.amp.{_last(name)}`", fix=fix), node)
+        else:
+            yield from self._value(name, node)
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         node = call.node
         if call.flow.version_gated:
             return
         if call.target in _DEVICES and node.func in self.named:
-            yield Finding(node, _warns(call.target), _help(call.target), fix=lambda place: self._called(place, call))
+            fix = partial(self._called, call=call)
+            yield self._found(Finding(node, _warns(call.target), _help(call.target), fix=fix), node.func)
         elif call.target == "functools.partial" and node.args and self.named.get(node.args[0]) in _DEVICES:
             name = self.named[node.args[0]]
-            yield Finding(node, _warns(name), _help(name), fix=lambda place: self._partial(place, name, node))
+            fix = partial(self._partial, name=name, node=node)
+            yield self._found(Finding(node, _warns(name), _help(name), fix=fix), node.args[0])
+
+    def on_end(self, end: End) -> Iterator[Finding]:
+        if end.flow.function is None:
+            # What the file calls by its new name is reported where it is called.
+            yield from (finding for finding, names in self.bound if not names & self.reported)
+
+    def _found(self, finding: Finding, spelled: ast.expr) -> Finding:
+        """The finding, noted; without its fix in an f-string, where the quotes that it brings may end the string."""
+        self.reported.add((path_of(spelled) or "").rpartition(".")[2])
+        if any(isinstance(node, _FORMATTED) for node in self._around(spelled)):
+            finding.fix = None
+        return finding
+
+    def _around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What an expression stands in, innermost first, up to its statement."""
+        parent = self.parents.get(node)
+        while parent is not None:
+            yield parent
+            parent = None if isinstance(parent, ast.stmt) else self.parents.get(parent)
+
+    def _value(self, name: str, node: ast.expr) -> Iterator[Finding]:
+        """The finding where a value is handed on: returned, kept, given as an argument."""
+        child: ast.AST = node
+        for parent in self._around(node):
+            if isinstance(parent, _HOLDERS) or (isinstance(parent, ast.IfExp) and child is not parent.test):
+                child = parent
+                continue
+            given = isinstance(parent, ast.Call) and child is not parent.func and _last_name(parent) not in _ASKING
+            if given or isinstance(parent, (ast.Return, ast.Yield, ast.arguments, ast.Lambda)):
+                yield self._found(Finding(node, _warns(name), _help(name)), node)
+            elif isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and child is parent.value:
+                targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
+                names = frozenset((path_of(target) or "").rpartition(".")[2] for target in targets)
+                self.bound.append((Finding(node, _warns(name), _help(name)), names))
+            return
 
     def _is_type(self, node: ast.expr) -> bool:
         """Does the expression stand for a type: in an annotation, or in `isinstance(x, node)`?"""
@@ -131,7 +183,7 @@ class DeprecatedAmpApi(Rule):
             if isinstance(parent, ast.arg):
                 return True
             if isinstance(parent, ast.Call):
-                asked = (path_of(parent.func) or "").rpartition(".")[2] in _TYPE_TESTS
+                asked = _last_name(parent) in _TYPE_TESTS
                 return asked and parent.args[1:2] == [child] and not _names_both(child)
             child, parent = parent, self.parents.get(parent)
         return child in (getattr(parent, "annotation", None), getattr(parent, "returns", None))
@@ -203,8 +255,13 @@ def _last(name: str) -> str:
     return name.rpartition(".")[2]
 
 
+def _last_name(call: ast.Call) -> str:
+    """The name of what is called, without what stands before its last dot."""
+    return _last(path_of(call.func) or "")
+
+
 def _warns(name: str) -> str:
-    return f"`{name}` is deprecated: since torch 2.4 each call prints a FutureWarning"
+    return f"`{name}` is deprecated since torch 2.4: calling it gives a FutureWarning"
 
 
 def _help(name: str) -> str:
@@ -228,7 +285,12 @@ def _starred(node: ast.Call) -> bool:
 def _default_changes(place: Place, node: ast.Call) -> bool:
     """Is the dtype left to a default that the program sets, or the cache? The old autocast's are fixed."""
     given = len(node.args) > 1 or any(keyword.arg in ("dtype", None) for keyword in node.keywords)
-    return not given and re.search(r"\bset_autocast_(?:\w*dtype|cache)", place.source.text) is not None
+    return not given and _sets_defaults(place.source.text)
+
+
+@lru_cache(maxsize=1)
+def _sets_defaults(text: str) -> bool:
+    return re.search(r"\bset_autocast_(?:\w*dtype|cache)", text) is not None
 
 
 def _names_both(node: ast.AST) -> bool:

@@ -13,8 +13,10 @@ class UnusedSuppression(Rule):
 
     ## What it does
     Reports codes of dtlint in `# noqa: DT101`, `# dtlint: ignore[DT101]` and `# dtlint: file-ignore[DT101]` that
-    silence no finding, and codes that name no rule. Codes of other linters, a bare `# noqa` and codes of rules that
-    did not run are left alone.
+    silence no finding, and codes that name no rule. Comments that look like suppressions and are none, such as
+    `# dtlint: ignore(DT101)`, `# dtlint: disable=DT101` and `# noqa: model-half`, silence nothing and are reported with
+    what to write instead. Codes of other linters, a bare `# noqa` or `# dtlint: ignore` and codes of rules that did not
+    run are left alone.
 
     ## Why it matters
     A suppression that is no longer needed hides the next real finding on its line. One with a mistyped code never

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import errno
 import json
+import sys
+from pathlib import Path
 
 import pytest
 
 from dtlint.check.file import check_source
-from dtlint.check.hygiene import syntax_diagnostic
+from dtlint.check.hygiene import syntax_diagnostic, unreadable_diagnostic
 from dtlint.config import Settings
 from dtlint.diagnostic import Diagnostic, Severity
 from dtlint.rule import discover
@@ -31,6 +34,14 @@ def notebook(*cells: str) -> str:
     [
         ("# noqa: DT102", "DT102 is suppressed here without effect"),
         ("# noqa: DT102, E501, DT802", "DT102 and DT802 are suppressed here without effect"),
+        ("# noqa: DT1", "DT1 is suppressed here, but a suppression names whole codes"),
+        ("# dtlint: ignore(DT102)", "`# dtlint: ignore(DT102)` is not a suppression dtlint knows; write `# dtlint: ignore[DT102]`"),
+        ("# dtlint: ignore dt102", "`# dtlint: ignore dt102` is not a suppression dtlint knows; write `# dtlint: ignore[DT102]`"),
+        ("# dtlint: disable=DT102", "`# dtlint: disable=DT102` is not a suppression dtlint knows; write `# dtlint: ignore[DT102]`"),
+        ("# dtlint: noqa", "`# dtlint: noqa` is not a suppression dtlint knows; write `# dtlint: ignore[DT103]`"),
+        ("# dtlint: skip-file", "`# dtlint: skip-file` is not a suppression dtlint knows; write `# dtlint: file-ignore[DT103]`"),
+        ("# dtlint: ignore[]", "`# dtlint: ignore[]` is not a suppression dtlint knows; write `# dtlint: ignore[DT103]`"),
+        ("# noqa: type-inplace", "`# noqa: type-inplace` is not a suppression dtlint knows; write `# noqa: DT102`"),
         ("# noqa: DT999", "DT999 is suppressed here, but there is no such rule"),
         (
             "# dtlint: ignore[DT102, type-inplac]",
@@ -50,6 +61,9 @@ def test_an_unused_suppression_says_which_code_and_why(comment: str, message: st
         "x = 1  # noqa: DT102  # dtlint: ignore[unused-suppression]\n",
         "# dtlint: file-ignore[DT801]\nx = 1  # noqa: DT102\n",
         "x = 1  # noqa: DT901\n",
+        "x = 1  # dtlint: disable=DT102  # dtlint: ignore[DT801]\n",
+        "x = 1  # noqa: overflow happens here\n",
+        "x = 1  # as with `# dtlint: disable`\n",
     ],
 )
 def test_an_unused_suppression_can_itself_be_suppressed_or_may_belong_to_another_run(text: str) -> None:
@@ -98,3 +112,17 @@ def source_span(source: Source, line: str):  # type: ignore[no-untyped-def]
 
     number = source.lines.index(line) + 1
     return Span(number, 0, number, len(line))
+
+
+def test_a_syntax_error_that_may_be_newer_syntax_names_the_python() -> None:
+    running = f"(dtlint runs on Python {sys.version_info[0]}.{sys.version_info[1]}; newer syntax needs a newer Python)"
+    (diagnostic,) = check("x = 1 2\n")
+    assert diagnostic.message.endswith(running)
+    (diagnostic,) = check("x = (1\n")
+    assert diagnostic.message == "The file does not parse: '(' was never closed"
+
+
+def test_a_directory_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path))
+    message = "The directory cannot be read: permission denied; nothing in it is checked"
+    assert unreadable_diagnostic("d", error).message == message

@@ -141,6 +141,34 @@ def test_unkind_programs(text: str) -> None:
     hold(text.encode())
 
 
+LONG = {
+    "strings joined by +": "s = " + " + ".join(f'"a{number}"' for number in range(700)) + "\nx.half()\n",
+    "elif": "def f(k):\n    if k:\n        pass\n"
+    + "".join(f"    elif k == {number}:\n        return {number}\n" for number in range(400))
+    + "    x.half()\n",
+    "methods on methods": "def f():\n    y" + ".a()" * 300 + "\n    x.half()\n",
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
+def test_what_python_can_parse_is_followed_however_long_it_is(text: str) -> None:
+    source = Source.from_bytes(("import torch\nx = torch.randn(3)\n" + text).encode(), "long.py")
+    checked = check_source(source, [discover()["DT104"], discover()["DT802"]], Settings())
+    assert [found.code for found in checked.diagnostics] == ["DT104"]
+    assert checked.crashes == []
+
+
+def test_what_is_too_deep_is_said_to_be_so_and_costs_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dtlint.check.file._DEEPEST", 1000)
+    text = "import torch\nx = torch.randn(3)\nx.half()\n" + "y" + ".a()" * 900 + "  # noqa: DT104\n"
+    rules = [discover()[code] for code in ("DT104", "DT801", "DT802")]
+    checked = check_source(Source.from_bytes(text.encode(), "deep.py"), rules, Settings())
+    assert [found.code for found in checked.diagnostics] == ["DT104"]
+    assert checked.crashes == [
+        "deep.py: the code is nested deeper than dtlint can follow; what it found before that place is reported"
+    ]
+
+
 def test_long_nested_loops_take_bounded_time() -> None:
     body = "".join("    " * depth + f"for i{depth} in range(3):\n" for depth in range(15))
     hold(("import torch\n" + body + "    " * 15 + "x = torch.ones(i0).half()\n").encode())

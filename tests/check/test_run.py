@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from dtlint.check.job import Mode
 from dtlint.check.run import FEW, Outcome, run
 from dtlint.config import Configuration
 from dtlint.diagnostic import Applicability
-from dtlint.rule import Rule
+from dtlint.infer.events import Call
+from dtlint.rule import Finding, Rule
 from dtlint.source.file import Source
 from dtlint_rules.dt801_unused_suppression import UnusedSuppression
 from dtlint_rules.dt802_unreadable_file import UnreadableFile
@@ -115,6 +118,16 @@ def test_a_difference_is_shown_and_nothing_written() -> None:
     assert path.read_text() == f"import torch\n{BAD}"
 
 
+def test_a_file_that_cannot_be_written_is_reported_as_it_lies_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("dtlint.check.write.replace_file", refuse)
+    outcome = check(write(a=BAD), mode=Mode(fix=Applicability.SAFE))
+    assert told(outcome) == [("a.py", "DT801")] and outcome.fixed == 0
+    assert outcome.errors == ["a.py: could not be written: Permission denied"]
+
+
 def test_a_file_that_changes_meanwhile_is_not_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
     (path,) = write(a=BAD)
     before = check_file.diagnose
@@ -148,6 +161,66 @@ def test_a_crash_names_the_file_and_the_run_goes_on(monkeypatch: pytest.MonkeyPa
     outcome = check(write(a=BAD, b=BAD, c=BAD))
     assert told(outcome) == [("a.py", "DT801"), ("c.py", "DT801")]
     assert outcome.errors == ["b.py: internal error: TypeError: no such thing"]
+
+
+class Crashes(Rule):
+    code, name = "DT390", "crashes"
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        raise KeyError("boom")
+
+
+class CannotBegin(Rule):
+    code, name = "DT391", "cannot-begin"
+
+    def __init__(self) -> None:
+        raise KeyError("boom")
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        yield from ()
+
+
+class FindsCalls(Rule):
+    code, name = "DT392", "finds-calls"
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        yield Finding(call.node, "a call")
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        (Crashes, "internal error: DT390 crashes crashed on a.py:1: KeyError: 'boom'"),
+        (CannotBegin, "internal error: DT391 cannot-begin crashed on a.py:1: KeyError: 'boom'"),
+    ],
+)
+def test_a_rule_that_crashes_is_named_and_the_others_go_on(rule: type[Rule], line: str) -> None:
+    rules = {each.code: each for each in (rule, FindsCalls)}
+    outcome = run(write(a="f()\n"), Configuration(isolated=True).settings_for, rules)
+    assert (told(outcome), outcome.errors) == ([("a.py", "DT392")], [line])
+
+
+@pytest.mark.parametrize("rule", [Crashes, CannotBegin])
+@pytest.mark.parametrize("mode", [Mode(fix=Applicability.SAFE), Mode(fix=Applicability.SAFE, write=False)])
+def test_what_a_crashed_rule_would_find_stays_suppressed(
+    rule: type[Rule], mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = {each.code: each for each in (rule, UnusedSuppression)}
+    monkeypatch.setattr("dtlint.check.hygiene._known", lambda: frozenset({*rules, "DT999"}))
+    text = f"f()  # noqa: {rule.code}\n"
+    outcome = run(write(a=text), Configuration(isolated=True).settings_for, rules, mode=mode)
+    assert told(outcome) == [] and len(outcome.errors) == 1
+    assert (Path("a.py").read_text(), outcome.differences) == (text, [])
+
+
+def test_a_file_in_which_a_rule_crashed_is_not_written() -> None:
+    rules = {each.code: each for each in (Crashes, FindsCalls, UnusedSuppression)}
+    text = "f()\nx = 1  # noqa: DT392\n"
+    for mode in (Mode(fix=Applicability.SAFE), Mode(add_noqa=True)):
+        outcome = run(write(a=text), Configuration(isolated=True).settings_for, rules, mode=mode)
+        assert Path("a.py").read_text() == text
+        assert told(outcome) == [("a.py", "DT392"), ("a.py", "DT801")]
+        assert (outcome.fixed, outcome.added) == (0, 0) and "DT390" in outcome.errors[0]
 
 
 def many() -> list[Path]:

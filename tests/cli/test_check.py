@@ -119,6 +119,10 @@ def test_statistics_are_a_table_and_nothing_else() -> None:
     write("b.py", "x = (\n")
     result = check("--statistics")
     assert (result.exit_code, result.stdout) == (1, "DT801  2  unused-suppression\nDT802  1  unreadable-file\n")
+    assert json.loads(check("--statistics", "--output-format", "json").stdout) == [
+        {"code": "DT801", "name": "unused-suppression", "count": 2},
+        {"code": "DT802", "name": "unreadable-file", "count": 1},
+    ]
 
 
 def test_a_machine_format_holds_only_the_report() -> None:
@@ -139,6 +143,7 @@ def test_selection_from_the_command_line_and_from_a_file() -> None:
     write("a.py", BAD)
     assert check("--ignore", "DT8").exit_code == 0
     assert check("--select", "DT802").exit_code == 0
+    assert check("--select", "dt801").exit_code == check("--select", "all").exit_code == 1
     assert check("--select", "DT802,unused-suppression").exit_code == 1
     write("dtlint.toml", 'ignore = ["unused-suppression"]\n')
     assert check().exit_code == 0
@@ -160,13 +165,25 @@ def test_selection_from_the_command_line_and_from_a_file() -> None:
         (["--stdin-filename", "b.py"], "needs `-`"),
         (["--isolated", "--config", "a.py"], "--isolated"),
         (["--add-noqa", "--fix"], "--add-noqa"),
+        (["--select", ""], "no rule is named"),
+        (["--statistics", "--output-format", "sarif"], "as text or as json"),
+        (["--diff", "--output-format", "json"], "--output-format"),
+        (["--diff", "--statistics"], "--statistics"),
+        (["--add-noqa", "--output-file", "x.txt"], "--output-file"),
+        (["--output-file", "a.py"], "--output-file a.py would overwrite a file that is to be checked"),
+        (["--output-file", "link.txt"], "would overwrite a file that is to be checked"),
+        (["--config", "c.toml", "--output-file", "c.toml"], "would overwrite the configuration"),
+        (["-", "--stdin-filename", "a.py", "--output-file", "./a.py"], "would overwrite"),
     ],
 )
 def test_wrong_usage_is_one_sentence(arguments: list[str], words: str) -> None:
     write("a.py", BAD)
+    write("c.toml", "")
+    Path("link.txt").symlink_to("a.py")
     result = check(*arguments)
     assert result.exit_code == 2 and words in result.stderr and result.stdout == ""
     assert len(result.stderr.splitlines()) == 1
+    assert Path("a.py").read_text() == BAD
 
 
 def test_wrong_settings_are_refused_before_anything_runs() -> None:
@@ -241,6 +258,7 @@ def test_add_noqa_silences_what_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_nothing_to_check_is_said() -> None:
     result = check()
     assert result.exit_code == 0 and "No Python files" in result.stderr
+    assert "All checks passed" not in result.output
 
 
 def test_the_cache_lies_beside_the_configuration() -> None:

@@ -50,6 +50,11 @@ def test_the_list() -> None:
     ]
 
 
+def test_a_prefix_lists_its_rules() -> None:
+    assert [line.split()[0] for line in rule("dt1").output.splitlines()] == ["CODE", "DT101"]
+    assert [known["code"] for known in json.loads(rule("DT3", "--output-format", "json").output)] == ["DT390"]
+
+
 @pytest.mark.parametrize("spelling", ["DT101", "dt101", "model-half"])
 def test_one_rule_by_code_or_name_in_markdown(spelling: str) -> None:
     result = rule(spelling)

@@ -10,7 +10,8 @@ import textwrap
 
 import pytest
 
-from dtlint.infer.events import Assign, Call, Discard, End, Enter, Event, Exit, Operation
+from dtlint.infer.calls import TENSOR_FUNCTIONS, TENSOR_LAYERS
+from dtlint.infer.events import Assign, Call, Discard, End, Enter, Event, Exit, Operation, Reference
 from dtlint.infer.interpreter import interpret
 from dtlint.infer.values import (
     Autocast,
@@ -262,6 +263,92 @@ CASES = {
         reveal(torch.autocast(device, torch.float16))  # autocast None float16 True
         reveal(torch.cuda.amp.autocast(False))  # autocast cuda float16 False
     """,
+    "evidence ends where a name is bound anew, and where the function asks what it is": """
+        def rebound(batch, model, image):
+            reveal(batch)  # unknown
+            batch = batch["pixels"]
+            batch.unsqueeze(0)
+            model = model.to(device)
+            reveal(model)  # module torch.nn.Module
+            model.named_parameters()
+            image = image.half().contiguous()
+            reveal(image)  # float16
+            image.unsqueeze(0)
+        def asked(x, y, z, wrapped):
+            reveal(x)  # unknown
+            if hasattr(x, "unsqueeze"):
+                x.unsqueeze(0)
+            reveal(y)  # unknown
+            y = y.unsqueeze(0) if isinstance(y, torch.Tensor) else y
+            reveal(z)  # unknown
+            if not isinstance(z, torch.Tensor):
+                return
+            z.unsqueeze(0)
+            reveal(wrapped)  # module torch.nn.Module
+            if isinstance(wrapped, Parallel):
+                wrapped = wrapped.module
+            wrapped.named_parameters()
+        def elsewhere(x):
+            reveal(x)  # unknown
+            return lambda x: x.unsqueeze(0)
+    """,
+    "a closure sees every binding of the function around it": """
+        def f():
+            x = torch.ones(2)
+            y = torch.ones(2)
+            def use():
+                reveal(x)  # float32 or module torch.nn.Linear
+                reveal(y)  # float32
+            if flag:
+                y = y
+            x = nn.Linear(3, 3)
+            use()
+            class Inner:
+                y = 1
+                def method(self):
+                    reveal(y)  # float32
+    """,
+    "lambdas are functions": """
+        make = lambda n: torch.zeros(n)
+        reveal(make(3))  # float32
+        later = lambda x: reveal(x.half())  # unknown
+        def f(t: torch.Tensor):
+            return lambda: reveal(t.half())  # float16
+    """,
+    "a context that swallows exceptions goes on behind a return": """
+        from contextlib import suppress
+        def f(x: torch.Tensor):
+            with suppress(AttributeError):
+                x = x.half()
+                return x.foo
+            reveal(x)  # ?
+        def g():
+            with torch.no_grad():
+                return torch.ones(1)
+            never()
+        def h(lock):
+            with lock:
+                return torch.ones(1)
+        def k(manager):
+            with manager:
+                return 1
+            reveal(2)  # 2
+        reveal(h(1))  # float32
+    """,
+    "what always returns a tensor does, and what may return a tuple does not": """
+        class Net(nn.Module):
+            def __init__(self):
+                self.fc, self.rnn = nn.Linear(2, 2), nn.LSTM(2, 2)
+            def forward(self, x):
+                reveal(self.fc(x))  # ?
+                reveal(self.rnn(x))  # unknown
+                reveal(nn.CrossEntropyLoss()(x, x))  # ?
+                reveal(torch.matmul(x, x))  # ?
+                reveal(F.cross_entropy(x, x).half())  # float16
+                reveal(torch.ones(2).sum().half())  # float16
+                reveal(torch.ones(2).max())  # unknown
+                reveal(torch.ones(2).sum().item())  # unknown
+    """,
     "constants": """
         eps = 1e-8
         reveal(eps)  # 1e-08
@@ -361,3 +448,115 @@ def test_contexts_reach_decorated_functions_and_end() -> None:
 
     interpret(ast.parse(textwrap.dedent(source)), {Call: on_call})
     assert under == {"inside": True, "outside": False}
+
+
+def test_decorators_are_told_with_the_regions_that_they_enter_and_the_regions_end() -> None:
+    source = """
+        import torch
+        @torch.no_grad()
+        @torch.autocast("cuda")
+        def f(x):
+            return x
+    """
+    told = []
+
+    def note(event: Event) -> None:
+        told.append((type(event).__name__, ast.unparse(event.node)))
+
+    interpret(ast.parse(textwrap.dedent(source)), {Enter: note, Exit: note})
+    assert told == [("Enter", "torch.autocast('cuda')"), ("Exit", "torch.autocast('cuda')")]
+
+
+def region_of(expression: str) -> str | None:
+    """The device of the region that a backward into the expression goes into."""
+    source = f"""
+        import torch, torch.nn as nn
+        model, teacher = nn.Linear(2, 2), nn.Linear(2, 2)
+        with torch.autocast("cuda"):
+            a = model(x)
+        with torch.autocast("cpu"):
+            b = model(x)
+        with torch.no_grad(), torch.autocast("cuda"):
+            target = teacher(x)
+            with torch.enable_grad():
+                graded = model(x)
+        @torch.inference_mode()
+        def predict(x):
+            with torch.autocast("cuda"):
+                return model(x)
+        show({expression})
+    """
+    shown: list[Value] = []
+
+    def on_call(event: Event) -> None:
+        if isinstance(event, Call) and isinstance(event.node.func, ast.Name) and event.node.func.id == "show":
+            shown.append(event.args[0])
+
+    interpret(ast.parse(textwrap.dedent(source)), {Call: on_call})
+    (value,) = shown
+    region = value.under if isinstance(value, (Tensor, Unknown)) else None
+    return None if region is None else region.device
+
+
+@pytest.mark.parametrize(
+    ("expression", "device"),
+    [
+        ("a", "cuda"),
+        ("(a - 1).pow(2).mean()", "cuda"),
+        ("torch.nn.functional.mse_loss(a, y)", "cuda"),
+        ("target", None),
+        ("(model(x) - target.float()).pow(2).mean()", None),
+        ("graded", "cuda"),
+        ("predict(x)", None),
+        ("a + b", None),
+        ("a + a", "cuda"),
+        ("a.detach()", None),
+    ],
+)
+def test_a_value_is_of_the_region_that_a_backward_goes_into(expression: str, device: str | None) -> None:
+    assert region_of(expression) == device
+
+
+@pytest.mark.parametrize(
+    ("test", "gated"),
+    [
+        ("torch.__version__ >= '2.4'", True),
+        ("version.parse(torch.__version__) < version.parse('2.4')", True),
+        ("TORCH_VERSION >= (2, 4)", True),
+        ("torch_version >= v", True),
+        ("version >= (2, 4)", True),
+        ("is_torch_version('>=', '2.4')", True),
+        ("is_torch_greater_or_equal_than_2_4", True),
+        ("torch_ge_2_4 and amp", True),
+        ("TORCH_2", True),
+        ("hasattr(torch.amp, 'GradScaler')", True),
+        ("'device' in inspect.signature(GradScaler).parameters", True),
+        ("torch.cuda.is_available()", False),
+        ("cfg.inversion", False),
+        ("model_version == 'v2'", False),
+        ("hasattr(model, 'module')", False),
+        ("use_torch_fp16", False),
+        ("x.dtype == torch.float16", False),
+    ],
+)
+def test_only_a_test_for_a_release_of_torch_is_a_version_gate(test: str, gated: bool) -> None:
+    found = []
+
+    def on_reference(event: Event) -> None:
+        if isinstance(event, Reference) and event.name == "torch.cuda.amp.autocast":
+            found.append(event.flow.version_gated)
+
+    interpret(ast.parse(f"import torch\nif {test}:\n    torch.cuda.amp.autocast()\n"), {Reference: on_reference})
+    assert found == [gated]
+
+
+def test_what_is_said_to_return_a_tensor_does_by_its_schemas() -> None:
+    torch = pytest.importorskip("torch")
+    places = (torch, torch.nn.functional, torch.linalg, torch.Tensor)
+    for name in TENSOR_FUNCTIONS:
+        assert any(hasattr(place, name) for place in places), name
+        for schema in torch._C._jit_get_schemas_for_operator(f"aten::{name}"):
+            if schema.arguments and all(str(argument.type) == "Tensor" for argument in schema.arguments[:1]):
+                assert [str(result.type) for result in schema.returns] == ["Tensor"], schema
+    for name in TENSOR_LAYERS:
+        assert issubclass(getattr(torch.nn, name.removeprefix("torch.nn.")), torch.nn.Module)

@@ -90,13 +90,23 @@ def test_moving_backward_out_works_with_tabs() -> None:
         "loss = model(x)\n    if x is not None:\n        loss.backward()",
         "loss = model(x)\n    loss.backward()\n    if ready(x):\n        optimizer.step()",
         "loss = model(x); loss.backward()",
+        "loss = model(x)\n    loss.backward()\n    ema.update(model(x))",
+        "loss = model(x)\n    loss.backward()\n    metrics.step(y)",
+        "loss = model(x)\n    loss.backward()\n    optimizer.step(closure)",
+        "loss = model(x)\n    loss.backward()\n    scheduler.step(model(y).mean())",
+        "loss = model(x)\n    loss.backward()\n    scaler.scale(a @ b).backward()",
+        "y = prepare(x)\n    model(y).backward()",
+        "y = prepare(x)\n    scaler.scale(model(y)).backward()",
         "loss.backward()",
     ],
-    ids=["another forward follows", "in a branch", "a test that calls", "one line", "nothing else in the block"],
+    ids=[
+        *("another forward follows", "in a branch", "a test that calls", "one line", "a moving average", "a metric"),
+        *("a closure", "an argument that computes", "a product", "the forward", "scaled forward", "nothing else"),
+    ],
 )
 def test_backward_stays_where_the_region_cannot_end(body: str) -> None:
     text = f"import torch\nwith torch.autocast('cuda'):\n    {body}\n"
-    assert [item.fix for item in found("DT201", text)] == [None]
+    assert found("DT201", text)[0].fix is None
 
 
 def test_backward_stays_in_a_region_that_is_not_autocasts_alone() -> None:
@@ -281,6 +291,25 @@ def step(self, model, loss, optimizer, limit, amp, prepare):
     torch.nn.utils.clip_grad_norm_(model.parameters(), limit)
 """
     assert found("DT203", text) == []
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "says"), [("SGD", "SGD's step shrinks"), ("AdamW", "AdamW hides it until its eps"), ("LBFGS", "")]
+)
+def test_what_clipping_does_depends_on_the_optimizer(optimizer: str, says: str) -> None:
+    text = f"""\
+        import torch
+        def step(model, loss, scaler):
+            scaler.scale(loss).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+        model = torch.nn.Linear(1, 1)
+        optimizer = torch.optim.{optimizer}(model.parameters())
+        """
+    (item,) = found("DT203", text)
+    assert says in item.message
+    assert "step as small" not in item.message
+    assert says or ";" not in item.message
 
 
 def test_the_old_name_of_clip_grad_norm_is_known() -> None:

@@ -57,9 +57,10 @@ def test_a_half_model_that_only_runs_is_information() -> None:
     assert "autocast" in diagnostic.help
 
 
-def test_adam_is_blamed_for_its_eps_unless_one_is_given() -> None:
-    body = NET + "    net = Net().half()\n    opt = torch.optim.Adam(net.parameters(){})\n"
-    assert "eps of 1e-8" in found(body.format(""))[0].message
+@pytest.mark.parametrize("optimizer", ["Adam", "RMSprop"])
+def test_an_optimizer_is_blamed_for_its_eps_unless_one_is_given(optimizer: str) -> None:
+    body = NET + f"    net = Net().half()\n    opt = torch.optim.{optimizer}(net.parameters(){{}})\n"
+    assert f"the eps of {optimizer}, 1e-8" in found(body.format(""))[0].message
     assert "eps" not in found(body.format(", eps=1e-4"))[0].message
 
 
@@ -136,6 +137,61 @@ def test_a_discarded_cast_stays_where_assigning_would_not_help(statement: str) -
     text = f"xs = torch.rand(2)\n{statement}\n"
     assert codes(text) == ["DT104"]
     assert fixed(text) == text
+
+
+OUTER = """\
+bank = torch.rand(2)
+def f():
+    {}
+    class A:
+        {}
+        def g(self):
+            {}
+"""
+
+
+@pytest.mark.parametrize("statement", ["bank.half()", "bank.type(torch.half, inplace=True)"])
+def test_assigning_does_not_make_a_local_variable_of_an_outer_one(statement: str) -> None:
+    rules = [discover()[code] for code in ("DT102", "DT104")]
+
+    def fix(declared: str) -> str:
+        lines = [declared + statement] * 3
+        source = source_of(OUTER.format(*lines))
+        return fix_source(source, rules, Settings(), Applicability.UNSAFE).source.text
+
+    assert fix("") == HEAD + OUTER.format(*[statement] * 3)
+    assert fix("bank = torch.rand(2); ").count("; bank = bank.") == 3
+
+
+@pytest.mark.parametrize("attribute", ["T", "mT", "H", "grad", "data", "computed"])
+def test_a_computed_attribute_is_not_assigned(attribute: str) -> None:
+    text = f"x = torch.rand(2)\nx.{attribute}.type(torch.half, inplace=True)\n"
+    text += "class A:\n    @property\n    def computed(self):\n        return x\n"
+    result = fix_source(source_of(text), [discover()["DT102"]], Settings(), Applicability.UNSAFE)
+    assert result.source.text == HEAD + text
+    assert [diagnostic.code for diagnostic in result.checked.diagnostics] == ["DT102"]
+
+
+def test_a_parameter_is_not_replaced_by_a_tensor() -> None:
+    text = "layer = nn.Linear(1, 1)\nlayer.weight.type(torch.half, inplace=True)\n"
+    result = fix_source(source_of(text), [discover()["DT102"]], Settings(), Applicability.UNSAFE)
+    assert result.source.text == HEAD + text
+
+
+def test_a_model_that_is_cast_back_before_it_runs_is_no_half_model() -> None:
+    body = NET + "    net = Net()\n    net.half()\n"
+    assert codes(body + "    net.float()\n    net(x)\n") == []
+    assert codes(body + "    net(x)\n    net.float()\n") == ["DT101"]
+
+
+def test_the_int8_rule_wraps_on_a_cpu_only() -> None:
+    (diagnostic,) = found("x = torch.randn(4).char()\n")
+    assert "on a CPU wraps around" in diagnostic.message
+
+
+def test_a_partial_cast_may_raise() -> None:
+    (diagnostic,) = found("for n, p in nn.Linear(2, 2).named_parameters():\n    if 'bias' in n:\n        p.data = p.data.half()\n")
+    assert "may raise" in diagnostic.message
 
 
 LOOP = "model = nn.Linear(2, 2)\nfor p in model.parameters():\n"

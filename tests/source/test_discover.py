@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -113,3 +116,30 @@ def test_a_path_that_does_not_exist_is_refused_by_name() -> None:
     for missing in ("b.py", "gone.py"):
         with pytest.raises(MissingPath, match=missing):
             discover(["a.py", missing], Configuration().settings_for)
+
+
+def test_force_exclude_leaves_out_what_git_ignores() -> None:
+    files(".git/HEAD")
+    files(".gitignore", text="ignored/\n*.gen.py\n")
+    files("ignored/x.py", "a.gen.py", "c.py")
+    named = ["ignored/x.py", "a.gen.py", "c.py"]
+    assert found(*named) == sorted(named)
+    assert found(*named, force_exclude=True) == ["c.py"]
+
+
+def test_a_directory_that_cannot_be_read_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    files("a.py", "d/b.py")
+    forbid(monkeypatch, "d")
+    assert found() == ["a.py", "d"]
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch, directory: str) -> None:
+    """Let a directory refuse to be listed, as it would refuse another user."""
+    listing = os.scandir
+
+    def scandir(path: str) -> Iterator[os.DirEntry[str]]:
+        if os.path.basename(path) == directory:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return listing(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from textwrap import dedent
 
 import pytest
@@ -132,6 +133,7 @@ def orphaned(text: str, *names: str, path: str = "module.py") -> str:
         ("def f():\n    from a import b\n    return 1\n", "def f():\n    return 1\n"),
         ("import argparse\nfrom a import b\nprint('--b', 'a b')\n", "import argparse\nprint('--b', 'a b')\n"),
         ("print()\nfrom a import b", "print()\n"),
+        ("class C:\n    def f():\n        from a import b\n        x()\n", "class C:\n    def f():\n        x()\n"),
     ],
 )
 def test_an_import_that_nothing_needs_goes(before: str, after: str) -> None:
@@ -152,6 +154,8 @@ def test_an_import_that_nothing_needs_goes(before: str, after: str) -> None:
         "if x:\n    from a import b\n",
         "import os; from a import b\n",
         "from a import *\n",
+        "class C:\n    from a import b\n    x = 1\n",
+        "class C:\n    if x:\n        from a import b\n        y = 1\n",
     ],
 )
 def test_an_import_that_something_may_need_stays(text: str) -> None:
@@ -166,3 +170,49 @@ def test_packages_and_stubs_export_what_they_import() -> None:
 
 def test_only_the_names_given_go() -> None:
     assert orphaned("from a import b\nfrom a import c\nprint()\n", "b") == "from a import c\nprint()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("HERE\n", True),
+        ("def f(b):\n    HERE\n", True),
+        ("def f(*b):\n    HERE\n", True),
+        ("def f():\n    with x as (a, b):\n        HERE\n", True),
+        ("def f():\n    import b.c\n    HERE\n", True),
+        ("def f():\n    try:\n        HERE\n    except E as b:\n        pass\n", True),
+        ("def f():\n    global b\n    HERE\n", True),
+        ("def f():\n    match x:\n        case [b]:\n            HERE\n", True),
+        ("b = 1\ndef f():\n    HERE\n", False),
+        ("def f(b):\n    def g():\n        HERE\n", False),
+        ("class C:\n    b = 1\n    def g(self):\n        HERE\n", False),
+        ("b = 1\nclass C:\n    HERE\n", False),
+        ("def f():\n    HERE\n    [b for b in x]\n    lambda b: 1\n    def g():\n        b = 1\n", False),
+    ],
+)
+def test_whose_name_it_is(text: str, bound: bool) -> None:
+    source = source_of(text)
+    tree = ast.parse(source.text)
+    at = next(node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "HERE")
+    assert Imports(source, tree).binds("b", at) is bound
+
+
+def test_a_thousand_places_in_one_scope_are_not_a_thousand_walks(monkeypatch: pytest.MonkeyPatch) -> None:
+    visited = 0
+    children = ast.iter_child_nodes
+
+    def counted(node: ast.AST) -> Iterator[ast.AST]:
+        nonlocal visited
+        visited += 1
+        return children(node)
+
+    source = source_of("def f(x):\n" + "    x.half()\n" * 200)
+    tree = ast.parse(source.text)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    imports = Imports(source, tree)
+    monkeypatch.setattr(ast, "iter_child_nodes", counted)
+    for call in calls:
+        assert imports.binds("x", call) and not imports.defines_property("x")
+        imports.spelled("torch.amp.autocast", call)
+    nodes = 5 + 200 * 6
+    assert visited < 10 * nodes, "asking 200 times costs a few walks over the tree"

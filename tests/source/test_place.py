@@ -96,3 +96,14 @@ def test_a_line_before_a_statement() -> None:
     assert edited("if a:\r\n    f()\r\n", insert) == "if a:\r\n    g()\r\n    f()\r\n"
     with pytest.raises(NoEdit, match="does not begin its line"):
         edited("if a: f()\n", insert)
+
+
+@pytest.mark.parametrize(
+    ("subject", "possible"),
+    [("x", True), ("x.a.b", True), ("x.T", False), ("x.a.grad", False), ("x[0]", False), ("x().a", False)],
+)
+def test_what_can_be_assigned(subject: str, possible: bool) -> None:
+    def answer(place: Place) -> None:
+        assert place.can_assign(ast.parse(subject, mode="eval").body) is possible
+
+    assert edited("f(x)\n", answer) is None

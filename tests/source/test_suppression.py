@@ -70,6 +70,13 @@ def test_these_comments_silence(comment: str) -> None:
         "# dtlint: ignore[]",
         "# dtlint: ignore[DT1]",
         "# dtlint: ignored",
+        "# dtlint: ignore(DT101)",
+        "# dtlint: ignore DT101",
+        "# dtlint: ignore[DT101",
+        "# dtlint: ignore: DT101",
+        "# dtlint: file-ignore DT101",
+        "# dtlint: disable=DT101",
+        "# dtlint: noqa",
     ],
 )
 def test_these_comments_do_not(comment: str) -> None:
