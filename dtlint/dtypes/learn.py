@@ -526,7 +526,12 @@ def _real(value: Any) -> float:
 def _cast(value: torch.Tensor, dtype: str, rank: int | None) -> torch.Tensor:
     if rank == 1 and value.ndim and value.numel():
         value = value.reshape(-1)[0]
+    if dtype.startswith("uint") and (value.dtype.is_floating_point or value.dtype in _SIGNED):
+        value = value.abs()  # -1 would be 2**64 - 1, and a polynomial of that degree takes forever
     return value.to(getattr(torch, dtype))
+
+
+_SIGNED = frozenset({torch.int8, torch.int16, torch.int32, torch.int64})
 
 
 def _dtype_choices(own: Sequence[str], base: str, full: bool) -> Iterator[tuple[tuple[str, int | None], ...]]:

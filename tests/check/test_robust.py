@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dtlint import RuntimeRule, discover
-from dtlint.check.file import check_source
+from dtlint.check.file import Checked, check_source
 from dtlint.check.fix import fix_source
 from dtlint.config import Settings
 from dtlint.diagnostic import Applicability
@@ -62,6 +62,11 @@ def comments(text: str) -> list[str]:
     return sorted(token.string for token in found if token.type == tokenize.COMMENT and "noqa" not in token.string)
 
 
+def crashes(checked: Checked) -> list[str]:
+    """What went wrong, but for the limit that dtlint tells of itself: how deep it follows depends on the Python."""
+    return [crash for crash in checked.crashes if "nested deeper than dtlint can follow" not in crash]
+
+
 def hold(data: bytes, path: str = "program.py") -> None:
     """Check and fix a file, and hold the result against what dtlint promises."""
     try:
@@ -69,9 +74,9 @@ def hold(data: bytes, path: str = "program.py") -> None:
     except UnreadableSource:
         return
     checked = check_source(source, RULES, Settings())
-    assert checked.crashes == []
+    assert crashes(checked) == []
     fixed = fix_source(source, RULES, Settings(), Applicability.UNSAFE)
-    assert fixed.checked.crashes == []
+    assert crashes(fixed.checked) == []
     assert fixed.failed is None
     if fixed.applied:
         assert parses(fixed.source.text)

@@ -129,7 +129,9 @@ def test_ctrl_c_ends_with_130_and_a_report(tmp_path: Path, dtlint: Dtlint) -> No
 
 def test_a_program_that_ctrl_c_ends_dies_of_the_signal_after_its_exit_handlers(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(
-        "import atexit, os, signal\natexit.register(print, 'bye')\nos.kill(os.getpid(), signal.SIGINT)\n"
+        "import atexit, os, signal\natexit.register(print, 'bye')\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
     )
     expected, ran = plain("script.py", cwd=tmp_path), traced("script.py", cwd=tmp_path)
     assert ran.code == expected.code == -2
