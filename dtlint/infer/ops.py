@@ -42,6 +42,11 @@ _ANY = (
 )
 """The dtypes that a tensor can have of which nothing is known. float8 and the wide unsigned integers are for storage."""
 
+_BETTER_KNOWN = {
+    f"{owner}.clip{place}": f"{owner}.clamp{place}" for owner in ("torch", "torch.Tensor") for place in ("", "_")
+}
+"""Second names of ops that the table has learned more of under the first."""
+
 _CASTABLE = frozenset({"float16", "bfloat16", "float32"})
 """What autocast casts; float64 and integers it leaves alone."""
 
@@ -61,6 +66,7 @@ def op_result(
         autocast: the region in force.
     """
     table = load()
+    op = _BETTER_KNOWN.get(op, op)
     if op not in table.ops:
         return None
     if default is None or len(default) != 1:

@@ -1,0 +1,76 @@
+"""The shipped operator table against the torch that is installed: learned again in part, and asked what torch is asked."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dtlint.dtypes.table import LATEST, Table, load
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("expecttest", reason="torch's operator database needs it")
+if not torch.__version__.startswith(LATEST):
+    pytest.skip(f"the table is of torch {LATEST}", allow_module_level=True)
+
+from dtlint.dtypes import learn  # noqa: E402  (needs torch)
+
+SEED = 20260713
+SAMPLE = ("abs", "sum", "index_select", "nn.functional.softmax", "linalg.svd", "zeros_like")
+"""Entries of the operator database that are learned again: quick ones of every kind."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quiet() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def entries() -> list[str]:
+    return learn.names_of_database()
+
+
+def test_a_sample_learned_again_says_the_same() -> None:
+    table = load()
+    again = Table.read(learn.written(learn.learn(SAMPLE)))
+    assert again.ops
+    for op in again.ops:
+        assert again.forms(op) == table.forms(op), op
+        assert again.rules(op) == table.rules(op), op
+
+
+def test_learning_twice_gives_the_same_bytes() -> None:
+    assert learn.written(learn.learn(["abs", "torch.nn.Linear"])) == learn.written(
+        learn.learn(["abs", "torch.nn.Linear"])
+    )
+
+
+def test_at_least_600_entries_of_the_operator_database_are_covered() -> None:
+    ops = load().ops
+    covered = [info for info in learn.database() if any(name in ops for name in learn.names_of(info))]
+    assert len(covered) >= 600
+
+
+def test_no_answer_differs_from_torch(entries: list[str]) -> None:
+    rng = random.Random(SEED)
+    table, answered = load(), 0
+    for op in _ops(rng.sample(entries, 60)):
+        for _ in range(6):
+            call, default = learn.random_question(op, rng)
+            args, kwargs = learn.abstracted(call)
+            outcome = table.call(op.name, args, kwargs, default=default)
+            answered += outcome.known
+            assert not learn.disagree(table, op, call, default), (op.name, args, kwargs, default, outcome)
+    assert answered > 300
+
+
+def _ops(names: list[str]) -> Iterator[Any]:
+    for _, ops in learn.database_ops(names):
+        yield from (op for op, _ in ops if op.calls)
