@@ -1,7 +1,7 @@
 """What calling a layer of torch.nn gives, by what its weights and its input are.
 
-Source: the kinds were learned by calling every layer of torch 2.13 with inputs of each dtype, on CPU; a test does so
-again. What stands in no table gives Unknown.
+The operator table answers where it can. The sets below, from torch's documentation, are for layers that it does not
+have and for inputs of which nothing is known; what stands in none of them gives Unknown.
 """
 
 from __future__ import annotations
