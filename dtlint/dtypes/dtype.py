@@ -11,6 +11,7 @@ from enum import IntEnum
 
 __all__ = [
     "ALIASES",
+    "ARITHMETIC",
     "COMPLEX",
     "DTYPES",
     "FLOATING",
@@ -117,6 +118,13 @@ LEGACY_TENSORS: dict[str, str] = {
 
 FLOATING = frozenset(name for name, info in DTYPES.items() if info.category is Category.FLOAT and info.bits > 8)
 """The floating dtypes that arithmetic is defined for. float8 is a storage format: its arithmetic raises."""
+ARITHMETIC = tuple(
+    name
+    for name, info in DTYPES.items()
+    if info.category is not Category.FLOAT or info.bits > 8
+    if name not in ("uint16", "uint32", "uint64", "complex32")
+)
+"""The dtypes that programs compute in. float8 and the wide unsigned integers are for storage, complex32 is experimental."""
 COMPLEX = frozenset(name for name, info in DTYPES.items() if info.category is Category.COMPLEX)
 INTEGRAL = frozenset(name for name, info in DTYPES.items() if info.category is Category.INTEGER)
 SMALL_INTEGERS = frozenset({"int8", "uint8", "int16", "uint16"})

@@ -30,6 +30,7 @@ from typing import Any, cast
 
 import torch
 
+from dtlint.dtypes.dtype import ARITHMETIC
 from dtlint.dtypes.explain import Error, Many, Observation, explain
 from dtlint.dtypes.form import DTYPE, FREE, UNKNOWN, Argument, Form, Parameter, token
 from dtlint.dtypes.pattern import ALONE, CODES
@@ -58,20 +59,7 @@ NOTE = (
     "ATen/autocast_mode.h; cpu's policies are observed by running under it."
 )
 
-MAIN = (
-    "bool",
-    "uint8",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-)
+MAIN = ARITHMETIC
 SIX = ("bool", "int64", "float16", "bfloat16", "float32", "float64")
 FOUR = ("int64", "float16", "float32", "float64")
 EXOTIC = tuple(sorted(ALONE))

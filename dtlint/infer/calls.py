@@ -338,9 +338,9 @@ def external_result(name: str, arguments: Arguments) -> Value:
     return UNKNOWN
 
 
-_SELECTIONS = {f"builtins.{name}": 0 for name in ("list", "tuple", "iter", "reversed", "sorted", "set", "enumerate")} | {
-    "builtins.filter": 1
-}
+_SELECTIONS = {
+    f"builtins.{name}": 0 for name in ("list", "tuple", "iter", "reversed", "sorted", "set", "enumerate")
+} | {"builtins.filter": 1}
 """Built-in functions that give the items of an iterable, or some of them, and which argument that is."""
 
 
@@ -453,7 +453,9 @@ def _function_result(name: str, arguments: Arguments) -> Value:
         return Tensor(dtypes, traits=traits, origin=origin, span=span)
     if name in _ELEMENTWISE:
         value = operator_result(arguments.args[name == "where" :], arguments.default, origin)
-        return replace(value, traits=value.traits | _TRAITS.get(name, Trait.NONE)) if isinstance(value, Tensor) else value
+        return (
+            replace(value, traits=value.traits | _TRAITS.get(name, Trait.NONE)) if isinstance(value, Tensor) else value
+        )
     if isinstance(first, Tensor):
         return _of_tensor(name, first, arguments, chosen if given is not None else None)
     if name in TENSOR_FUNCTIONS:
@@ -526,7 +528,9 @@ def _floated(dtypes: Dtypes, default: Dtypes) -> Dtypes:
 
 def _span(values: Sequence[Value | None]) -> tuple[float, float] | None:
     """The least and the greatest of some numbers; None when one is no known number."""
-    numbers = [number for number in map(_constant, values) if isinstance(number, (int, float)) and abs(number) < math.inf]
+    numbers = [
+        number for number in map(_constant, values) if isinstance(number, (int, float)) and abs(number) < math.inf
+    ]
     return (min(numbers), max(numbers)) if numbers and len(numbers) == len(values) else None
 
 
@@ -564,7 +568,9 @@ def literal_tensor(node: ast.expr, default: Dtypes) -> Tensor:
             queue += [(inner, 1) for inner in item.elts]
         elif isinstance(item, ast.Constant):
             kinds.add(type(item.value))
-            numbers.append(Constant(item.value if sign > 0 or not isinstance(item.value, (int, float)) else -item.value))
+            numbers.append(
+                Constant(item.value if sign > 0 or not isinstance(item.value, (int, float)) else -item.value)
+            )
         elif isinstance(item, ast.UnaryOp) and isinstance(item.op, (ast.USub, ast.UAdd)):
             queue.append((item.operand, -sign if isinstance(item.op, ast.USub) else sign))
         elif isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id == "float":

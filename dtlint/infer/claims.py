@@ -48,6 +48,8 @@ def claims(path: Path, roots: Sequence[Path]) -> dict[Path, list[Claim]]:
     uncovered = {id(node) for info in recorder.uncovered.values() for node in ast.walk(info.node)}
     sources = {path: source}
     found: dict[Path, list[Claim]] = {path: []}
+    if not recorder.settled:
+        return found
     for node, (where, value) in recorder.seen.items():
         if isinstance(value, Tensor) and where.path is not None and id(node) not in uncovered:
             if where.path not in sources:

@@ -179,7 +179,7 @@ class Containers(Instances):
         self.muted -= 1
         constant = index.value if isinstance(index, Constant) else None
         if isinstance(base, Module):
-            held = self.held_by(base)
+            held = base.items
             if isinstance(constant, str):
                 return self.objects.get(base.key, constant) or UNKNOWN
             if held is not None and isinstance(constant, int) and self.objects.get(base.key, ITEMS) is None:
@@ -189,10 +189,6 @@ class Containers(Instances):
             found = base.items.get(constant, UNKNOWN)
             return found if base.rest is None else join(found, base.rest)
         return value
-
-    def held_by(self, module: Module) -> tuple[Value, ...] | None:
-        """The modules that a container was made of."""
-        return module.items
 
     def item_of(self, value: Value) -> Value:
         """What iterating over a value gives, modules that hold modules among them."""
@@ -267,7 +263,7 @@ def _among(value: Value, items: Items) -> bool | None:
 
 def _truth(value: Value) -> bool | None:
     """Is the value true, whatever path was taken? None when that depends."""
-    if isinstance(value, (Function, Class, Namespace, Instance)) and not isinstance(value, Instance):
+    if isinstance(value, (Function, Class, Namespace)):
         return True
     if isinstance(value, Constant) and (value.value is None or isinstance(value.value, bool)):
         return bool(value.value)

@@ -100,7 +100,9 @@ class Flow:
 _MISSING = frozenset({"ImportError", "ModuleNotFoundError", "AttributeError"})
 _ASKING = frozenset({"hasattr", "getattr", "signature", "getfullargspec", "find_spec"})
 _TORCH = frozenset({"torch", "pytorch", "amp", "autocast", "gradscaler", "scaler"})
-_NAMED_RELEASE = re.compile(r"(?:^|_)(?:py)?torch_?(?:v?\d|[gl](?:t|e|te|eq)(?=_|\d|$)|(?:greater|less|since|before|at_least)_)")
+_NAMED_RELEASE = re.compile(
+    r"(?:^|_)(?:py)?torch_?(?:v?\d|[gl](?:t|e|te|eq)(?=_|\d|$)|(?:greater|less|since|before|at_least)_)"
+)
 """`torch_ge_2_4`, `TORCH_2`, `is_torch_greater_or_equal_than_2_4`."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 

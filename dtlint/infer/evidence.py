@@ -193,7 +193,11 @@ def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
 
 def _stored(statement: ast.stmt) -> Iterator[str]:
     """The paths that a statement binds anew itself, outside its blocks."""
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and _keeps(statement.targets[0], statement.value):
+    if (
+        isinstance(statement, ast.Assign)
+        and len(statement.targets) == 1
+        and _keeps(statement.targets[0], statement.value)
+    ):
         return
     own = [child for child in ast.iter_child_nodes(statement) if isinstance(child, (ast.expr, ast.withitem))]
     for node in nodes(own, SCOPES):

@@ -139,7 +139,9 @@ class Expressions:
                 if value is not None:
                     break
             else:
-                return External(f"builtins.{name}") if name in _BUILTIN_NAMES else self.judged(UNKNOWN, name, node.lineno)
+                return (
+                    External(f"builtins.{name}") if name in _BUILTIN_NAMES else self.judged(UNKNOWN, name, node.lineno)
+                )
         self.refer(node, value)
         return self.judged(value, name, node.lineno) if type(value) is Unknown else value
 

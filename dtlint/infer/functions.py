@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dtlint.infer.events import Flow
+from dtlint.infer.following import Following
 from dtlint.infer.interpreter import autocast_in, result_of
 from dtlint.infer.scopes import ClassInfo, FunctionInfo
 from dtlint.infer.state import Cast, State, merged_casts
@@ -40,8 +41,6 @@ from dtlint.infer.values import (
 
 if TYPE_CHECKING:
     from dtlint.infer.project import ModuleInfo, Project
-
-from dtlint.infer.following import Following
 
 __all__ = ["ANYBODY", "MOST_READINGS", "Functions", "Perhaps"]
 
@@ -290,10 +289,7 @@ class Functions(Following):
         return UNKNOWN
 
     def read(self, function: FunctionInfo) -> Value:
-        return self.read_unbound(function)
-
-    def read_unbound(self, function: FunctionInfo) -> Value:
-        """A function of which only the definition is asked for."""
+        """Only the definition is asked for: nobody knows with what it is called."""
         self.loosen(function)
         return UNKNOWN
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING
 from dtlint.infer.calls import Arguments, cast_target, dtype_of, method_result
+from dtlint.infer.functions import ANYBODY, Functions
 from dtlint.infer.layers import layer_result
 from dtlint.infer.names import path_of
 from dtlint.infer.objects import Objects
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
     from dtlint.infer.state import Cast
 
-from dtlint.infer.functions import ANYBODY, Functions
-
 __all__ = ["ITEMS", "PLAIN", "Instances"]
 
 ITEMS = "[]"
@@ -57,7 +56,7 @@ class Instances(Functions):
 
     def __init__(self, project: Project, main: ModuleInfo) -> None:
         super().__init__(project, main)
-        self.objects = Objects()
+        self.objects = Objects(self.lose)
         self.clock = 0
         """Counts the casts of modules: of two, the later holds."""
 
@@ -94,8 +93,6 @@ class Instances(Functions):
             return Device()
         if name in ("real", "imag") and tensor.dtypes is not None and tensor.dtypes & COMPLEX:
             return Tensor()
-        if name == "is_cuda":
-            return UNKNOWN
         return super().member(tensor, name)
 
     def class_member(self, base: Class, name: str) -> Value:
@@ -323,7 +320,8 @@ class Instances(Functions):
 
 PLAIN = (Constant, Items, Iteration, Table)
 """Values without attributes of interest: where a choice has the attribute, it was none of these."""
-_ALTERING = frozenset({"load_state_dict", "_apply", "to_empty", "type", "cuda_half"}) - {"load_state_dict"}
+_ALTERING = frozenset({"_apply", "to_empty"})
+"""Methods that may give a module weights of any dtype. load_state_dict copies into those that it has."""
 
 
 @dataclass(slots=True)

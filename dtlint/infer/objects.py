@@ -5,7 +5,12 @@ Both hold for the whole run, whatever the order: an attribute is all that is eve
 
 from __future__ import annotations
 
-from dtlint.infer.values import UNKNOWN, Either, Items, Key, Module, Value, join
+from typing import TYPE_CHECKING
+
+from dtlint.infer.values import UNKNOWN, Either, Items, Key, Module, Unknown, Value, join
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Objects"]
 
@@ -13,7 +18,9 @@ __all__ = ["Objects"]
 class Objects:
     """Attributes by object, and owners by module. `changed` tells that a round of reading has shown something new."""
 
-    def __init__(self) -> None:
+    def __init__(self, lost: Callable[[Value], None]) -> None:
+        self.lost = lost
+        """Told of what is put where nobody follows it."""
         self.attributes: dict[Key, dict[str, Value]] = {}
         self.owners: dict[Key, set[Key]] = {}
         self.wild: set[str] = set()
@@ -32,6 +39,9 @@ class Objects:
         """Something is assigned to an attribute."""
         known = self.attributes.setdefault(key, {})
         before = known.get(name)
+        if isinstance(before, Unknown):  # anything already
+            self.lost(value)
+            return
         after = value if before is None else join(before, value)
         if before is None or before != after:
             known[name] = after

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import DTYPES, Category
+from dtlint.dtypes.dtype import ARITHMETIC, DTYPES, Category
 from dtlint.dtypes.table import DTYPE, UNKNOWN, Outcome, Table, load
 from dtlint.infer.values import UNKNOWN as UNKNOWN_VALUE
 from dtlint.infer.values import Constant, Dtype, Either, Items, Iteration, Tensor, Value, join
@@ -25,22 +25,6 @@ __all__ = ["op_result"]
 
 _MOST_QUESTIONS = 160
 """Combinations of operands that are asked for one call; past it, the result is unknown."""
-
-_ANY = (
-    "bool",
-    "uint8",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-)
-"""The dtypes that a tensor can have of which nothing is known. float8 and the wide unsigned integers are for storage."""
 
 _BETTER_KNOWN = {
     f"{owner}.clip{place}": f"{owner}.clamp{place}" for owner in ("torch", "torch.Tensor") for place in ("", "_")
@@ -236,7 +220,7 @@ def _operands(value: Value) -> list[object]:
         ranks = (2, 1) if value.zero_dim is None else (1,) if value.zero_dim else (2,)
         if value.dtypes is None:
             # Dimensions and all: the rank matters little where the dtype is anybody's guess, and doubles the questions.
-            return [(dtype, rank) for dtype in _ANY for rank in ranks]
+            return [(dtype, rank) for dtype in ARITHMETIC for rank in ranks]
         return [(dtype, rank) for dtype in sorted(value.dtypes) for rank in ranks]
     if isinstance(value, Dtype):
         return [(value.name, DTYPE)]

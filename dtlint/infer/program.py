@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dtlint.infer.calls import Arguments, cast_target, external_result
+from dtlint.infer.containers import Containers
+from dtlint.infer.functions import MOST_READINGS
 from dtlint.infer.names import path_of
 from dtlint.infer.ops import op_result, with_dimensions
 from dtlint.infer.values import (
@@ -44,15 +46,12 @@ if TYPE_CHECKING:
     from dtlint.infer.project import ModuleInfo, Project
     from dtlint.infer.scopes import FunctionInfo
 
-from dtlint.infer.containers import Containers
-from dtlint.infer.functions import MOST_READINGS
-
 __all__ = ["Program"]
 
-_MOST_FORANYBODY = 300
+_MOST_FOR_ANYBODY = 300
 """Functions that are read for anybody in one round."""
 _MOST_ROUNDS = 3
-"""Rounds until the attributes of objects are all known; what still grows then is unknown."""
+"""Rounds until the attributes of objects are all known, and as many again in which what still grows is unknown."""
 
 
 class Program(Containers):
@@ -63,20 +62,29 @@ class Program(Containers):
         self.default_known = self.default
         self.uncovered: dict[int, FunctionInfo] = {}
         """Functions that were to be read for anybody, and were not: nothing can be claimed of what is in them."""
+        self.settled = False
+        """Has a round shown nothing that the one before it did not? Only then can anything be claimed."""
         self.is_program = _runs_something(main.tree)
 
     # -- rounds
 
     def run(self) -> None:
         """Read the program until what is known of its objects stays as it is; only the last round counts."""
-        for _ in range(_MOST_ROUNDS):
+        for attempt in range(2 * _MOST_ROUNDS):
+            if attempt >= _MOST_ROUNDS:
+                self.widen()
             self.round()
             if not self.objects.changed:
+                self.settled = True
                 return
+
+    def widen(self) -> None:
+        """Give up what attributes hold, so that a round finds nothing new in them."""
         for attributes in self.objects.attributes.values():
-            for name in attributes:
-                attributes[name] = self.widened(attributes[name])
-        self.round()
+            for name, value in attributes.items():
+                attributes[name] = self.widened(value)
+                if attributes[name] == UNKNOWN:
+                    self.lose(value)
 
     def round(self) -> None:
         """Read the program once."""
@@ -111,7 +119,7 @@ class Program(Containers):
                 return
             for key, info in waiting.items():
                 done.add(key)
-                if len(done) > _MOST_FORANYBODY or self.readings > MOST_READINGS:
+                if len(done) > _MOST_FOR_ANYBODY or self.readings > MOST_READINGS:
                     self.uncovered[key] = info
                 else:
                     self.read_for_anybody(info)
