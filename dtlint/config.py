@@ -90,6 +90,10 @@ class Settings:
     """Are files given by name excluded too?"""
     target_torch: tuple[int, int] | None = None
     """The oldest torch that the code has to run on; None for the newest."""
+    preview: bool = False
+    """Are the opt-in rules on as well?"""
+    baseline: Path | None = None
+    """The file of the findings that are known already."""
     root: Path = field(default_factory=Path.cwd)
     """The directory that patterns are relative to: the configuration file's."""
     origin: str = "the command line"
@@ -119,6 +123,7 @@ class Settings:
         *,
         target_torch: tuple[int, int] | None = None,
         force_exclude: bool = False,
+        preview: bool = False,
     ) -> Settings:
         """These settings with the command line's over them."""
         return replace(
@@ -126,6 +131,7 @@ class Settings:
             selections=(*self.selections, selection) if selection else self.selections,
             target_torch=target_torch or self.target_torch,
             force_exclude=force_exclude or self.force_exclude,
+            preview=preview or self.preview,
         )
 
     def enabled(self, rules: Mapping[str, type[Rule]], path: Path | None = None) -> list[type[Rule]]:
@@ -139,7 +145,7 @@ class Settings:
         from dtlint.rule import RuntimeRule
 
         self.validate(rules)
-        chosen = {code for code, rule in rules.items() if rule.default}
+        chosen = {code for code, rule in rules.items() if rule.default or self.preview}
         for selection in self.selections:
             chosen = selection.choose(rules, chosen)
         chosen -= self._ignored(rules, path) if path is not None and self.per_file_ignores else set()
@@ -195,11 +201,13 @@ class Configuration:
         selection: Selection | None = None,
         target_torch: tuple[int, int] | None = None,
         force_exclude: bool = False,
+        preview: bool = False,
     ) -> None:
         """`file` holds for all files, whatever is nearest; `isolated` reads no configuration at all."""
         self._selection = selection
         self._target_torch = target_torch
         self._force_exclude = force_exclude
+        self._preview = preview
         self._known: dict[Path, Settings] = {}
         self._fixed: Settings | None = None
         if isolated:
@@ -234,7 +242,10 @@ class Configuration:
 
     def _merged(self, settings: Settings) -> Settings:
         return settings.merged(
-            self._selection, target_torch=self._target_torch, force_exclude=self._force_exclude
+            self._selection,
+            target_torch=self._target_torch,
+            force_exclude=self._force_exclude,
+            preview=self._preview,
         )
 
 
@@ -298,6 +309,8 @@ def _parse(table: Mapping[str, Any], file: Path) -> Settings:
         extend_exclude=value("extend-exclude") or (),
         force_exclude=bool(value("force-exclude")),
         target_torch=value("target-torch"),
+        preview=bool(value("preview")),
+        baseline=file.parent.absolute() / value("baseline") if "baseline" in table else None,
         root=file.parent.absolute(),
         origin=origin,
     )
@@ -313,6 +326,12 @@ def _ignores(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(value, dict):
         raise ValueError('must be a table from patterns to lists of codes, like {"tests/*" = ["DT103"]}')
     return tuple((pattern, _strings(codes)) for pattern, codes in value.items())
+
+
+def _path(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError('must be a path, like "dtlint-baseline.json"')
+    return value
 
 
 def _flag(value: object) -> bool:
@@ -339,6 +358,8 @@ KEYS = {
     "extend-exclude": _strings,
     "force-exclude": _flag,
     "target-torch": _release,
+    "preview": _flag,
+    "baseline": _path,
 }
 """Each setting, and what reads its value. A ValueError's message goes on after the key."""
 

@@ -52,6 +52,8 @@ def generate(what: str, root: Path) -> str:
     )
     if done.returncode > 1:
         raise ValueError(f"{what!r} ended with exit code {done.returncode}")
+    if "--new" in arguments:
+        return f"```python\n{done.stdout}```\n"
     return f"```console\n$ {what}\n{done.stdout.rstrip()}\n```\n"
 
 

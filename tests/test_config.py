@@ -166,3 +166,14 @@ def test_a_code_that_does_not_exist_is_refused(tmp_path: Path, text: str, words:
 def test_a_missing_configuration_file_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         Settings.load(tmp_path / "none.toml")
+
+
+def test_preview_turns_the_opt_in_rules_on() -> None:
+    assert codes(Settings(preview=True)) == ["DT101", "DT102", "DT103", "DT201", "DT501", "DT802"]
+    assert codes(Settings(preview=True, selections=(Selection(select=("DT2",)),))) == ["DT201", "DT802"]
+
+
+def test_a_baseline_lies_beside_the_configuration_that_names_it(tmp_path: Path) -> None:
+    assert write(tmp_path, 'baseline = "known.json"').baseline == tmp_path / "known.json"
+    with pytest.raises(ConfigError, match="baseline must be a path"):
+        write(tmp_path, "baseline = 1")

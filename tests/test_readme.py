@@ -93,7 +93,7 @@ def test_its_example_of_a_rule_works(tmp_path: Path, monkeypatch: pytest.MonkeyP
     from dtlint.document import document, required
     from dtlint.source.file import Source
 
-    (block,) = re.findall(r'```python\n("""DT390.*?\n)```\n\nThere is no registry', README, re.DOTALL)
+    (block,) = re.findall(r'```python\n("""DT390.*?\n)```\n<!-- end -->', README, re.DOTALL)
     (tmp_path / "dt390_double_cast.py").write_text(block)
     monkeypatch.syspath_prepend(tmp_path)
     from dt390_double_cast import DoubleCast  # type: ignore[import-not-found]

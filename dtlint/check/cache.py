@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dtlint.config import Settings
     from dtlint.rule import Rule
 
-__all__ = ["DIRECTORY", "Cache", "decode", "encode", "fingerprint"]
+__all__ = ["DIRECTORY", "Cache", "decode", "encode", "fingerprint", "is_cache"]
 
 DIRECTORY = ".dtlint_cache"
 DAY = 24 * 60 * 60.0
@@ -99,6 +99,14 @@ class Cache:
         for folder in self.directory.iterdir():
             if len(folder.name) == 2 and folder.is_dir():
                 yield from ((path.stat().st_mtime, path) for path in folder.iterdir())
+
+
+def is_cache(directory: Path) -> bool:
+    """Is it a cache that dtlint has made? Nothing else may be deleted for one."""
+    try:
+        return (directory / "CACHEDIR.TAG").read_text(encoding="utf-8") == README["CACHEDIR.TAG"]
+    except (OSError, ValueError):
+        return False
 
 
 @cache

@@ -39,6 +39,8 @@ class Outcome:
     fixed: int = 0
     added: int = 0
     differences: list[str] = field(default_factory=list)
+    enabled: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The files, as they are shown, each with the rules that were on for it."""
 
 
 def run(
@@ -68,7 +70,9 @@ def run(
         results.update((job.path, result) for job, result in in_processes(missing, rules, mode, cache, workers))
     if cache is not None and missing:
         cache.prune()
-    return gather(results[job.path] for job in jobs)
+    outcome = gather(results[job.path] for job in jobs)
+    outcome.enabled = {job.shown: job.codes for job in jobs}
+    return outcome
 
 
 def _jobs(

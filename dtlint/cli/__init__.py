@@ -26,6 +26,7 @@ COMMANDS = {
     "report": "Show or convert a record that `dtlint trace` has written.",
     "rule": "Explain a rule, or list all of them.",
     "infer": "Show the dtype of every expression, as inferred.",
+    "clean": "Delete the cache of earlier runs.",
 }
 """Each command and its line in the help. The command itself is `dtlint.cli.<name>.command`."""
 

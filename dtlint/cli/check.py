@@ -17,6 +17,7 @@ from dtlint.report.filename import STDIN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from dtlint.check.baseline import Baseline
     from dtlint.check.job import Mode
     from dtlint.check.run import Outcome
     from dtlint.config import Configuration, Settings
@@ -62,6 +63,13 @@ def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> t
 @click.option("--unsafe-fixes", is_flag=True, help="Count fixes that may change what code does as well; with --fix or --diff: apply them.")
 @click.option("--diff", is_flag=True, help="Print what --fix would change, and change nothing.")
 @click.option("--add-noqa", is_flag=True, help="Suppress what is found, each by a comment on its line.")
+@click.option("--preview", is_flag=True, help="Run the opt-in rules as well.")
+@click.option(
+    "--baseline",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Report only what is new since this file was written.",
+)
+@click.option("--write-baseline", is_flag=True, help="Write what is found to the baseline, and report nothing.")
 @click.option("--statistics", is_flag=True, help="Print only how often each rule was broken.")
 @click.option("--output-format", type=click.Choice(FORMATS), default="full", show_default=True)
 @click.option("--output-file", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to a file.")
@@ -123,11 +131,14 @@ def _refuse_contradictions(paths: tuple[str, ...], options: Mapping[str, Any]) -
         raise click.UsageError("--add-noqa writes comments into files; run it without --fix, --diff and `-`")
     if options["statistics"] and options["output_format"] not in COUNTED:
         raise click.UsageError(f"--statistics counts as text or as json, not as {options['output_format']}")
-    instead = next((name for name in ("diff", "add_noqa") if options[name]), None)
+    instead = next((name for name in ("diff", "add_noqa", "write_baseline") if options[name]), None)
+    if options["write_baseline"] and (options["fix"] or options["diff"] or options["add_noqa"] or STDIN in paths):
+        raise click.UsageError("--write-baseline keeps what files hold; run it without --fix, --diff, --add-noqa and `-`")
     reporting = {
         "--statistics": options["statistics"],
         "--output-file": options["output_file"],
         "--output-format": options["output_format"] != "full",
+        "--baseline": options["baseline"] and instead != "write_baseline",
     }
     useless = [name for name, given in reporting.items() if given]
     if instead and useless:
@@ -152,10 +163,65 @@ def _check(paths: tuple[str, ...], options: Mapping[str, Any]) -> int:
         from dtlint.check.cache import Cache
 
         cache = Cache(_cache_parent(configuration.settings_for(Path())), rules)
+    baseline = _baseline(configuration, options)
+    if baseline is not None:
+        refuse_overwriting("--baseline", baseline.file, files, "a file that is to be checked")
     outcome = run(files, configuration.settings_for, rules, mode=mode, cache=cache)
     if not files and not options["quiet"]:
         click.echo("No Python files or notebooks were found under the given paths.", err=True)
+    if options["write_baseline"]:
+        return _write_baseline(outcome, baseline)
+    _leave_known(outcome, baseline, options)
     return _conclude(outcome, rules, options, sys.stdout)
+
+
+def _baseline(configuration: Configuration, options: Mapping[str, Any]) -> Baseline | None:
+    """The baseline that the command line names, or else the configuration; an empty one where it is to be written."""
+    file: Path | None = options["baseline"] or configuration.settings_for(Path()).baseline
+    if file is None and options["write_baseline"]:
+        raise click.UsageError("--write-baseline needs a file: name it with --baseline, or `baseline` in the configuration")
+    if file is None or options["diff"] or options["add_noqa"]:
+        return None
+    from dtlint.check.baseline import Baseline, BaselineError
+
+    _keep_inputs([file], options)
+    try:
+        return Baseline(file) if options["write_baseline"] else Baseline.load(file)
+    except BaselineError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _write_baseline(outcome: Outcome, baseline: Baseline | None) -> int:
+    from dtlint.check.baseline import BaselineError
+
+    assert baseline is not None
+    for error in outcome.errors:
+        click.echo(f"dtlint: {error}", err=True)
+    if outcome.errors:  # it would forget what could not be found this time
+        return 2
+    baseline.know(outcome.diagnostics)
+    try:
+        baseline.write()
+    except BaselineError as error:
+        raise click.UsageError(str(error)) from None
+    click.echo(f"Wrote {_count(len(outcome.diagnostics), 'problem')} to {baseline.file}.", err=True)
+    return 0
+
+
+def _leave_known(outcome: Outcome, baseline: Baseline | None, options: Mapping[str, Any]) -> None:
+    """Take what the baseline knows out of the outcome, and tell which of its entries are stale."""
+    if baseline is None:
+        return
+    compared = baseline.compare(outcome.diagnostics, outcome.enabled)
+    outcome.diagnostics = compared.new
+    if options["quiet"]:
+        return
+    if compared.known:
+        click.echo(f"{_count(compared.known, 'problem')} left out, for the baseline knows of it.", err=True)
+    if compared.stale:
+        click.echo("In the baseline, and there no more (--write-baseline drops them):", err=True)
+    for known, count in compared.stale:
+        click.echo(f"  {known.path}: {known.code} {known.text}{f' ({count} times)' if count > 1 else ''}", err=True)
 
 
 def _keep_inputs(read: Iterable[Path], options: Mapping[str, Any]) -> None:
@@ -174,6 +240,7 @@ def _configuration(options: Mapping[str, Any]) -> Configuration:
         selection=selection,
         target_torch=options["target_torch"],
         force_exclude=options["force_exclude"],
+        preview=options["preview"],
     )
 
 
@@ -210,6 +277,7 @@ def _check_stdin(
     path = Path(shown)
     _keep_inputs([path], options)
     settings = configuration.settings_for(path)
+    baseline = _baseline(configuration, options)
     data = sys.stdin.buffer.read()
     codes = tuple(rule.code for rule in settings.enabled(rules, path))
     result = Result()
@@ -224,11 +292,14 @@ def _check_stdin(
         if result.changed is not None:
             fixed = result.changed.encode()
             result.difference = difference(source, result.changed)
+    outcome = gather([result])
+    outcome.enabled[shown] = codes
+    _leave_known(outcome, baseline, options)
     if mode.fix is None or not mode.write:
-        return _conclude(gather([result]), rules, options, sys.stdout)
+        return _conclude(outcome, rules, options, sys.stdout)
     sys.stdout.buffer.write(fixed)
     sys.stdout.buffer.flush()
-    return _conclude(gather([result]), rules, options, sys.stderr)
+    return _conclude(outcome, rules, options, sys.stderr)
 
 
 def _conclude(outcome: Outcome, rules: Mapping[str, type[Rule]], options: Mapping[str, Any], stream: TextIO) -> int:

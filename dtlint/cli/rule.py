@@ -22,6 +22,7 @@ Examples:
   dtlint rule DT101                  explain one, by code
   dtlint rule model-half             or by name
   dtlint rule --output-format json   for programs
+  dtlint rule DT390 --new double-cast > rules/dtlint_rules/dt390_double_cast.py
 """
 
 
@@ -47,14 +48,18 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     show_default=True,
     help="Text for people (Markdown when it is piped), or JSON.",
 )
-def command(rule: str | None, output_format: str) -> None:
+@click.option("--new", metavar="NAME", help="Print the module of a new rule with the code RULE and this name, to begin from.")
+def command(rule: str | None, output_format: str, new: str | None) -> None:
     """Explain RULE, a code or a name; list the rules of a prefix such as DT1. Without it, list all rules.
 
-    A rule marked `opt-in` runs only when it is selected.
+    A rule marked `opt-in` runs only when it is selected, or with `dtlint check --preview`.
     """
     from dtlint.rule import discover
 
     rules = discover()
+    if new is not None:
+        click.echo(_scaffold(rule, new, rules), nl=False)
+        return
     listed = [known for known in rules.values() if rule is None or _is_prefix(rule, known.code)]
     if rule is None or listed:
         text = _json([_facts(known) for known in listed]) if output_format == "json" else "\n".join(_table(listed))
@@ -65,6 +70,21 @@ def command(rule: str | None, output_format: str) -> None:
         click.echo(_json(_facts(found)))
     else:
         _show(_page(found))
+
+
+def _scaffold(code: str | None, name: str, rules: Mapping[str, type[Rule]]) -> str:
+    """A new rule's module. Its code and its name must be free."""
+    from dtlint.cli.scaffold import scaffold
+
+    if code is None:
+        raise click.UsageError("--new needs a code for the rule: dtlint rule DT390 --new double-cast")
+    taken = next((rule for rule in rules.values() if code.upper() == rule.code or name == rule.name), None)
+    if taken is not None:
+        raise click.UsageError(f"there is a rule {taken.code} {taken.name} already; choose another code and name")
+    try:
+        return scaffold(code.upper(), name)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _is_prefix(wanted: str, code: str) -> bool:

@@ -109,3 +109,26 @@ def test_completion_offers_codes_and_names() -> None:
     (param,) = (param for param in command.params if param.name == "rule")
     offered = [item.value for item in _complete(command.make_context("rule", []), param, "")]
     assert offered == ["DT101", "model-half", "DT390", "chatty"]
+
+
+def test_a_new_rule_begins_complete() -> None:
+    result = CliRunner().invoke(main, ["rule", "dt399", "--new", "one-more"])
+    assert result.exit_code == 0
+    assert 'code, name = "DT399", "one-more"' in result.stdout
+    assert "class OneMore(Rule):" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--new", "one-more"], "--new needs a code"),
+        (["DT101", "--new", "one-more"], "there is a rule DT101 model-half already"),
+        (["DT399", "--new", "model-half"], "there is a rule DT101 model-half already"),
+        (["399", "--new", "one-more"], "write it like DT390"),
+        (["DT399", "--new", "One More"], "small letters with hyphens"),
+    ],
+)
+def test_a_new_rule_needs_a_free_code_and_a_name(arguments: list[str], said: str) -> None:
+    result = CliRunner().invoke(main, ["rule", *arguments])
+    assert result.exit_code == 2
+    assert said in result.stderr

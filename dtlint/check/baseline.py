@@ -1,0 +1,153 @@
+"""A baseline: the findings that a code base is known to have, so that a run reports only what is new.
+
+A finding is known again by its rule, its file and the text of its line, whatever line that has become; of two alike in
+one file, as many are known as the baseline counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dtlint.check.write import replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from dtlint.diagnostic import Diagnostic
+
+__all__ = ["Baseline", "BaselineError", "Compared", "Known"]
+
+VERSION = 1
+"""Raised when an older dtlint would misread a newer baseline."""
+
+
+class BaselineError(ValueError):
+    """A file that is no baseline, or cannot be read or written; the message is one line that says what to do."""
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Known:
+    """What a finding is known by."""
+
+    path: str
+    """Relative to the folder of the baseline, with forward slashes."""
+    code: str
+    text: str
+    """The line on which it begins, each run of white space as one blank."""
+
+
+@dataclass(slots=True)
+class Compared:
+    """Findings held against a baseline."""
+
+    new: list[Diagnostic]
+    known: int
+    stale: list[tuple[Known, int]]
+    """Entries that nothing in the files checked answers to any more, each with how many times."""
+
+
+class Baseline:
+    """Counts of known findings, kept in a file."""
+
+    def __init__(self, file: Path, counts: Counter[Known] | None = None) -> None:
+        self.file = file
+        self.counts: Counter[Known] = Counter() if counts is None else counts
+
+    @classmethod
+    def load(cls, file: Path) -> Baseline:
+        """Read a baseline.
+
+        Raises:
+            BaselineError: there is no such file, or it holds something else.
+        """
+        try:
+            document = json.loads(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            advice = "; --write-baseline makes it" if isinstance(error, FileNotFoundError) else ""
+            raise BaselineError(f"the baseline {file} cannot be read: {error.strerror}{advice}") from None
+        except (ValueError, RecursionError):
+            raise BaselineError(f"the baseline {file} is not JSON; make it anew with --write-baseline") from None
+        return cls(file, _counted(document, file))
+
+    def know(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """From now on just these are known."""
+        folder = self.file.absolute().parent
+        self.counts = Counter(_known(diagnostic, folder) for diagnostic in diagnostics)
+
+    def write(self) -> None:
+        """Write the file, whole or not at all.
+
+        Raises:
+            BaselineError: it cannot be written.
+        """
+        found = [
+            {"path": known.path, "code": known.code, "text": known.text, "count": count}
+            for known, count in sorted(self.counts.items())
+        ]
+        text = json.dumps({"version": VERSION, "findings": found}, indent=1, ensure_ascii=False) + "\n"
+        try:
+            if self.file.exists():
+                replace_file(self.file, self.file.read_bytes(), text.encode())
+            else:
+                self.file.write_bytes(text.encode())
+        except OSError as error:
+            raise BaselineError(f"the baseline {self.file} cannot be written: {error.strerror or error}") from None
+
+    def compare(self, diagnostics: Sequence[Diagnostic], checked: Mapping[str, Sequence[str]]) -> Compared:
+        """What of these is new, and which entries are stale.
+
+        Args:
+            diagnostics: all that a run has found.
+            checked: the files of the run, as they are shown, each with the codes that were enabled for it: an entry of a
+                file or a rule that was left out is not stale.
+        """
+        folder = self.file.absolute().parent
+        left = self.counts.copy()
+        new = []
+        for diagnostic in diagnostics:
+            known = _known(diagnostic, folder)
+            if left[known] > 0:
+                left[known] -= 1
+            else:
+                new.append(diagnostic)
+        enabled = {_relative(shown, folder): codes for shown, codes in checked.items()}
+        stale = [
+            (known, count) for known, count in sorted(left.items()) if count > 0 and _looked_for(known, enabled, folder)
+        ]
+        return Compared(new, len(diagnostics) - len(new), stale)
+
+
+def _known(diagnostic: Diagnostic, folder: Path) -> Known:
+    line = diagnostic.location.span.line
+    text = next((text for number, text in diagnostic.lines if number == line), "")
+    return Known(_relative(diagnostic.location.path, folder), diagnostic.code, " ".join(text.split()))
+
+
+def _looked_for(known: Known, enabled: Mapping[str, Sequence[str]], folder: Path) -> bool:
+    """Would the run have found it, were it still there? Of a file that is gone nothing can be."""
+    codes = enabled.get(known.path)
+    return not (folder / known.path).exists() if codes is None else known.code in codes
+
+
+def _relative(shown: str, folder: Path) -> str:
+    return Path(os.path.relpath(shown, folder)).as_posix()
+
+
+def _counted(document: Any, file: Path) -> Counter[Known]:
+    version = document.get("version") if isinstance(document, dict) else None
+    if isinstance(version, int) and version > VERSION:
+        raise BaselineError(f"the baseline {file} was written by a newer dtlint; update dtlint")
+    try:
+        return Counter(
+            {
+                Known(str(item["path"]), str(item["code"]), str(item["text"])): int(item["count"])
+                for item in document["findings"]
+            }
+        )
+    except (TypeError, KeyError, ValueError):
+        raise BaselineError(f"the baseline {file} holds something else; make it anew with --write-baseline") from None

@@ -1,0 +1,76 @@
+"""The text of a new rule: a whole module that works, whose judgement is to be replaced."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["scaffold"]
+
+TEMPLATE = '''"""{code}: a tensor cast to float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dtlint.diagnostic import Applicability, Fix, Severity
+from dtlint.infer.events import Call
+from dtlint.rule import Finding, Rule
+
+
+class {title}(Rule):
+    """Tensor is cast to float64.
+
+    ## What it does
+    Reports `x.double()` where `x` is known to be a tensor.
+
+    ## Why it matters
+    Most GPUs compute in float64 at a small fraction of their float32 rate, and promotion spreads it.
+
+    ## Example
+    ```python
+    import torch
+
+    x = torch.zeros(3)
+    y = x.double()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    x = torch.zeros(3)
+    y = x.float()
+    ```
+
+    ## Fix safety
+    Unsafe: the result is less precise.
+    """
+
+    code, name = "{code}", "{name}"
+    severity = Severity.INFO
+    fix = Applicability.UNSAFE
+    triggers = ("double",)  # a file without this word is not interpreted
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        if call.target == "torch.Tensor.double":
+            yield Finding(
+                call.node,
+                "the tensor becomes float64",
+                help="use `.float()` unless the computation needs the precision",
+                fix=lambda place: Fix("Use `.float()`", (place.rename_method("float"),), Applicability.UNSAFE),
+            )
+'''
+
+
+def scaffold(code: str, name: str) -> str:
+    """The module of a rule of this code and name.
+
+    Raises:
+        ValueError: the code is not of the form DT123, or the name not of the form `double-cast`.
+    """
+    if re.fullmatch(r"DT[0-9]{3}", code) is None:
+        raise ValueError(f"{code!r} is no code of a rule; write it like DT390")
+    if re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name) is None:
+        raise ValueError(f"{name!r} is no name of a rule; write it in small letters with hyphens, like double-cast")
+    title = "".join(word.capitalize() for word in name.split("-"))
+    return TEMPLATE.format(code=code, name=name, title=title)
