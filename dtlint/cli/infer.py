@@ -9,16 +9,25 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from dtlint.infer.claims import Claim
+    import ast
+
+    from dtlint.diagnostic import Span
+    from dtlint.infer.claims import Claim, Reading
+    from dtlint.infer.values import Dtypes
 
 __all__ = ["command"]
 
 DEEPEST = 12_000
 """Python's recursion limit while a program is read: calls are followed as calls, some tens of frames each."""
+MANY = 3
+"""More dtypes than this at one place say nothing to a person."""
+LONGEST = 40
+"""Characters of an expression that a note names, beyond which there is no note."""
 
 
 @click.command(name="infer")
-@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("path", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--at", metavar="FILE:LINE:COL", help="One expression only: its dtype and why. Lines and columns from 1.")
 @click.option(
     "--output-format",
     type=click.Choice(["text", "json"]),
@@ -26,31 +35,42 @@ DEEPEST = 12_000
     show_default=True,
     help="text: the source with its dtypes; json: a list of claims, one for each expression that is a tensor.",
 )
-def command(path: Path, output_format: str) -> None:
+def command(path: Path | None, at: str | None, output_format: str) -> None:
     """Show the dtype of every tensor expression in PATH, without running it.
 
     Imports are followed, so a program is read as a whole: what its functions are given decides what they return. What
     cannot be known is left out.
 
+    With --at the innermost tensor expression at that place is told, and the steps from its origin. Where FILE is a module
+    of a program, name the program as PATH, so that its calls are known.
+
     \b
     Examples:
       dtlint infer model.py
       dtlint infer train.py --output-format json
+      dtlint infer --at train.py:31:12
+      dtlint infer train.py --at model.py:80:9
     """
-    from dtlint.infer.claims import claims
+    if at is not None:
+        _tell(path, at, output_format)
+        return
+    if path is None:
+        raise click.UsageError("name a file, or a place with --at FILE:LINE:COL")
+    reading = _read(path)
+    if output_format == "json":
+        _print_json([_as_json(file, claim) for file, given in reading.claims().items() for claim in given])
+    else:
+        _annotate(reading)
+
+
+def _read(path: Path) -> Reading:
+    from dtlint.infer.claims import read
 
     sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST))
     try:
-        found = claims(path.absolute(), [path.absolute().parent, *_installed()])
-    except (SyntaxError, ValueError, RecursionError) as error:
+        return read(path.absolute(), [path.absolute().parent, *_installed()])
+    except (SyntaxError, ValueError, OSError, RecursionError) as error:
         raise click.UsageError(f"{path} cannot be read: {error}. Check that it is Python source.") from None
-    if output_format == "json":
-        import json
-
-        json.dump([_as_json(file, claim) for file, given in found.items() for claim in given], sys.stdout)
-        click.echo()
-    else:
-        _annotate(path, found[path.absolute()])
 
 
 def _installed() -> list[Path]:
@@ -66,33 +86,112 @@ def _as_json(path: Path, claim: Claim) -> dict[str, object]:
         "end_line": claim.span.end_line,
         "end_column": claim.span.end_column,
         "dtypes": None if claim.dtypes is None else sorted(claim.dtypes),
-        "symbolic": None,
+        "symbolic": claim.symbolic,
     }
 
 
-def _annotate(path: Path, given: list[Claim]) -> None:
-    """The source, each line followed by the dtype of its widest expression."""
-    from rich.console import Console
-    from rich.text import Text
+def _print_json(value: object) -> None:
+    import json
 
-    from dtlint.source.file import Source
-
-    by_line: dict[int, Claim] = {}
-    for claim in given:
-        if claim.dtypes is not None:
-            line = claim.span.end_line
-            known = by_line.get(line)
-            if known is None or claim.span.contains(known.span):
-                by_line[line] = claim
-    console = Console(highlight=False, soft_wrap=True)
-    for number, text in enumerate(Source.read(path).lines, 1):
-        shown = Text(text)
-        claim_here = by_line.get(number)
-        if claim_here is not None and claim_here.dtypes is not None:
-            dtypes = sorted(claim_here.dtypes)
-            shown.append("  # " + " | ".join(dtypes), style=COLOURS.get(dtypes[0], "cyan") if len(dtypes) == 1 else "yellow")
-        console.print(shown)
+    json.dump(value, sys.stdout)
+    click.echo()
 
 
-COLOURS = {"float16": "red", "bfloat16": "magenta", "float64": "bold red", "float32": "green"}
+# -- one place ---------------------------------------------------------------------------------------------------------
+
+
+def _tell(program: Path | None, at: str, output_format: str) -> None:
+    """The dtype at one place, and the steps that led there."""
+    from dtlint.infer.why import why
+
+    file, line, column = _place(at)
+    reading = _read(program or file)
+    node = reading.at(file.absolute(), line, column - 1)
+    if node is None:
+        raise click.UsageError(f"nothing at {at} is known to be a tensor; point at an expression that `dtlint infer` shows")
+    steps = why(reading, node)
+    if output_format == "json":
+        _print_json(
+            [
+                {
+                    "path": str(step.path),
+                    "line": step.span.line,
+                    "column": step.span.column,
+                    "expression": step.expression,
+                    "dtypes": None if step.dtypes is None else sorted(step.dtypes),
+                    "reason": step.reason,
+                }
+                for step in steps
+            ]
+        )
+        return
+    from dtlint.infer.why import shown
+    from dtlint.source.file import shown_path
+
+    click.echo(f"{steps[0].expression}: {shown(steps[0].dtypes)}")
+    for step in steps:
+        where = f"{shown_path(step.path)}:{step.span.line}:{step.span.column + 1}"
+        click.echo(f"  {where}: `{step.expression}` is of {shown(step.dtypes)}: {step.reason}" if step.dtypes is None
+                   else f"  {where}: `{step.expression}` is {shown(step.dtypes)}: {step.reason}")
+
+
+def _place(at: str) -> tuple[Path, int, int]:
+    """The file, line and column of FILE:LINE:COL; the file's own name may hold colons."""
+    name, line, column = [*at.rsplit(":", 2), "", ""][:3]
+    if not (line.isdecimal() and column.isdecimal() and int(line) and int(column)):
+        raise click.BadParameter(f"{at!r} is no place; write it like model.py:31:12", param_hint="--at")
+    file = Path(name)
+    if not file.is_file():
+        raise click.BadParameter(f"there is no file {name}", param_hint="--at")
+    return file, int(line), int(column)
+
+
+# -- the whole file ----------------------------------------------------------------------------------------------------
+
+
+def _annotate(reading: Reading) -> None:
+    """The source, each line followed by the dtype of what it computes."""
+    from dtlint.infer.why import shown
+    from dtlint.report.colour import coloured
+
+    colour = coloured(sys.stdout)
+    notes = _notes(reading)
+    for number, line in enumerate(reading.main.lines, 1):
+        what, dtypes = notes.get(number, ("", None))
+        note = f"  # {what}{shown(dtypes)}" if dtypes else ""
+        if dtypes and colour:
+            note = click.style(note, fg=COLOURS.get("".join(dtypes), "cyan") if len(dtypes) == 1 else "yellow")
+        click.echo(line + note, color=colour)
+
+
+def _notes(reading: Reading) -> dict[int, tuple[str, Dtypes]]:
+    """For each line, the dtype of the widest tensor expression that ends on it.
+
+    Where a value is bound or returned, that is told or nothing; elsewhere the expression goes by its text.
+    """
+    import ast
+
+    from dtlint.infer.why import text
+
+    binding = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
+    statements = [node for node in ast.walk(reading.tree) if isinstance(node, (*binding, ast.Expr))]
+    whole = {id(node.value) for node in statements}
+    bound = {node.end_lineno for node in statements if isinstance(node, binding)}
+    widest: dict[int, tuple[Span, ast.expr]] = {}
+    for node in reading.tensors:
+        path, value = reading.tensors[node]
+        if path == reading.path and value.dtypes is not None and len(value.dtypes) <= MANY:
+            span = reading.span(node)
+            known = widest.get(span.end_line)
+            if known is None or span.contains(known[0]):
+                widest[span.end_line] = (span, node)
+    notes: dict[int, tuple[str, Dtypes]] = {}
+    for line, (_, node) in widest.items():
+        what = "" if id(node) in whole else f"{text(reading, node)}: "
+        if not what or (line not in bound and len(what) <= LONGEST):
+            notes[line] = what, reading.tensors[node][1].dtypes
+    return notes
+
+
+COLOURS = {"float16": "red", "bfloat16": "magenta", "float64": "bright_red", "float32": "green"}
 """What is narrow, or wider than it should be, stands out."""

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dtlint.diagnostic import Span
 from dtlint.infer.program import Program
 from dtlint.infer.project import ModuleInfo, Project
 from dtlint.infer.values import UNKNOWN, Constant, Dtypes, Tensor, Unknown, Value, join, options
@@ -15,9 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from dtlint.diagnostic import Span
-
-__all__ = ["Claim", "claims"]
+__all__ = ["Claim", "Reading", "claims", "read"]
 
 _KINDS = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Attribute, ast.Subscript, ast.Name, ast.IfExp)
 """The expressions that are spoken of, where they are read and not assigned to."""
@@ -29,10 +28,62 @@ class Claim:
 
     span: Span
     dtypes: Dtypes
+    symbolic: str | None = None
+    """What decides the dtype where it is not known: `the dtype of x`."""
 
 
-def claims(path: Path, roots: Sequence[Path]) -> dict[Path, list[Claim]]:
-    """The claims for a file and for every file that it imports from, by file, in order of place.
+class Reading:
+    """What one reading of a program has shown of its expressions."""
+
+    def __init__(self, path: Path, main: Source, recorder: _Recorder) -> None:
+        self.path, self.main = path, main
+        self.tree = recorder.main.tree
+        self._sources: dict[Path, Source] = {path: main}
+        hidden = {id(node) for info in recorder.uncovered.values() for node in ast.walk(info.node)}
+        self.tensors: dict[ast.expr, tuple[Path, Tensor]] = {
+            node: (where.path, value)
+            for node, (where, value) in (recorder.seen.items() if recorder.settled else ())
+            if isinstance(value, Tensor) and where.path is not None and id(node) not in hidden
+        }
+        """Each expression that is a tensor, with its file. None of them where the reading did not come to rest."""
+
+    def source(self, path: Path) -> Source:
+        """The source of a file that was read."""
+        known = self._sources.get(path)
+        if known is None:
+            known = self._sources[path] = Source.read(path)
+        return known
+
+    def span(self, node: ast.expr) -> Span:
+        """Where an expression stands in its file."""
+        return self.source(self.tensors[node][0]).span(node)
+
+    def claims(self) -> dict[Path, list[Claim]]:
+        """The claims for each file, in order of place."""
+        found: dict[Path, list[Claim]] = {path: [] for path in self._sources}
+        for node, (path, value) in self.tensors.items():
+            found.setdefault(path, []).append(Claim(self.span(node), value.dtypes))
+        return {file: sorted(given, key=lambda claim: claim.span) for file, given in found.items()}
+
+    def at(self, path: Path, line: int, column: int) -> ast.expr | None:
+        """The innermost tensor expression at a place of a file; line from 1, column in characters from 0."""
+        here = Span(line, column, line, column)
+        around = [
+            (span, node)
+            for node, (where, _) in self.tensors.items()
+            if where == path and (span := self.span(node)).contains(here)
+        ]
+        innermost = max(around, key=lambda found: _closeness(found[0]), default=None)
+        return None if innermost is None else innermost[1]
+
+
+def _closeness(span: Span) -> tuple[int, int, int, int]:
+    """Of spans around one place the innermost has the most."""
+    return span.line, span.column, -span.end_line, -span.end_column
+
+
+def read(path: Path, roots: Sequence[Path]) -> Reading:
+    """Read a program, with every file that it imports from.
 
     Args:
         path: a program, or a module of a library.
@@ -45,17 +96,12 @@ def claims(path: Path, roots: Sequence[Path]) -> dict[Path, list[Claim]]:
     main = ModuleInfo("__main__", path, ast.parse(source.text), "")
     recorder = _Recorder(Project(roots, main), main)
     recorder.run()
-    uncovered = {id(node) for info in recorder.uncovered.values() for node in ast.walk(info.node)}
-    sources = {path: source}
-    found: dict[Path, list[Claim]] = {path: []}
-    if not recorder.settled:
-        return found
-    for node, (where, value) in recorder.seen.items():
-        if isinstance(value, Tensor) and where.path is not None and id(node) not in uncovered:
-            if where.path not in sources:
-                sources[where.path] = Source.read(where.path)
-            found.setdefault(where.path, []).append(Claim(sources[where.path].span(node), value.dtypes))
-    return {file: sorted(given, key=lambda claim: claim.span) for file, given in found.items()}
+    return Reading(path, source, recorder)
+
+
+def claims(path: Path, roots: Sequence[Path]) -> dict[Path, list[Claim]]:
+    """The claims for a file and for every file that it imports from; see `read`."""
+    return read(path, roots).claims()
 
 
 class _Recorder(Program):

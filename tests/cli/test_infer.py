@@ -68,3 +68,57 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     result = infer(tmp_path / "missing.py")
     assert result.exit_code == 2
     assert "does not exist" in result.output
+
+
+def test_what_is_not_bound_goes_by_its_text(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text("import torch\nx = torch.ones(2).half()\nprint(x.sum())\na, b = x.shape\n")
+    assert infer(path).output.splitlines()[2:] == ["print(x.sum())  # x.sum(): float16", "a, b = x.shape"]
+
+
+def test_one_place_is_told_with_the_steps_from_its_origin(program: Path) -> None:
+    lines = infer("--at", f"{program}:4:7").output.splitlines()
+    assert lines[0] == "x * 2: float16"
+    assert [line.split(": ", 1)[1] for line in lines[1:]] == [
+        "`x * 2` is float16: keeps the dtype of its operand",
+        "`torch.ones(2).half()` is float16: cast here",
+    ]
+
+
+def test_the_steps_lead_through_the_operand_that_promoted(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text("import torch\ntable = torch.ones(2, dtype=torch.float64)\nh = torch.ones(2).half()\ny = h + table\n")
+    steps = json.loads(infer("--at", f"{path}:4:7", "--output-format", "json").output)
+    assert [(step["line"], step["dtypes"], step["reason"]) for step in steps] == [
+        (4, ["float64"], "promoted from float16 and float64"),
+        (2, ["float64"], "the argument `dtype` decides"),
+    ]
+
+
+def test_a_module_is_told_as_its_program_calls_it(tmp_path: Path) -> None:
+    module, program = tmp_path / "model.py", tmp_path / "program.py"
+    module.write_text("def double(x):\n    return x * 2\n")
+    program.write_text("import torch\nfrom model import double\ny = double(torch.ones(2).half())\n")
+    assert infer(program, "--at", f"{module}:2:14").output.startswith("x * 2: float16\n")
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("{}", "is no place; write it like model.py:31:12"),
+        ("{}:0:1", "is no place"),
+        ("{}x:1:1", "there is no file"),
+        ("{}:1:1", "is known to be a tensor"),
+        ("{}:99:1", "is known to be a tensor"),
+    ],
+)
+def test_a_place_that_is_none_is_refused(program: Path, place: str, said: str) -> None:
+    result = infer("--at", place.format(program))
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_without_a_file_it_says_what_to_name() -> None:
+    result = infer()
+    assert result.exit_code == 2
+    assert "name a file" in result.output
