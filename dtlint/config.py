@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from dtlint.rule import Rule
+    from dtlint.catalogue import AnyRule
 
 __all__ = ["ConfigError", "Configuration", "Selection", "Settings"]
 
@@ -42,7 +42,7 @@ class Selection:
     origin: str = "the command line"
     """Where it was written, for messages."""
 
-    def choose(self, rules: Mapping[str, type[Rule]], before: Iterable[str]) -> set[str]:
+    def choose(self, rules: Mapping[str, AnyRule], before: Iterable[str]) -> set[str]:
         """The codes that are on after this layer.
 
         The longest selector that matches a code decides about it; of equally long ones, `ignore` does.
@@ -65,7 +65,7 @@ class Selection:
         yield "extend-select", self.extend_select
 
 
-def _weight(selector: str, code: str, rule: type[Rule]) -> int:
+def _weight(selector: str, code: str, rule: AnyRule) -> int:
     """How closely a selector names a rule, from 0 for ALL up to the length of a code; -1 if it does not."""
     if selector == EVERYTHING:
         return 0
@@ -134,7 +134,7 @@ class Settings:
             preview=preview or self.preview,
         )
 
-    def enabled(self, rules: Mapping[str, type[Rule]], path: Path | None = None) -> list[type[Rule]]:
+    def enabled(self, rules: Mapping[str, AnyRule], path: Path | None = None) -> list[AnyRule]:
         """The static rules that are on for a file, in the order of their codes.
 
         Without a path, those that are on before `per_file_ignores`. Rules that judge a trace are never among them.
@@ -142,8 +142,6 @@ class Settings:
         Raises:
             ConfigError: a selector names no rule, or selects only rules that judge a trace.
         """
-        from dtlint.rule import RuntimeRule
-
         self.validate(rules)
         chosen = {code for code, rule in rules.items() if rule.default or self.preview}
         for selection in self.selections:
@@ -153,10 +151,10 @@ class Settings:
         return [
             rule
             for code, rule in sorted(rules.items())
-            if code in chosen and not issubclass(rule, RuntimeRule) and rule.since <= target
+            if code in chosen and not rule.runtime and rule.since <= target
         ]
 
-    def _ignored(self, rules: Mapping[str, type[Rule]], path: Path) -> set[str]:
+    def _ignored(self, rules: Mapping[str, AnyRule], path: Path) -> set[str]:
         from os.path import relpath
 
         from pathspec import GitIgnoreSpec
@@ -170,20 +168,18 @@ class Settings:
         }
         return {code for code, rule in rules.items() if any(_weight(selector, code, rule) >= 0 for selector in selectors)}
 
-    def validate(self, rules: Mapping[str, type[Rule]]) -> None:
+    def validate(self, rules: Mapping[str, AnyRule]) -> None:
         """Refuse a selector that names no rule, and one that turns on only rules that judge a trace.
 
         Raises:
             ConfigError: the first such selector.
         """
-        from dtlint.rule import RuntimeRule
-
         lists = [(selection.origin, *keyed) for selection in self.selections for keyed in selection.keyed()]
         lists += [(self.origin, f"per-file-ignores.{pattern!r}", names) for pattern, names in self.per_file_ignores]
         for origin, key, selectors in lists:
             for selector in selectors:
                 named = [rule for code, rule in rules.items() if _weight(selector, code, rule) >= 0]
-                if key in _TURNING_ON and named and all(issubclass(rule, RuntimeRule) for rule in named):
+                if key in _TURNING_ON and named and all(rule.runtime for rule in named):
                     raise ConfigError(f"{origin}: {key} has {selector!r}, which judges a trace; use `dtlint trace` for it")
                 if not named:
                     names = [EVERYTHING, *rules, *(rule.name for rule in rules.values())]

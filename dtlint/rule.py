@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dtlint.source.place import Place
     from dtlint.trace.record import TraceRecord
 
-__all__ = ["ENTRY_POINT", "Finding", "Rule", "RuntimeRule", "discover"]
+__all__ = ["ENTRY_POINT", "Finding", "Rule", "RuntimeRule", "discover", "registered"]
 
 ENTRY_POINT = "dtlint.rules"
 """The entry-point group. Each entry names a package; every Rule in its modules belongs to the catalogue."""
@@ -71,6 +71,14 @@ class Rule:
     since: ClassVar[tuple[int, int]] = (0, 0)
     """The torch release from which on the rule's advice holds; older targets do not get it."""
 
+    runtime: ClassVar[bool] = False
+    """Does it judge a trace, and no source?"""
+
+    @classmethod
+    def load(cls) -> type[Rule]:
+        """The rule: a class is what a listed rule is loaded as."""
+        return cls
+
     @classmethod
     def hears(cls) -> tuple[str, ...]:
         """The handlers that the rule overrides."""
@@ -112,6 +120,8 @@ class Rule:
 class RuntimeRule(Rule):
     """A rule that judges what a trace saw. Its code is DT9xx; the record has all it may look at."""
 
+    runtime = True
+
     def judge(self, record: TraceRecord) -> Iterator[Diagnostic]:
         """The diagnostics of one run. Override it."""
         raise NotImplementedError
@@ -127,7 +137,7 @@ def discover() -> dict[str, type[Rule]]:
     import pkgutil
 
     rules: dict[str, type[Rule]] = {}
-    for name in sorted(_registered()):
+    for name in sorted(registered()):
         package = importlib.import_module(name)
         for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
             for rule in _rules_in(importlib.import_module(module.name)):
@@ -141,7 +151,7 @@ def discover() -> dict[str, type[Rule]]:
     return dict(sorted(rules.items()))
 
 
-def _registered() -> set[str]:
+def registered() -> set[str]:
     """The packages that installed distributions register under the entry point.
 
     As `importlib.metadata.entry_points` finds them, which takes 13 ms to import: an eighth of a run over one file.

@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from dtlint import __version__
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from dtlint.catalogue import AnyRule
     from dtlint.config import Settings
-    from dtlint.rule import Rule
 
 __all__ = ["DIRECTORY", "Cache", "decode", "encode", "fingerprint", "is_cache"]
 
@@ -44,7 +45,7 @@ README = {
 class Cache:
     """A directory of results. Several runs may share it."""
 
-    def __init__(self, parent: Path, rules: Mapping[str, type[Rule]]) -> None:
+    def __init__(self, parent: Path, rules: Mapping[str, AnyRule]) -> None:
         self.directory = parent / DIRECTORY
         self._identity = f"{__version__}\0{sys.version}\0{fingerprint(rules.values())}"
 
@@ -118,17 +119,23 @@ def _context(identity: str, shown: str, settings: Settings, codes: tuple[str, ..
     return "\0".join(["", identity, shown, _settled(settings), *codes]).encode(errors="surrogatepass")
 
 
-def fingerprint(rules: Iterable[type[Rule]]) -> str:
+def fingerprint(rules: Iterable[AnyRule]) -> str:
     """What changes when the code of dtlint or of a rule does: size and time of every file of their packages."""
     import dtlint
 
-    modules = {"dtlint", *(rule.__module__.partition(".")[0] for rule in rules)}
-    folders = {folder for name in modules for folder in getattr(sys.modules.get(name, dtlint), "__path__", [])}
+    packages = {_module(rule).partition(".")[0] for rule in rules}
+    specs = [find_spec(package) for package in packages]
+    folders = {folder for spec in specs if spec is not None for folder in spec.submodule_search_locations or ()}
+    folders.update(dtlint.__path__)
     digest = blake2b(digest_size=20)
     for folder in sorted(folders):
         for name, size, time_ns in sorted(_files(folder)):
             digest.update(f"{name}\0{size}\0{time_ns}\0".encode(errors="surrogatepass"))
     return digest.hexdigest()
+
+
+def _module(rule: AnyRule) -> str:
+    return rule.__module__ if isinstance(rule, type) else rule.module
 
 
 def _files(folder: str) -> Iterator[tuple[str, int, int]]:

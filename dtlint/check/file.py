@@ -15,10 +15,10 @@ from dtlint.source.suppression import Suppressions
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dtlint.catalogue import AnyRule
     from dtlint.check.confirm import Confirmed
     from dtlint.config import Settings
     from dtlint.diagnostic import Diagnostic
-    from dtlint.rule import Rule
     from dtlint.source.file import Source
 
 __all__ = ["Checked", "check_source", "diagnose"]
@@ -39,7 +39,7 @@ class Checked:
     """The rules that have not judged the whole file."""
 
 
-def check_source(source: Source, rules: Sequence[type[Rule]], settings: Settings) -> Checked:
+def check_source(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Checked:
     """Check one file with the rules that are enabled for it. Diagnostics are sorted, in the reader's coordinates."""
     checked = diagnose(source, rules, settings)
     if source.notebook is not None:
@@ -56,7 +56,7 @@ def _by_cell(diagnostic: Diagnostic, source: Source) -> Diagnostic:
     return replace(diagnostic, fix=replace(fix, edits=edits))
 
 
-def diagnose(source: Source, rules: Sequence[type[Rule]], settings: Settings) -> Checked:
+def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Checked:
     """Like `check_source`, but the edits of fixes are in the coordinates of `source.text`, ready to be applied to it."""
     checked = Checked()
     try:
@@ -91,9 +91,9 @@ def _deeper() -> Iterator[None]:
         sys.setrecursionlimit(usual)
 
 
-def _confirmed(source: Source, tree: ast.Module, rules: Sequence[type[Rule]], checked: Checked) -> list[Confirmed]:
+def _confirmed(source: Source, tree: ast.Module, rules: Sequence[AnyRule], checked: Checked) -> list[Confirmed]:
     """What the rules whose trigger words stand in the file find. Those of one file alone load inference, or libcst."""
-    triggered = [rule for rule in rules if _may_fire(rule, source.text)]
+    triggered = [rule.load() for rule in rules if _may_fire(rule, source.text)]
     if not triggered:
         return []
     from dtlint.check.judge import judge
@@ -107,6 +107,6 @@ def _confirmed(source: Source, tree: ast.Module, rules: Sequence[type[Rule]], ch
     return confirm(judged, source, tree)
 
 
-def _may_fire(rule: type[Rule], text: str) -> bool:
+def _may_fire(rule: AnyRule, text: str) -> bool:
     """Does the rule judge code at all, and does one of its words stand in the file?"""
     return bool(rule.hears()) and (not rule.triggers or any(word in text for word in rule.triggers))

@@ -18,8 +18,8 @@ from dtlint.source.imports import remove_orphans
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from dtlint.catalogue import AnyRule
     from dtlint.config import Settings
-    from dtlint.rule import Rule
     from dtlint.source.file import Source
 
 __all__ = ["Fixed", "applicable", "fix_source"]
@@ -45,7 +45,7 @@ def applicable(fix: Fix, upto: Applicability) -> bool:
     return fix.applicability is Applicability.SAFE or fix.applicability is upto is Applicability.UNSAFE
 
 
-def fix_source(source: Source, rules: Sequence[type[Rule]], settings: Settings, upto: Applicability) -> Fixed:
+def fix_source(source: Source, rules: Sequence[AnyRule], settings: Settings, upto: Applicability) -> Fixed:
     """Fix a file as far as `upto` allows. The result parses, or is the file as it was."""
     current, applied = source, 0
     for _ in range(MOST_ROUNDS):
@@ -65,7 +65,7 @@ def fix_source(source: Source, rules: Sequence[type[Rule]], settings: Settings, 
     return _untouched(source, rules, settings, f"the fixes did not come to rest in {MOST_ROUNDS} rounds")
 
 
-def _untouched(source: Source, rules: Sequence[type[Rule]], settings: Settings, why: str) -> Fixed:
+def _untouched(source: Source, rules: Sequence[AnyRule], settings: Settings, why: str) -> Fixed:
     return Fixed(source, 0, check_source(source, rules, settings), f"{source.path}: {why}; the file is left as it was")
 
 

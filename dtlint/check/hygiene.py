@@ -10,12 +10,13 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING
 
+from dtlint.catalogue import catalogue
 from dtlint.diagnostic import Applicability, Diagnostic, Fix, Location, Severity, Span
-from dtlint.rule import Rule, discover
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dtlint.catalogue import AnyRule
     from dtlint.source.file import Source, UnreadableSource
     from dtlint.source.suppression import Malformed, Suppressions, Unused
 
@@ -35,7 +36,7 @@ _WRONG_IN_EVERY_PYTHON = ("was never closed", "unexpected indent", "expected an 
 unterminated to an older one."""
 
 
-def unused_diagnostics(suppressions: Suppressions, rules: Sequence[type[Rule]]) -> Iterator[Diagnostic]:
+def unused_diagnostics(suppressions: Suppressions, rules: Sequence[AnyRule]) -> Iterator[Diagnostic]:
     """DT801 for each comment that silences nothing, if the rule is among `rules`, the rules that ran on the file.
 
     Ask after every other diagnostic went through `Suppressions.covers`.
@@ -66,13 +67,13 @@ def unused_diagnostics(suppressions: Suppressions, rules: Sequence[type[Rule]]) 
 @cache
 def _known() -> frozenset[str]:
     """All codes and names of the installed catalogue."""
-    rules = discover()
+    rules = catalogue()
     return frozenset(rules) | {rule.name for rule in rules.values()}
 
 
 def _well_written(malformed: Malformed) -> str | None:
     """The suppression that is meant; None where the comment is not about rules of dtlint."""
-    rules = discover()
+    rules = catalogue()
     by_name = {rule.name: rule.code for rule in rules.values()}
     named = [by_name.get(word.lower(), word.upper()) for word in malformed.words]
     codes = [code for code in named if code in rules]
@@ -100,7 +101,7 @@ def _malformed_diagnostic(source: Source, malformed: Malformed, written: str) ->
 
 
 def _unused_diagnostic(source: Source, unused: Unused) -> Diagnostic:
-    prefixes = tuple(code for code in unused.unknown if any(known.startswith(code) for known in discover()))
+    prefixes = tuple(code for code in unused.unknown if any(known.startswith(code) for known in catalogue()))
     strange = tuple(code for code in unused.unknown if code not in prefixes)
     said = [
         f"{_listed(codes)} suppressed here{what}"

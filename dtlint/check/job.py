@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from dtlint.catalogue import AnyRule
     from dtlint.check.cache import Cache
     from dtlint.config import Settings
     from dtlint.diagnostic import Applicability, Diagnostic
-    from dtlint.rule import Rule
 
 __all__ = ["Job", "Mode", "Result", "difference", "finish", "process"]
 
@@ -62,7 +62,7 @@ class Result:
     """The file as it should become, where it should."""
 
 
-def finish(job: Job, rules: Mapping[str, type[Rule]], mode: Mode, cache: Cache | None) -> Result:
+def finish(job: Job, rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None) -> Result:
     """Check one file and do with it what the mode says. Never raises: what goes wrong is in the result."""
     try:
         source = Source.read(job.path, job.shown)
@@ -79,7 +79,7 @@ def finish(job: Job, rules: Mapping[str, type[Rule]], mode: Mode, cache: Cache |
     return result
 
 
-def process(source: Source, job: Job, rules: Mapping[str, type[Rule]], mode: Mode) -> Result:
+def process(source: Source, job: Job, rules: Mapping[str, AnyRule], mode: Mode) -> Result:
     """Check a text that was read, and change it as the mode says; nothing is written. Never raises."""
     from dtlint.check.file import check_source
 
@@ -98,7 +98,7 @@ def process(source: Source, job: Job, rules: Mapping[str, type[Rule]], mode: Mod
     return result
 
 
-def _fixed(source: Source, rules: Sequence[type[Rule]], settings: Settings, upto: Applicability) -> Result:
+def _fixed(source: Source, rules: Sequence[AnyRule], settings: Settings, upto: Applicability) -> Result:
     from dtlint.check.file import check_source
     from dtlint.check.fix import fix_source
 
@@ -134,7 +134,7 @@ def _suppress(source: Source, result: Result) -> None:
         result.diagnostics = remaining
 
 
-def _write(job: Job, source: Source, result: Result, rules: Mapping[str, type[Rule]]) -> None:
+def _write(job: Job, source: Source, result: Result, rules: Mapping[str, AnyRule]) -> None:
     """Write the changed file; where that fails, the result is that of the file as it lies on disk."""
     from dtlint.check.write import replace_file
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from dtlint.catalogue import AnyRule
     from dtlint.check.cache import Cache
     from dtlint.config import Settings
     from dtlint.diagnostic import Diagnostic
-    from dtlint.rule import Rule
 
 __all__ = ["FEW", "Outcome", "gather", "run"]
 
@@ -46,7 +46,7 @@ class Outcome:
 def run(
     files: Sequence[Path],
     settings_for: Callable[[Path], Settings],
-    rules: Mapping[str, type[Rule]],
+    rules: Mapping[str, AnyRule],
     *,
     mode: Mode = LOOK,
     cache: Cache | None = None,
@@ -76,7 +76,7 @@ def run(
 
 
 def _jobs(
-    files: Iterable[Path], settings_for: Callable[[Path], Settings], rules: Mapping[str, type[Rule]]
+    files: Iterable[Path], settings_for: Callable[[Path], Settings], rules: Mapping[str, AnyRule]
 ) -> Iterator[Job]:
     usual: dict[Settings, tuple[str, ...]] = {}
     for path in files:

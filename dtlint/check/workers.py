@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from multiprocessing.context import BaseContext
 
+    from dtlint.catalogue import AnyRule
     from dtlint.check.cache import Cache
-    from dtlint.rule import Rule
 
 __all__ = ["in_processes"]
 
@@ -27,14 +27,14 @@ SHARE = 24
 HANDS = 4
 """Shares that each process gets in turn, so that none is left waiting for the slowest."""
 
-_rules: Mapping[str, type[Rule]] = {}
+_rules: Mapping[str, AnyRule] = {}
 _mode = Mode()
 _cache: Cache | None = None
 
 
 def in_processes(
     jobs: Sequence[Job],
-    rules: Mapping[str, type[Rule]],
+    rules: Mapping[str, AnyRule],
     mode: Mode,
     cache: Cache | None,
     workers: int | None = None,
@@ -60,7 +60,7 @@ def in_processes(
 
 
 def _one_by_one(
-    jobs: Sequence[Job], rules: Mapping[str, type[Rule]], mode: Mode, cache: Cache | None
+    jobs: Sequence[Job], rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None
 ) -> Iterator[tuple[Job, Result]]:
     """Files that were in the hands of a dead process, each alone: so the one that killed it is known."""
     pool: ProcessPoolExecutor | None = None
@@ -76,7 +76,7 @@ def _one_by_one(
         pool.shutdown()
 
 
-def _pool(count: int, rules: Mapping[str, type[Rule]], mode: Mode, cache: Cache | None) -> ProcessPoolExecutor:
+def _pool(count: int, rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(count, _context(), _start, (rules, mode, cache))
 
 
@@ -109,7 +109,7 @@ def _size(job: Job) -> int:
         return 0
 
 
-def _start(rules: Mapping[str, type[Rule]], mode: Mode, cache: Cache | None) -> None:
+def _start(rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None) -> None:
     global _rules, _mode, _cache
     _rules, _mode, _cache = rules, mode, cache
 

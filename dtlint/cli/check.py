@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dtlint.check.run import Outcome
     from dtlint.config import Configuration, Settings
     from dtlint.diagnostic import Applicability, Diagnostic
-    from dtlint.rule import Rule
+    from dtlint.catalogue import AnyRule
 
 __all__ = ["command"]
 
@@ -147,11 +147,11 @@ def _refuse_contradictions(paths: tuple[str, ...], options: Mapping[str, Any]) -
 
 def _check(paths: tuple[str, ...], options: Mapping[str, Any]) -> int:
     """Run, report, and say the exit code."""
+    from dtlint.catalogue import catalogue
     from dtlint.check.run import run
-    from dtlint.rule import discover as discover_rules
     from dtlint.source.discover import discover
 
-    rules = discover_rules()
+    rules = catalogue()
     configuration = _configuration(options)
     mode = _mode(options)
     if paths == (STDIN,):
@@ -264,7 +264,7 @@ def _cache_parent(settings: Settings) -> Path:
 
 
 def _check_stdin(
-    configuration: Configuration, rules: Mapping[str, type[Rule]], mode: Mode, options: Mapping[str, Any]
+    configuration: Configuration, rules: Mapping[str, AnyRule], mode: Mode, options: Mapping[str, Any]
 ) -> int:
     """Check standard input. With --fix the text goes to standard output, and what remains to standard error."""
     from dtlint.check.hygiene import UNREADABLE_FILE, unreadable_diagnostic
@@ -302,7 +302,7 @@ def _check_stdin(
     return _conclude(outcome, rules, options, sys.stderr)
 
 
-def _conclude(outcome: Outcome, rules: Mapping[str, type[Rule]], options: Mapping[str, Any], stream: TextIO) -> int:
+def _conclude(outcome: Outcome, rules: Mapping[str, AnyRule], options: Mapping[str, Any], stream: TextIO) -> int:
     """Print what there is to print, and say the exit code."""
     for error in outcome.errors:
         click.echo(f"dtlint: {error}", err=True)
@@ -340,7 +340,7 @@ def _report_stream(file: Path | None, stream: TextIO) -> Iterator[TextIO]:
         raise click.UsageError(f"--output-file {file} cannot be written: {error.strerror}") from None
 
 
-def _report(outcome: Outcome, rules: Mapping[str, type[Rule]], options: Mapping[str, Any], stream: TextIO) -> None:
+def _report(outcome: Outcome, rules: Mapping[str, AnyRule], options: Mapping[str, Any], stream: TextIO) -> None:
     format = options["output_format"]
     if options["statistics"]:
         stream.write(_statistics(outcome.diagnostics, format))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dtlint.catalogue import AnyRule
     from dtlint.diagnostic import Diagnostic
-    from dtlint.rule import Rule
 
 __all__ = ["FORMATS", "write"]
 
@@ -21,7 +21,7 @@ FORMATS = ("full", "concise", "json", "github", "sarif")
 """The names that `--output-format` takes. The module of a format has its name."""
 
 
-def write(diagnostics: Sequence[Diagnostic], format: str, stream: TextIO, rules: Mapping[str, type[Rule]]) -> None:
+def write(diagnostics: Sequence[Diagnostic], format: str, stream: TextIO, rules: Mapping[str, AnyRule]) -> None:
     """Write the diagnostics to the stream, in the order given.
 
     `rules` are the rules by code; only `sarif` looks into them, for the documentation that it embeds.

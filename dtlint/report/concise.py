@@ -10,12 +10,12 @@ from dtlint.report.legible import legible, place
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dtlint.rule import Rule
+    from dtlint.catalogue import AnyRule
 
 __all__ = ["write"]
 
 
-def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str, type[Rule]]) -> None:
+def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str, AnyRule]) -> None:
     """Write one line for each diagnostic. `[*]` says that --fix mends it."""
     for diagnostic in diagnostics:
         mark = "[*] " if diagnostic.fix and diagnostic.fix.applicability is Applicability.SAFE else ""

@@ -12,7 +12,7 @@ from dtlint.report.legible import legible
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from dtlint.rule import Rule
+    from dtlint.catalogue import AnyRule
 
 __all__ = ["write"]
 
@@ -23,7 +23,7 @@ TRUST = {
 }
 
 
-def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str, type[Rule]]) -> None:
+def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str, AnyRule]) -> None:
     """Write the diagnostics, each followed by an empty line."""
     if diagnostics:
         write_lines((line for diagnostic in diagnostics for line in _lines(diagnostic)), stream)

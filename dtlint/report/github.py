@@ -15,14 +15,14 @@ from dtlint.report.legible import legible, place
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dtlint.rule import Rule
+    from dtlint.catalogue import AnyRule
 
 __all__ = ["write"]
 
 COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
-def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str, type[Rule]]) -> None:
+def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str, AnyRule]) -> None:
     """Write one command for each diagnostic."""
     for diagnostic in diagnostics:
         properties = ",".join(f"{key}={_property(value)}" for key, value in _properties(diagnostic).items())

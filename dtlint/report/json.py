@@ -13,13 +13,13 @@ from dtlint.report.filename import absolute
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dtlint.catalogue import AnyRule
     from dtlint.diagnostic import Diagnostic, Edit, Fix, Location, Note, Span
-    from dtlint.rule import Rule
 
 __all__ = ["write"]
 
 
-def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str, type[Rule]]) -> None:
+def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str, AnyRule]) -> None:
     """Write one array of objects, an empty one where there are no diagnostics."""
     json.dump([_diagnostic(diagnostic) for diagnostic in diagnostics], stream, indent=2)
     stream.write("\n")

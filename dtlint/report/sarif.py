@@ -20,7 +20,7 @@ from dtlint.report.filename import STDIN, absolute
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dtlint.rule import Rule
+    from dtlint.catalogue import AnyRule
 
 __all__ = ["write"]
 
@@ -32,7 +32,7 @@ ROOT = "SRCROOT"
 """The base of all relative names. It has no address in the report: the reader knows where its checkout lies."""
 
 
-def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str, type[Rule]]) -> None:
+def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str, AnyRule]) -> None:
     """Write one log with one run; its rules are those that the results name."""
     codes = sorted({diagnostic.code for diagnostic in diagnostics})
     first = {diagnostic.code: diagnostic for diagnostic in reversed(diagnostics)}
@@ -54,13 +54,13 @@ def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str,
     stream.write("\n")
 
 
-def _rule(diagnostic: Diagnostic, rule: type[Rule] | None) -> Json:
+def _rule(diagnostic: Diagnostic, rule: AnyRule | None) -> Json:
     """The descriptor of a rule. A code that no rule at hand has is described by what its diagnostic says."""
     if rule is None:
         return {"id": diagnostic.code, "name": diagnostic.name}
     from dtlint.document import document
 
-    text = document(rule)
+    text = document(rule.load())
     return {
         "id": rule.code,
         "name": rule.name,

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import os
 import resource
 import shutil
 import statistics
@@ -33,7 +34,8 @@ FAULTY = CLEAN + "\n\nx = torch.randn(3)\nx.type(torch.float16, inplace=True)\n"
 def cpu(command: list[str], cwd: Path) -> float:
     """The CPU seconds of a command and its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, cwd=cwd, env=usual, capture_output=True, text=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in (0, 1):
         raise SystemExit(f"{' '.join(command)} failed: {done.stderr.strip()}")

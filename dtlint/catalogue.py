@@ -1,0 +1,157 @@
+"""The catalogue as a run needs it first: which rules there are, and what decides whether one is wanted at all.
+
+Importing several dozen rules costs more than checking a small file, and most files need few of them. So the facts of
+each rule's class are kept beside the compiled modules, as Python keeps its own, and a rule is imported when a file has
+one of its words.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from dtlint import __version__
+from dtlint.diagnostic import Severity
+from dtlint.rule import Rule, discover, registered
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+__all__ = ["AnyRule", "Listed", "catalogue"]
+
+INDEX = "dtlint-rules.json"
+"""The index of a package's rules, in its `__pycache__`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A rule that is not imported, with the facts of its class under the same names."""
+
+    module: str
+    qualname: str
+    code: str
+    name: str
+    severity: Severity
+    default: bool
+    since: tuple[int, int]
+    triggers: tuple[str, ...]
+    handlers: tuple[str, ...]
+    runtime: bool
+
+    def hears(self) -> tuple[str, ...]:
+        """The handlers that the rule overrides."""
+        return self.handlers
+
+    def load(self) -> type[Rule]:
+        """The rule itself, imported now."""
+        rule: type[Rule] = getattr(import_module(self.module), self.qualname)
+        return rule
+
+
+if TYPE_CHECKING:
+    AnyRule: TypeAlias = type[Rule] | Listed
+
+
+def catalogue() -> dict[str, Listed]:
+    """Every rule of every installed package that registers one, by code, in the order of the codes.
+
+    Raises:
+        LookupError: two rules claim one code, or a rule's code is not of the form DT123.
+    """
+    folders = [folder for name in sorted(registered()) for folder in _folders(name)]
+    stamps = [_stamp(folder) for folder in folders]
+    known = [_load(folder, stamp) for folder, stamp in zip(folders, stamps, strict=True)]
+    if None not in known:
+        rules = [rule for listed in known if listed is not None for rule in listed]
+        if len({rule.code for rule in rules}) == len(rules):
+            return {rule.code: rule for rule in sorted(rules, key=lambda rule: rule.code)}
+    found = {code: _listed(rule) for code, rule in discover().items()}
+    for folder, stamp in zip(folders, stamps, strict=True):
+        _save(folder, stamp, [rule for rule in found.values() if _lies_in(rule, folder)])
+    return found
+
+
+def _folders(package: str) -> list[str]:
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        return []  # `discover` imports it, and says what is wrong
+    return list(spec.submodule_search_locations or ()) if spec is not None else []
+
+
+def _lies_in(rule: Listed, folder: str) -> bool:
+    file = getattr(sys.modules[rule.module], "__file__", None)
+    return file is not None and os.path.dirname(file) == folder
+
+
+def _stamp(folder: str) -> list[Any]:
+    """What changes when a rule does: the version of dtlint, and the size and time of every module."""
+    with os.scandir(folder) as entries:
+        files = [(entry.name, entry.stat()) for entry in entries if entry.name.endswith(".py")]
+    return [__version__, *sorted([name, status.st_size, status.st_mtime_ns] for name, status in files)]
+
+
+def _load(folder: str, stamp: list[Any]) -> list[Listed] | None:
+    """The rules of a folder by its index; None where that is missing, old or broken."""
+    try:
+        with open(os.path.join(folder, "__pycache__", INDEX), encoding="utf-8") as file:
+            index = json.load(file)
+        if index["stamp"] != stamp:
+            return None
+        return [
+            Listed(
+                item["module"],
+                item["qualname"],
+                item["code"],
+                item["name"],
+                Severity(item["severity"]),
+                item["default"],
+                (item["since"][0], item["since"][1]),
+                tuple(item["triggers"]),
+                tuple(item["handlers"]),
+                item["runtime"],
+            )
+            for item in index["rules"]
+        ]
+    except (OSError, ValueError, TypeError, KeyError, IndexError):
+        return None
+
+
+def _save(folder: str, stamp: list[Any], rules: list[Listed]) -> None:
+    """Keep the index where Python keeps what it compiles; where that cannot be, each run imports the rules."""
+    if sys.dont_write_bytecode:
+        return
+    index = {"stamp": stamp, "rules": [_as_json(rule) for rule in rules]}
+    target = os.path.join(folder, "__pycache__", INDEX)
+    temporary = f"{target}.{os.getpid()}"
+    with suppress(OSError):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(index, file)
+        os.replace(temporary, target)
+
+
+def _listed(rule: type[Rule]) -> Listed:
+    return Listed(
+        rule.__module__,
+        rule.__qualname__,
+        rule.code,
+        rule.name,
+        rule.severity,
+        rule.default,
+        rule.since,
+        rule.triggers,
+        rule.hears(),
+        rule.runtime,
+    )
+
+
+def _as_json(rule: Listed) -> dict[str, Any]:
+    facts = {name: getattr(rule, name) for name in Listed.__slots__}
+    return {**facts, "severity": rule.severity.value}
