@@ -102,7 +102,24 @@ class _Audience:
         for name, event in _EVENTS.items():
             hearing = [(rule, getattr(rule, name)) for rule in rules if name in rule.hears()]
             if hearing:
-                self.listeners[event] = self._listener(hearing)
+                self.listeners[event] = self._caller(hearing) if event is Call else self._listener(hearing)
+
+    def _caller(self, handlers: list[tuple[Rule, Handler]]) -> Callable[[Event], None]:
+        """The listener for calls: each goes to the rules that want one of its name, and to those that want all."""
+        names = {name for rule, _ in handlers for name in rule.calls or ()}
+        every = self._listener([(rule, handle) for rule, handle in handlers if rule.calls is None])
+        by_name = {
+            name: self._listener(
+                [(rule, handle) for rule, handle in handlers if rule.calls is None or name in rule.calls]
+            )
+            for name in names
+        }
+
+        def tell(event: Event) -> None:
+            assert isinstance(event, Call)
+            by_name.get(event.method or event.target.rpartition(".")[2], every)(event)
+
+        return tell
 
     def _listener(self, handlers: list[tuple[Rule, Handler]]) -> Callable[[Event], None]:
         judged = self.judged
