@@ -7,22 +7,58 @@ returns Unknown.
 from __future__ import annotations
 
 import ast
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from dtlint.dtypes.dtype import ALIASES, COMPLEX, FLOATING, INTEGRAL, LEGACY_TENSORS
-from dtlint.dtypes.promotion import Operand, result_dtype
+from dtlint.dtypes.dtype import ALIASES, FLOATING, LEGACY_TENSORS, Category
+from dtlint.infer.arithmetic import (
+    constant_of,
+    dtype_of_category,
+    dtype_of_numbers,
+    floated,
+    in_place_of,
+    keeps_dtype,
+    literal_tensor,
+    operator_result,
+    shared_region,
+    span_of,
+)
+from dtlint.infer.arrays import of_arrays
+from dtlint.infer.kinds import (
+    ADDING,
+    BOOL_RESULT,
+    ELEMENTWISE,
+    FLOAT_FACTORIES,
+    FLOAT_RESULT,
+    INT_FACTORIES,
+    INT_RESULT,
+    KEEPING_DIMENSIONS,
+    LIKE,
+    MOVES,
+    NEW,
+    SAME_DTYPE,
+    SCALING,
+    SHAPING,
+    SPANS,
+    TAKING_DTYPE,
+    TENSOR_FUNCTIONS,
+)
 from dtlint.infer.names import path_of
 from dtlint.infer.scopes import is_module_class
+from dtlint.infer.symbols import asked, category_of, symbol_of
 from dtlint.infer.values import (
     UNKNOWN,
+    Array,
     Autocast,
     Constant,
+    Conversion,
+    Device,
     Dtype,
+    DtypeOf,
     Dtypes,
     External,
+    Function,
     GradScaler,
     Items,
     Iteration,
@@ -30,6 +66,7 @@ from dtlint.infer.values import (
     Module,
     NullContext,
     Optimizer,
+    Symbol,
     Table,
     Tensor,
     Trait,
@@ -38,19 +75,7 @@ from dtlint.infer.values import (
     options,
 )
 
-__all__ = [
-    "TENSOR_FUNCTIONS",
-    "TENSOR_LAYERS",
-    "Arguments",
-    "cast_target",
-    "dtype_of",
-    "external_result",
-    "literal_tensor",
-    "method_result",
-    "modules_of",
-    "operator_result",
-    "shared_region",
-]
+__all__ = ["Arguments", "cast_target", "dtype_of", "external_result", "literal_tensor", "method_result", "modules_of"]
 
 Keywords = Mapping[str, Value]
 
@@ -58,16 +83,24 @@ Keywords = Mapping[str, Value]
 class Arguments:
     """The values given to a call, and where it stands."""
 
-    __slots__ = ("args", "complete", "default", "keywords", "node")
+    __slots__ = ("args", "complete", "default", "keywords", "node", "region")
 
     def __init__(
-        self, node: ast.Call, args: list[Value], keywords: dict[str, Value], default: Dtypes, complete: bool = True
+        self,
+        node: ast.Call,
+        args: list[Value],
+        keywords: dict[str, Value],
+        default: Dtypes,
+        complete: bool = True,
+        region: Autocast | None = None,
     ) -> None:
         self.node, self.args, self.keywords = node, args, keywords
         self.default = default
         """The default dtype; None when the program sets another."""
         self.complete = complete
         """False when there may be more arguments than are seen."""
+        self.region = region
+        """The autocast region in force."""
 
     def get(self, position: int | None, name: str) -> Value | None:
         """An argument by position or keyword; None when not given."""
@@ -94,9 +127,17 @@ def dtype_of(value: Value | None) -> Dtypes:
             found.add(choice.name)
         elif isinstance(choice, External) and choice.name in _PYTHON_TYPES:
             found.add(_PYTHON_TYPES[choice.name])
+        elif isinstance(choice, DtypeOf) and choice.dtypes is not None:
+            found |= choice.dtypes
         else:
             return None
     return frozenset(found)
+
+
+def _given_dtype(arguments: Arguments) -> Value | None:
+    """The `dtype=` argument; None when it is not given, or given as None."""
+    given = arguments.keywords.get("dtype")
+    return None if isinstance(given, Constant) and given.value is None else given
 
 
 _PYTHON_TYPES = {
@@ -116,25 +157,36 @@ def cast_target(method: str, arguments: Arguments) -> tuple[bool, Dtypes]:
     `.to(device)` is none; `.to(other)` and `.type_as(other)` are casts to the other's dtype. What is called a dtype,
     `.to(weight_dtype)`, is one.
     """
+    is_cast, dtypes, _ = _cast(method, arguments)
+    return is_cast, dtypes
+
+
+def _cast(method: str, arguments: Arguments) -> tuple[bool, Dtypes, Symbol | None]:
+    """`cast_target`, and what decides the dtype where it is not known."""
     if method in _CAST_METHODS and not arguments.args:
-        return True, frozenset({_CAST_METHODS[method]})
+        return True, frozenset({_CAST_METHODS[method]}), None
     if method == "type_as":
-        return True, _dtypes(arguments.get(0, "other"))
+        other = arguments.get(0, "other")
+        return True, _dtypes(other), symbol_of(other)
     if method == "type":
         given = arguments.get(0, "dtype")
-        return given is not None, dtype_of(given) or _legacy(given)
+        return given is not None, dtype_of(given) or _legacy(given), symbol_of(given)
     if method == "to":
         for given in (
             *arguments.args,
             *(arguments.keywords[name] for name in ("dtype", "other") if name in arguments.keywords),
         ):
-            if isinstance(given, Tensor):
-                return True, given.dtypes
+            if isinstance(given, (Tensor, DtypeOf)):
+                return True, given.dtypes, given.symbol
             dtypes = dtype_of(given)
             if dtypes is not None:
-                return True, dtypes
-        return "dtype" in arguments.keywords or any(map(_is_called_dtype, arguments.node.args)), None
-    return False, None
+                return True, dtypes, None
+        named = [
+            given for given, node in zip(arguments.args, arguments.node.args, strict=False) if _is_called_dtype(node)
+        ]
+        named += [arguments.keywords["dtype"]] if "dtype" in arguments.keywords else []
+        return bool(named), None, symbol_of(named[0]) if len(named) == 1 else None
+    return False, None, None
 
 
 def _is_called_dtype(node: ast.expr) -> bool:
@@ -144,7 +196,7 @@ def _is_called_dtype(node: ast.expr) -> bool:
 
 def _is_no_dtype(node: ast.expr, value: Value) -> bool:
     """Is an argument of `.to` neither a dtype nor a tensor: a string, a number, or what is called a device?"""
-    if isinstance(value, Constant):
+    if isinstance(value, (Constant, Device)):
         return True
     named = node.func if isinstance(node, ast.Call) else node
     return "device" in (path_of(named) or "").rpartition(".")[2]
@@ -161,132 +213,6 @@ def _dtypes(value: Value | None) -> Dtypes:
 
 
 # -- functions of torch -----------------------------------------------------------------------------------------------
-
-_FLOAT_FACTORIES = frozenset(
-    {"zeros", "ones", "empty", "rand", "randn", "linspace", "logspace", "eye", "hann_window", "hamming_window"}
-)
-_LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "rand_like", "randn_like", "full_like"})
-_INT_FACTORIES = frozenset({"randint", "randperm"})
-_SPANS: dict[str, tuple[float, float]] = {
-    **dict.fromkeys(("zeros", "empty", "zeros_like", "empty_like"), (0, 0)),
-    **dict.fromkeys(("ones", "ones_like"), (1, 1)),
-    "eye": (0, 1),
-}
-"""The least and the greatest number that factories make without being told any."""
-
-_ELEMENTWISE = frozenset(
-    {"add", "sub", "mul", "subtract", "multiply", "maximum", "minimum", "where", "cat", "stack", "pow"}
-)
-_SAME_DTYPE = frozenset(
-    {
-        "abs",
-        "clone",
-        "relu",
-        "clamp",
-        "clip",
-        "round",
-        "floor",
-        "ceil",
-        "trunc",
-        "neg",
-        "flip",
-        "roll",
-        "squeeze",
-        "unsqueeze",
-        "reshape",
-    }
-    | {
-        "transpose",
-        "permute",
-        "flatten",
-        "detach",
-        "tril",
-        "triu",
-        "clamp_min",
-        "clamp_max",
-        "sign",
-        "nan_to_num",
-        "dropout",
-    }
-)
-"""The result has the first tensor's dtype."""
-_MOVES = frozenset(
-    {"clone", "flip", "roll", "squeeze", "unsqueeze", "reshape", "transpose", "permute", "flatten", "detach"}
-    | {"view", "expand", "repeat", "contiguous", "cpu", "cuda", "t"}
-)
-"""The result holds the same numbers."""
-_FLOAT_RESULT = frozenset(
-    {"exp", "log", "sqrt", "rsqrt", "sigmoid", "tanh", "sin", "cos", "softmax", "log_softmax", "erf", "log1p", "expm1"}
-)
-"""Keeps a floating dtype, and lifts integers to the default dtype."""
-_INT_RESULT = frozenset({"argmax", "argmin", "argsort", "nonzero", "bincount", "count_nonzero"})
-_BOOL_RESULT = frozenset(
-    {
-        "isnan",
-        "isinf",
-        "isfinite",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "logical_and",
-        "logical_or",
-        "logical_not",
-        "isclose",
-    }
-)
-
-TENSOR_FUNCTIONS = frozenset(
-    {
-        *("sum", "nansum", "mean", "nanmean", "prod", "std", "var", "norm", "logsumexp", "cumsum", "cumprod"),
-        *("amax", "amin", "all", "any", "matmul", "mm", "bmm", "mv", "dot", "addmm", "baddbmm", "addbmm"),
-        *("addmv", "addr", "outer", "inner", "einsum", "tensordot", "kron", "cdist", "cross", "trace", "cov"),
-        *("addcmul", "addcdiv", "lerp", "square", "reciprocal", "tan", "asin", "acos", "atan", "sinh"),
-        *("cosh", "atan2", "erfc", "erfinv", "exp2", "log2", "log10", "logit", "lgamma", "fmod", "remainder"),
-        *("floor_divide", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "hypot", "xlogy"),
-        *("heaviside", "frac", "take", "take_along_dim", "masked_select", "gather", "index_select"),
-        *("masked_fill", "scatter", "scatter_add", "index_add", "index_fill", "diag", "diagonal"),
-        *("diag_embed", "tile", "hstack", "vstack", "dstack", "broadcast_to", "rot90", "unflatten", "unfold"),
-        *("bernoulli", "multinomial", "normal", "bucketize", "searchsorted", "isin", "from_numpy"),
-        *("frombuffer", "cosine_similarity", "inv", "det", "pinv", "cholesky", "multi_dot", "vector_norm"),
-        *("matrix_norm", "linear", "bilinear", "conv1d", "conv2d", "conv3d", "conv_transpose1d"),
-        *("conv_transpose2d", "conv_transpose3d", "embedding", "avg_pool1d", "avg_pool2d", "avg_pool3d"),
-        *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "gelu", "silu", "mish", "elu"),
-        *("selu", "celu", "leaky_relu", "prelu", "relu6", "hardtanh", "hardswish", "hardsigmoid"),
-        *("logsigmoid", "softplus", "softsign", "softmin", "gumbel_softmax", "glu", "layer_norm"),
-        *("batch_norm", "instance_norm", "group_norm", "rms_norm", "normalize", "dropout1d", "dropout2d"),
-        *("dropout3d", "alpha_dropout", "interpolate", "grid_sample", "affine_grid", "pad", "pixel_shuffle"),
-        *("pixel_unshuffle", "one_hot", "fold", "scaled_dot_product_attention", "cross_entropy", "nll_loss"),
-        *("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"),
-        *("binary_cross_entropy_with_logits", "kl_div", "ctc_loss", "poisson_nll_loss"),
-        *("triplet_margin_loss", "margin_ranking_loss", "cosine_embedding_loss", "hinge_embedding_loss"),
-        "gaussian_nll_loss",
-    }
-)
-"""Functions of torch and torch.nn.functional, and methods, that give one tensor whatever they are given; of what dtype
-is not said here. Those that may give a tuple, like `max`, are not among them."""
-
-TENSOR_LAYERS = frozenset(
-    "torch.nn." + name
-    for name in (
-        *("Linear", "Bilinear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d"),
-        *("ConvTranspose3d", "Embedding", "EmbeddingBag", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d"),
-        *("SyncBatchNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "RMSNorm"),
-        *("GroupNorm", "ReLU", "ReLU6", "GELU", "SiLU", "Mish", "ELU", "SELU", "CELU", "LeakyReLU", "PReLU"),
-        *("Hardtanh", "Hardswish", "Hardsigmoid", "Sigmoid", "LogSigmoid", "Softplus", "Softsign", "Tanh"),
-        *("Tanhshrink", "Softmax", "LogSoftmax", "Softmin", "GLU", "Dropout", "Dropout1d", "Dropout2d"),
-        *("Dropout3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d", "AdaptiveAvgPool1d"),
-        *("AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "Upsample", "PixelShuffle", "PixelUnshuffle", "Flatten"),
-        *("Unflatten", "Fold", "Unfold", "ZeroPad2d", "ReflectionPad2d", "ReplicationPad2d", "ConstantPad2d"),
-        *("CosineSimilarity", "PairwiseDistance", "CrossEntropyLoss", "NLLLoss", "MSELoss", "L1Loss"),
-        *("SmoothL1Loss", "HuberLoss", "BCELoss", "BCEWithLogitsLoss", "KLDivLoss", "CTCLoss"),
-        *("PoissonNLLLoss", "TripletMarginLoss", "MarginRankingLoss", "CosineEmbeddingLoss"),
-        *("HingeEmbeddingLoss", "GaussianNLLLoss"),
-    )
-)
-"""Layers of torch.nn whose forward gives one tensor."""
 
 _AUTOCASTS = {"torch.amp.autocast": None, "torch.cuda.amp.autocast": "cuda", "torch.cpu.amp.autocast": "cpu"}
 _SCALERS = frozenset(
@@ -327,16 +253,34 @@ def external_result(name: str, arguments: Arguments) -> Value:
         return maker(name, arguments)
     if name in _SAME_MODULE:
         wrapped = arguments.get(0, "model") or arguments.get(0, "module")
-        return wrapped if isinstance(wrapped, Module) else UNKNOWN
+        return wrapped if isinstance(wrapped, (Module, Function)) else UNKNOWN
     package, _, last = name.rpartition(".")
     if is_module_class(name):
-        return Module(name, arguments.key)
+        return Module(name, arguments.key, items=_items_of(name, arguments))
     if package == "torch.optim" and last[:1].isupper():
         return Optimizer(arguments.key, modules_of(arguments.get(0, "params")))
     if package in ("torch", "torch.nn.functional", "torch.linalg", "torch.special"):
         return _function_result(last, arguments)
     return UNKNOWN
 
+
+def _items_of(name: str, arguments: Arguments) -> tuple[Value, ...] | None:
+    """The modules that a container of torch.nn is made of."""
+    if name not in _CONTAINERS or not arguments.complete or not arguments.args:
+        return None
+    first = arguments.args[0]
+    if name == "torch.nn.Sequential":
+        items: tuple[Value, ...] = tuple(arguments.args)
+    elif isinstance(first, Items):
+        items = first.items
+    elif isinstance(first, Iteration):
+        items = (first.item,)
+    else:
+        items = tuple(first.items.values()) if isinstance(first, Table) else ()
+    return items if items and all(isinstance(item, Module) for item in items) else None
+
+
+_CONTAINERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
 _SELECTIONS = {
     f"builtins.{name}": 0 for name in ("list", "tuple", "iter", "reversed", "sorted", "set", "enumerate")
@@ -357,7 +301,7 @@ def _autocast(name: str, arguments: Arguments) -> Value:
     device: object = _AUTOCASTS[name]
     positions = (1, 2) if device is None else (1, 0)  # the old form's first argument is `enabled`
     if device is None:
-        device = _constant(arguments.get(0, "device_type"))
+        device = constant_of(arguments.get(0, "device_type"))
     device = device if isinstance(device, str) else None
     dtype = arguments.get(positions[0], "dtype")
     if dtype is None:
@@ -378,21 +322,55 @@ def _null_context(name: str, arguments: Arguments) -> Value:
 
 def _parameter(name: str, arguments: Arguments) -> Value:
     data = arguments.get(0, "data")
-    return (
-        replace(data, traits=data.traits | Trait.PARAMETER)
-        if isinstance(data, Tensor)
-        else Tensor(traits=Trait.PARAMETER)
-    )
+    trait = Trait.BUFFER if name == "torch.nn.Buffer" else Trait.PARAMETER
+    return replace(data, traits=data.traits | trait) if isinstance(data, Tensor) else Tensor(traits=trait)
 
 
 def _tensor(name: str, arguments: Arguments) -> Value:
-    given = arguments.keywords.get("dtype")
+    given = _given_dtype(arguments)
     data = arguments.node.args[0] if arguments.node.args else None
     literal = literal_tensor(data, arguments.default) if data is not None else Tensor()
     first = arguments.get(0, "data")
+    taken: Tensor | None = None
     if isinstance(first, Tensor):
         literal = replace(first, origin=None)
-    return replace(literal, dtypes=literal.dtypes if given is None else dtype_of(given), origin=arguments.node)
+    elif (taken := of_arrays(first)) is not None:
+        literal = taken
+    elif literal.dtypes is None and (category := None if first is None else category_of(first)) is not None:
+        literal = Tensor(dtype_of_category(category, arguments.default), zero_dim=True)
+    if given is None:
+        defaulted = literal.dtypes is not None and literal.dtypes == arguments.default
+        made = not isinstance(first, Tensor) and taken is None and defaulted
+        return replace(
+            literal, traits=literal.traits | (Trait.DEFAULTED if made else Trait.NONE), origin=arguments.node
+        )
+    return Tensor(
+        dtype_of(given),
+        literal.zero_dim,
+        literal.traits,
+        origin=arguments.node,
+        span=literal.span,
+        symbol=_named(given),
+    )
+
+
+def _from_numpy(name: str, arguments: Arguments) -> Value:
+    taken = of_arrays(arguments.get(0, "ndarray"))
+    return Tensor(origin=arguments.node) if taken is None else replace(taken, origin=arguments.node)
+
+
+def _default_tensor(name: str, arguments: Arguments) -> Value:
+    """`torch.Tensor(data)`: of the default dtype, whatever the numbers are; a tensor that it is given keeps its own."""
+    given = arguments.args[0] if arguments.args else None
+    if isinstance(given, (Tensor, Unknown)):
+        return Tensor(origin=arguments.node)
+    return Tensor(arguments.default, origin=arguments.node)
+
+
+def _named(dtype: Value) -> Symbol | None:
+    """What decides a `dtype=` argument that is not known."""
+    dtypes = dtype_of(dtype)
+    return symbol_of(dtype) if dtypes is None or len(dtypes) > 1 else None
 
 
 def _legacy_tensor(name: str, arguments: Arguments) -> Value:
@@ -405,13 +383,13 @@ _MAKERS: dict[str, Callable[[str, Arguments], Value]] = {
     **dict.fromkeys(_NULL_CONTEXTS, _null_context),
     **dict.fromkeys((f"torch.{name}" for name in LEGACY_TENSORS), _legacy_tensor),
     "torch.nn.Parameter": _parameter,
+    "torch.nn.Buffer": _parameter,
     "torch.tensor": _tensor,
     "torch.as_tensor": _tensor,
+    "torch.asarray": _tensor,
+    "torch.from_numpy": _from_numpy,
+    "torch.Tensor": _default_tensor,
 }
-
-
-def _constant(value: Value | None) -> object:
-    return value.value if isinstance(value, Constant) else None
 
 
 def _switch(value: Value | None) -> bool | None:
@@ -434,79 +412,146 @@ def modules_of(value: Value | None) -> frozenset[Key]:
 
 def _function_result(name: str, arguments: Arguments) -> Value:
     """A function of torch or torch.nn.functional, by its last name."""
-    given = arguments.keywords.get("dtype")
-    chosen = dtype_of(given)
+    given = _given_dtype(arguments)
+    if not arguments.complete and given is None:
+        given = UNKNOWN  # `**kwargs` may bring a dtype
+    chosen, symbol = (None, None) if given is None else (dtype_of(given), _named(given))
     origin = arguments.node
     span = _span_made(name, arguments)
     traits = Trait.NONE if span is None else Trait.CONSTANT
-    if name in _FLOAT_FACTORIES:
-        scalar = _is_scalar_shape(arguments)
-        return Tensor(arguments.default if given is None else chosen, scalar, traits, origin=origin, span=span)
-    if name in _INT_FACTORIES:
-        return Tensor(frozenset({"int64"}) if given is None else chosen, traits=traits, origin=origin)
     first = arguments.args[0] if arguments.args else None
-    if name in _LIKE:
-        return Tensor(_dtypes(first) if given is None else chosen, traits=traits, origin=origin, span=span)
-    if name in ("full", "arange"):
+    if name in FLOAT_FACTORIES:
+        scalar = _is_scalar_shape(arguments)
+        if given is None:
+            return Tensor(arguments.default, scalar, traits | Trait.DEFAULTED, origin=origin, span=span)
+        return Tensor(chosen, scalar, traits, origin=origin, span=span, symbol=symbol)
+    if name in LIKE:
+        if given is None:
+            chosen, symbol = _dtypes(first), symbol_of(first) if isinstance(first, Tensor) else None
+        rank = first.zero_dim if isinstance(first, Tensor) else None
+        return Tensor(chosen, rank, traits, origin=origin, span=span, symbol=symbol)
+    if name in INT_FACTORIES or name in ("full", "arange"):
+        scalar = _is_scalar_shape(arguments) if name == "full" else False
+        if given is not None:
+            return Tensor(chosen, scalar, traits, origin=origin, span=span, symbol=symbol)
         numbers = arguments.args[1:2] if name == "full" else arguments.args
-        dtypes = _of_numbers(numbers, arguments.default) if given is None else chosen
-        return Tensor(dtypes, traits=traits, origin=origin, span=span)
-    if name in _ELEMENTWISE:
-        value = operator_result(arguments.args[name == "where" :], arguments.default, origin)
-        return (
-            replace(value, traits=value.traits | _TRAITS.get(name, Trait.NONE)) if isinstance(value, Tensor) else value
-        )
+        dtypes = frozenset({"int64"}) if name in INT_FACTORIES else dtype_of_numbers(numbers, arguments.default)
+        if dtypes is not None and dtypes == arguments.default:
+            traits |= Trait.DEFAULTED
+        return Tensor(dtypes, scalar, traits, origin=origin, span=span)
+    if name in ELEMENTWISE:
+        if name == "where" and len(arguments.args) == 1:
+            return UNKNOWN  # a tuple of indices
+        value = _elementwise(name, arguments)
+        return replace(value, traits=value.traits | _TRAITS.get(name, Trait.NONE))
     if isinstance(first, Tensor):
-        return _of_tensor(name, first, arguments, chosen if given is not None else None)
+        return _of_tensor(name, first, arguments, given)
     if name in TENSOR_FUNCTIONS:
         return Tensor(under=shared_region(arguments.args), origin=origin)
     return Unknown(first.under) if isinstance(first, Unknown) and first.under else UNKNOWN
 
 
+def _elementwise(name: str, arguments: Arguments) -> Tensor:
+    """A function that gives the promotion of some operands: always a tensor."""
+    operands = _elements(name, arguments)
+    value = operator_result(operands, arguments.default, arguments.node)
+    if isinstance(value, Tensor):
+        return replace(value, zero_dim=False) if name in ("cat", "stack") else value
+    categories = [category for operand in operands if (category := category_of(operand)) is not None]
+    if name == "where" and len(categories) == 2:  # two numbers give a tensor of their own dtype
+        category = max(categories)
+        traits = Trait.DEFAULTED if category is Category.FLOAT else Trait.NONE
+        return Tensor(dtype_of_category(category, arguments.default), traits=traits, origin=arguments.node)
+    return Tensor(under=shared_region(operands), origin=arguments.node)
+
+
+def _elements(name: str, arguments: Arguments) -> list[Value]:
+    """The operands that an elementwise function promotes."""
+    if name == "where":
+        return arguments.args[1:]
+    if name in ("cat", "stack"):
+        tensors = arguments.args[0] if arguments.args else None
+        if isinstance(tensors, Iteration):
+            return [tensors.item]
+        return list(tensors.items) if isinstance(tensors, Items) else [UNKNOWN]
+    return arguments.args[:2]
+
+
 def _span_made(name: str, arguments: Arguments) -> tuple[float, float] | None:
     """The span of the constants that a factory makes a tensor of; None where they are not written out."""
     if name in ("full", "full_like"):
-        return _span([arguments.get(1, "fill_value")])
+        return span_of([arguments.get(1, "fill_value")])
     if name == "linspace":
-        return _span([arguments.get(0, "start"), arguments.get(1, "end")])
+        return span_of([arguments.get(0, "start"), arguments.get(1, "end")])
     if name == "arange":
         start, end = ([Constant(0), *arguments.args] if len(arguments.args) == 1 else [*arguments.args, None, None])[:2]
-        span = _span([start, end])
+        span = span_of([start, end])
         if span is None:
             return None
         # The end is left out: one towards the start is as far as whole numbers come.
-        return (span[0], max(span[0], span[1] - 1)) if _span([start]) == (span[0],) * 2 else (span[0] + 1, span[1])
-    return _SPANS.get(name)
+        return (span[0], max(span[0], span[1] - 1)) if span_of([start]) == (span[0],) * 2 else (span[0] + 1, span[1])
+    return SPANS.get(name)
 
 
 def _is_scalar_shape(arguments: Arguments) -> bool | None:
     """Do the sizes given to a factory make a 0-dim tensor? None when they are not written out."""
-    if not arguments.args:
+    size = arguments.get(0, "size")
+    if size is None:
         return None
-    size = arguments.args[0]
+    if len(arguments.args) > 1 and not isinstance(size, Items):
+        return False
     if isinstance(size, Items):
         return not size.items
-    return False if isinstance(size, Constant) and isinstance(size.value, int) else None
+    return False if category_of(size) is not None else None
 
 
-def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, chosen: Dtypes) -> Value:
-    """A function or method of one tensor that is known by name, else Unknown."""
-    name = name.rstrip("_")
+def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, given: Value | None, owner: str = "torch") -> Value:
+    """A function or method of one tensor that is known by name, else Unknown. `given` is the `dtype=` argument."""
+    called, name = name, name.rstrip("_")
     if name == "detach":
         tensor = replace(tensor, under=None)
-    if name in _SAME_DTYPE:
-        span = tensor.span if name in _MOVES else None
-        return replace(tensor, traits=tensor.traits | _TRAITS.get(name, Trait.NONE), zero_dim=None, span=span)
-    if name in _FLOAT_RESULT:
-        return Tensor(chosen or _floated(tensor.dtypes, arguments.default), under=tensor.under, origin=arguments.node)
-    if name in _INT_RESULT:
+    if name in SAME_DTYPE:
+        span = tensor.span if name in MOVES else None
+        rank = False if tensor.zero_dim is False and name in KEEPING_DIMENSIONS else None
+        return replace(tensor, traits=tensor.traits | _TRAITS.get(name, Trait.NONE), zero_dim=rank, span=span)
+    if name in INT_RESULT:
         return Tensor(frozenset({"int64"}), origin=arguments.node)
-    if name in _BOOL_RESULT:
+    if name in BOOL_RESULT:
         return Tensor(frozenset({"bool"}), origin=arguments.node)
-    if name in TENSOR_FUNCTIONS:
-        under = shared_region((tensor, *arguments.args))
-        return Tensor(under=under, scaled=tensor.scaled, origin=arguments.node)
-    return Unknown(tensor.under, tensor.scaled)
+    under = shared_region((tensor, *arguments.args))
+    if given is not None and (name in FLOAT_RESULT or name in TAKING_DTYPE):
+        chosen = dtype_of(given)
+        return Tensor(chosen, under=under, scaled=tensor.scaled, origin=arguments.node, symbol=_named(given))
+    if name in FLOAT_RESULT or name in TENSOR_FUNCTIONS:
+        made = _from_table(called, tensor, arguments, owner)
+        if isinstance(made, Items):
+            return made
+        if made is None and name in FLOAT_RESULT and arguments.region is None:
+            made = Tensor(floated(tensor.dtypes, arguments.default), origin=arguments.node)
+        made = Tensor(origin=arguments.node) if made is None else made
+        made.under, made.scaled = under, tensor.scaled if name in TENSOR_FUNCTIONS else None
+        if keeps_dtype(made, tensor):
+            made.cast, made.traits = tensor.cast, made.traits | (tensor.traits & Trait.DEFAULTED)
+        return made
+    made = None if called.startswith("_") else _from_table(called, tensor, arguments, owner)
+    if isinstance(made, Tensor):
+        made.under = under
+        if keeps_dtype(made, tensor):
+            made.cast = tensor.cast
+    return Unknown(tensor.under, tensor.scaled) if made is None else made
+
+
+def _from_table(name: str, tensor: Tensor, arguments: Arguments, owner: str) -> Tensor | Items | None:
+    """What the operator table says of a call, where the dtype of its first tensor is known or has a symbol."""
+    if not arguments.complete or (tensor.dtypes is None and tensor.symbol is None):
+        return None
+    args = [tensor, *arguments.args] if owner == "torch.Tensor" else arguments.args
+    owners = ("torch.nn.functional", "torch", "torch.linalg", "torch.special") if owner == "torch" else (owner,)
+    for package in owners:
+        made = asked(f"{package}.{name}", args, arguments.keywords, arguments.default, arguments.region, arguments.node)
+        if made is not None:
+            return made
+    return None
 
 
 _TRAITS = dict.fromkeys(
@@ -518,122 +563,9 @@ _TRAITS |= dict.fromkeys(("round", "floor", "ceil", "trunc"), Trait.ROUNDED) | {
 }
 
 
-def _floated(dtypes: Dtypes, default: Dtypes) -> Dtypes:
-    if dtypes is None:
-        return None
-    if dtypes <= FLOATING | COMPLEX:
-        return dtypes
-    return default if dtypes <= INTEGRAL | {"bool"} else None
-
-
-def _span(values: Sequence[Value | None]) -> tuple[float, float] | None:
-    """The least and the greatest of some numbers; None when one is no known number."""
-    numbers = [
-        number for number in map(_constant, values) if isinstance(number, (int, float)) and abs(number) < math.inf
-    ]
-    return (min(numbers), max(numbers)) if numbers and len(numbers) == len(values) else None
-
-
-def _of_numbers(values: list[Value], default: Dtypes) -> Dtypes:
-    """The dtype that `arange` and `full` take from their numbers: integers give int64, a float the default dtype."""
-    kinds = {_number_dtype(value, default) for value in values}
-    if None in kinds or not kinds:
-        return None
-    return default if kinds & FLOATING else frozenset({"int64"})
-
-
-def _number_dtype(value: Value, default: Dtypes) -> str | None:
-    """The dtype that a Python number has in promotion, or None when the value is no known number."""
-    number = value.value if isinstance(value, Constant) else None
-    if isinstance(number, bool):
-        return "bool"
-    if isinstance(number, int):
-        return "int64"
-    kind = {float: "float", complex: "complex"}.get(type(number))
-    if kind is None or default is None or len(default) != 1:
-        return None
-    (base,) = default
-    return base if kind == "float" else {"float64": "complex128", "float16": "complex32"}.get(base, "complex64")
-
-
-def literal_tensor(node: ast.expr, default: Dtypes) -> Tensor:
-    """The tensor that `torch.tensor(node)` makes of a literal number or nest of lists."""
-    kinds: set[type] = set()
-    numbers: list[Value | None] = []
-    nested = isinstance(node, (ast.List, ast.Tuple))
-    queue: list[tuple[ast.expr, int]] = [(node, 1)]
-    while queue:
-        item, sign = queue.pop()
-        if isinstance(item, (ast.List, ast.Tuple)):
-            queue += [(inner, 1) for inner in item.elts]
-        elif isinstance(item, ast.Constant):
-            kinds.add(type(item.value))
-            numbers.append(
-                Constant(item.value if sign > 0 or not isinstance(item.value, (int, float)) else -item.value)
-            )
-        elif isinstance(item, ast.UnaryOp) and isinstance(item.op, (ast.USub, ast.UAdd)):
-            queue.append((item.operand, -sign if isinstance(item.op, ast.USub) else sign))
-        elif isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id == "float":
-            kinds.add(float)
-            numbers.append(None)
-        else:
-            return Tensor()
-    if not kinds <= {bool, int, float}:
-        return Tensor()
-    dtypes: Dtypes = default if float in kinds or not kinds else frozenset({"int64" if int in kinds else "bool"})
-    traits = Trait.NONE if None in numbers else Trait.CONSTANT
-    return Tensor(dtypes, zero_dim=not nested, traits=traits, span=_span(numbers))
-
-
 # -- methods ----------------------------------------------------------------------------------------------------------
 
 _PARAMETER_TENSOR = Tensor(FLOATING, traits=Trait.PARAMETER)
-_SHAPING = frozenset(
-    {
-        "view",
-        "reshape",
-        "expand",
-        "repeat",
-        "contiguous",
-        "cpu",
-        "cuda",
-        "t",
-        "narrow",
-        "chunk",
-        "split",
-        "unbind",
-        "gather",
-        "index_select",
-    }
-    | {
-        "masked_fill",
-        "fill",
-        "requires_grad",
-        "pin_memory",
-        "view_as",
-        "expand_as",
-        "reshape_as",
-        "movedim",
-        "swapaxes",
-        "copy",
-        "uniform",
-    }
-    | {
-        "normal",
-        "zero",
-        "select",
-        "repeat_interleave",
-        "masked_select",
-        "index_fill",
-        "index_add",
-        "scatter",
-        "scatter_add",
-    }
-)
-"""Methods whose result has the dtype of their tensor, besides those that are functions too."""
-_SCALING = frozenset({"mul", "div", "true_divide", "divide", "multiply"})
-_ADDING = frozenset({"add", "sub", "subtract"})
-_NEW = frozenset({"new_zeros", "new_ones", "new_full", "new_empty", "new_tensor"})
 
 
 def method_result(receiver: Value, method: str, arguments: Arguments) -> Value:
@@ -650,27 +582,37 @@ def method_result(receiver: Value, method: str, arguments: Arguments) -> Value:
 
 
 def _tensor_method(tensor: Tensor, method: str, arguments: Arguments) -> Value:
-    is_cast, dtypes = cast_target(method, arguments)
+    is_cast, dtypes, symbol = _cast(method, arguments)
     if is_cast:
-        return replace(tensor, dtypes=dtypes, traits=tensor.traits | _kept_whole(tensor), origin=arguments.node)
+        return replace(
+            tensor,
+            dtypes=dtypes,
+            traits=(tensor.traits | _kept_whole(tensor)) & ~Trait.DEFAULTED,
+            origin=arguments.node,
+            symbol=symbol if dtypes is None or len(dtypes) > 1 else None,
+            cast=Conversion(arguments.node, tensor.dtypes, tensor.symbol),
+        )
     if method == "to":  # to a device, unless an argument that is not known is a dtype
         sent = all(map(_is_no_dtype, arguments.node.args, arguments.args))
-        return tensor if sent else replace(tensor, dtypes=None)
+        return tensor if sent else replace(tensor, dtypes=None, symbol=None, cast=None)
     name = method.rstrip("_")
     in_place = method.endswith("_") and not method.startswith("_")
-    if name in _SHAPING:
-        return replace(tensor, zero_dim=None, span=tensor.span if name in _MOVES else None)
-    if name in _SCALING or name in _ADDING:
+    if name in SHAPING:
+        return replace(tensor, zero_dim=None, span=tensor.span if name in MOVES else None)
+    if method == "numpy":
+        return Array(tensor.dtypes, False if tensor.zero_dim is False else None, arguments.node)
+    if name in SCALING or name in ADDING:
         value = operator_result([tensor, *arguments.args[:1]], arguments.default, arguments.node)
         if not isinstance(value, Tensor):
             return value
-        traits = value.traits | Trait.SCALED if name in _SCALING else value.traits
-        return replace(value, dtypes=tensor.dtypes if in_place else value.dtypes, traits=traits)
-    if name in _NEW:
-        given = arguments.keywords.get("dtype")
-        return Tensor(tensor.dtypes if given is None else dtype_of(given), origin=arguments.node)
-    chosen = dtype_of(arguments.keywords.get("dtype"))
-    return _of_tensor(name, tensor, arguments, chosen)
+        value = replace(value, traits=value.traits | Trait.SCALED) if name in SCALING else value
+        return in_place_of(tensor, value) if in_place else value
+    if name in NEW:
+        given = _given_dtype(arguments)
+        if given is None:
+            return Tensor(tensor.dtypes, origin=arguments.node, symbol=tensor.symbol)
+        return Tensor(dtype_of(given), origin=arguments.node, symbol=_named(given))
+    return _of_tensor(method, tensor, arguments, _given_dtype(arguments), "torch.Tensor")
 
 
 def _kept_whole(tensor: Tensor) -> Trait:
@@ -715,58 +657,3 @@ _MODULE_ITERATIONS: dict[str, Value] = {
     "named_modules": Items((UNKNOWN, _SUBMODULE)),
     "named_children": Items((UNKNOWN, _SUBMODULE)),
 }
-
-
-# -- operators --------------------------------------------------------------------------------------------------------
-
-
-def shared_region(operands: Iterable[Value]) -> Autocast | None:
-    """The autocast region that a result of these is still of; None where they come from different ones."""
-    regions = [value.under for value in operands if isinstance(value, (Tensor, Unknown)) and value.under is not None]
-    return regions[0] if regions and all(region == regions[0] for region in regions) else None
-
-
-def operator_result(operands: list[Value], default: Dtypes, origin: ast.expr | None) -> Value:
-    """An elementwise arithmetic operation on tensors and numbers, by torch's promotion."""
-    tensors = [value for value in operands if isinstance(value, Tensor)]
-    under = shared_region(operands)
-    if not tensors:
-        return Unknown(under) if under is not None else UNKNOWN
-    known: list[list[Operand]] = []
-    every, any_ = tensors[0].traits, Trait.NONE
-    for tensor in tensors:
-        every &= tensor.traits
-        any_ |= tensor.traits
-    # A zero point added to what was scaled and rounded leaves it so.
-    traits = (every & Trait.CONSTANT) | (any_ & (Trait.CLAMPED | Trait.ROUNDED | Trait.SCALED))
-    for value in operands:
-        ranks = _ranked(value, default)
-        if ranks is None:
-            return Tensor(None, traits=traits, under=under, origin=origin)
-        known.append(ranks)
-    dtypes = _promoted(known)
-    return Tensor(dtypes, traits=traits, under=under, origin=origin)
-
-
-_MOST_COMBINATIONS = 64
-
-
-def _ranked(value: Value, default: Dtypes) -> list[Operand] | None:
-    """The operands that a value can be in promotion; None when that is not known."""
-    if isinstance(value, Tensor):
-        if value.dtypes is None:
-            return None
-        ranks = (1, 2) if value.zero_dim is None else (1,) if value.zero_dim else (2,)
-        return [(dtype, rank) for dtype in sorted(value.dtypes) for rank in ranks]
-    number = _number_dtype(value, default)
-    return None if number is None else [(number, 0)]
-
-
-def _promoted(operands: list[list[Operand]]) -> Dtypes:
-    combinations: list[list[Operand]] = [[]]
-    for ranks in operands:
-        combinations = [[*done, operand] for done in combinations for operand in ranks]
-        if len(combinations) > _MOST_COMBINATIONS:
-            return None
-    results = {result_dtype(combination) for combination in combinations}
-    return None if None in results else frozenset(dtype for dtype in results if dtype is not None)

@@ -5,24 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Sequence
 
-from dtlint.infer.events import Condition
+from dtlint.infer.changing import Changing
 from dtlint.infer.expressions import item_of
 from dtlint.infer.functions import Perhaps
-from dtlint.infer.instances import ITEMS, Instances
+from dtlint.infer.instances import ITEMS
 from dtlint.infer.names import path_of
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
-    Class,
     Constant,
+    Either,
     External,
-    Function,
-    Imported,
     Instance,
     Items,
     Iteration,
     Module,
-    Namespace,
     Table,
     Tensor,
     Unknown,
@@ -34,7 +31,7 @@ from dtlint.infer.values import (
 __all__ = ["Containers", "one_of"]
 
 
-class Containers(Instances):
+class Containers(Changing):
     """An interpreter that knows dicts by their keys and lists by their places, as long as nobody else changes them."""
 
     def given(self, node: ast.Call) -> tuple[list[Value], dict[str, Value], bool]:
@@ -70,20 +67,139 @@ class Containers(Instances):
             table = self.quietly(node.func.value)
             if isinstance(table, Table):
                 return self.table_call(table, node, node.func)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and path_of(node.func) == "sys.modules.get":
+            self.values(node.args)
+            return External("sys.modules[]")
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _ADDING and len(node.args) in (1, 2):
+            held = self.quietly(node.func.value)
+            if isinstance(held, (Items, Iteration)) and not node.keywords:
+                return self.added(held, node, node.func)
         result = super().call(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "update" and self.updated(node, node.func.value):
+            return result
         if isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
             self.changed_container(node.func.value)
         return result
 
+    def items(self, node: ast.List | ast.Tuple | ast.Set) -> Value:
+        """`[a, *many, b]`."""
+        if not any(isinstance(item, ast.Starred) for item in node.elts):
+            return super().items(node)
+        return self.joined([self.starred_items(item) for item in node.elts])
+
+    def starred_items(self, node: ast.expr) -> Value:
+        if not isinstance(node, ast.Starred):
+            return Items((self.value(node),))
+        many = self.value(node.value)
+        return (
+            many if isinstance(many, (Items, Iteration)) else UNKNOWN if isinstance(many, Unknown) else self.lost(many)
+        )
+
+    @staticmethod
+    def joined(parts: Sequence[Value]) -> Value:
+        """Lists one after the other."""
+        if not all(isinstance(part, (Items, Iteration)) for part in parts):
+            return UNKNOWN
+        if all(isinstance(part, Items) for part in parts):
+            return Items(tuple(item for part in parts if isinstance(part, Items) for item in part.items))
+        held: list[Value] = []
+        for part in parts:
+            held += part.items if isinstance(part, Items) else [part.item] if isinstance(part, Iteration) else []
+        return Iteration(one_of(held))
+
+    def operated(self, operator: ast.operator, left: Value, right: Value, node: ast.expr | None) -> Value:
+        if (
+            isinstance(operator, ast.Add)
+            and isinstance(left, (Items, Iteration))
+            and isinstance(right, (Items, Iteration))
+        ):
+            return self.joined([left, right])
+        if isinstance(operator, ast.Mult) and isinstance(left, Items):
+            return Iteration(one_of(left.items))
+        return super().operated(operator, left, right, node)
+
+    def sliced(self, base: Value, part: ast.Slice) -> Value | None:
+        """`xs[a:b]` of a list."""
+        if isinstance(base, Iteration):
+            return Iteration(base.item, base.source, base.of)
+        if isinstance(base, Module) and base.name.rpartition(".")[2] in ("Sequential", "ModuleList"):
+            return Iteration(self.item_of(base))
+        if not isinstance(base, Items):
+            return None
+        bounds = [None if bound is None else self.quietly(bound) for bound in (part.lower, part.upper, part.step)]
+        if all(
+            bound is None or (isinstance(bound, Constant) and isinstance(bound.value, (int, type(None))))
+            for bound in bounds
+        ):
+            at = [bound.value if isinstance(bound, Constant) else None for bound in bounds]
+            return Items(base.items[slice(*at)])
+        return Iteration(one_of(base.items))
+
+    def dictionary(self, node: ast.Dict) -> Value:
+        """`{key: value, **others}`: what stands under keys that are not known may be under any."""
+        table: dict[object, Value] = {}
+        perhaps: frozenset[object] = frozenset()
+        rest: list[Value] = []
+        for key, item in zip(node.keys, node.values, strict=True):
+            named = None if key is None else self.value(key)
+            value = self.value(item)
+            if isinstance(named, Constant) and isinstance(named.value, Hashable):
+                table[named.value] = value
+                perhaps -= {named.value}
+            elif named is None and isinstance(value, Table) and value.rest is None:
+                for name, held in value.items.items():
+                    table[name] = join(table[name], held) if name in table and name in value.perhaps else held
+                perhaps = (perhaps - value.items.keys()) | value.perhaps
+            else:
+                rest.append(UNKNOWN if named is None else value)
+                table = {name: join(held, rest[-1]) for name, held in table.items()}
+                self.lose(value)
+        return Table(table, perhaps, one_of(rest) if rest else None)
+
+    def updated(self, node: ast.Call, target: ast.expr) -> bool:
+        """`d.update({key: value})`, of a dict that is known by one that is; has it been done?"""
+        table = self.quietly(target)
+        if not isinstance(table, Table) or len(node.args) > 1 or any(word.arg is None for word in node.keywords):
+            return False
+        given = self.quietly(node.args[0]) if node.args else Table({})
+        if not isinstance(given, Table):
+            return False
+        added = Table({word.arg: self.quietly(word.value) for word in node.keywords})
+        for more in (given, added):
+            items = dict(table.items)
+            for key, value in more.items.items():
+                items[key] = join(items[key], value) if key in items and key in more.perhaps else value
+            perhaps = (table.perhaps - more.items.keys()) | (more.perhaps - (table.items.keys() - table.perhaps))
+            rests = [rest for rest in (table.rest, more.rest) if rest is not None]
+            if more.rest is not None:
+                items = {key: join(value, more.rest) for key, value in items.items()}
+            table = Table(items, perhaps, one_of(rests) if rests else None)
+        self.rebind(target, table)
+        return True
+
+    def added(self, held: Items | Iteration, node: ast.Call, function: ast.Attribute) -> Value:
+        """`xs.append(x)`: a list of which is known what it holds, though not in which places."""
+        self.value(function.value)
+        value = self.values(node.args)[-1]
+        if function.attr in ("extend", "update"):
+            value = self.item_of(value)
+        items = [*held.items, value] if isinstance(held, Items) else [held.item, value]
+        self.rebind(function.value, Iteration(one_of(items)))
+        return NONE
+
     def table_call(self, table: Table, node: ast.Call, function: ast.Attribute) -> Value:
         """`d.get(key)`, `d.pop(key, default)`: by a constant key, of a dict that is known."""
         args = self.values(node.args)
+        if function.attr == "copy":
+            return Table(table.items, table.perhaps, table.rest)
+        if function.attr in ("items", "keys", "values"):
+            return _view(table, function.attr)
         key = args[0].value if args and isinstance(args[0], Constant) else None
         path = path_of(function.value)
         default = args[1] if len(args) > 1 else NONE
-        if not isinstance(key, str) or path is None:
-            if function.attr == "pop":
-                self.changed_container(function.value)
+        if not isinstance(key, Hashable) or not args or not isinstance(args[0], Constant) or path is None:
+            if function.attr == "pop" and table.items:
+                self.rebind(function.value, Table(table.items, frozenset(table.items), table.rest))
             return one_of([default, *table.items.values(), *([table.rest] if table.rest is not None else [])])
         found = table.items.get(key, default)
         if key in table.perhaps:
@@ -92,25 +208,8 @@ class Containers(Instances):
             found = join(found, table.rest)
         if function.attr == "pop":
             left = {name: value for name, value in table.items.items() if name != key}
-            self.rebind(path, Table(left, table.perhaps - {key}, table.rest))
+            self.rebind(function.value, Table(left, table.perhaps - {key}, table.rest))
         return found
-
-    def rebind(self, path: str, value: Value) -> None:
-        """A container that is known by a path has changed."""
-        state = self.flow.state
-        if "." in path or path in state.names:
-            (state.paths if "." in path else state.names)[path] = value
-            if "." not in path and self.flow.function is None:
-                self.publish(path, value)
-            return
-        names = next((names for names in self.outer if path in names), None)
-        while names is not None and isinstance(held := names.get(path), Imported):
-            module = self.project.module(held.module)
-            names, path = (None if module is None else module.names), held.name
-        if names is not None and path in names:
-            before = names[path]
-            names[path] = join(before, value)
-            self.objects.changed |= names[path] != before
 
     def bind_target(
         self, target: ast.expr, value: Value, statement: ast.stmt | None = None, expression: ast.expr | None = None
@@ -122,10 +221,9 @@ class Containers(Instances):
     def store(self, target: ast.Subscript, value: Value) -> None:
         """`x[key] = value`: of a dict or list that is known, and of objects that say what it does."""
         base, index = self.quietly(target.value), self.quietly(target.slice)
-        path = path_of(target.value)
         keys = [choice.value for choice in options(index) if isinstance(choice, Constant)]
         certain = len(keys) == len(list(options(index)))
-        if isinstance(base, Table) and path is not None and certain:
+        if isinstance(base, Table) and certain:
             items, perhaps = dict(base.items), set(base.perhaps)
             for key in keys:
                 if len(keys) > 1 and key not in items:
@@ -133,13 +231,15 @@ class Containers(Instances):
                 elif len(keys) == 1:
                     perhaps.discard(key)
                 items[key] = join(items[key], value) if len(keys) > 1 and key in items else value
-            self.rebind(path, Table(items, frozenset(perhaps), base.rest))
-        elif isinstance(base, Table) and path is not None and "." not in path:
+            self.rebind(target.value, Table(items, frozenset(perhaps), base.rest))
+        elif isinstance(base, Table):
             items = {key: join(item, value) for key, item in base.items.items()}
-            self.rebind(path, Table(items, base.perhaps, value if base.rest is None else join(base.rest, value)))
-        elif isinstance(base, Items) and path is not None:
-            self.rebind(path, Items(tuple(join(item, value) for item in base.items)))
-        elif isinstance(base, (Table, Iteration)):
+            self.rebind(
+                target.value, Table(items, base.perhaps, value if base.rest is None else join(base.rest, value))
+            )
+        elif isinstance(base, Items):
+            self.rebind(target.value, Items(tuple(join(item, value) for item in base.items)))
+        elif isinstance(base, Iteration):
             self.lose(value)
             self.changed_container(target.value)
         elif isinstance(base, Instance) and base.info.method("__setitem__") is not None:
@@ -147,37 +247,23 @@ class Containers(Instances):
             assert setter is not None
             self.apply(setter, base, [index, value], {}, True)
         elif not isinstance(base, Tensor):
+            if isinstance(base, Instance):
+                self.objects.put(base.key, ITEMS, UNKNOWN)
             self.lose(value)
-
-    def changed_container(self, node: ast.expr) -> None:
-        """A list or dict that a method has changed is no longer what it was written as."""
-        path = path_of(node)
-        if path is None:
-            return
-        state = self.flow.state
-        for known in (state.names, state.paths):
-            value = known.get(path)
-            if isinstance(value, (Items, Table, Iteration)):
-                self.lose(value)
-                known[path] = UNKNOWN
-        base = node.value if isinstance(node, ast.Attribute) else None
-        if base is not None:
-            self.muted += 1
-            owner = self.value(base)
-            self.muted -= 1
-            for choice in options(owner):
-                if isinstance(choice, (Module, Instance)):
-                    held = self.objects.get(choice.key, node.attr)  # type: ignore[attr-defined]
-                    if isinstance(held, (Items, Table, Iteration)):
-                        self.lose(held)
-                        self.objects.put(choice.key, node.attr, UNKNOWN)  # type: ignore[attr-defined]
 
     def subscript(self, node: ast.Subscript) -> Value:
         value = super().subscript(node)
         self.muted += 1
         base, index = self.value(node.value), self.value(node.slice)
         self.muted -= 1
+        if isinstance(node.slice, ast.Slice):
+            part = self.sliced(base, node.slice)
+            return value if part is None else part
         constant = index.value if isinstance(index, Constant) else None
+        if isinstance(base, Constant) and isinstance(base.value, str) and isinstance(constant, int):
+            return Constant(base.value[constant]) if -len(base.value) <= constant < len(base.value) else UNKNOWN
+        if base == External("sys.modules"):
+            return External("sys.modules[]")
         if isinstance(base, Module):
             held = base.items
             if isinstance(constant, str):
@@ -185,10 +271,26 @@ class Containers(Instances):
             if held is not None and isinstance(constant, int) and self.objects.get(base.key, ITEMS) is None:
                 return held[constant] if -len(held) <= constant < len(held) else UNKNOWN
             return self.item_of(base)
-        if isinstance(base, Table) and isinstance(constant, Hashable):
-            found = base.items.get(constant, UNKNOWN)
-            return found if base.rest is None else join(found, base.rest)
+        getter = base.info.method("__getitem__") if isinstance(base, Instance) else None
+        if getter is not None:
+            return self.apply(getter, base, [index], {}, True)
+        if isinstance(base, Instance):
+            base = self.objects.get(base.key, ITEMS) or base
+        if isinstance(base, Table):
+            return self.at_key(base, index)
         return value
+
+    def at_key(self, table: Table, index: Value) -> Value:
+        """`d[key]`, by each constant that the key may be."""
+        found: list[Value] = []
+        for key in options(index):
+            if not isinstance(key, Constant) or not isinstance(key.value, Hashable):
+                found += [*table.items.values(), *([table.rest] if table.rest is not None else [])]
+                continue
+            held = table.items.get(key.value)
+            if held is not None or table.rest is not None:  # else it raises
+                found += [one for one in (held, table.rest) if one is not None]
+        return one_of(found)
 
     def item_of(self, value: Value) -> Value:
         """What iterating over a value gives, modules that hold modules among them."""
@@ -196,46 +298,15 @@ class Containers(Instances):
             added = self.objects.get(value.key, ITEMS)
             held = [*(value.items or ()), *([added] if added is not None else [])]
             return one_of(held)
+        if isinstance(value, Table):
+            return UNKNOWN
+        if isinstance(value, Either):
+            return one_of([self.item_of(choice) for choice in value.choices if choice != Items(())])
         return item_of(value)
 
-    # -- tests
 
-    def if_(self, node: ast.If) -> None:
-        truth = _truth(self.quietly(node.test))
-        if truth is None or (
-            isinstance(node.test, (ast.Constant, ast.Name)) and isinstance(self.quietly(node.test), Constant)
-        ):
-            super().if_(node)
-            return
-        self.value(node.test)
-        self.resume(self.branch(self.flow.state, node.body if truth else node.orelse, Condition(node.test, truth)))
-
-    def compare(self, node: ast.Compare) -> Value:
-        result = super().compare(node)
-        if len(node.ops) != 1:
-            return result
-        operator, left, right = node.ops[0], self.quietly(node.left), self.quietly(node.comparators[0])
-        answer: bool | None = None
-        if isinstance(operator, (ast.Is, ast.IsNot)) and right == NONE:
-            absent = _is_none(left)
-            answer = None if absent is None else absent is isinstance(operator, ast.Is)
-        elif isinstance(operator, (ast.In, ast.NotIn)) and isinstance(right, Items):
-            answers = {_among(choice, right) for choice in options(left)}
-            if len(answers) == 1 and None not in answers:
-                answer = answers.pop() is isinstance(operator, ast.In)
-        return result if answer is None else Constant(answer)
-
-    def logic(self, node: ast.BoolOp) -> Value:
-        """`and`, `or`: decided by the first operand that decides it, whatever the others are."""
-        value = super().logic(node)
-        decisive = isinstance(node.op, ast.Or)
-        truths = [_truth(self.quietly(operand)) for operand in node.values]
-        if decisive in truths and (not decisive or all(truth is not None for truth in truths[: truths.index(True)])):
-            return Constant(decisive) if not decisive else value
-        return value
-
-
-_OF_DICTS = frozenset({"get", "pop"})
+_ADDING = frozenset({"append", "extend", "insert", "add", "appendleft"})
+_OF_DICTS = frozenset({"get", "pop", "items", "keys", "values", "copy"})
 _CHANGING = frozenset(
     {
         "append",
@@ -254,29 +325,14 @@ _CHANGING = frozenset(
 )
 
 
-def _among(value: Value, items: Items) -> bool | None:
-    """Is the constant among the items? None when that cannot be told."""
-    if not isinstance(value, Constant) or not all(isinstance(item, Constant) for item in items.items):
-        return None
-    return value in items.items
-
-
-def _truth(value: Value) -> bool | None:
-    """Is the value true, whatever path was taken? None when that depends."""
-    if isinstance(value, (Function, Class, Namespace)):
-        return True
-    if isinstance(value, Constant) and (value.value is None or isinstance(value.value, bool)):
-        return bool(value.value)
-    return None
-
-
-def _is_none(value: Value) -> bool | None:
-    """Is it None: certainly, certainly not, or perhaps?"""
-    answers = {
-        choice == NONE if isinstance(choice, Constant) else None if isinstance(choice, (Unknown, External)) else False
-        for choice in options(value)
-    }
-    return answers.pop() if len(answers) == 1 else None
+def _view(table: Table, method: str) -> Value:
+    """`d.items()`, `d.keys()`, `d.values()`."""
+    pairs = [Items((Constant(key), value)) for key, value in table.items.items()]
+    if table.rest is None and not table.perhaps:
+        return Items(tuple(pair if method == "items" else pair.items[method == "values"] for pair in pairs))
+    values = [*table.items.values(), *([table.rest] if table.rest is not None else [])]
+    item = one_of(values)
+    return Iteration(item if method == "values" else UNKNOWN if method == "keys" else Items((UNKNOWN, item)))
 
 
 def one_of(values: Sequence[Value]) -> Value:

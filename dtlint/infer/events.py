@@ -77,6 +77,11 @@ class Flow:
         return None if inner is None or inner.enabled is False else inner
 
     @property
+    def region_known(self) -> bool:
+        """Is it certain which autocast region is in force: in a function, may its caller have opened one?"""
+        return self.function is None or bool(self.contexts)
+
+    @property
     def version_gated(self) -> bool:
         """Does this code run only on some versions or builds, by a test that the author wrote for the purpose?"""
         return any(_asks_version(condition.test) for condition in self.conditions)

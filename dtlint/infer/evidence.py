@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
 from dtlint.infer.walk import SCOPES, nodes
 
 if TYPE_CHECKING:
@@ -28,6 +30,12 @@ class Kind(Enum):
     MODULE = "module"
     TENSOR = "tensor"
 
+
+_HANDED = "(...)"
+"""Stands among the methods called on a path for a call that it is handed to, which takes tensors there and nothing else."""
+
+TakesTensors = Callable[[ast.Call], int]
+"""How many of its first arguments a call takes for tensors, whatever they are."""
 
 _PROOFS: dict[Kind, tuple[frozenset[str], ...]] = {
     Kind.MODULE: tuple(
@@ -68,10 +76,16 @@ _PROOFS: dict[Kind, tuple[frozenset[str], ...]] = {
                 "type_as",
             ),
             *("new_zeros", "new_ones", "new_full", "new_tensor", "is_floating_point", "data_ptr", "clamp_", "detach_"),
+            *("masked_scatter", "masked_scatter_", "masked_select", "index_add_", "index_copy_", "scatter_reduce"),
+            *("rsqrt", "log_softmax", "logsumexp", "view_as", "new_empty", "unbind", "numel"),
+            _HANDED,
         )
     ),
 }
 
+
+_PROVING = frozenset[str]().union(*(proof for proofs in _PROOFS.values() for proof in proofs))
+"""The methods that count."""
 
 _KEEPING = frozenset(
     {"to", "half", "float", "double", "bfloat16", "cuda", "cpu", "eval", "train", "requires_grad_", "module"}
@@ -108,14 +122,14 @@ class Evidence:
 _NO_EVIDENCE = Evidence({}, {})
 
 
-def gather(function: ast.AST) -> Evidence:
+def gather(function: ast.AST, takes_tensors: TakesTensors | None = None) -> Evidence:
     """The evidence in a function's body; where a path has evidence of both kinds, it has none."""
-    calls = _calls(_own(function), frozenset())
+    calls = _calls(facts(function).calls, frozenset(), takes_tensors)
     paths = [path for path, called in calls.items() if _proved(called) is not None]
     if not paths:
         return _NO_EVIDENCE
     if not (asked := _asked(function)).isdisjoint(paths):
-        unasked = _Unasked(asked)
+        unasked = _Unasked(asked, takes_tensors)
         unasked.statements(_body(function))
         calls = unasked.calls
     bound = _bindings(function)
@@ -137,13 +151,19 @@ def _proved(called: list[tuple[int, str]]) -> Kind | None:
     return proved[0] if len(proved) == 1 else None
 
 
-def _calls(parts: Iterable[ast.AST], hidden: frozenset[str]) -> Calls:
+def _calls(parts: Iterable[ast.AST], hidden: frozenset[str], takes_tensors: TakesTensors | None) -> Calls:
     calls: Calls = {}
     for node in parts:
-        if type(node) is ast.Call and type(node.func) is ast.Attribute:
+        if type(node) is not ast.Call:
+            continue
+        if type(node.func) is ast.Attribute and node.func.attr in _PROVING:
             path = path_of(node.func.value)
             if path is not None and path not in hidden:
                 calls.setdefault(path, []).append((node.lineno, node.func.attr))
+        if takes_tensors is not None and node.args and type(node.args[0]) is ast.Name:
+            for given in node.args[: takes_tensors(node)]:
+                if type(given) is ast.Name and given.id not in hidden:
+                    calls.setdefault(given.id, []).append((node.lineno, _HANDED))
     return calls
 
 
@@ -151,11 +171,6 @@ def _body(function: ast.AST) -> list[ast.stmt]:
     if isinstance(function, ast.Lambda):
         return [ast.copy_location(ast.Expr(function.body), function.body)]
     return function.body  # type: ignore[attr-defined, no-any-return]
-
-
-def _own(function: ast.AST) -> Iterator[ast.AST]:
-    """What a function runs itself, and not the functions and classes that it defines: their names are their own."""
-    return nodes(_body(function), SCOPES)
 
 
 def _prefixes(path: str) -> Iterator[str]:
@@ -222,10 +237,10 @@ def _keeps(target: ast.expr, value: ast.expr) -> bool:
 
 def _asked(part: ast.AST) -> frozenset[str]:
     """Paths of which the code asks what they are."""
-    parts = _own(part) if isinstance(part, (*SCOPES, ast.Module)) else nodes([part], SCOPES)
+    whole = isinstance(part, (*SCOPES, ast.Module))
     return frozenset(
         path
-        for node in parts
+        for node in (facts(part).calls if whole else nodes([part], SCOPES))
         if isinstance(node, ast.Call) and node.args and (path_of(node.func) or "").rpartition(".")[2] in _QUESTIONS
         for path in [path_of(node.args[0])]
         if path is not None
@@ -235,8 +250,8 @@ def _asked(part: ast.AST) -> frozenset[str]:
 class _Unasked:
     """Collects the methods called on paths where no test in force has asked what they are."""
 
-    def __init__(self, asked: frozenset[str]) -> None:
-        self.asked = asked
+    def __init__(self, asked: frozenset[str], takes_tensors: TakesTensors | None) -> None:
+        self.asked, self.takes_tensors = asked, takes_tensors
         self.calls: Calls = {}
 
     def statements(self, body: list[ast.stmt], hidden: frozenset[str] = frozenset()) -> None:
@@ -263,7 +278,7 @@ class _Unasked:
         for part in nodes([node], SCOPES):
             if isinstance(part, (ast.IfExp, ast.BoolOp, ast.comprehension)):
                 hidden |= _asked(part)
-        for path, called in _calls(nodes([node], SCOPES), hidden).items():
+        for path, called in _calls(nodes([node], SCOPES), hidden, self.takes_tensors).items():
             self.calls.setdefault(path, []).extend(called)
 
 

@@ -3,62 +3,54 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dtlint.dtypes.dtype import FLOATING, INTEGRAL, named
-from dtlint.infer.calls import (
-    TENSOR_LAYERS,
-    Arguments,
-    external_result,
-    method_result,
-    operator_result,
-    shared_region,
-)
-from dtlint.infer.events import Assign, Call, Condition, Discard, Event, Flow, Listeners, Operation, Reference
+from dtlint.dtypes.dtype import FLOATING, INTEGRAL, Category, named
+from dtlint.infer.arithmetic import operator_result, shared_region
+from dtlint.infer.arrays import as_operand
+from dtlint.infer.conditions import atoms
+from dtlint.infer.events import Assign, Call, Condition, Event, Flow, Listeners, Operation, Reference
 from dtlint.infer.evidence import Evidence, Kind, gather
+from dtlint.infer.kinds import tensors_taken
 from dtlint.infer.names import canonical, path_of
+from dtlint.infer.narrowing import narrow_dtypes, speaks_of_dtypes
+from dtlint.infer.numbers import NUMBERS, computed, folded, negated, number_member
+from dtlint.infer.symbols import asked, of_atom
 from dtlint.infer.values import (
     UNKNOWN,
+    Array,
+    Atom,
     Class,
     Constant,
+    Device,
     Dtype,
+    DtypeOf,
     Dtypes,
-    Either,
     External,
     Function,
-    GradScaler,
     Instance,
     Items,
     Iteration,
     Key,
     Module,
-    Optimizer,
-    Partial,
-    Phase,
+    Number,
     Table,
     Tensor,
     Trait,
     Unknown,
     Value,
     join,
-    options,
 )
+from dtlint.infer.weights import weight_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
 
-__all__ = ["Expressions"]
-
-_KINDS = {
-    Tensor: "torch.Tensor",
-    Module: "torch.nn.Module",
-    Optimizer: "torch.optim.Optimizer",
-    GradScaler: "torch.amp.GradScaler",
-}
-"""The class by which the methods of a value of that kind are called in events."""
+__all__ = ["Expressions", "item_of", "tensor_of"]
 
 _SAME_TENSOR = frozenset({"data", "T", "mT", "H", "mH", "real"})
 """Attributes of a tensor that are tensors of its dtype (complex tensors aside)."""
@@ -67,7 +59,7 @@ _BUILTIN_NAMES = frozenset(dir(__builtins__) if not isinstance(__builtins__, dic
 
 
 class Expressions:
-    """Evaluates expressions in the current state. The interpreter adds statements."""
+    """Evaluates expressions in the current state. `Calling` adds calls, the interpreter statements."""
 
     default: Dtypes
     """The default dtype; None when the program sets another."""
@@ -85,11 +77,17 @@ class Expressions:
         """The event of the call evaluated last."""
         self.gradless = False
         """Are gradients switched off, so that no backward goes into what is computed?"""
+        self.symbolic = False
+        """Is a dtype that is not known called by what decides it? Only where each function is read alone, once."""
         self._evaluate: dict[type[ast.expr], Callable[[Any], Value]] = {
             kind: getattr(self, name) for kind, name in _EVALUATE.items()
         }
 
-    # -- to be given by the interpreter
+    # -- to be given by those that know statements and calls
+
+    def call(self, node: ast.Call) -> Value:
+        """What a call gives."""
+        raise NotImplementedError
 
     def read(self, function: FunctionInfo) -> Value:
         """The value that a function of the project returns."""
@@ -142,21 +140,50 @@ class Expressions:
                 return (
                     External(f"builtins.{name}") if name in _BUILTIN_NAMES else self.judged(UNKNOWN, name, node.lineno)
                 )
-        self.refer(node, value)
-        return self.judged(value, name, node.lineno) if type(value) is Unknown else value
+        if type(value) is Unknown:
+            return self.judged(value, name, node.lineno)
+        if type(value) is External:
+            self.refer(node, value)
+        return value
 
     def judged(self, value: Unknown, path: str, line: int) -> Value:
         """An unknown name, by what the running function does with it."""
         scope = self.flow.scope
         evidence = self.evidence.get(scope)
         if evidence is None:
-            evidence = self.evidence[scope] = gather(scope)
+            evidence = self.evidence[scope] = gather(scope, self.proves_tensor if self.symbolic else None)
         kind = evidence.kind(path, line)
         if kind is None:
             return value
         if kind is Kind.MODULE:
             return Module("torch.nn.Module", self.key(path))
-        return Tensor(under=value.under, scaled=value.scaled)
+        return tensor_of(value)
+
+    def proves_tensor(self, node: ast.Call) -> int:
+        """How many of its first arguments a call takes for tensors and nothing else: of a function of torch, or a layer
+        that the class makes."""
+        path = path_of(node.func)
+        if path is None:
+            return 0
+        root, _, rest = path.partition(".")
+        base = self.flow.state.names.get(root)
+        for names in self.outer if base is None else ():
+            base = names.get(root)
+            if base is not None:
+                break
+        if isinstance(base, External):
+            return tensors_taken(canonical(f"{base.name}.{rest}" if rest else base.name))
+        if isinstance(base, Module) and base.key == "self" and base.info is not None and rest in base.info.assigned_in:
+            layer = self.assigned(base.info, rest)
+            return tensors_taken(layer.name) if isinstance(layer, Module) and layer.info is None else 0
+        return 0
+
+    def quietly(self, node: ast.expr) -> Value:
+        """The value of an expression that is, or will be, evaluated aloud."""
+        self.muted += 1
+        value = self.value(node)
+        self.muted -= 1
+        return value
 
     def key(self, path: str) -> Key:
         """The identity of what is known only by its path: one for each function that knows it."""
@@ -177,7 +204,17 @@ class Expressions:
         self.refer(node, value)
         if type(value) is Unknown and path is not None:
             return self.judged(value, path, node.lineno)
+        if type(value) is Tensor and value.symbol is None and path is not None and isinstance(base, Module):
+            return self.named_weight(value, base, path)
         return value
+
+    def named_weight(self, value: Tensor, base: Module, path: str) -> Value:
+        """A weight, called by the path that leads to it, but for the method that makes it."""
+        function = self.flow.function
+        if not self.symbolic or (base.key == "self" and function is not None and function.name == "__init__"):
+            return value
+        owner = f"@{base.info.node.lineno}" if base.key == "self" and base.info is not None else base.key
+        return weight_of(value, f"{owner}.{path.rpartition('.')[2]}", path)
 
     def member(self, base: Value, name: str) -> Value:
         """The attribute of a value."""
@@ -185,7 +222,7 @@ class Expressions:
         if kind is External:
             return self.external(f"{base.name}.{name}")  # type: ignore[attr-defined]
         if isinstance(base, Tensor):
-            return base if name in _SAME_TENSOR else Tensor(base.dtypes) if name == "grad" else UNKNOWN
+            return self.tensor_attribute(base, name)
         if isinstance(base, (Module, Instance)):
             return self.instance_member(base, name)
         if isinstance(base, Class):
@@ -193,9 +230,30 @@ class Expressions:
                 if name in info.body:
                     return info.body[name]
             return UNKNOWN
-        if isinstance(base, Unknown) and base.under is not None:
-            return Unknown(base.under)
-        return UNKNOWN
+        if isinstance(base, Unknown):
+            if base.atom is not None:
+                return (
+                    DtypeOf(of_atom(base.atom))
+                    if name == "dtype"
+                    else Unknown(base.under, atom=_inside(base.atom, name))
+                )
+            if base.under is not None:
+                return Unknown(base.under)
+        return number_member(base, name) if self.symbolic else UNKNOWN
+
+    def tensor_attribute(self, base: Tensor, name: str) -> Value:
+        """An attribute of a tensor: a tensor of its dtype, the dtype itself, or numbers."""
+        if name in _SAME_TENSOR:
+            return base
+        if name == "grad":
+            return Tensor(base.dtypes, symbol=base.symbol)
+        if not self.symbolic:
+            return UNKNOWN
+        if name == "dtype":
+            if base.dtypes is not None and len(base.dtypes) == 1:
+                return Dtype(next(iter(base.dtypes)))
+            return UNKNOWN if base.dtypes is None and base.symbol is None else DtypeOf(base.symbol, base.dtypes)
+        return Device() if name == "device" else number_member(base, name)
 
     def external(self, name: str) -> Value:
         """What stands outside the project under a qualified name."""
@@ -204,20 +262,23 @@ class Expressions:
             dtype = named(name[6:])
             if dtype is not None:
                 return Dtype(dtype)
-        return External(name)
+        return (NUMBERS.get(name) if self.symbolic else None) or External(name)
 
     def instance_member(self, base: Module | Instance, name: str) -> Value:
         """An attribute of a module or an instance: a method, what its class assigns to it, or a layer's weight."""
         info = base.info
         if info is None:
-            weight = isinstance(base, Module) and name in ("weight", "bias") and base.name.startswith("torch.nn.")
-            return Tensor(FLOATING, traits=Trait.PARAMETER) if weight else UNKNOWN
+            known = isinstance(base, Module) and name in ("weight", "bias") and base.name.startswith("torch.nn.")
+            return Tensor(FLOATING, traits=Trait.PARAMETER) if known else UNKNOWN
         method = info.method(name)
         if method is not None:
             if any(path_of(decorator) == "property" for decorator in getattr(method.node, "decorator_list", ())):
                 return self.read(method)
             return Function(method, base if method.is_plain_method else None)
-        return self.assigned(info, name)
+        value = self.assigned(info, name)
+        if self.symbolic and base.key == "self" and type(value) is Unknown and value.atom is None:
+            return replace(value, atom=Atom(f"@{info.node.lineno}.{name}", f"self.{name}"))
+        return value
 
     def assigned(self, info: ClassInfo, name: str) -> Value:
         """What the methods of a class, and its body, give the attribute `name` of its instances."""
@@ -228,6 +289,8 @@ class Expressions:
             value = given if value is None else join(value, given)
         for parent in info.lineage:
             if name in parent.body:
+                if parent.has_fields:  # each instance is given its own
+                    return UNKNOWN
                 value = parent.body[name] if value is None else join(value, parent.body[name])
                 break
         return UNKNOWN if value is None else value
@@ -239,19 +302,34 @@ class Expressions:
             return replace(base, zero_dim=None)
         if isinstance(base, Items) and isinstance(index, Constant) and isinstance(index.value, int):
             return base.items[index.value] if -len(base.items) <= index.value < len(base.items) else UNKNOWN
+        if isinstance(base, (Iteration, Array)) and isinstance(node.slice, ast.Slice):
+            return base
         if isinstance(base, Iteration):
             return base.item
+        if isinstance(base, Array):
+            return Array(base.dtypes, origin=base.origin)
+        if isinstance(base, Module) and base.items:
+            return self.item_of(base)
+        if isinstance(base, Table) and self.symbolic:
+            return _entry(base, index)
         return Unknown(base.under) if isinstance(base, Unknown) and base.under is not None else UNKNOWN
 
     def items(self, node: ast.List | ast.Tuple | ast.Set) -> Value:
-        values = self.values(node.elts)
-        if any(isinstance(item, ast.Starred) for item in node.elts):
-            return UNKNOWN
-        return Items(tuple(values))
+        values: list[Value] = []
+        whole = True
+        for item in node.elts:
+            value = self.value(item)
+            if not isinstance(item, ast.Starred):
+                values.append(value)
+            elif isinstance(value, Items):
+                values += value.items
+            else:
+                whole = False
+        return Items(tuple(values)) if whole else UNKNOWN
 
     def starred(self, node: ast.Starred) -> Value:
-        self.value(node.value)
-        return UNKNOWN
+        value = self.value(node.value)
+        return value if isinstance(value, Items) else UNKNOWN
 
     def dictionary(self, node: ast.Dict) -> Value:
         table: dict[object, Value] = {}
@@ -284,11 +362,22 @@ class Expressions:
         test = self.value(node.test)
         if isinstance(test, Constant):
             return self.value(node.body if test.value else node.orelse)
-        with self.condition(node.test, True):
-            body = self.value(node.body)
-        with self.condition(node.test, False):
-            other = self.value(node.orelse)
-        return join(body, other)
+        return join(self.side(node.test, True, node.body), self.side(node.test, False, node.orelse))
+
+    def side(self, test: ast.expr, holds: bool, node: ast.expr) -> Value:
+        """The value of an expression where a test holds, or where it does not."""
+        outer = self.flow.state
+        parts = (
+            [part for part in atoms([Condition(test, holds)]) if speaks_of_dtypes(part.test)] if self.symbolic else []
+        )
+        if parts:
+            self.flow.state = outer.copy()
+            for part in parts:
+                narrow_dtypes(part.test, part.holds, self.flow.state, self.quietly)
+        with self.condition(test, holds):
+            value = self.value(node)
+        self.flow.state = outer
+        return value
 
     def condition(self, test: ast.expr, holds: bool) -> _Under:
         """While this lasts, `test` was true, or false."""
@@ -318,27 +407,50 @@ class Expressions:
     def operated(self, operator: ast.operator, left: Value, right: Value, node: ast.expr | None) -> Value:
         """The result of a binary operator."""
         if isinstance(left, Constant) and isinstance(right, Constant):
-            return _folded(operator, left.value, right.value)
-        result = operator_result([left, right], self.default, node)
+            return folded(operator, left.value, right.value)
+        if isinstance(left, _NO_TENSORS) and isinstance(right, _NO_TENSORS):
+            return computed(operator, left, right, node)
+        if isinstance(left, Array) and isinstance(right, Tensor) and left.scalar is not True:
+            return UNKNOWN  # NumPy's operator is asked first, and knows no tensors
+        result = operator_result([left, as_operand(right)], self.default, node)
         if isinstance(result, (Tensor, Unknown)) and result.under is not None:
             result = replace(result, under=_still_under(operator, left, right))
         if not isinstance(result, Tensor):
             return result
         if isinstance(operator, (ast.Mult, ast.Div)):
             result = replace(result, traits=result.traits | Trait.SCALED)
-        if isinstance(operator, ast.Div) and result.dtypes is not None and not result.dtypes <= FLOATING:
-            result = replace(result, dtypes=self.default if result.dtypes <= INTEGRAL | {"bool"} else None)
-        if isinstance(operator, ast.MatMult) and self.flow.autocast is not None:
-            return replace(result, dtypes=None)
+        if isinstance(operator, ast.Div):
+            if result.symbol is not None:
+                result = replace(result, symbol=replace(result.symbol, floor=max(result.symbol.floor, Category.FLOAT)))
+            elif result.dtypes is not None and not result.dtypes <= FLOATING:
+                result = replace(result, dtypes=self.default if result.dtypes <= INTEGRAL | {"bool"} else None)
+        if isinstance(operator, ast.MatMult) or (isinstance(operator, ast.Pow) and self.flow.autocast is not None):
+            return self.table_operator(operator, left, right, result)
         return result
+
+    def table_operator(self, operator: ast.operator, left: Value, right: Value, result: Tensor) -> Value:
+        """`@`, which does not promote, and what autocast has its say in: asked of the operator table."""
+        op = "torch.matmul" if isinstance(operator, ast.MatMult) else "torch.pow"
+        region = self.flow.autocast
+        if all(isinstance(value, Tensor) and (value.dtypes or value.symbol) for value in (left, right)) or (
+            op == "torch.pow" and isinstance(left, Tensor) and (left.dtypes or left.symbol)
+        ):
+            made = asked(op, [left, right], {}, self.default, region, result.origin or ast.Constant(0))
+            if isinstance(made, Tensor):
+                return replace(
+                    made, traits=result.traits, under=result.under, zero_dim=result.zero_dim, cast=result.cast
+                )
+        return replace(result, dtypes=None, symbol=None, cast=None)
 
     def unary(self, node: ast.UnaryOp) -> Value:
         operand = self.value(node.operand)
         result: Value = UNKNOWN
-        if isinstance(operand, (Tensor, Unknown)) and not isinstance(node.op, ast.Not):
+        if isinstance(operand, (Tensor, Number, Array)) and not isinstance(node.op, ast.Not):
             result = operand
+        elif isinstance(operand, Unknown) and not isinstance(node.op, ast.Not):
+            result = replace(operand, atom=None) if operand.atom is not None else operand
         elif isinstance(operand, Constant):
-            result = _negated(node.op, operand.value)
+            result = negated(node.op, operand.value)
         if self.hears(Operation):
             self.emit(Operation(node, self.flow, node.op, UNKNOWN, operand, result))
         return result
@@ -372,7 +484,7 @@ class Expressions:
             item = self.value(node.elt)
         self.flow.state.names = names
         if isinstance(node, ast.DictComp):
-            return UNKNOWN
+            return Table({}, rest=item) if self.symbolic else UNKNOWN
         # What only selects, `[p for name, p in model.named_parameters() if ...]`, still comes from that module.
         return Iteration(item, of=of if isinstance(node.elt, ast.Name) else None)
 
@@ -397,6 +509,8 @@ class Expressions:
             self.value(target.slice)
             if isinstance(target.slice, ast.Compare):  # `x[x > 255] = 255` clamps by hand
                 self.alter(target.value, Trait.CLAMPED)
+            if self.symbolic:
+                self.change_container(target.value, base, None)
         else:
             return
         if statement is not None and self.hears(Assign):
@@ -430,107 +544,25 @@ class Expressions:
         """What iterating over a value gives."""
         return item_of(value)
 
-    # -- calls
+    # -- what changes
 
-    def call(self, node: ast.Call) -> Value:
-        receiver: Value = UNKNOWN
-        method = ""
-        if isinstance(node.func, ast.Attribute):
-            method = node.func.attr
-            receiver = _present(self.value(node.func.value))
-            path = path_of(node.func)
-            callee = self.flow.state.paths.get(path) if path is not None else None
-            if callee is None:
-                callee = self.member(receiver, method)
-            self.refer(node.func, callee)
-        else:
-            callee = self.value(node.func)
-        args, keywords, complete = self.given(node)
-        while isinstance(callee, Partial):
-            args = [*callee.args, *args]
-            keywords = {**callee.keywords, **keywords}
-            callee = callee.callee
-        arguments = Arguments(node, args, keywords, self.default, complete)
-        target, result = self.called(node, callee, receiver, method, arguments)
-        if self.gradless or self.flow.autocast is not None:
-            result = self.under_autocast(result)
-        if method.endswith("_") and isinstance(node.func, ast.Attribute) and isinstance(result, Tensor):
-            self.alter(node.func.value, result.traits)
-        self.call_made = None
-        if self.hears(Call) or self.hears(Discard):
-            called = callee if isinstance(callee, Module) else receiver
-            self.call_made = Call(node, self.flow, target, method, called, args, keywords, complete, result)
-            self.emit(self.call_made)
-        self.advance(node, receiver, method, target, args)
-        return result
+    def change_container(self, node: ast.expr, before: Value, added: Value | None) -> None:
+        """A list or dict is no longer what it was written as: one more is in it, or nobody knows."""
+        path = path_of(node)
+        if path is None or not isinstance(before, (Items, Iteration, Table)):
+            return
+        after: Value = UNKNOWN
+        if added is not None and isinstance(before, (Items, Iteration)):
+            after = join(before, Iteration(added))
+        state = self.flow.state
+        for known in (state.names, state.paths):
+            if path in known:
+                known[path] = after
+        if path in state.names:
+            self.published(path, after)
 
-    def given(self, node: ast.Call) -> tuple[list[Value], dict[str, Value], bool]:
-        """The values of a call's arguments, and whether those are all that it is given."""
-        args = self.values(node.args)
-        keywords = {keyword.arg: self.value(keyword.value) for keyword in node.keywords if keyword.arg is not None}
-        unseen = [self.value(keyword.value) for keyword in node.keywords if keyword.arg is None]
-        return args, keywords, not unseen and not any(isinstance(arg, ast.Starred) for arg in node.args)
-
-    def called(
-        self, node: ast.Call, callee: Value, receiver: Value, method: str, arguments: Arguments
-    ) -> tuple[str, Value]:
-        """The qualified name of what is called, and its result."""
-        callee = _only(callee)
-        if isinstance(callee, External):
-            if callee.name == "functools.partial" and arguments.args:
-                return callee.name, Partial(arguments.args[0], tuple(arguments.args[1:]), dict(arguments.keywords))
-            if callee.name in _NUMBER_CALLS and len(node.args) == 1:
-                return callee.name, self.number(callee.name, arguments.args[0])
-            return callee.name, external_result(callee.name, arguments)
-        if isinstance(callee, Function):
-            return "", self.read(callee.info)
-        if isinstance(callee, Class):
-            return "", self.made(callee.info, arguments)
-        if isinstance(callee, Module):
-            return "torch.nn.Module.__call__", self.forwarded(callee, arguments)
-        kind = _KINDS.get(type(receiver))
-        if method and kind is not None:
-            return f"{kind}.{method}", method_result(receiver, method, arguments)
-        if method == "scale" and type(receiver) is Unknown and len(node.args) == 1:
-            path = path_of(node.func.value)  # type: ignore[attr-defined]
-            return "", Unknown(scaled=None if path is None else self.key(path))
-        if method and type(receiver) is Unknown and receiver.under is not None:
-            return "", Unknown(receiver.under)
-        return "", UNKNOWN
-
-    def made(self, info: ClassInfo, arguments: Arguments) -> Value:
-        """A new instance of a class of the project."""
-        if info.is_module:
-            return Module(info.node.name, arguments.key, info)
-        return Instance(info, arguments.key)
-
-    def forwarded(self, module: Module, arguments: Arguments) -> Value:
-        """What calling a module returns: what its forward does, where the project shows it. A loss module that is given
-        what autocast computed passes its gradients back into that region."""
-        forward = module.info.method("forward") if module.info is not None else None
-        if forward is not None:
-            return self.read(forward)
-        under = shared_region(arguments.args)
-        if module.name in TENSOR_LAYERS and module.info is None:
-            return Tensor(under=under, origin=arguments.node)
-        return Unknown(under) if under is not None else UNKNOWN
-
-    def number(self, name: str, given: Value) -> Value:
-        """`float("-inf")`, `int(1e9)`."""
-        if not isinstance(given, Constant) or not isinstance(given.value, (int, float, str)):
-            return UNKNOWN
-        try:
-            return Constant(_NUMBER_CALLS[name](given.value))
-        except (ValueError, OverflowError):
-            return UNKNOWN
-
-    def under_autocast(self, result: Value) -> Value:
-        """Mark a result as computed in the autocast region in force, if a backward can go into it."""
-        under = None if self.gradless else self.flow.autocast
-        if isinstance(result, Tensor):
-            keeps = result.origin is not None or result.dtypes is None
-            return replace(result, under=under) if keeps else result
-        return Unknown(under, result.scaled) if type(result) is Unknown else result
+    def published(self, name: str, value: Value) -> None:
+        """What a name holds that functions may find has changed. The interpreter keeps those."""
 
     def alter(self, node: ast.expr, traits: Trait) -> None:
         """What an in-place method does to the tensor at the root of its chain: `img.mul_(255).clamp_(0, 255)`."""
@@ -542,29 +574,19 @@ class Expressions:
             if path is not None and isinstance(tensor, Tensor):
                 known[path] = replace(tensor, traits=tensor.traits | traits)
 
-    def advance(self, node: ast.Call, receiver: Value, method: str, target: str, args: list[Value]) -> None:
-        """What a call changes: the phase of a scaler, and attributes of what it was given."""
-        state = self.flow.state
-        if method == "backward":
-            scaled = receiver.scaled if isinstance(receiver, (Tensor, Unknown)) else None
-            if scaled is not None:
-                state.scalers[scaled] = Phase.SCALED
-        elif method in _SCALER_PHASES:
-            key = receiver.key if isinstance(receiver, GradScaler) else None
-            if key is None and isinstance(node.func, ast.Attribute):
-                path = path_of(node.func.value)
-                key = None if path is None else self.key(path)
-            if key is not None and key in state.scalers:
-                state.scalers[key] = _SCALER_PHASES[method]
-        if state.paths and not target:
-            for given in (node.func.value if isinstance(node.func, ast.Attribute) else None, *node.args):
-                path = path_of(given) if given is not None else None
-                if path is not None:
-                    state.forget(path)
+
+def tensor_of(value: Unknown) -> Tensor:
+    """An unknown value that turns out to be a tensor."""
+    symbol = of_atom(value.atom) if value.atom is not None else None
+    return Tensor(under=value.under, scaled=value.scaled, symbol=symbol)
 
 
-_SCALER_PHASES = {"unscale_": Phase.UNSCALED, "step": Phase.IDLE, "update": Phase.IDLE}
-_NUMBER_CALLS: dict[str, Callable[[Any], object]] = {"builtins.float": float, "builtins.int": int}
+def _inside(atom: Atom, name: str) -> Atom:
+    """An attribute of what is only known by its name."""
+    return Atom(f"{atom.key}.{name}", f"{atom.text}.{name}")
+
+
+_NO_TENSORS = (Constant, Number, Array)
 
 
 class _Under:
@@ -582,22 +604,6 @@ class _Under:
         self.flow.conditions.pop()
 
 
-def _only(value: Value) -> Value:
-    """The one value that can be called: `None` is not, after a failed import."""
-    if not isinstance(value, Either):
-        return value
-    callable_ = [choice for choice in options(value) if not isinstance(choice, Constant)]
-    return callable_[0] if len(callable_) == 1 else UNKNOWN
-
-
-def _present(value: Value) -> Value:
-    """The value whose attribute is called: not `None`, whichever path assigned that."""
-    if not isinstance(value, Either):
-        return value
-    present = tuple(choice for choice in options(value) if not isinstance(choice, Constant) or choice.value is not None)
-    return present[0] if len(present) == 1 else Either(present) if present else value
-
-
 def item_of(value: Value) -> Value:
     """What iterating over a value gives."""
     if isinstance(value, Iteration):
@@ -609,7 +615,19 @@ def item_of(value: Value) -> Value:
         return item
     if isinstance(value, Tensor):
         return replace(value, zero_dim=None)
+    if isinstance(value, Array):
+        return Array(value.dtypes, origin=value.origin)
+    if isinstance(value, Module) and value.items:
+        return item_of(Items(value.items))
     return Unknown(value.under) if isinstance(value, Unknown) and value.under is not None else UNKNOWN
+
+
+def _entry(table: Table, key: Value) -> Value:
+    """What a dict that the source writes out holds under a key."""
+    if not isinstance(key, Constant) or not isinstance(key.value, Hashable):
+        return UNKNOWN
+    found = table.items.get(key.value, table.rest if table.rest is not None else UNKNOWN)
+    return found if table.rest is None else join(found, table.rest)
 
 
 def _still_under(operator: ast.operator, left: Value, right: Value) -> Any:
@@ -626,35 +644,6 @@ def _still_under(operator: ast.operator, left: Value, right: Value) -> Any:
         if all(isinstance(value, (Tensor, Unknown)) and value.under is not None for value in (left, right))
         else None
     )
-
-
-_FOLDS: dict[type[ast.operator], Callable[[Any, Any], object]] = {
-    ast.Add: lambda a, b: a + b,
-    ast.Sub: lambda a, b: a - b,
-    ast.Mult: lambda a, b: a * b,
-    ast.Div: lambda a, b: a / b,
-}
-
-
-def _folded(operator: ast.operator, left: object, right: object) -> Value:
-    """Arithmetic on constant numbers; powers only of small exponents, for `10**1000000` has no place in a checker."""
-    if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
-        return UNKNOWN
-    try:
-        if isinstance(operator, ast.Pow):
-            return Constant(left**right) if abs(right) <= 64 and abs(left) <= 1e6 else UNKNOWN
-        fold = _FOLDS.get(type(operator))
-        return UNKNOWN if fold is None else Constant(fold(left, right))
-    except (ArithmeticError, ValueError):
-        return UNKNOWN
-
-
-def _negated(operator: ast.unaryop, value: object) -> Value:
-    if isinstance(operator, ast.Not):
-        return Constant(not value)
-    if isinstance(value, (int, float)) and isinstance(operator, (ast.USub, ast.UAdd)):
-        return Constant(-value if isinstance(operator, ast.USub) else value)
-    return UNKNOWN
 
 
 _EVALUATE: dict[type[ast.expr], str] = {

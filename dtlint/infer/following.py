@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.events import Flow
 from dtlint.infer.interpreter import Interpreter
+from dtlint.infer.objects import one_list
 from dtlint.infer.state import State
 from dtlint.infer.values import (
     UNKNOWN,
@@ -53,6 +54,9 @@ class Following(Interpreter):
     def import_(self, node: ast.Import) -> None:
         for alias in node.names:
             root = alias.name.partition(".")[0]
+            if self.project.absent(root):
+                self.alive = False  # ImportError
+                return
             if self.project.locate(root) is None:
                 super().import_(ast.Import([alias]))
             else:
@@ -60,6 +64,9 @@ class Following(Interpreter):
 
     def import_from(self, node: ast.ImportFrom) -> None:
         source = self.project.absolute(self.module, node.level, node.module)
+        if not node.level and self.project.absent(source):
+            self.alive = False  # ImportError
+            return
         if self.project.locate(source) is None:
             super().import_from(ast.ImportFrom(source, node.names, 0))
             return
@@ -96,7 +103,7 @@ class Following(Interpreter):
                 return UNKNOWN
             seen.add((value.module, value.name))
             value = self.exported(value.module, value.name)
-        return value
+        return one_list(value)
 
     def name(self, node: ast.Name) -> Value:
         value = self.resolved(super().name(node))
@@ -107,6 +114,10 @@ class Following(Interpreter):
                     if found != UNKNOWN:
                         return found
         return value
+
+    def attribute(self, node: ast.Attribute) -> Value:
+        value = super().attribute(node)
+        return one_list(value)
 
     def quietly(self, node: ast.expr) -> Value:
         """The value of an expression that is, or will be, evaluated aloud."""

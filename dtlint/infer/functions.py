@@ -42,16 +42,24 @@ from dtlint.infer.values import (
 if TYPE_CHECKING:
     from dtlint.infer.project import ModuleInfo, Project
 
-__all__ = ["ANYBODY", "MOST_READINGS", "Functions", "Perhaps"]
+__all__ = ["ANYBODY", "MOST_READINGS", "Functions", "Managed", "Perhaps"]
 
 _DEEPEST = 60
 """Calls inside one another that are followed."""
-MOST_READINGS = 2_500
+MOST_READINGS = 6_000
 """Readings of functions in one round; past it, calls give Unknown."""
 _MOST_CONTEXTS = 12
 """Readings of one function by the constants it is given; past it, numbers and strings are unknown to it."""
+_SHORT = 12
+"""Lines of a function that is read again for the same arguments, where an attribute was missing the first time."""
+_MOST_LINES = 2_000
+"""A short function may be read more often: as long as its readings come to fewer lines than these."""
 ANYBODY = "?"
 """Begins the key of an instance that code may have that is not seen: its weights may have been cast to anything."""
+
+
+SUPPOSED = "~"
+"""Begins the call path of what is read for anybody."""
 
 
 class Functions(Following):
@@ -65,17 +73,31 @@ class Functions(Following):
         """What reading a function in a context gave: its result, and the casts it left behind."""
         self.in_progress: set[Hashable] = set()
         self.contexts_of: dict[int, int] = {}
+        self.missing = 0
+        """Counts the attributes that were asked for and not there: they may be assigned later."""
         self.call_path: list[str] = []
+        self.breaks: list[list[State] | None] = []
+        """For each loop being run, the states at its breaks; None where they count as ends of an iteration."""
         self.casts_at_returns: dict[Key, Cast] | None = None
         self.yields: list[Value] = []
+        self.contexts_at_entry = 0
+        self.regions_at_yield: dict[int, list[Autocast | None]] = {}
+        """The autocast regions that generators have open where they yield, by the identity of their syntax."""
         self.loose: dict[int, FunctionInfo] = {}
         """Functions that code may call that is not seen, by the identity of their syntax."""
         self.reached: set[int] = set()
         self.functions: dict[int, FunctionInfo] = {}
         self.classes: dict[int, ClassInfo] = {}
         """What definitions outside functions have made, once and for all rounds, by the identity of their syntax."""
+        self.setters: dict[tuple[int, str], FunctionInfo] = {}
+        """Setters of properties, by the identity of the class's syntax, and name."""
         self.defined: dict[int, FunctionInfo] = {}
         """Functions of the main module, by the identity of their syntax."""
+
+    @property
+    def supposed(self) -> bool:
+        """Is what is being read only supposed to run, because code may call it that is not seen?"""
+        return self.call_path[:1] == [SUPPOSED]
 
     # -- what gets out of sight
 
@@ -97,6 +119,8 @@ class Functions(Following):
             self.lose(value.item, depth + 1)
         elif isinstance(value, Partial):
             self.lose(value.callee, depth + 1)
+        elif isinstance(value, Managed):
+            self.loosen(value.function.info)
 
     def lost(self, value: Value) -> Value:
         self.lose(value)
@@ -115,6 +139,13 @@ class Functions(Following):
     def define_function(
         self, node: ast.FunctionDef | ast.AsyncFunctionDef, owner: ClassInfo | None = None
     ) -> FunctionInfo:
+        kind = _accessor(node)
+        if kind is not None and owner is not None and node.name in owner.methods:
+            getter = owner.methods[node.name]
+            setter = self.accessor(node, owner)
+            if kind == "setter":
+                self.setters[id(owner.node), node.name] = setter
+            return getter
         decorators = [self.value(decorator) for decorator in node.decorator_list]
         names = self.globals if self.flow.function is None else self.flow.state.names
         scope = (names,) if names is self.globals else (names, *self.outer)
@@ -134,6 +165,24 @@ class Functions(Following):
             return value.info if value.info is info else replace(value.info, owner=owner)
         self.loosen(info)
         return replace(info, module=None)
+
+    def accessor(self, node: ast.FunctionDef | ast.AsyncFunctionDef, owner: ClassInfo) -> FunctionInfo:
+        """The setter or deleter of a property: it does not take the property's name."""
+        info = self.functions.get(id(node))
+        if info is None:
+            names = self.globals if self.flow.function is None else self.flow.state.names
+            scope = (names,) if names is self.globals else (names, *self.outer)
+            info = self.functions[id(node)] = FunctionInfo(node, scope, owner, [], module=self.module)
+        if self.module is self.main:
+            self.defined[id(node)] = info
+        return info
+
+    def setter_of(self, info: ClassInfo | None, name: str) -> FunctionInfo | None:
+        """The function that assigning to the attribute calls, if there is one."""
+        for parent in () if info is None else info.lineage:
+            if name in parent.methods:
+                return self.setters.get((id(parent.node), name))
+        return None
 
     def class_of(self, node: ast.ClassDef, bases: list[Value]) -> ClassInfo:
         if self.flow.function is not None:
@@ -160,6 +209,8 @@ class Functions(Following):
             return value
         if isinstance(decorator, External) and (decorator.name in _KEEPING or decorator.name.startswith("torch.jit.")):
             return value
+        if decorator == External("contextlib.contextmanager") and isinstance(value, Function):
+            return Managed(value)
         if isinstance(decorator, Function):
             return self.apply(decorator.info, decorator.receiver, [value], {}, True)
         self.lose(value)
@@ -189,10 +240,11 @@ class Functions(Following):
             args = [receiver, *args]
         bound = _bound(info, list(args), keywords, complete)
         read = self.contexts_of.get(id(info.node), 0)
-        if read >= 2 * _MOST_CONTEXTS and not any(isinstance(value, Function) for value in bound.values()):
+        most = max(_MOST_CONTEXTS, _MOST_LINES // _lines(info))
+        if read >= 2 * most and not any(isinstance(value, Function) for value in bound.values()):
             self.loosen(info)
             return UNKNOWN
-        if read >= _MOST_CONTEXTS:  # functions among them stay: a decorator is given another each time
+        if read >= most:  # functions among them stay: a decorator is given another each time
             bound = {name: UNKNOWN if isinstance(value, Constant) else value for name, value in bound.items()}
         key = (
             id(info.node),
@@ -206,16 +258,20 @@ class Functions(Following):
         if known is not None:
             self.flow.state.casts = known[1].copy()
             return known[0]
-        if key in self.in_progress or len(self.in_progress) >= _DEEPEST or self.readings >= MOST_READINGS:
+        if key in self.in_progress:  # it is being read for just that
+            return UNKNOWN
+        if len(self.in_progress) >= _DEEPEST or self.readings >= MOST_READINGS:
             self.loosen(info)
             for value in bound.values():
                 self.lose(value)
             return UNKNOWN
         self.contexts_of[id(info.node)] = self.contexts_of.get(id(info.node), 0) + 1
         self.in_progress.add(key)
+        missing = self.missing
         result, casts = self.reading_of(info, bound)
         self.in_progress.discard(key)
-        self.known[key] = (result, casts)
+        if self.missing == missing or _lines(info) > _SHORT:
+            self.known[key] = (result, casts)
         self.flow.state.casts = casts.copy()
         return result
 
@@ -234,7 +290,9 @@ class Functions(Following):
             first = next(iter(bound))
             key = f"{ANYBODY}{owner.node.name}@{owner.node.lineno}"
             bound[first] = Module(owner.node.name, key, owner) if owner.is_module else Instance(owner, key)
-        _, _ = self.reading_of(info, bound)
+        path, self.call_path = self.call_path, [SUPPOSED]  # what it makes is no object of the calls in view
+        self.reading_of(info, bound)
+        self.call_path = path
 
     def annotated_there(self, info: FunctionInfo, annotation: ast.expr | None) -> Value | None:
         if annotation is None or info.module is None:
@@ -251,6 +309,7 @@ class Functions(Following):
         assert info.module is not None
         saved = (self.flow, self.outer, self.returned, self.alive, self.exits, self.call_made, self.muted)
         saved_place = (self.globals, self.module, self.tree, self.casts_at_returns, self.yields, self.loops_open)
+        saved_breaks, self.breaks = self.breaks, []
         self.returned, self.alive, self.exits, self.muted = None, True, [], 0
         self.outer, self.globals, self.module, self.tree = info.names, info.module.names, info.module, info.module.tree
         self.casts_at_returns, self.yields = None, []
@@ -258,6 +317,7 @@ class Functions(Following):
         contexts = [*([self.flow.autocast] if self.flow.autocast else []), *info.contexts]
         body = [ast.Pass()] if isinstance(info.node, ast.Lambda) else info.node.body
         self.flow = Flow(state, info, contexts, [], [], list(body), body[0], self.tree)
+        outer_contexts, self.contexts_at_entry = self.contexts_at_entry, len(contexts)
         self.call_path.append(f"{info.name}:{info.node.lineno}")
         if isinstance(info.node, ast.Lambda):
             result = self.value(info.node.body)
@@ -270,11 +330,13 @@ class Functions(Following):
                     item = join(item, other)
                 result = Iteration(item)
         self.call_path.pop()
+        self.contexts_at_entry = outer_contexts
         casts = self.flow.state.casts if self.alive else None
         if self.casts_at_returns is not None:
             casts = self.casts_at_returns if casts is None else merged_casts(casts, self.casts_at_returns)
         self.flow, self.outer, self.returned, self.alive, self.exits, self.call_made, self.muted = saved
         self.globals, self.module, self.tree, self.casts_at_returns, self.yields, self.loops_open = saved_place
+        self.breaks = saved_breaks
         return result, self.flow.state.casts if casts is None else casts
 
     def return_(self, node: ast.Return) -> None:
@@ -286,40 +348,51 @@ class Functions(Following):
     def yielded(self, node: ast.Yield | ast.YieldFrom) -> Value:
         value = self.value(node.value) if node.value is not None else NONE
         self.yields.append(value if isinstance(node, ast.Yield) else self.item_of(value))
+        function, contexts = self.flow.function, self.flow.contexts
+        if function is not None:
+            inside = contexts[-1] if len(contexts) > self.contexts_at_entry else None
+            regions = self.regions_at_yield.setdefault(id(function.node), [])
+            if inside not in regions:
+                regions.append(inside)
         return UNKNOWN
+
+    def context_of(self, managed: Managed) -> Value:
+        """The context that a generator function makes, which has been read: what its body has open where it yields."""
+        regions = self.regions_at_yield.get(id(managed.function.info.node), [])
+        if not regions or regions == [None]:
+            return NullContext("contextlib.contextmanager")
+        return regions[0] if len(regions) == 1 and regions[0] is not None else Autocast(None, None, None)
 
     def read(self, function: FunctionInfo) -> Value:
         """Only the definition is asked for: nobody knows with what it is called."""
         self.loosen(function)
         return UNKNOWN
 
-    # -- loops
-
-    def loop(self, body: list[ast.stmt], orelse: list[ast.stmt], begin: object, may_skip: bool) -> None:
-        """Rehearse a loop until an iteration leaves behind what it began with."""
-        start = self.flow.state
-        self.loops_open += 1
-        self.muted += 1
-        for attempt in range(4):
-            end = self.iteration(start, body, begin)  # type: ignore[arg-type]
-            merged = State.merged(start, end) or start
-            stable = _same(start, merged)
-            start = merged
-            if stable:
-                break
-            if attempt == 2:
-                start = _blurred(start, end)
-        self.muted -= 1
-        end = self.iteration(start, body, begin)  # type: ignore[arg-type]
-        self.loops_open -= 1
-        self.resume(end, start if may_skip else None)
-        if orelse and self.alive:
-            self.block(orelse)
-
 
 _KEEPING = frozenset(
     {"builtins.staticmethod", "builtins.classmethod", "builtins.property", "functools.lru_cache", "functools.cache"}
+    | {"abc.abstractmethod", "functools.cached_property", "typing.overload", "typing.final", "typing.override"}
+    | {"typing_extensions.override", "torch.no_grad", "torch.inference_mode", "torch.enable_grad"}
 )
+
+
+def _lines(info: FunctionInfo) -> int:
+    return max(1, (info.node.end_lineno or info.node.lineno) - info.node.lineno)
+
+
+def _accessor(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
+    """`setter`, `getter` or `deleter`, if the function is that of a property."""
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "getter", "deleter"):
+            return decorator.attr
+    return None
+
+
+@dataclass(slots=True)
+class Managed(Value):
+    """What `contextlib.contextmanager` makes of a generator function: calling it gives a context."""
+
+    function: Function
 
 
 @dataclass(slots=True)
@@ -362,25 +435,6 @@ def _bound(info: FunctionInfo, args: list[Value], keywords: dict[str, Value], co
 
 def _given(value: Value, default: Value) -> Value:
     return join(default, value.value) if isinstance(value, Perhaps) else value
-
-
-def _same(before: State, after: State) -> bool:
-    """Is what the loop began with still what it was? What it binds anew each time does not count."""
-    return (
-        all(after.names[name] == value for name, value in before.names.items())
-        and all(after.paths.get(path) == value for path, value in before.paths.items())
-        and before.casts == after.casts
-    )
-
-
-def _blurred(start: State, end: State | None) -> State:
-    """What never comes to rest is unknown."""
-    state = start.copy()
-    for name, value in state.names.items():
-        if end is not None and end.names.get(name) != value:
-            state.names[name] = UNKNOWN
-    state.paths.clear()
-    return state
 
 
 def signature(value: Value, depth: int = 0) -> Hashable:

@@ -11,7 +11,10 @@ from dtlint.infer.calls import Arguments, cast_target, dtype_of, method_result
 from dtlint.infer.functions import ANYBODY, Functions
 from dtlint.infer.layers import layer_result
 from dtlint.infer.names import path_of
+from dtlint.infer.numbers import number_member
 from dtlint.infer.objects import Objects
+from dtlint.infer.scopes import is_module_class
+from dtlint.infer.torch_attributes import MODULE_ATTRIBUTES, TENSOR_ATTRIBUTES
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
     from dtlint.infer.state import Cast
 
-__all__ = ["ITEMS", "PLAIN", "Instances"]
+__all__ = ["ITEMS", "PLAIN", "Field", "Instances", "is_open_book"]
 
 ITEMS = "[]"
 """The attribute under which the objects of a program keep what is appended to a container module."""
@@ -57,6 +60,13 @@ class Instances(Functions):
     def __init__(self, project: Project, main: ModuleInfo) -> None:
         super().__init__(project, main)
         self.objects = Objects(self.lose)
+        self.asked: set[tuple[Key, str]] = set()
+        """Attributes that are just being looked up."""
+        self.answers: dict[tuple[Key, str], list[bool | None]] = {}
+        """Whether a class's own look-up has ended at an attribute that is there, in this round."""
+        self.changed_parameters: dict[int, set[str]] = {}
+        self.ever_cast: set[Key] = set()
+        """Modules that are cast anywhere: to what is read for anybody, they may have been, or not."""
         self.clock = 0
         """Counts the casts of modules: of two, the later holds."""
 
@@ -80,6 +90,8 @@ class Instances(Functions):
             return self.tensor_member(base, name)
         if isinstance(base, Function) and name == "__code__":
             return Code(base.info)
+        if isinstance(base, Field) and name in ("name", "default") and base.name:
+            return Constant(base.name) if name == "name" else base.default
         if isinstance(base, Code) and name == "co_varnames":
             return Items(tuple(map(Constant, _local_names(base.info))))
         value = super().member(base, name)
@@ -91,6 +103,9 @@ class Instances(Functions):
             return choices[0] if len(choices) == 1 else Either(choices) if len(choices) <= 4 else UNKNOWN
         if name == "device":
             return Device()
+        number = number_member(tensor, name)
+        if number != UNKNOWN:
+            return number
         if name in ("real", "imag") and tensor.dtypes is not None and tensor.dtypes & COMPLEX:
             return Tensor()
         return super().member(tensor, name)
@@ -98,11 +113,10 @@ class Instances(Functions):
     def class_member(self, base: Class, name: str) -> Value:
         for info in base.info.lineage:
             method = info.methods.get(name)
-            if method is not None:
+            if method is not None and self.objects.get(_class_key(info), name) is None:
                 return Function(method, base if _is_classmethod(method) else None)
-            if name in info.body:
-                return self.resolved(info.body[name])
-        return UNKNOWN
+        value = self.in_class(base.info, name)
+        return UNKNOWN if value is None else value
 
     def inherited(self, base: Super, name: str) -> Value:
         info = base.receiver.info if isinstance(base.receiver, (Module, Instance)) else None
@@ -123,20 +137,46 @@ class Instances(Functions):
         info = base.info
         if info is None:
             return self.layer_member(base, name)
+        if name == "__class__":
+            return Class(info)
+        if name == "__dict__":
+            return self.own_attributes(base, info)
         given = self.objects.get(base.key, name)
         method = info.method(name)
+        if method is not None and _is_property(method):  # whatever is in the instance: a property comes first
+            return self.apply(method, base, [], {}, True)
         if method is not None and given is None:
-            if _is_property(method):
-                return self.apply(method, base, [], {}, True)
             return Function(
                 method, base if method.is_plain_method else Class(info) if _is_classmethod(method) else None
             )
         value = given
         if value is None:
-            value = next((self.resolved(parent.body[name]) for parent in info.lineage if name in parent.body), None)
-        if value is None or base.key.startswith(ANYBODY):
-            return UNKNOWN if value is None else self.for_anybody(value)
-        return self.owned(value, base)
+            value = self.in_class(info, name)
+        if value is None:
+            return self.looked_up(base, name)
+        return self.for_anybody(value) if base.key.startswith(ANYBODY) else self.owned(value, base)
+
+    def own_attributes(self, owner: Module | Instance, info: ClassInfo) -> Value:
+        """`x.__dict__`: what is assigned to the instance; the fields of a dataclass are there from the start."""
+        objects = self.objects
+        changed = objects.get(owner.key, "__dict__") is not None
+        if changed or isinstance(owner, Module) or owner.key.startswith(ANYBODY) or owner.key in objects.open:
+            return UNKNOWN
+        held = {name: UNKNOWN if name in objects.wild else value for name, value in objects.of(owner.key).items()}
+        certain = _fields(info) if _has_generated_init(info) else []
+        return Table(dict(held), frozenset(held.keys() - set(certain)))
+
+    def looked_up(self, base: Module | Instance, name: str) -> Value:
+        """An attribute that nobody assigns: what the class's own look-up gives."""
+        self.missing += 1
+        for special in ("__getattribute__", "__getattr__"):
+            method = base.info.method(special) if base.info is not None else None
+            if method is not None and not any(key == base.key for key, _ in self.asked):
+                self.asked.add((base.key, name))
+                found = self.apply(method, base, [Constant(name)], {}, True)
+                self.asked.discard((base.key, name))
+                return found
+        return UNKNOWN
 
     def for_anybody(self, value: Value) -> Value:
         """An attribute of an instance that is not in view all its life."""
@@ -162,12 +202,42 @@ class Instances(Functions):
         super().bind_attribute(target, base, value)
         for choice in options(base):
             if isinstance(choice, (Module, Instance)):
-                self.objects.put(choice.key, target.attr, value)
+                setter = self.setter_of(choice.info, target.attr)
+                if setter is not None:
+                    self.flow.state.forget(path_of(target.value) or "")
+                    self.apply(setter, choice, [value], {}, True)
+                else:
+                    self.objects.put(choice.key, target.attr, value)
             elif isinstance(choice, Class):
-                choice.info.body[target.attr] = join(choice.info.body.get(target.attr, value), value)
+                self.put_in_class(choice, target.attr, value)
+            elif isinstance(choice, Namespace):
+                self.put_in_module(choice.name, target.attr, value)
             elif isinstance(choice, Unknown):
                 self.objects.forget(target.attr)
                 self.lose(value)
+
+    def put_in_class(self, owner: Class, name: str, value: Value) -> None:
+        """An attribute of a class is assigned outside its body."""
+        self.objects.put(_class_key(owner.info), name, value)
+
+    def in_class(self, info: ClassInfo, name: str) -> Value | None:
+        """What a class and its parents bind to a name in their bodies, and what is assigned to it since."""
+        for parent in info.lineage:
+            put = self.objects.get(_class_key(parent), name) if name not in self.objects.wild else None
+            if name in parent.body:
+                bound = self.resolved(parent.body[name])
+                return bound if put is None else join(bound, put)
+            if put is not None:
+                return put
+        return None
+
+    def put_in_module(self, name: str, attribute: str, value: Value) -> None:
+        """A module's global is assigned from outside."""
+        module = self.project.module(name)
+        if module is not None:
+            before = module.names.get(attribute)
+            module.names[attribute] = value if before is None else join(before, value)
+            self.objects.changed |= module.names[attribute] != before
 
     def set_attribute(self, target: Value, name: Value, value: Value) -> Value:
         """`setattr(x, name, value)`."""
@@ -175,12 +245,68 @@ class Instances(Functions):
             if isinstance(name, Constant) and isinstance(name.value, str):
                 self.objects.put(target.key, name.value, value)
             else:
-                for known in list(self.objects.attributes.get(target.key, ())):
-                    self.objects.put(target.key, known, UNKNOWN)
+                self.objects.open_up(target.key)
         elif isinstance(name, Constant) and isinstance(name.value, str):
-            self.objects.forget(name.value)
+            if not isinstance(target, External):
+                self.objects.forget(name.value)
+        elif not isinstance(target, (Class, Function, Namespace, External)):
+            self.objects.open_up(EVERY)
         self.lose(value)
         return NONE
+
+    def has_attribute(self, owner: Value, name: str) -> bool | None:
+        """Has the value that attribute, certainly, certainly not, or perhaps?"""
+        if isinstance(owner, Constant) and isinstance(owner.value, (str, int, float, type(None))):
+            return hasattr(owner.value, name)
+        if isinstance(owner, Tensor):
+            return True if name in TENSOR_ATTRIBUTES else None
+        if isinstance(owner, Class):
+            return True if owner.info.method(name) or self.in_class(owner.info, name) is not None else None
+        if not isinstance(owner, (Module, Instance)) or owner.info is None:
+            return None
+        plainly = self.has_plainly(owner, name)
+        if plainly is not False:
+            return plainly
+        if owner.info.method("__getattr__") is not None:
+            return None
+        if owner.info.method("__getattribute__") is None or (owner.key, name) in self.asked:
+            return False
+        answers = self.answers.get((owner.key, name))
+        if answers is None:
+            self.answers[owner.key, name] = []
+            self.looked_up(owner, name)
+            answers = self.answers[owner.key, name]
+        return answers[-1] if answers else None
+
+    def has_plainly(self, owner: Module | Instance, name: str) -> bool | None:
+        """The same, without what the class does itself to look attributes up."""
+        info = owner.info
+        if info is None:
+            return None
+        if info.method(name) is not None or self.in_class(info, name) is not None:
+            return True
+        if owner.key.startswith(ANYBODY) or name.startswith("__"):
+            return None
+        closed = self.objects.get(owner.key, name) is None and not self.objects.open & {owner.key, EVERY}
+        own = not (info.is_module and name in MODULE_ATTRIBUTES)
+        return False if closed and own and is_open_book(info) else None
+
+    def plain_look_up(self, owner: Value, name: Value) -> Value:
+        """`super().__getattribute__(name)`, at the end of a class's own look-up."""
+        if not isinstance(owner, (Module, Instance)):
+            return UNKNOWN
+        asked = str(name.value) if isinstance(name, Constant) else None
+        for key in self.asked:
+            if key[0] == owner.key and key in self.answers:
+                self.answers[key].append(None if asked is None else self.has_plainly(owner, asked))
+        if asked is None:
+            return UNKNOWN
+        inside = (owner.key, asked) in self.asked
+        self.asked.add((owner.key, asked))
+        found = self.instance_member(owner, asked)
+        if not inside:
+            self.asked.discard((owner.key, asked))
+        return found
 
     # -- weights
 
@@ -204,6 +330,9 @@ class Instances(Functions):
         if module.key in self.objects.shared or len(self.objects.owners.get(module.key, ())) > 1:
             dtypes = None
         self.flow.state.casts[module.key] = (self.clock, dtypes)
+        if module.key not in self.ever_cast:
+            self.ever_cast.add(module.key)
+            self.objects.changed = True
         for known in (self.flow.state.names, self.flow.state.paths):
             for name, value in known.items():
                 if isinstance(value, Tensor) and value.traits & (Trait.PARAMETER | Trait.BUFFER):
@@ -216,7 +345,7 @@ class Instances(Functions):
         place = f"{self.module.name}{arguments.key}"
         key = "/".join((*self.call_path, place))
         if self.loops_open:
-            self.objects.shared.add(key)
+            self.objects.stand_for_several(key)
         return key
 
     def construct(self, info: ClassInfo, arguments: Arguments) -> Value:
@@ -224,25 +353,52 @@ class Instances(Functions):
         made: Value = Module(info.node.name, key, info) if info.is_module else Instance(info, key)
         builder = info.method("__init__")
         if _has_generated_init(info):
-            self.fill_dataclass(info, key, arguments)
+            self.fill_dataclass(info, made, arguments)
         elif builder is not None:
             self.apply(builder, made, arguments.args, arguments.keywords, arguments.complete)
+        elif isinstance(made, Instance) and _is_dict(info):
+            given = arguments.args[0] if arguments.args else Table({})
+            known = arguments.complete and not arguments.keywords and isinstance(given, Table)
+            self.objects.put(key, ITEMS, given if known else UNKNOWN)
         return made
 
-    def fill_dataclass(self, info: ClassInfo, key: Key, arguments: Arguments) -> None:
-        """The attributes that a dataclass gives its instances."""
-        fields = [
-            statement.target.id
-            for parent in reversed(info.lineage)
-            for statement in parent.node.body
-            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
-        ]
-        for position, name in enumerate(dict.fromkeys(fields)):
+    def fill_dataclass(self, info: ClassInfo, made: Module | Instance, arguments: Arguments) -> None:
+        """The attributes that a dataclass gives its instances, and what its `__post_init__` does."""
+        left = dict(arguments.keywords)
+        for position, name in enumerate(_fields(info)):
             value = arguments.get(position, name)
+            left.pop(name, None)
             if value is None:
                 default = next((parent.body[name] for parent in info.lineage if name in parent.body), UNKNOWN)
-                value = default if arguments.complete and isinstance(default, Constant) else UNKNOWN
-            self.objects.put(key, name, value)
+                value = self.field_default(default) if arguments.complete else UNKNOWN
+            self.objects.put(made.key, name, value)
+        after = info.method("__post_init__")
+        if after is not None:
+            self.apply(after, made, [], left if after.node.args.kwarg is not None else {}, arguments.complete)
+
+    def fields_of(self, value: Value) -> Value:
+        """`dataclasses.fields(value)`."""
+        info = value.info if isinstance(value, (Module, Instance, Class)) else None
+        if info is None or not _has_generated_init(info):
+            return UNKNOWN
+        found: list[Value] = []
+        for name in _fields(info):
+            default = self.in_class(info, name)
+            given = default if isinstance(default, Field) else Field(UNKNOWN if default is None else default)
+            found.append(replace(given, name=name))
+        return Items(tuple(found))
+
+    def field_default(self, default: Value) -> Value:
+        """What a field holds that is not given: a constant, or what `field(default=...)` says."""
+        if isinstance(default, Field):
+            return default.default if default.made_by is None else self.called_plainly(default.made_by)
+        return default if isinstance(default, (Constant, Dtype)) else UNKNOWN
+
+    def called_plainly(self, callee: Value) -> Value:
+        """The result of a callable that is given nothing, as far as it is plain to see."""
+        if isinstance(callee, Function):
+            return self.apply(callee.info, callee.receiver, [], {}, True)
+        return Table({}) if callee == External("builtins.dict") else UNKNOWN
 
     def new_layer(self, layer: Module, arguments: Arguments) -> Value:
         """A layer of torch.nn, with the dtype that it is made with, and the modules that it is made of."""
@@ -318,6 +474,8 @@ class Instances(Functions):
         return target, method_result(module, method, arguments)
 
 
+EVERY = "*"
+"""Stands for every object, where something unknown is given attributes of unknown names."""
 PLAIN = (Constant, Items, Iteration, Table)
 """Values without attributes of interest: where a choice has the attribute, it was none of these."""
 _ALTERING = frozenset({"_apply", "to_empty"})
@@ -325,10 +483,32 @@ _ALTERING = frozenset({"_apply", "to_empty"})
 
 
 @dataclass(slots=True)
+class Field(Value):
+    """`dataclasses.field(default=..., default_factory=...)` in the body of a class."""
+
+    default: Value
+    made_by: Value | None = None
+    name: str = ""
+
+
+@dataclass(slots=True)
 class Code(Value):
     """`f.__code__`: decorators ask it for the names of a function's parameters."""
 
     info: FunctionInfo
+
+
+def is_open_book(info: ClassInfo) -> bool:
+    """Are all that a class inherits from in view, or known to add nothing that a test asks for?"""
+    return all(
+        isinstance(base, Class)
+        or (isinstance(base, External) and (base.name in _PLAIN_BASES or is_module_class(base.name)))
+        for parent in info.lineage
+        for base in parent.bases
+    )
+
+
+_PLAIN_BASES = frozenset({"builtins.object", "abc.ABC", "typing.Protocol", "typing.Generic"})
 
 
 def _local_names(info: FunctionInfo) -> list[str]:
@@ -367,6 +547,36 @@ def _has_generated_init(info: ClassInfo) -> bool:
             if name.endswith("dataclass"):
                 return True
     return False
+
+
+def _class_key(info: ClassInfo) -> Key:
+    return f"class {id(info.node)}"
+
+
+def _is_dict(info: ClassInfo) -> bool:
+    """Is it a dict by inheritance?"""
+    return any(base in _DICTS for parent in info.lineage for base in parent.bases)
+
+
+_DICTS = (External("builtins.dict"), External("collections.OrderedDict"), External("collections.UserDict"))
+
+
+def _fields(info: ClassInfo) -> list[str]:
+    """The fields of a dataclass, its parents' first."""
+    fields = [
+        statement.target.id
+        for parent in reversed(info.lineage)
+        for statement in parent.node.body
+        if isinstance(statement, ast.AnnAssign)
+        and isinstance(statement.target, ast.Name)
+        and not _is_class_variable(statement.annotation)
+    ]
+    return list(dict.fromkeys(fields))
+
+
+def _is_class_variable(annotation: ast.expr) -> bool:
+    named = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+    return (path_of(named) or "").rpartition(".")[2] == "ClassVar"
 
 
 def _may_be_dtype(value: Value) -> bool:

@@ -7,20 +7,26 @@ there, but for what annotations and their use in the function say.
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from dtlint.infer.annotations import declared
+from dtlint.infer.arithmetic import in_place_of
+from dtlint.infer.calling import Calling
+from dtlint.infer.conditions import atoms
 from dtlint.infer.events import Condition, Discard, End, Enter, Exit, Flow, Listeners, Loop, Operation, Reference
-from dtlint.infer.expressions import Expressions
+from dtlint.infer.expressions import tensor_of
 from dtlint.infer.names import path_of
+from dtlint.infer.narrowing import narrow_dtypes, speaks_of_dtypes
 from dtlint.infer.scopes import ClassInfo, FunctionInfo, FunctionNode, is_module_class
 from dtlint.infer.state import State
+from dtlint.infer.summaries import parameter_atom
+from dtlint.infer.survey import facts
+from dtlint.infer.symbols import of_atom
 from dtlint.infer.values import (
     UNKNOWN,
     Autocast,
     Class,
     Constant,
-    Dtypes,
     Either,
     External,
     Function,
@@ -33,7 +39,6 @@ from dtlint.infer.values import (
     join,
     options,
 )
-from dtlint.infer.walk import SCOPES, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,17 +55,20 @@ def interpret(tree: ast.Module, listeners: Listeners) -> None:
     Raises:
         RecursionError: the source is nested deeper than Python's own limit lets the interpreter follow.
     """
-    Interpreter(tree, listeners).run()
+    interpreter = Interpreter(tree, listeners)
+    interpreter.symbolic = True
+    interpreter.run()
 
 
-class Interpreter(Expressions):
+class Interpreter(Calling):
     """The abstract machine. Its state is where the program is; None after a return, until paths meet again."""
 
     def __init__(self, tree: ast.Module, listeners: Listeners) -> None:
         state = State()
         statement: ast.stmt = tree.body[0] if tree.body else ast.Pass()
         flow = Flow(state, None, [], [], [], tree.body, statement, tree)
-        super().__init__(listeners, flow, _default_dtype(tree))
+        # float32, unless the program sets another default dtype
+        super().__init__(listeners, flow, None if facts(tree).sets_default else frozenset({"float32"}))
         self.tree = tree
         self.alive = True
         self.globals: dict[str, Value] = {}
@@ -126,11 +134,14 @@ class Interpreter(Expressions):
             self.flow.state = merged
 
     def narrow(self, condition: Condition) -> None:
-        """What a test says of a name where it holds: `x is None`, `isinstance(x, torch.Tensor)`."""
-        test, holds = condition.test, condition.holds
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            test, holds = test.operand, not holds
-        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name):
+        """What a test says of a name where it holds: `x is None`, `isinstance(x, torch.Tensor)`, `x.dtype == torch.half`."""
+        for part in atoms([condition]):
+            self.narrow_by(part.test, part.holds)
+
+    def narrow_by(self, test: ast.expr, holds: bool) -> None:
+        if self.symbolic and speaks_of_dtypes(test):
+            narrow_dtypes(test, holds, self.flow.state, self.quietly)
+        elif isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name):
             is_none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
             if is_none and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
                 self.narrow_none(test.left.id, holds is isinstance(test.ops[0], ast.Is))
@@ -158,7 +169,7 @@ class Interpreter(Expressions):
         if not isinstance(subject, ast.Name) or not isinstance(known, Unknown) or not isinstance(tested, External):
             return
         if tested.name in ("torch.Tensor", "torch.nn.Parameter"):
-            self.flow.state.names[subject.id] = Tensor(under=known.under, scaled=known.scaled)
+            self.flow.state.names[subject.id] = tensor_of(known)
         elif is_module_class(tested.name):
             self.flow.state.names[subject.id] = Module(tested.name, self.key(subject.id))
 
@@ -191,7 +202,7 @@ class Interpreter(Expressions):
         left, right = self.value(load), self.value(node.value)
         result = self.operated(node.op, left, right, node.value)
         if isinstance(left, Tensor) and isinstance(result, Tensor):
-            result.dtypes = left.dtypes  # in place: the tensor keeps its dtype, or torch raises
+            result = in_place_of(left, result)
         if self.hears(Operation):
             self.emit(Operation(node, self.flow, node.op, left, right, result))
         self.bind_target(target, result, node, node.value)
@@ -209,6 +220,9 @@ class Interpreter(Expressions):
         if names is not None:
             known = names.get(name)
             names[name] = value if known is None else join(known, value)
+
+    def published(self, name: str, value: Value) -> None:
+        self.publish(name, value)
 
     def bind_name(self, name: str, value: Value) -> None:
         self.flow.state.bind(name, value)
@@ -353,7 +367,8 @@ class Interpreter(Expressions):
             self.leave(expression, context)
         self.gradless = outer_gradless
         if start is not None and (True in swallows or (not self.alive and node is not self.flow.block[-1])):
-            self.resume(self.flow.state if self.alive else None, start)
+            reached = State.merged(start, self.flow.state)  # the exception comes anywhere on the way
+            self.resume(self.flow.state if self.alive else None, reached)
 
     def swallows(self, context: ast.expr, value: Value) -> bool | None:
         """Does a context swallow exceptions, so that the program goes on behind it? None when that is not known: then
@@ -551,9 +566,8 @@ class Interpreter(Expressions):
         arguments = node.args
         positional = arguments.posonlyargs + arguments.args
         for argument in (*positional, *arguments.kwonlyargs):
-            state.names[argument.arg] = (
-                self.annotated(argument.annotation) if argument.annotation is not None else None
-            ) or Unknown()
+            said = self.annotated(argument.annotation) if argument.annotation is not None else None
+            state.names[argument.arg] = self.parameter(function, argument, said) if self.symbolic else said or Unknown()
         for rest in (arguments.vararg, arguments.kwarg):
             if rest is not None:
                 state.names[rest.arg] = Unknown()
@@ -563,18 +577,29 @@ class Interpreter(Expressions):
             state.names[positional[0].arg] = me
         return state
 
+    def parameter(self, function: FunctionInfo, argument: ast.arg, said: Value | None) -> Value:
+        """A parameter as the body finds it: what its annotation says, in the dtype that it has a name for."""
+        atom = parameter_atom(argument)
+        if said is None:
+            return Unknown(atom=atom)
+        if type(said) is Tensor and said.dtypes is None:
+            return Tensor(symbol=of_atom(atom))
+        return said
+
     def annotated(self, annotation: ast.expr) -> Value | None:
-        """What a type annotation says: a tensor, or a module; None when it says neither."""
-        self.muted += 1
-        declared = self.value(annotation)
-        self.muted -= 1
-        if isinstance(declared, External):
-            if declared.name == "torch.Tensor":
+        """What a type annotation says: a tensor, a number, or a module; None when it says none of these."""
+        if self.symbolic:
+            said = declared(annotation, self.quietly)
+            if said is not None:
+                return said
+        named = self.quietly(annotation)
+        if isinstance(named, External):
+            if named.name == "torch.Tensor":
                 return Tensor()
-            if is_module_class(declared.name):
-                return Module(declared.name, f"@{annotation.lineno}:{annotation.col_offset}")
-        if isinstance(declared, Class) and declared.info.is_module:
-            return Module(declared.info.node.name, f"@{annotation.lineno}:{annotation.col_offset}", declared.info)
+            if is_module_class(named.name):
+                return Module(named.name, f"@{annotation.lineno}:{annotation.col_offset}")
+        if isinstance(named, Class) and named.info.is_module:
+            return Module(named.info.node.name, f"@{annotation.lineno}:{annotation.col_offset}", named.info)
         return None
 
 
@@ -613,17 +638,11 @@ def _keeps_result(decorator: Value) -> bool:
 
 def result_of(node: FunctionNode, returned: Value | None, falls_off: bool) -> Value:
     """A function's result; calling a generator or a coroutine gives neither."""
-    if isinstance(node, ast.AsyncFunctionDef) or _yields(node):
+    if isinstance(node, ast.AsyncFunctionDef) or facts(node).yields:
         return UNKNOWN
     if returned is None:
         return Constant(None)
     return join(returned, Constant(None)) if falls_off else returned
-
-
-@lru_cache(maxsize=1024)
-def _yields(node: FunctionNode) -> bool:
-    body = [node.body] if isinstance(node, ast.Lambda) else node.body
-    return any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in nodes(body, SCOPES))
 
 
 def _as_load(target: ast.expr) -> ast.expr:
@@ -634,19 +653,6 @@ def _as_load(target: ast.expr) -> ast.expr:
         return ast.Attribute(target.value, target.attr, ast.Load())
     assert isinstance(target, ast.Subscript)
     return ast.Subscript(target.value, target.slice, ast.Load())
-
-
-_DEFAULT_SETTERS = frozenset({"set_default_dtype", "set_default_tensor_type"})
-
-
-def _default_dtype(tree: ast.Module) -> Dtypes:
-    """float32, unless the program sets another default dtype."""
-    for node in nodes([tree]):
-        if (isinstance(node, ast.Attribute) and node.attr in _DEFAULT_SETTERS) or (
-            isinstance(node, ast.alias) and node.name in _DEFAULT_SETTERS
-        ):
-            return None
-    return frozenset({"float32"})
 
 
 _EXECUTE: dict[type[ast.stmt], str] = {

@@ -7,27 +7,60 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.infer.values import UNKNOWN, Either, Items, Key, Module, Unknown, Value, join
+from dtlint.infer.values import UNKNOWN, Either, Items, Iteration, Key, Module, Table, Unknown, Value, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Objects"]
+__all__ = ["Objects", "one_list"]
 
 
 class Objects:
     """Attributes by object, and owners by module. `changed` tells that a round of reading has shown something new."""
 
-    def __init__(self, lost: Callable[[Value], None]) -> None:
+    def __init__(self, lost: Callable[[Value], None], fresh: bool = True) -> None:
         self.lost = lost
         """Told of what is put where nobody follows it."""
+        self.fresh = Objects(_nobody, fresh=False) if fresh else None
+        """What the running round alone has shown."""
         self.attributes: dict[Key, dict[str, Value]] = {}
         self.owners: dict[Key, set[Key]] = {}
         self.wild: set[str] = set()
         """Attributes that were assigned to something unknown: it may have been any of the objects."""
+        self._holders: dict[int, tuple[Value, set[tuple[Key, str]]]] = {}
+        self.open: set[Key] = set()
+        """Objects that were given attributes of unknown names."""
         self.shared: set[Key] = set()
         """Objects that stand for several, made at one place in a loop: a cast of one is no cast of all."""
+        self.grown: set[tuple[Key, str]] = set()
+        """Attributes of which the running round has shown more than was known."""
         self.changed = False
+
+    def begin_round(self, narrow: bool) -> None:
+        """Start a round of reading with what is known; with `narrow`, with what the last round alone has shown.
+
+        A round that shows nothing beyond what it began with has shown all, whatever it began with.
+        """
+        fresh = self.fresh
+        if narrow and fresh is not None:
+            self.attributes, self.owners, self._holders = fresh.attributes, fresh.owners, fresh._holders
+            self.wild, self.open, self.shared = fresh.wild, fresh.open, fresh.shared
+        self.fresh = Objects(_nobody, fresh=False)
+        self.grown.clear()
+        self.changed = False
+
+    @property
+    def shown_all(self) -> bool:
+        """Has the round shown again all that it began with?"""
+        return self.fresh is not None and self.fresh.attributes == self.attributes
+
+    def stand_for_several(self, key: Key) -> None:
+        """The object is made in a loop."""
+        for known in self._both():
+            known.shared.add(key)
+
+    def _both(self) -> tuple[Objects, ...]:
+        return (self,) if self.fresh is None else (self, self.fresh)
 
     def get(self, key: Key, name: str) -> Value | None:
         """What is known of an attribute; None when nobody assigns it."""
@@ -35,21 +68,37 @@ class Objects:
             return UNKNOWN
         return self.attributes.get(key, {}).get(name)
 
+    def of(self, key: Key) -> dict[str, Value]:
+        """The attributes of an object."""
+        return self.attributes.get(key, {})
+
     def put(self, key: Key, name: str, value: Value) -> None:
         """Something is assigned to an attribute."""
+        if self.fresh is not None:
+            self.fresh.put(key, name, value)
         known = self.attributes.setdefault(key, {})
         before = known.get(name)
         if isinstance(before, Unknown):  # anything already
             self.lost(value)
             return
-        after = value if before is None else join(before, value)
+        after = value if before is None else one_list(join(before, value))
+        if isinstance(after, (Items, Table, Iteration)):
+            self._holders.setdefault(id(after), (after, set()))[1].add((key, name))
         if before is None or before != after:
             known[name] = after
+            self.grown.add((key, name))
             self.changed = True
         self.own(key, value)
 
+    def holders(self, container: Value) -> list[tuple[Key, str]]:
+        """The attributes that hold that very container."""
+        held = self._holders.get(id(container))
+        return [] if held is None else [place for place in held[1] if self.get(*place) is container]
+
     def own(self, owner: Key, value: Value) -> None:
         """A module, or each of a list of them, belongs to another, and is cast with it."""
+        if self.fresh is not None:
+            self.fresh.own(owner, value)
         if isinstance(value, Module):
             if value.key != owner and owner not in self.owners.setdefault(value.key, set()):
                 self.owners[value.key].add(owner)
@@ -60,9 +109,21 @@ class Objects:
 
     def forget(self, name: str) -> None:
         """An attribute of nobody knows which object is assigned."""
+        if self.fresh is not None:
+            self.fresh.forget(name)
         if name not in self.wild:
             self.wild.add(name)
             self.changed = True
+
+    def open_up(self, key: Key) -> None:
+        """An attribute of an unknown name is assigned: whatever is known of any is no more, and none is surely absent."""
+        if self.fresh is not None:
+            self.fresh.open_up(key)
+        if key not in self.open:
+            self.open.add(key)
+            self.changed = True
+        for known in list(self.attributes.get(key, ())):
+            self.put(key, known, UNKNOWN)
 
     def above(self, key: Key) -> set[Key]:
         """A module and all that own it, directly or not."""
@@ -73,3 +134,20 @@ class Objects:
                     found.add(owner)
                     queue.append(owner)
         return found
+
+
+def one_list(value: Value) -> Value:
+    """A list of which one path has added to the other's: what it holds, on any path."""
+    if not isinstance(value, Either) or not all(isinstance(choice, (Items, Iteration)) for choice in value.choices):
+        return value
+    held: list[Value] = []
+    for choice in value.choices:
+        held += choice.items if isinstance(choice, Items) else [choice.item] if isinstance(choice, Iteration) else []
+    result = held[0] if held else UNKNOWN
+    for item in held[1:]:
+        result = join(result, item)
+    return Iteration(result)
+
+
+def _nobody(value: Value) -> None:
+    """Whoever keeps a second account need not be told again."""

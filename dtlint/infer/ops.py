@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import ARITHMETIC, DTYPES, Category
 from dtlint.dtypes.table import DTYPE, UNKNOWN, Outcome, Table, load
 from dtlint.infer.values import UNKNOWN as UNKNOWN_VALUE
-from dtlint.infer.values import Constant, Dtype, Either, Items, Iteration, Tensor, Value, join
+from dtlint.infer.values import Constant, Dtype, Either, Items, Iteration, Number, Tensor, Unknown, Value, join, options
 
 if TYPE_CHECKING:
     import ast
@@ -53,9 +53,10 @@ def op_result(
     op = _BETTER_KNOWN.get(op, op)
     if op not in table.ops:
         return None
-    if default is None or len(default) != 1:
-        return UNKNOWN_VALUE
-    (standard,) = default
+    standards = _DEFAULTS if default is None else sorted(default)
+    last = op.rpartition(".")[2].rstrip("_")
+    if last in _AGREEING or last == "scaled_dot_product_attention":
+        args, keywords = _as_agreeing(last, args, keywords)
     names = list(keywords)
     choices = [_operands(value) for value in (*args, *keywords.values())]
     count = 1
@@ -66,11 +67,15 @@ def op_result(
         return UNKNOWN_VALUE
     result: Value | None = None
     for given in product(*choices):
-        for policy in policies:
+        for policy, standard in product(policies, standards):
             now = [_autocast(argument, policy, autocast, given) for argument in given]
             outcome = table.call(
                 op, now[: len(args)], dict(zip(names, now[len(args) :], strict=True)), default=standard
             )
+            if not outcome.known and outcome.error is None and last in _AGREEING:
+                agreed = _agreed(now)
+                if agreed is not None:
+                    outcome = replace(outcome, known=True, result=agreed)
             if outcome.error is not None or (
                 not outcome.known and result is not None and _supposes_0_dim(given, choices)
             ):
@@ -85,6 +90,41 @@ def op_result(
         isinstance(value, Tensor) and value.zero_dim is False for value in (*args, *keywords.values())
     )
     return with_dimensions(result) if dimensioned else result
+
+
+_AGREEING = frozenset({"addmm", "baddbmm", "addbmm", "addmv", "addr", "mm", "bmm", "matmul", "linear"})
+"""Products, whose operands must have one dtype, which the result has; the table has not seen all of their shapes."""
+
+
+def _as_agreeing(
+    op: str, args: Sequence[Value], keywords: Mapping[str, Value]
+) -> tuple[Sequence[Value], Mapping[str, Value]]:
+    """The operands of a product, with what is unknown among them taken to be like the one that is known best: if it
+    were not, the call would raise. The mask of an attention says nothing of its result."""
+    if op == "scaled_dot_product_attention":
+        given = [*args[:3], *(keywords[name] for name in ("query", "key", "value") if name in keywords)]
+        args, keywords = given[:3], {}
+    elif any(not isinstance(value, (Number, Constant)) for value in keywords.values()):
+        return args, keywords
+    known = [value for value in args if isinstance(value, Tensor) and value.dtypes is not None]
+    if not known or not all(_may_be_tensor(value) for value in args):
+        return args, keywords
+    best = min(known, key=lambda value: len(value.dtypes or ()))
+    return [value if value in known else best for value in args], keywords
+
+
+def _may_be_tensor(value: Value) -> bool:
+    return any(isinstance(choice, (Tensor, Unknown)) for choice in options(value))
+
+
+_DEFAULTS = ("float16", "bfloat16", "float32", "float64")
+"""What the default dtype may be set to."""
+
+
+def _agreed(given: Sequence[object]) -> str | None:
+    """The one dtype of all tensor operands, if they have one."""
+    dtypes = {operand[0] for operand in given if isinstance(operand, tuple) and operand[1] != DTYPE}
+    return dtypes.pop() if len(dtypes) == 1 and not any(operand is UNKNOWN for operand in given) else None
 
 
 def _supposes_0_dim(given: Sequence[object], choices: Sequence[list[object]]) -> bool:
@@ -214,6 +254,89 @@ KEEPING_DIMENSIONS = frozenset(
 """Ops that give a tensor with dimensions when they are given one. Reductions, and what picks an element, do not."""
 
 
+_SAMPLES: dict[Category, object] = {
+    Category.BOOL: True,
+    Category.INTEGER: 1,
+    Category.FLOAT: 0.5,
+    Category.COMPLEX: 1j,
+}
+"""Stand for the numbers of a category: the dtype of a result depends on nothing else of them."""
+
+
+REARRANGING = frozenset(
+    [
+        "reshape",
+        "expand",
+        "repeat",
+        "permute",
+        "transpose",
+        "contiguous",
+        "flatten",
+        "unflatten",
+        "unsqueeze",
+        "expand_as",
+        "reshape_as",
+        "view_as",
+        "movedim",
+        "swapaxes",
+        "swapdims",
+        "tile",
+        "roll",
+        "flip",
+        "narrow",
+        "split",
+        "chunk",
+        "unbind",
+        "tensor_split",
+        "repeat_interleave",
+        "index_select",
+        "t",
+        "clone",
+        "detach",
+        "masked_fill",
+        "masked_fill_",
+        "tril",
+        "triu",
+        "gather",
+        "take_along_dim",
+        "unfold",
+        "select",
+        "diagonal",
+        "adjoint",
+        "pin_memory",
+        "cpu",
+        "cuda",
+        "requires_grad_",
+        "zero_",
+        "fill_",
+        "normal_",
+        "uniform_",
+        "copy_",
+        "detach_",
+        "squeeze",
+        "masked_scatter",
+        "masked_scatter_",
+        "index_fill_",
+        "trunc_normal_",
+        "scatter_",
+        "scatter_add_",
+        "index_add_",
+        "index_copy_",
+        "clamp_",
+        "add_",
+        "sub_",
+        "mul_",
+        "div_",
+        "relu_",
+        "unsqueeze_",
+        "squeeze_",
+        "t_",
+    ]
+)
+"""Methods whose result has the dtype of their tensor, whatever else they are given, in autocast too: what moves numbers,
+and what writes into the tensor itself."""
+
+
 def _operands(value: Value) -> list[object]:
     """What an argument may be to the table."""
     if isinstance(value, Tensor):
@@ -224,10 +347,16 @@ def _operands(value: Value) -> list[object]:
         return [(dtype, rank) for dtype in sorted(value.dtypes) for rank in ranks]
     if isinstance(value, Dtype):
         return [(value.name, DTYPE)]
+    if isinstance(value, Number):
+        return [_SAMPLES[value.category]]
     if isinstance(value, Constant):
         return [value.value if isinstance(value.value, (bool, int, float, complex, str, type(None))) else UNKNOWN]
-    if isinstance(value, Either) and all(isinstance(choice, (Dtype, Tensor, Constant)) for choice in value.choices):
+    if isinstance(value, Either) and all(
+        isinstance(choice, (Dtype, Tensor, Constant, Number)) for choice in value.choices
+    ):
         return [operand for choice in value.choices for operand in _operands(choice)]
+    if isinstance(value, Items) and any(isinstance(item, Number) for item in value.items):
+        return [[1] * len(value.items)] if _are_sizes(value) else [UNKNOWN]
     if isinstance(value, Items):
         items = [_operands(item) for item in value.items]
         if items and all(len(item) == 1 for item in items):
@@ -236,6 +365,8 @@ def _operands(value: Value) -> list[object]:
             alike = list(product(*items))
             return [list(choice) for choice in alike] if len(alike) <= _MOST_QUESTIONS else [UNKNOWN]
         return [UNKNOWN]
+    if isinstance(value, Iteration) and isinstance(value.item, (Number, Constant)):
+        return [[_operands(value.item)[0]] * 2]  # sizes
     if (
         isinstance(value, Iteration)
         and isinstance(value.item, Tensor)
@@ -245,6 +376,14 @@ def _operands(value: Value) -> list[object]:
         operand = _operands(value.item)[-1]
         return [[operand, operand]]
     return [UNKNOWN]
+
+
+def _are_sizes(value: Items) -> bool:
+    return all(
+        (isinstance(item, Number) and item.category is Category.INTEGER)
+        or (isinstance(item, Constant) and type(item.value) is int)
+        for item in value.items
+    )
 
 
 def _policies(table: Table, op: str, autocast: Autocast | None) -> tuple[str | None, ...] | None:

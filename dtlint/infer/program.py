@@ -11,18 +11,19 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dtlint.infer.calls import Arguments, cast_target, external_result
-from dtlint.infer.containers import Containers
-from dtlint.infer.functions import MOST_READINGS
+from dtlint.infer.calls import Arguments, cast_target
+from dtlint.infer.externals import Externals
+from dtlint.infer.folding import folded_method
+from dtlint.infer.functions import MOST_READINGS, Managed
+from dtlint.infer.instances import ITEMS
 from dtlint.infer.names import path_of
-from dtlint.infer.ops import op_result, with_dimensions
+from dtlint.infer.numbers import number_method
+from dtlint.infer.ops import REARRANGING, op_result, with_dimensions
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
-    Autocast,
     Class,
     Constant,
-    Device,
     Either,
     External,
     Function,
@@ -32,12 +33,12 @@ from dtlint.infer.values import (
     Iteration,
     Module,
     Namespace,
-    NullContext,
+    Number,
     Optimizer,
-    Partial,
     Super,
     Table,
     Tensor,
+    Trait,
     Value,
     join,
 )
@@ -50,11 +51,13 @@ __all__ = ["Program"]
 
 _MOST_FOR_ANYBODY = 300
 """Functions that are read for anybody in one round."""
-_MOST_ROUNDS = 3
-"""Rounds until the attributes of objects are all known, and as many again in which what still grows is unknown."""
+_MOST_ROUNDS = 4
+"""Rounds that each begin with what the one before it has shown."""
+_MOST_WIDENED = 4
+"""Rounds after them, which add to what is known, and give up what still grows."""
 
 
-class Program(Containers):
+class Program(Externals):
     """The interpreter of a program that starts in `main`."""
 
     def __init__(self, project: Project, main: ModuleInfo) -> None:
@@ -70,27 +73,30 @@ class Program(Containers):
 
     def run(self) -> None:
         """Read the program until what is known of its objects stays as it is; only the last round counts."""
-        for attempt in range(2 * _MOST_ROUNDS):
-            if attempt >= _MOST_ROUNDS:
+        for attempt in range(_MOST_ROUNDS + _MOST_WIDENED):
+            if attempt > _MOST_ROUNDS:
                 self.widen()
+            self.objects.begin_round(narrow=0 < attempt < _MOST_ROUNDS)
             self.round()
-            if not self.objects.changed:
-                self.settled = True
+            self.settled = not self.objects.changed
+            if self.settled and (attempt >= _MOST_ROUNDS - 1 or self.objects.shown_all):
                 return
 
     def widen(self) -> None:
-        """Give up what attributes hold, so that a round finds nothing new in them."""
-        for attributes in self.objects.attributes.values():
-            for name, value in attributes.items():
-                attributes[name] = self.widened(value)
-                if attributes[name] == UNKNOWN:
-                    self.lose(value)
+        """Give up what the attributes hold that are still growing, so that a round finds nothing new in them."""
+        for key, name in self.objects.grown:
+            attributes = self.objects.attributes[key]
+            value = attributes[name]
+            attributes[name] = self.widened(value)
+            if attributes[name] == UNKNOWN:
+                self.lose(value)
 
     def round(self) -> None:
         """Read the program once."""
-        self.objects.changed = False
         self.known.clear()
+        self.loose.clear()
         self.contexts_of.clear()
+        self.answers.clear()
         self.reached.clear()
         self.default = self.default_known
         self.readings = self.clock = 0
@@ -122,6 +128,7 @@ class Program(Containers):
                 if len(done) > _MOST_FOR_ANYBODY or self.readings > MOST_READINGS:
                     self.uncovered[key] = info
                 else:
+                    self.flow.state.casts = dict.fromkeys(self.ever_cast, (self.clock, None))
                     self.read_for_anybody(info)
 
     @staticmethod
@@ -151,7 +158,13 @@ class Program(Containers):
                 result = join(result, other)
             return "", result
         if isinstance(callee, Function):
-            return "", self.apply(callee.info, callee.receiver, arguments.args, arguments.keywords, arguments.complete)
+            result = self.apply(callee.info, callee.receiver, arguments.args, arguments.keywords, arguments.complete)
+            self.given_back(callee.info, node, callee.receiver is not None)
+            return "", result
+        if isinstance(callee, Managed):
+            made = callee.function
+            self.apply(made.info, made.receiver, arguments.args, arguments.keywords, arguments.complete)
+            return "", self.context_of(callee)
         if isinstance(callee, Class):
             return "", self.construct(callee.info, arguments)
         if isinstance(callee, Module):
@@ -163,21 +176,67 @@ class Program(Containers):
             return "", UNKNOWN
         if isinstance(receiver, Module) and not isinstance(callee, (Function, Class)):
             return self.module_call(receiver, method, arguments)
+        if isinstance(callee, External) and isinstance(receiver, Super):
+            return "", self.of_parent(receiver.receiver, method, arguments)
         if isinstance(callee, External):
             return callee.name, self.external_call(callee.name, arguments)
+        computed = folded_method(receiver, method, arguments.args) if method and not arguments.keywords else None
+        if computed is not None:
+            return "", computed
         if isinstance(receiver, Tensor):
             return self.tensor_call(node, callee, receiver, method, arguments)
+        if isinstance(receiver, Optimizer) and method == "step":
+            for closure in (*arguments.args, *arguments.keywords.values()):
+                if isinstance(closure, Function):
+                    return "", self.apply(closure.info, closure.receiver, [], {}, True)
         if isinstance(receiver, (Optimizer, GradScaler)):
             return super().called(node, callee, receiver, method, arguments)
         for value in (*arguments.args, *arguments.keywords.values()):
             self.lose(value)
         return super().called(node, callee, receiver, method, arguments)
 
+    def of_parent(self, me: Value, method: str, arguments: Arguments) -> Value:
+        """`super().method(...)`, where no class of the program has the method: that of nn.Module, or of object."""
+        if method == "__getattribute__" and arguments.args:
+            return self.plain_look_up(me, arguments.args[0])
+        if method in ("__setattr__", "__delattr__") and arguments.args:
+            value = arguments.args[1] if len(arguments.args) > 1 else UNKNOWN
+            return self.set_attribute(me, arguments.args[0], value)
+        if isinstance(me, Module) and method == "__call__" and me.info is not None:
+            forward = me.info.method("forward")
+            return (
+                UNKNOWN
+                if forward is None
+                else self.apply(forward, me, arguments.args, arguments.keywords, arguments.complete)
+            )
+        if method == "__getitem__" and isinstance(me, Instance) and arguments.args:
+            held = self.objects.get(me.key, ITEMS)
+            return self.at_key(held, arguments.args[0]) if isinstance(held, Table) else UNKNOWN
+        if method == "__setitem__" and isinstance(me, Instance):
+            self.lose(arguments.args[-1])
+            self.objects.put(me.key, ITEMS, UNKNOWN)
+            return NONE
+        getter = me.info.method("__getitem__") if method == "get" and isinstance(me, Instance) else None
+        if getter is not None and arguments.args:  # collections.abc.Mapping.get
+            found = self.apply(getter, me, arguments.args[:1], {}, True)
+            return join(found, arguments.args[1] if len(arguments.args) > 1 else NONE)
+        if isinstance(me, Module) and method not in ("__init__", "__init_subclass__"):
+            return self.module_call(me, method, arguments)[1]
+        for value in (*arguments.args, *arguments.keywords.values()):
+            self.lose(value)
+        return NONE if method == "__init__" else UNKNOWN
+
     def tensor_call(
         self, node: ast.Call, callee: Value, tensor: Tensor, method: str, arguments: Arguments
     ) -> tuple[str, Value]:
         """A method of a tensor."""
         target = f"torch.Tensor.{method}"
+        number = number_method(tensor, method, arguments.args)
+        if number is not None:
+            return target, number
+        if method in REARRANGING or (method == "view" and _takes_sizes(arguments)):
+            items = replace(tensor, zero_dim=None, traits=Trait.NONE, span=None)
+            return target, Iteration(items) if method in ("split", "chunk", "unbind", "tensor_split") else items
         is_cast, _ = cast_target(method, arguments)
         if not is_cast and method != "to" and arguments.complete:
             given = [tensor, *arguments.args]
@@ -186,122 +245,24 @@ class Program(Containers):
                 return target, with_dimensions(asked) if method in _SHAPING and arguments.args else asked
             if asked is not None or self.flow.autocast is not None:
                 target, result = super().called(node, callee, tensor, method, arguments)
-                return target, Tensor(origin=node) if isinstance(result, Tensor) else UNKNOWN
+                return target, _without_tensors(result, node)
         return super().called(node, callee, tensor, method, arguments)
 
-    def external_call(self, name: str, arguments: Arguments) -> Value:
-        """A function outside the program: the few that the program's own code is made of, and torch's."""
-        if name == "builtins.super" and not arguments.args:
-            function = self.flow.function
-            me = self.first_parameter()
-            return Super(me, function.owner) if function is not None and function.owner is not None else UNKNOWN
-        if name in ("torch.set_default_dtype", "torch.set_default_tensor_type"):
-            self.default = None
-            return NONE
-        if name == "functools.wraps":
-            return NullContext(name)
-        if name == "functools.partial" and arguments.args:
-            return Partial(arguments.args[0], tuple(arguments.args[1:]), dict(arguments.keywords))
-        if name in _DEVICES:
-            return Device()
-        if name == "torch.nn.Module.__init__":
-            return NONE
-        if name == "builtins.isinstance":
-            return UNKNOWN
-        if name == "builtins.exec":
-            self.globals.update({key: UNKNOWN for key, value in self.globals.items() if isinstance(value, Constant)})
-            names = self.flow.state.names
-            names.update({key: UNKNOWN for key, value in names.items() if isinstance(value, Constant)})
-            return NONE
-        if (
-            name == "torch.nn.parallel.data_parallel"
-            and len(arguments.args) >= 2
-            and isinstance(arguments.args[0], Module)
-        ):
-            inside = Arguments(arguments.node, arguments.args[1:2], {}, arguments.default)
-            return self.run_forward(arguments.args[0], inside)
-        if name == "builtins.len" and len(arguments.args) == 1 and isinstance(arguments.args[0], Items):
-            return Constant(len(arguments.args[0].items))
-        if name == "builtins.getattr" and len(arguments.args) >= 2 and isinstance(arguments.args[1], Constant):
-            member = self.member(arguments.args[0], str(arguments.args[1].value))
-            return join(member, arguments.args[2]) if len(arguments.args) > 2 else member
-        if name == "builtins.setattr" and len(arguments.args) == 3:
-            return self.set_attribute(*arguments.args)
-        if name in ("builtins.dict", "collections.OrderedDict") and arguments.complete:
-            given = arguments.args[0] if arguments.args else Table({})
-            if not isinstance(given, Table) or given.rest is not None:
-                return self.lost(given)
-            items = dict(given.items)
-            items.update({str(key): value for key, value in arguments.keywords.items()})
-            return Table(items)
-        if name in ("builtins.list", "builtins.tuple") and len(arguments.args) == 1:
-            given = arguments.args[0]
-            return given if isinstance(given, (Items, Iteration)) else Iteration(self.item_of(given))
-        if name == "builtins.zip":
-            return Iteration(Items(tuple(self.item_of(arg) for arg in arguments.args)))
-        if name == "builtins.enumerate" and arguments.args:
-            return Iteration(Items((UNKNOWN, self.item_of(arguments.args[0]))))
-        if name in ("builtins.reversed", "builtins.sorted", "builtins.iter") and arguments.args:
-            return Iteration(self.item_of(arguments.args[0]))
-        if name in ("builtins.next", "copy.copy", "copy.deepcopy") and arguments.args:
-            value = arguments.args[0]
-            if name == "builtins.next":
-                return self.item_of(value)
-            return value if isinstance(value, (Tensor, Constant)) else self.lost(value)
-        result = external_result(name, arguments)
-        if isinstance(result, Module):
-            return self.new_layer(result, arguments)
-        if name.startswith("torch.") and arguments.complete and not isinstance(result, _MADE):
-            asked = op_result(
-                name, arguments.args, arguments.keywords, self.default, self.flow.autocast, arguments.node
-            )
-            if asked is not None and asked != UNKNOWN:
-                known = result.zero_dim if isinstance(result, Tensor) else None
-                return replace(asked, zero_dim=known) if isinstance(asked, Tensor) and known is not None else asked
-            if self.flow.autocast is not None:
-                return Tensor(origin=arguments.node) if isinstance(result, Tensor) else UNKNOWN
-        calling = name in _CALLING or name.startswith(("torch.utils.", "torch.func.", "torch.vmap"))
-        if calling or not name.startswith(("torch.", "builtins.", *_NEVER_CALLING)):
-            for value in (*arguments.args, *arguments.keywords.values()):
-                self.lose(value)
-        return result
 
-    def first_parameter(self) -> Value:
-        function = self.flow.function
-        if function is None or isinstance(function.node, ast.Lambda):
-            return UNKNOWN
-        parameters = function.node.args.posonlyargs + function.node.args.args
-        return self.flow.state.names.get(parameters[0].arg, UNKNOWN) if parameters else UNKNOWN
+def _takes_sizes(arguments: Arguments) -> bool:
+    """Is `x.view(...)` given sizes, and not a dtype?"""
+    first = arguments.args[0] if arguments.args else UNKNOWN
+    return len(arguments.args) > 1 or isinstance(first, (Items, Iteration, Number, Constant))
 
 
-_CALLING = frozenset(f"builtins.{name}" for name in ("map", "filter", "sorted", "min", "max", "iter", "property"))
-"""Builtins that call what they are given."""
-_NEVER_CALLING = tuple(
-    f"{name}."
-    for name in (
-        "inspect",
-        "warnings",
-        "logging",
-        "re",
-        "math",
-        "time",
-        "json",
-        "typing",
-        "os",
-        "sys",
-        "random",
-        "dataclasses",
-        "types",
-        "abc",
-        "copy",
-        "enum",
-    )
-)
-"""Modules of the standard library whose functions look at what they are given, and call none of it."""
-_DEVICES = frozenset(
-    {"torch.device", "torch.accelerator.current_accelerator", "torch.get_default_device", "torch.cuda.current_device"}
-)
-_MADE = (Autocast, GradScaler, Optimizer, NullContext, Device)
+def _without_tensors(result: Value, node: ast.Call) -> Value:
+    """What is left of a result that the operator table contradicts, or that autocast may change."""
+    if isinstance(result, Tensor):
+        return Tensor(origin=node)
+    plain = isinstance(result, Iteration) and isinstance(result.item, Number)
+    return result if plain or isinstance(result, (Number, Constant)) else UNKNOWN
+
+
 _SHAPING = frozenset({"view", "reshape", "repeat", "expand"})
 
 

@@ -62,6 +62,7 @@ class Project:
         self.modules: dict[str, ModuleInfo | None] = {}
         self._places: dict[str, Path | None] = {}
         self._stars: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {}
+        self._installed: dict[str, bool] = {}
 
     def module(self, name: str) -> ModuleInfo | None:
         """The module of that name, parsed; None when it is not followed, or cannot be."""
@@ -127,6 +128,25 @@ class Project:
                 return found if folder == self.roots[0] or _speaks_of_torch(found) else None
         return None
 
+    def absent(self, name: str) -> bool:
+        """Is a package certainly not there, so that importing it raises? Only said where torch is there: then dtlint
+        looks at the environment that the program runs in, and not at one of its own."""
+        package = name.partition(".")[0]
+        if not package or package in sys.stdlib_module_names or package in sys.builtin_module_names:
+            return False
+        return not self._is_installed(package) and self._is_installed("torch")
+
+    def present(self, name: str) -> bool:
+        """Is a package certainly there?"""
+        package = name.partition(".")[0]
+        return package in sys.stdlib_module_names or self._is_installed(package)
+
+    def _is_installed(self, package: str) -> bool:
+        known = self._installed.get(package)
+        if known is None:
+            known = self._installed[package] = any(_holds(folder, package) for folder in self.roots)
+        return known
+
     def absolute(self, importer: ModuleInfo, level: int, module: str | None) -> str:
         """The absolute name of what `from ..module import` names."""
         if not level:
@@ -151,6 +171,16 @@ class Project:
 
 def _module_in(folder: Path, name: str) -> Path | None:
     return next((path for path in (folder / name / "__init__.py", folder / f"{name}.py") if path.is_file()), None)
+
+
+def _holds(folder: Path, package: str) -> bool:
+    """Is there anything in the folder that Python would import under that name: source, compiled, or a bare folder?"""
+    if (folder / package).is_dir() or (folder / f"{package}.py").is_file():
+        return True
+    if any(folder.glob(f"{package}.*.so")) or any(folder.glob(f"{package}*.pyd")):
+        return True
+    # What is installed for editing is found by a module of its own, which names the packages that it finds.
+    return any(f"'{package}'" in finder.read_text() for finder in folder.glob("__editable___*_finder.py"))
 
 
 def _speaks_of_torch(module: Path) -> bool:

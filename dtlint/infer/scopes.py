@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
 from dtlint.infer.values import Autocast, External, Module, Value, options
 from dtlint.infer.values import Class as ClassValue
-from dtlint.infer.walk import nodes
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Condition
@@ -24,6 +24,11 @@ _MODULE_BASES = frozenset(
     {"LightningModule", "PreTrainedModel", "ModelMixin", "GenerationMixin", "FairseqModel", "BaseFairseqModel"}
 )
 """Classes of well-known libraries that are nn.Modules, whatever module they are imported from."""
+
+
+_FIELD_MAKERS = frozenset({"dataclass", "define", "frozen", "mutable", "attrs", "s"})
+_FIELD_BASES = frozenset({"NamedTuple", "TypedDict", "BaseModel", "BaseSettings", "Struct"})
+"""Decorators and bases that turn annotated names of a class into arguments of its instances."""
 
 
 @dataclass(eq=False, slots=True)
@@ -109,6 +114,15 @@ class ClassInfo:
                     places.setdefault(name, []).append(method)
         return places
 
+    @cached_property
+    def has_fields(self) -> bool:
+        """Is what its body binds only the default of what each instance is given: is it a dataclass, a model of settings?"""
+        decorators = (part.func if isinstance(part, ast.Call) else part for part in self.node.decorator_list)
+        if any((path_of(decorator) or "").rpartition(".")[2] in _FIELD_MAKERS for decorator in decorators):
+            return True
+        names = (base.name for base in self.bases if isinstance(base, External))
+        return any(name.rpartition(".")[2] in _FIELD_BASES for name in names)
+
     def method(self, name: str) -> FunctionInfo | None:
         """The method that an instance has under that name."""
         return next((info.methods[name] for info in self.lineage if name in info.methods), None)
@@ -119,14 +133,7 @@ def _self_attributes(method: FunctionInfo) -> set[str]:
     if not method.is_plain_method or not arguments:
         return set()
     me = arguments[0].arg
-    return {
-        node.attr
-        for node in nodes([method.node])
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.ctx, (ast.Store, ast.Del))
-        and isinstance(node.value, ast.Name)
-        and node.value.id == me
-    }
+    return {attribute for name, attribute in facts(method.node).stores if name == me}
 
 
 def is_module_class(name: str) -> bool:

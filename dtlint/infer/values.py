@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum, Flag, auto
 from typing import TYPE_CHECKING
 
+from dtlint.dtypes.dtype import Category
+
 if TYPE_CHECKING:
     import ast
     from collections.abc import Iterator
@@ -19,11 +21,15 @@ if TYPE_CHECKING:
 __all__ = [
     "NONE",
     "UNKNOWN",
+    "Array",
+    "Atom",
     "Autocast",
     "Class",
     "Constant",
+    "Conversion",
     "Device",
     "Dtype",
+    "DtypeOf",
     "Dtypes",
     "Either",
     "External",
@@ -37,9 +43,12 @@ __all__ = [
     "Module",
     "Namespace",
     "NullContext",
+    "Number",
     "Optimizer",
     "Partial",
     "Phase",
+    "Picture",
+    "Symbol",
     "Table",
     "Tensor",
     "Trait",
@@ -69,6 +78,8 @@ class Trait(Flag):
     """A weight of a module, as its parameters() and attributes give it."""
     BUFFER = auto()
     """A buffer of a module: cast with it when it is floating."""
+    DEFAULTED = auto()
+    """Of the default dtype because nobody gave one: `torch.zeros(3)`, and what was made of it with numbers alone."""
 
 
 class Phase(Enum):
@@ -87,12 +98,73 @@ class Value:
     """Base of all values."""
 
 
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """What decides a dtype that is not known: a parameter of a function, the weights of a layer.
+
+    Attributes:
+        key: its identity.
+        text: how the source spells it: `x`, `self.fc`.
+        parameter: is it a parameter of the running function?
+        floating: is it certain that its dtype is a floating one?
+    """
+
+    key: Key
+    text: str = field(default="", compare=False)
+    parameter: bool = field(default=False, compare=False)
+    floating: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A dtype that is not known, by what decides it.
+
+    Attributes:
+        of: what decides it; of several, their promotion.
+        met: the floating dtypes of tensors with dimensions that it was promoted with.
+        floor: what numbers and ops for floats lift it to, if it is lower: an integer `x` is float32 in `x * 0.5`.
+    """
+
+    of: frozenset[Atom]
+    met: frozenset[str] = frozenset()
+    floor: Category = Category.BOOL
+
+    @property
+    def sole(self) -> Atom | None:
+        """The one thing that decides, if it is one."""
+        return next(iter(self.of)) if len(self.of) == 1 else None
+
+    @property
+    def exact(self) -> bool:
+        """Is it the very dtype of the one thing that decides, whatever floating dtype that has?"""
+        return len(self.of) == 1 and not self.met and self.floor < Category.COMPLEX
+
+    @property
+    def text(self) -> str:
+        """In words: "the dtype of `x`"."""
+        names = sorted(f"`{atom.text}`" for atom in self.of)
+        if len(names) == 1:
+            with_ = f" promoted with {' and '.join(sorted(self.met))}" if self.met else ""
+            return f"the dtype of {names[0]}{with_}"
+        return f"the dtypes of {', '.join(names[:-1])} and {names[-1]} promoted"
+
+
 @dataclass(slots=True, repr=False, match_args=False)
 class Unknown(Value):
-    """Anything. `under` and `scaled` are known even of what is not: see Tensor."""
+    """Anything. `under` and `scaled` are known even of what is not: see Tensor. `atom` is what the code calls it."""
 
     under: Autocast | None = None
     scaled: Key | None = None
+    atom: Atom | None = None
+
+
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
+class Conversion:
+    """An explicit cast: the call, and the dtypes or the symbol that the tensor had before."""
+
+    node: ast.expr
+    dtypes: Dtypes = None
+    symbol: Symbol | None = None
 
 
 @dataclass(slots=True, repr=False, match_args=False)
@@ -107,6 +179,8 @@ class Tensor(Value):
         under: the autocast region that it was computed in, and left unscaled since.
         scaled: the GradScaler whose scale() it came from.
         origin: the expression that gave it its dtype.
+        symbol: what decides its dtype, where that is not known.
+        cast: the explicit cast that gave it its dtype.
     """
 
     dtypes: Dtypes = None
@@ -116,6 +190,24 @@ class Tensor(Value):
     scaled: Key | None = None
     origin: ast.expr | None = field(default=None, compare=False)
     span: tuple[float, float] | None = None
+    symbol: Symbol | None = None
+    cast: Conversion | None = field(default=None, compare=False)
+
+
+@dataclass(slots=True, match_args=False)
+class Array(Value):
+    """A NumPy array or scalar. `scalar` tells `np.float64(2)` from an array; None when it may be either."""
+
+    dtypes: Dtypes = None
+    scalar: bool | None = None
+    origin: ast.expr | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(slots=True, match_args=False)
+class Picture(Value):
+    """An image of PIL, and the dtypes of its pixels as `np.array` takes them."""
+
+    dtypes: Dtypes = None
 
 
 @dataclass(slots=True, repr=False, match_args=False)
@@ -177,6 +269,21 @@ class Dtype(Value):
     """A torch dtype itself. `name` as in dtlint.dtypes."""
 
     name: str
+
+
+@dataclass(slots=True, match_args=False)
+class DtypeOf(Value):
+    """A torch dtype that is not known: one of `dtypes`, or what `symbol` says."""
+
+    symbol: Symbol | None = None
+    dtypes: Dtypes = None
+
+
+@dataclass(slots=True, match_args=False)
+class Number(Value):
+    """A Python number that is computed: `len(x)`, `x.shape[0]`, `math.sqrt(d)`. Its category as in promotion."""
+
+    category: Category
 
 
 @dataclass(slots=True, repr=False, match_args=False)
@@ -294,16 +401,27 @@ def options(value: Value) -> Iterator[Value]:
 
 def join(left: Value, right: Value) -> Value:
     """What is known where two paths meet."""
-    if left is right or left == right:
+    if left is right:
         return left
     if isinstance(left, Tensor) and isinstance(right, Tensor):
         return _join_tensors(left, right)
+    if left == right:
+        return left
     if isinstance(left, Unknown) and isinstance(right, Unknown):
         return Unknown(
-            left.under if left.under == right.under else None, left.scaled if left.scaled == right.scaled else None
+            left.under if left.under == right.under else None,
+            left.scaled if left.scaled == right.scaled else None,
+            left.atom if left.atom == right.atom else None,
         )
+    if isinstance(left, Array) and isinstance(right, Array):
+        dtypes = None if left.dtypes is None or right.dtypes is None else left.dtypes | right.dtypes
+        return Array(dtypes, left.scalar if left.scalar == right.scalar else None, left.origin)
     if isinstance(left, Items) and isinstance(right, Items) and len(left.items) == len(right.items):
         return Items(tuple(map(join, left.items, right.items)))
+    if isinstance(left, (Items, Iteration)) and isinstance(right, (Items, Iteration)):
+        lists = sorted((left, right), key=lambda one: isinstance(one, Iteration))
+        if isinstance(lists[0], Items) and isinstance(lists[1], Iteration):
+            return _join_lists(lists[0], lists[1])
     if isinstance(left, Table) and isinstance(right, Table):
         return _join_tables(left, right)
     if isinstance(left, Iteration) and isinstance(right, Iteration) and left.of == right.of:
@@ -313,6 +431,14 @@ def join(left: Value, right: Value) -> Value:
         if value not in choices:
             choices.append(value)
     return Either(tuple(choices)) if len(choices) <= _MOST_CHOICES else UNKNOWN
+
+
+def _join_lists(left: Items, right: Iteration) -> Iteration:
+    """A list whose items are known one by one, or another: `outputs = []`, to which a loop appends."""
+    item = right.item
+    for one in left.items:
+        item = join(item, one)
+    return Iteration(item, of=right.of if not left.items else None)
 
 
 def _join_tables(left: Table, right: Table) -> Table:
@@ -332,7 +458,19 @@ def _join_tensors(left: Tensor, right: Tensor) -> Tensor:
         scaled=left.scaled if left.scaled == right.scaled else None,
         origin=left.origin,
         span=_join_spans(left.span, right.span),
+        symbol=_join_symbols(left.symbol, right.symbol),
+        cast=left.cast if _same_cast(left.cast, right.cast) else None,
     )
+
+
+def _join_symbols(left: Symbol | None, right: Symbol | None) -> Symbol | None:
+    if left is None or right is None or left.of != right.of or left.met != right.met:
+        return None
+    return left if left.floor >= right.floor else right
+
+
+def _same_cast(left: Conversion | None, right: Conversion | None) -> bool:
+    return left is right or (left is not None and right is not None and left.node is right.node)
 
 
 def _join_spans(left: tuple[float, float] | None, right: tuple[float, float] | None) -> tuple[float, float] | None:

@@ -10,17 +10,20 @@ import textwrap
 
 import pytest
 
-from dtlint.infer.calls import TENSOR_FUNCTIONS, TENSOR_LAYERS
 from dtlint.infer.events import Assign, Call, Discard, End, Enter, Event, Exit, Operation, Reference
 from dtlint.infer.interpreter import interpret
+from dtlint.infer.kinds import TENSOR_FUNCTIONS, TENSOR_LAYERS
 from dtlint.infer.values import (
     Autocast,
     Constant,
     Dtype,
+    DtypeOf,
     Either,
     External,
     GradScaler,
+    Items,
     Module,
+    Number,
     Optimizer,
     Tensor,
     Unknown,
@@ -32,12 +35,20 @@ MATTERS = "import torch, torch.nn as nn, torch.nn.functional as F\n"
 
 def shown(value: Value) -> str:
     match value:
+        case Tensor(dtypes=dtypes, symbol=symbol) if symbol is not None and (dtypes is None or len(dtypes) > 1):
+            return "~" + "+".join(sorted(atom.text for atom in symbol.of) + sorted(symbol.met))
         case Tensor(dtypes=None):
             return "?"
         case Tensor(dtypes=dtypes):
             return "|".join(sorted(dtypes))
         case Unknown():
             return "unknown"
+        case DtypeOf(symbol=symbol) if symbol is not None:
+            return f"dtype ~{symbol.sole.text if symbol.sole else '?'}"
+        case Number(category=category):
+            return category.name.lower()
+        case Items(items=items):
+            return ", ".join(map(shown, items))
         case Module(name=name):
             return f"module {name}"
         case Constant(value=constant):
@@ -171,7 +182,7 @@ CASES = {
     "isinstance says what an unknown is": """
         def f(x):
             if isinstance(x, torch.Tensor):
-                reveal(x)  # ?
+                reveal(x)  # ~x
             elif isinstance(x, nn.Module):
                 reveal(x)  # module torch.nn.Module
             else:
@@ -340,14 +351,15 @@ CASES = {
             def __init__(self):
                 self.fc, self.rnn = nn.Linear(2, 2), nn.LSTM(2, 2)
             def forward(self, x):
-                reveal(self.fc(x))  # ?
+                reveal(self.fc(x))  # ~self.fc.weight
                 reveal(self.rnn(x))  # unknown
                 reveal(nn.CrossEntropyLoss()(x, x))  # ?
-                reveal(torch.matmul(x, x))  # ?
+                reveal(torch.matmul(x, x))  # ~x
                 reveal(F.cross_entropy(x, x).half())  # float16
                 reveal(torch.ones(2).sum().half())  # float16
-                reveal(torch.ones(2).max())  # unknown
-                reveal(torch.ones(2).sum().item())  # unknown
+                reveal(torch.ones(2).max())  # float32
+                reveal(torch.ones(2, 2).max(dim=1))  # float32, int64
+                reveal(torch.ones(2).sum().item())  # float
     """,
     "constants": """
         eps = 1e-8
@@ -370,7 +382,9 @@ def heard(source: str) -> list[tuple[str, int]]:
     """The events of a program, by kind and line."""
     events: list[tuple[str, int]] = []
     kinds: tuple[type[Event], ...] = (Assign, Call, Discard, End, Enter, Exit, Operation)
-    note = {kind: lambda event: events.append((type(event).__name__, getattr(event.node, "lineno", 0))) for kind in kinds}
+    note = {
+        kind: lambda event: events.append((type(event).__name__, getattr(event.node, "lineno", 0))) for kind in kinds
+    }
     interpret(ast.parse(textwrap.dedent(source).lstrip()), note)
     return events
 

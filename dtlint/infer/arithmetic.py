@@ -1,0 +1,191 @@
+"""Arithmetic on tensors and numbers, by torch's promotion, and the tensors that literal numbers make."""
+
+from __future__ import annotations
+
+import ast
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import COMPLEX, FLOATING, INTEGRAL, Category
+from dtlint.dtypes.promotion import Operand, result_dtype
+from dtlint.infer.symbols import category_of, promoted
+from dtlint.infer.values import UNKNOWN, Autocast, Constant, Dtypes, Tensor, Trait, Unknown, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = [
+    "constant_of",
+    "dtype_of_category",
+    "dtype_of_numbers",
+    "floated",
+    "in_place_of",
+    "keeps_dtype",
+    "literal_tensor",
+    "operator_result",
+    "shared_region",
+    "span_of",
+]
+
+
+def shared_region(operands: Iterable[Value]) -> Autocast | None:
+    """The autocast region that a result of these is still of; None where they come from different ones."""
+    regions = [value.under for value in operands if isinstance(value, (Tensor, Unknown)) and value.under is not None]
+    return regions[0] if regions and all(region == regions[0] for region in regions) else None
+
+
+def operator_result(operands: list[Value], default: Dtypes, origin: ast.expr | None) -> Value:
+    """An elementwise arithmetic operation on tensors and numbers, by torch's promotion."""
+    tensors = [value for value in operands if isinstance(value, Tensor)]
+    under = shared_region(operands)
+    if not tensors:
+        return Unknown(under) if under is not None else UNKNOWN
+    known: list[list[Operand]] = []
+    every, any_ = tensors[0].traits, Trait.NONE
+    rank = _rank(operands, tensors)
+    for tensor in tensors:
+        every &= tensor.traits
+        any_ |= tensor.traits
+    # A zero point added to what was scaled and rounded leaves it so.
+    traits = (every & Trait.CONSTANT) | (any_ & (Trait.CLAMPED | Trait.ROUNDED | Trait.SCALED))
+    for value in operands:
+        ranks = _ranked(value, default)
+        if ranks is None:
+            result = Tensor(None, rank, traits, under, origin=origin, symbol=promoted(operands))
+            break
+        known.append(ranks)
+    else:
+        result = Tensor(_promoted(known), rank, traits, under, origin=origin)
+        if result.dtypes is None or len(result.dtypes) > 1:
+            result.symbol = promoted(operands)
+        elif result.dtypes == default:
+            result.traits |= every & Trait.DEFAULTED
+    result.cast = next(
+        (tensor.cast for tensor in tensors if tensor.cast is not None and keeps_dtype(result, tensor)), None
+    )
+    return result
+
+
+def _rank(operands: list[Value], tensors: list[Tensor]) -> bool | None:
+    """Is what elementwise arithmetic gives 0-dim? It has the dimensions of the operand with the most."""
+    if any(tensor.zero_dim is False for tensor in tensors):
+        return False
+    certain = len(tensors) == len(operands) or all(isinstance(value, (Tensor, Constant)) for value in operands)
+    return True if certain and all(tensor.zero_dim for tensor in tensors) else None
+
+
+_MOST_COMBINATIONS = 64
+
+
+def _ranked(value: Value, default: Dtypes) -> list[Operand] | None:
+    """The operands that a value can be in promotion; None when that is not known."""
+    if isinstance(value, Tensor):
+        if value.dtypes is None:
+            return None
+        ranks = (1, 2) if value.zero_dim is None else (1,) if value.zero_dim else (2,)
+        return [(dtype, rank) for dtype in sorted(value.dtypes) for rank in ranks]
+    number = _number_dtype(value, default)
+    return None if number is None else [(number, 0)]
+
+
+def _promoted(operands: list[list[Operand]]) -> Dtypes:
+    combinations: list[list[Operand]] = [[]]
+    for ranks in operands:
+        combinations = [[*done, operand] for done in combinations for operand in ranks]
+        if len(combinations) > _MOST_COMBINATIONS:
+            return None
+    results = {result_dtype(combination) for combination in combinations}
+    return None if None in results else frozenset(dtype for dtype in results if dtype is not None)
+
+
+def in_place_of(tensor: Tensor, value: Tensor) -> Tensor:
+    """What an in-place op leaves: the tensor keeps its dtype, or torch raises."""
+    traits = (value.traits & ~Trait.DEFAULTED) | (tensor.traits & Trait.DEFAULTED)
+    return replace(value, dtypes=tensor.dtypes, symbol=tensor.symbol, cast=tensor.cast, traits=traits)
+
+
+def keeps_dtype(made: Tensor, tensor: Tensor) -> bool:
+    """Has a result the dtype of the tensor that it is made of?"""
+    if made.symbol is not None or tensor.symbol is not None:
+        return made.symbol is not None and tensor.symbol is not None and made.symbol.of == tensor.symbol.of
+    return made.dtypes is not None and made.dtypes == tensor.dtypes
+
+
+def floated(dtypes: Dtypes, default: Dtypes) -> Dtypes:
+    """What a function for floats makes of a dtype: integers become the default dtype."""
+    if dtypes is None:
+        return None
+    if dtypes <= FLOATING | COMPLEX:
+        return dtypes
+    return default if dtypes <= INTEGRAL | {"bool"} else None
+
+
+def dtype_of_category(category: Category, default: Dtypes) -> Dtypes:
+    """The dtype that torch gives a Python number."""
+    if category is Category.FLOAT:
+        return default
+    return frozenset({"bool" if category is Category.BOOL else "int64"}) if category < Category.FLOAT else None
+
+
+def span_of(values: Sequence[Value | None]) -> tuple[float, float] | None:
+    """The least and the greatest of some numbers; None when one is no known number."""
+    numbers = [
+        number for number in map(constant_of, values) if isinstance(number, (int, float)) and abs(number) < math.inf
+    ]
+    return (min(numbers), max(numbers)) if numbers and len(numbers) == len(values) else None
+
+
+def dtype_of_numbers(values: list[Value], default: Dtypes) -> Dtypes:
+    """The dtype that `arange` and `full` take from their numbers: integers give int64, a float the default dtype."""
+    kinds = {_number_dtype(value, default) for value in values}
+    if None in kinds or not kinds:
+        return None
+    return default if kinds & FLOATING else frozenset({"int64"})
+
+
+def _number_dtype(value: Value, default: Dtypes) -> str | None:
+    """The dtype that a Python number has in promotion, or None when the value is no known number."""
+    category = category_of(value)
+    if category is None or category < Category.FLOAT:
+        return None if category is None else "bool" if category is Category.BOOL else "int64"
+    if default is None or len(default) != 1:
+        return None
+    (base,) = default
+    if category is Category.FLOAT:
+        return base
+    return {"float64": "complex128", "float16": "complex32"}.get(base, "complex64")
+
+
+def literal_tensor(node: ast.expr, default: Dtypes) -> Tensor:
+    """The tensor that `torch.tensor(node)` makes of a literal number or nest of lists."""
+    kinds: set[type] = set()
+    numbers: list[Value | None] = []
+    nested = isinstance(node, (ast.List, ast.Tuple))
+    queue: list[tuple[ast.expr, int]] = [(node, 1)]
+    while queue:
+        item, sign = queue.pop()
+        if isinstance(item, (ast.List, ast.Tuple)):
+            queue += [(inner, 1) for inner in item.elts]
+        elif isinstance(item, ast.Constant):
+            kinds.add(type(item.value))
+            numbers.append(
+                Constant(item.value if sign > 0 or not isinstance(item.value, (int, float)) else -item.value)
+            )
+        elif isinstance(item, ast.UnaryOp) and isinstance(item.op, (ast.USub, ast.UAdd)):
+            queue.append((item.operand, -sign if isinstance(item.op, ast.USub) else sign))
+        elif isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id == "float":
+            kinds.add(float)
+            numbers.append(None)
+        else:
+            return Tensor()
+    if not kinds <= {bool, int, float}:
+        return Tensor()
+    dtypes: Dtypes = default if float in kinds or not kinds else frozenset({"int64" if int in kinds else "bool"})
+    traits = Trait.NONE if None in numbers else Trait.CONSTANT
+    return Tensor(dtypes, zero_dim=not nested, traits=traits, span=span_of(numbers))
+
+
+def constant_of(value: Value | None) -> object:
+    """The constant that a value is; None for one that is none."""
+    return value.value if isinstance(value, Constant) else None

@@ -1,0 +1,265 @@
+"""Calls: what is called, what it gives, and what the call changes of the program's state."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dtlint.infer.arithmetic import shared_region
+from dtlint.infer.arrays import array_call, array_method, picture_method
+from dtlint.infer.calls import Arguments, external_result, method_result
+from dtlint.infer.events import Call, Discard
+from dtlint.infer.expressions import Expressions, tensor_of
+from dtlint.infer.kinds import TENSOR_LAYERS, tensors_taken
+from dtlint.infer.names import path_of
+from dtlint.infer.numbers import NUMBER_FUNCTIONS, number_method
+from dtlint.infer.summaries import instantiated
+from dtlint.infer.survey import REGISTERING
+from dtlint.infer.values import (
+    UNKNOWN,
+    Array,
+    Class,
+    Constant,
+    Either,
+    External,
+    Function,
+    GradScaler,
+    Instance,
+    Module,
+    Optimizer,
+    Partial,
+    Phase,
+    Picture,
+    Tensor,
+    Trait,
+    Unknown,
+    Value,
+    join,
+    options,
+)
+from dtlint.infer.weights import layer_output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dtlint.infer.scopes import ClassInfo
+
+__all__ = ["Calling"]
+
+_KINDS = {
+    Tensor: "torch.Tensor",
+    Module: "torch.nn.Module",
+    Optimizer: "torch.optim.Optimizer",
+    GradScaler: "torch.amp.GradScaler",
+    Array: "numpy.ndarray",
+}
+"""The class by which the methods of a value of that kind are called in events."""
+
+
+class Calling(Expressions):
+    """Evaluates calls."""
+
+    def call(self, node: ast.Call) -> Value:
+        receiver: Value = UNKNOWN
+        method = ""
+        if isinstance(node.func, ast.Attribute):
+            method = node.func.attr
+            receiver = _present(self.value(node.func.value))
+            path = path_of(node.func)
+            callee = self.flow.state.paths.get(path) if path is not None else None
+            if callee is None:
+                callee = self.member(receiver, method)
+            self.refer(node.func, callee)
+        else:
+            callee = self.value(node.func)
+        args, keywords, complete = self.given(node)
+        while isinstance(callee, Partial):
+            args = [*callee.args, *args]
+            keywords = {**callee.keywords, **keywords}
+            callee = callee.callee
+        arguments = Arguments(node, args, keywords, self.default, complete, self.flow.autocast)
+        target, result = self.called(node, callee, receiver, method, arguments)
+        if self.gradless or self.flow.autocast is not None:
+            result = self.under_autocast(result)
+        if method.endswith("_") and isinstance(node.func, ast.Attribute) and isinstance(result, Tensor):
+            self.alter(node.func.value, result.traits)
+        if self.symbolic:
+            self.learn(node, callee, target)
+            if method in _CHANGING and isinstance(node.func, ast.Attribute):
+                self.change_container(node.func.value, receiver, args[0] if method == "append" and args else None)
+            if method in REGISTERING and isinstance(receiver, Module) and receiver.key == "self" and len(args) >= 2:
+                self.register(method, args[0], args[1])
+        self.call_made = None
+        if self.hears(Call) or self.hears(Discard):
+            called = callee if isinstance(callee, Module) else receiver
+            self.call_made = Call(node, self.flow, target, method, called, args, keywords, complete, result)
+            self.emit(self.call_made)
+        self.advance(node, receiver, method, target, args)
+        return result
+
+    def given(self, node: ast.Call) -> tuple[list[Value], dict[str, Value], bool]:
+        """The values of a call's arguments, and whether those are all that it is given."""
+        args = self.values(node.args)
+        keywords = {keyword.arg: self.value(keyword.value) for keyword in node.keywords if keyword.arg is not None}
+        unseen = [self.value(keyword.value) for keyword in node.keywords if keyword.arg is None]
+        return args, keywords, not unseen and not any(isinstance(arg, ast.Starred) for arg in node.args)
+
+    def called(
+        self, node: ast.Call, callee: Value, receiver: Value, method: str, arguments: Arguments
+    ) -> tuple[str, Value]:
+        """The qualified name of what is called, and its result."""
+        callee = _only(callee)
+        if isinstance(callee, External):
+            if callee.name == "functools.partial" and arguments.args:
+                return callee.name, Partial(arguments.args[0], tuple(arguments.args[1:]), dict(arguments.keywords))
+            if callee.name in _NUMBER_CALLS and len(node.args) == 1:
+                return callee.name, self.number(callee.name, arguments.args[0])
+            if self.symbolic:
+                known = NUMBER_FUNCTIONS.get(callee.name) or array_call(callee.name, arguments)
+                if known is not None:
+                    return callee.name, known
+            return callee.name, external_result(callee.name, arguments)
+        if isinstance(callee, Function):
+            result = self.read(callee.info)
+            return "", instantiated(result, callee.info, callee.receiver is not None, arguments)
+        if isinstance(callee, Class):
+            return "", self.made(callee.info, arguments)
+        if isinstance(callee, Module):
+            return "torch.nn.Module.__call__", self.forwarded(callee, arguments)
+        kind = _KINDS.get(type(receiver))
+        if method and kind is not None:
+            if isinstance(receiver, Array):
+                return f"{kind}.{method}", array_method(receiver, method, arguments)
+            result = method_result(receiver, method, arguments)
+            if self.symbolic and isinstance(receiver, Tensor) and type(result) is Unknown:
+                result = number_method(receiver, method, arguments.args) or result
+            return f"{kind}.{method}", result
+        if isinstance(receiver, Picture):
+            return "", picture_method(receiver, method, arguments)
+        if method == "scale" and type(receiver) is Unknown and len(node.args) == 1:
+            path = path_of(node.func.value)  # type: ignore[attr-defined]
+            return "", Unknown(scaled=None if path is None else self.key(path))
+        if method and type(receiver) is Unknown and receiver.under is not None:
+            return "", Unknown(receiver.under)
+        return "", UNKNOWN
+
+    def made(self, info: ClassInfo, arguments: Arguments) -> Value:
+        """A new instance of a class of the project."""
+        if info.is_module:
+            return Module(info.node.name, arguments.key, info)
+        return Instance(info, arguments.key)
+
+    def forwarded(self, module: Module, arguments: Arguments) -> Value:
+        """What calling a module returns: what its forward does, where the project shows it. A loss module that is given
+        what autocast computed passes its gradients back into that region."""
+        forward = module.info.method("forward") if module.info is not None else None
+        if forward is not None:
+            path = path_of(arguments.node.func) or ""
+            return instantiated(self.read(forward), forward, True, arguments, path)
+        under = shared_region(arguments.args)
+        if self.symbolic and module.info is None and module.name.startswith("torch.nn."):
+            text = path_of(arguments.node.func) or "the module"
+            made = layer_output(module, arguments.args, text, self.flow.autocast, arguments.node)
+            if isinstance(made, Tensor):
+                return replace(made, under=under)
+        if module.name in TENSOR_LAYERS and module.info is None:
+            return Tensor(under=under, origin=arguments.node)
+        return Unknown(under) if under is not None else UNKNOWN
+
+    def number(self, name: str, given: Value) -> Value:
+        """`float("-inf")`, `int(1e9)`."""
+        if not isinstance(given, Constant) or not isinstance(given.value, (int, float, str)):
+            return NUMBER_FUNCTIONS[name] if self.symbolic else UNKNOWN
+        try:
+            return Constant(_NUMBER_CALLS[name](given.value))
+        except (ValueError, OverflowError):
+            return UNKNOWN
+
+    def learn(self, node: ast.Call, callee: Value, target: str) -> None:
+        """What is handed to something that takes only tensors there is one, from here on."""
+        layer = callee.name if isinstance(callee, Module) and callee.info is None else ""
+        count = tensors_taken(layer or target)
+        for given in node.args[:count]:
+            if isinstance(given, ast.Name):
+                value = self.flow.state.names.get(given.id)
+                if type(value) is Unknown:
+                    self.flow.state.names[given.id] = tensor_of(value)
+
+    def register(self, method: str, name: Value, value: Value) -> None:
+        """`self.register_buffer(name, tensor)`: an attribute of the class, cast with the module."""
+        function = self.flow.function
+        if function is None or not isinstance(name, Constant) or not isinstance(name.value, str):
+            return
+        trait = Trait.BUFFER if method == "register_buffer" else Trait.PARAMETER
+        if isinstance(value, Tensor):
+            value = replace(value, traits=value.traits | trait, symbol=None)
+        known = function.attributes.get(name.value)
+        function.attributes[name.value] = value if known is None else join(known, value)
+
+    def under_autocast(self, result: Value) -> Value:
+        """Mark a result as computed in the autocast region in force, if a backward can go into it."""
+        under = None if self.gradless else self.flow.autocast
+        if isinstance(result, Tensor):
+            keeps = result.origin is not None or result.dtypes is None
+            return replace(result, under=under) if keeps else result
+        return replace(result, under=under) if type(result) is Unknown else result
+
+    def advance(self, node: ast.Call, receiver: Value, method: str, target: str, args: list[Value]) -> None:
+        """What a call changes: the phase of a scaler, and attributes of what it was given."""
+        state = self.flow.state
+        if method == "backward":
+            scaled = receiver.scaled if isinstance(receiver, (Tensor, Unknown)) else None
+            if scaled is not None:
+                state.scalers[scaled] = Phase.SCALED
+        elif method in _SCALER_PHASES:
+            key = receiver.key if isinstance(receiver, GradScaler) else None
+            if key is None and isinstance(node.func, ast.Attribute):
+                path = path_of(node.func.value)
+                key = None if path is None else self.key(path)
+            if key is not None and key in state.scalers:
+                state.scalers[key] = _SCALER_PHASES[method]
+        if state.paths and not target:
+            for given in (node.func.value if isinstance(node.func, ast.Attribute) else None, *node.args):
+                path = path_of(given) if given is not None else None
+                if path is not None:
+                    state.forget(path)
+
+
+_SCALER_PHASES = {"unscale_": Phase.UNSCALED, "step": Phase.IDLE, "update": Phase.IDLE}
+_NUMBER_CALLS: dict[str, Callable[[Any], object]] = {"builtins.float": float, "builtins.int": int}
+
+
+def _only(value: Value) -> Value:
+    """The one value that can be called: `None` is not, after a failed import."""
+    if not isinstance(value, Either):
+        return value
+    callable_ = [choice for choice in options(value) if not isinstance(choice, Constant)]
+    return callable_[0] if len(callable_) == 1 else UNKNOWN
+
+
+def _present(value: Value) -> Value:
+    """The value whose attribute is called: not `None`, whichever path assigned that."""
+    if not isinstance(value, Either):
+        return value
+    present = tuple(choice for choice in options(value) if not isinstance(choice, Constant) or choice.value is not None)
+    return present[0] if len(present) == 1 else Either(present) if present else value
+
+
+_CHANGING = frozenset(
+    {
+        "append",
+        "extend",
+        "insert",
+        "add",
+        "update",
+        "pop",
+        "clear",
+        "remove",
+        "setdefault",
+        "popitem",
+        "sort",
+        "reverse",
+    }
+)
+"""Methods that change a list, a set or a dict."""

@@ -1,0 +1,251 @@
+"""Functions outside the program: the few of Python's own that a program is built with, and torch's by its tables."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from dtlint.infer.calls import Arguments, external_result
+from dtlint.infer.folding import folded_call, formatted
+from dtlint.infer.instances import Field
+from dtlint.infer.numbers import NUMBER_FUNCTIONS, NUMBERS
+from dtlint.infer.ops import op_result
+from dtlint.infer.turns import Turns
+from dtlint.infer.values import (
+    NONE,
+    UNKNOWN,
+    Autocast,
+    Class,
+    Constant,
+    Device,
+    External,
+    Function,
+    GradScaler,
+    Items,
+    Iteration,
+    Module,
+    NullContext,
+    Optimizer,
+    Partial,
+    Super,
+    Table,
+    Tensor,
+    Value,
+    join,
+    options,
+)
+
+__all__ = ["Externals"]
+
+
+class Externals(Turns):
+    """An interpreter that knows what calls of functions outside the program give, and which of them call back."""
+
+    def external_call(self, name: str, arguments: Arguments) -> Value:
+        """A function outside the program: the few that the program's own code is made of, and torch's."""
+        if name == "builtins.super" and not arguments.args:
+            function = self.flow.function
+            me = self.first_parameter()
+            return Super(me, function.owner) if function is not None and function.owner is not None else UNKNOWN
+        if name == "builtins.super" and len(arguments.args) == 2 and isinstance(arguments.args[0], Class):
+            return Super(arguments.args[1], arguments.args[0].info)
+        if name in ("torch.set_default_dtype", "torch.set_default_tensor_type"):
+            if not self.supposed or self.module is self.main:  # else it is a library's, that nobody calls
+                self.default = None
+            return NONE
+        found = self.environment(name, arguments)
+        if found is None and arguments.complete and not arguments.keywords:
+            found = folded_call(name, arguments.args)
+        if found is not None and found != UNKNOWN:
+            return found
+        if name == "functools.lru_cache" and not any(isinstance(value, Function) for value in arguments.args):
+            return External(name)
+        if name == "dataclasses.fields" and len(arguments.args) == 1:
+            return self.fields_of(arguments.args[0])
+        if name in ("builtins.all", "builtins.any") and len(arguments.args) == 1:
+            return self.all_or_any(name, arguments.args[0])
+        if name == "dataclasses.field":
+            return Field(arguments.keywords.get("default", UNKNOWN), arguments.keywords.get("default_factory"))
+        if name == "functools.wraps":
+            return NullContext(name)
+        if name == "functools.partial" and arguments.args:
+            return Partial(arguments.args[0], tuple(arguments.args[1:]), dict(arguments.keywords))
+        if name in _DEVICES:
+            return Device()
+        if name == "torch.nn.Module.__init__":
+            return NONE
+        if name == "builtins.isinstance" and len(arguments.args) == 2:
+            return self.is_instance(*arguments.args)
+        if name == "builtins.exec":
+            self.globals.update({key: UNKNOWN for key, value in self.globals.items() if isinstance(value, Constant)})
+            names = self.flow.state.names
+            names.update({key: UNKNOWN for key, value in names.items() if isinstance(value, Constant)})
+            return NONE
+        if (
+            name == "torch.nn.parallel.data_parallel"
+            and len(arguments.args) >= 2
+            and isinstance(arguments.args[0], Module)
+        ):
+            inside = Arguments(arguments.node, arguments.args[1:2], {}, arguments.default)
+            return self.run_forward(arguments.args[0], inside)
+        if name == "builtins.len" and len(arguments.args) == 1 and isinstance(arguments.args[0], Items):
+            return Constant(len(arguments.args[0].items))
+        if name in ("builtins.getattr", "builtins.hasattr") and len(arguments.args) >= 2:
+            return self.asked_attribute(name, *arguments.args)
+        if name == "builtins.setattr" and len(arguments.args) == 3:
+            return self.set_attribute(*arguments.args)
+        if name in ("builtins.dict", "collections.OrderedDict") and arguments.complete:
+            given = arguments.args[0] if arguments.args else Table({})
+            if not isinstance(given, Table) or given.rest is not None:
+                return self.lost(given)
+            items = dict(given.items)
+            items.update({str(key): value for key, value in arguments.keywords.items()})
+            return Table(items)
+        if name in ("builtins.list", "builtins.tuple") and len(arguments.args) == 1:
+            given = arguments.args[0]
+            return given if isinstance(given, (Items, Iteration)) else Iteration(self.item_of(given))
+        if name in ("builtins.zip", "builtins.enumerate") and arguments.args:
+            return self.paired(name, arguments)
+        if name in ("builtins.reversed", "builtins.sorted", "builtins.iter") and arguments.args:
+            return Iteration(self.item_of(arguments.args[0]))
+        if name in ("builtins.next", "copy.copy", "copy.deepcopy") and arguments.args:
+            value = arguments.args[0]
+            if name == "builtins.next":
+                return self.item_of(value)
+            return value if isinstance(value, (Tensor, Constant)) else self.lost(value)
+        result = NUMBER_FUNCTIONS.get(name) or external_result(name, arguments)
+        if isinstance(result, Module):
+            return self.new_layer(result, arguments)
+        whole = arguments.complete or name == "torch.nn.functional.scaled_dot_product_attention"
+        if name.startswith("torch.") and whole and not isinstance(result, _MADE):
+            asked = op_result(
+                name, arguments.args, arguments.keywords, self.default, self.flow.autocast, arguments.node
+            )
+            if asked is not None and asked != UNKNOWN:
+                known = result.zero_dim if isinstance(result, Tensor) else None
+                return replace(asked, zero_dim=known) if isinstance(asked, Tensor) and known is not None else asked
+            if self.flow.autocast is not None:
+                return Tensor(origin=arguments.node) if isinstance(result, Tensor) else UNKNOWN
+        if name in _TRACING and len(arguments.args) >= 2 and isinstance(arguments.args[0], Module):
+            return self.traced(name, arguments.args[0], arguments.args[1], arguments)
+        calling = name in _CALLING or name.startswith(_CALLING_BACK)
+        if calling or not name.startswith(("torch.", "builtins.", *_NEVER_CALLING)):
+            for value in (*arguments.args, *arguments.keywords.values()):
+                self.lose(value)
+        return result
+
+    def paired(self, name: str, arguments: Arguments) -> Value:
+        """`zip(...)`, `enumerate(...)`: pairs of what is known one by one, or of what is alike."""
+        given = arguments.args
+        if all(isinstance(value, Items) for value in given) and arguments.complete:
+            columns = [value.items for value in given if isinstance(value, Items)]
+            if name == "builtins.enumerate":
+                start = 0 if len(given) == 1 and not arguments.keywords else None
+                numbers = [UNKNOWN if start is None else Constant(start + index) for index in range(len(columns[0]))]
+                columns = [tuple(numbers), columns[0]]
+            return Items(tuple(map(Items, zip(*columns, strict=False))))
+        if name == "builtins.enumerate":
+            return Iteration(Items((UNKNOWN, self.item_of(given[0]))))
+        return Iteration(Items(tuple(self.item_of(arg) for arg in given)))
+
+    def traced(self, name: str, module: Module, given: Value, arguments: Arguments) -> Value:
+        """A module is run once, with what it is given: a tensor, or a tuple of arguments."""
+        args = list(given.items) if isinstance(given, Items) else [given]
+        self.run_forward(module, Arguments(arguments.node, args, {}, arguments.default))
+        return module if name == "torch.jit.trace" else UNKNOWN
+
+    def all_or_any(self, name: str, given: Value) -> Value:
+        """`all(...)`, `any(...)` of what is known one by one."""
+        if not isinstance(given, Items):
+            return UNKNOWN
+        decisive = name == "builtins.any"
+        truths = {self.truth_of_value(item) for item in given.items}
+        if decisive in truths:
+            return Constant(decisive)
+        return UNKNOWN if None in truths else Constant(not decisive)
+
+    def external(self, name: str) -> Value:
+        """What stands outside the program under a name: constants as they are."""
+        return NUMBERS.get(name) or super().external(name)
+
+    def asked_attribute(self, function: str, owner: Value, name: Value, default: Value | None = None) -> Value:
+        """`getattr(owner, name, default)` and `hasattr(owner, name)`."""
+        if not isinstance(name, Constant) or not isinstance(name.value, str):
+            return UNKNOWN
+        answers = {self.has_attribute(choice, name.value) for choice in options(owner)}
+        there = answers.pop() if len(answers) == 1 else None
+        if function == "builtins.hasattr":
+            return UNKNOWN if there is None else Constant(there)
+        if there is False and default is not None:
+            return default
+        member = self.member(owner, name.value)
+        return member if default is None or there else join(member, default)
+
+    def environment(self, name: str, arguments: Arguments) -> Value | None:
+        """What is asked of the environment that the program runs in; None when it is something else."""
+        asked = arguments.args[0].value if arguments.args and isinstance(arguments.args[0], Constant) else None
+        if name not in _ENVIRONMENT or not isinstance(asked, str):
+            return None
+        if self.project.absent(asked):
+            if name == "importlib.util.find_spec":
+                return NONE
+            self.alive = False  # PackageNotFoundError, ImportError
+        return (
+            UNKNOWN
+            if name != "importlib.util.find_spec" or not self.project.present(asked)
+            else External("importlib.spec")
+        )
+
+    def each(self, node: ast.AST) -> Value:
+        """An f-string of constants is a constant."""
+        if isinstance(node, ast.JoinedStr) and not any(
+            isinstance(part, ast.FormattedValue) and (part.format_spec or part.conversion != -1) for part in node.values
+        ):
+            parts = [self.value(part.value if isinstance(part, ast.FormattedValue) else part) for part in node.values]
+            return formatted(parts)
+        return super().each(node)
+
+    def first_parameter(self) -> Value:
+        function = self.flow.function
+        if function is None or isinstance(function.node, ast.Lambda):
+            return UNKNOWN
+        parameters = function.node.args.posonlyargs + function.node.args.args
+        return self.flow.state.names.get(parameters[0].arg, UNKNOWN) if parameters else UNKNOWN
+
+
+_ENVIRONMENT = frozenset({"importlib.util.find_spec", "importlib.metadata.version", "importlib.import_module"})
+_CALLING = frozenset(f"builtins.{name}" for name in ("map", "filter", "sorted", "min", "max", "iter", "property"))
+"""Builtins that call what they are given."""
+_TRACING = frozenset({"torch.jit.trace", "torch.onnx.export", "torch.onnx._export", "torch.export.export"})
+_CALLING_BACK = (
+    *("torch.utils.", "torch.func.", "torch.vmap", "torch.jit.trace", "torch.onnx.", "torch.export.", "torch.fx."),
+    *("torch.autograd.functional.", "torch.cuda.make_graphed_callables", "torch.multiprocessing.", "torch.ao."),
+    *("torch.quantization.", "torch.cond", "torch.while_loop", "torch.overrides."),
+)
+"""Where torch calls what it is given, or makes something else of it."""
+_NEVER_CALLING = tuple(
+    f"{name}."
+    for name in (
+        "inspect",
+        "warnings",
+        "logging",
+        "re",
+        "math",
+        "time",
+        "json",
+        "typing",
+        "os",
+        "sys",
+        "random",
+        "dataclasses",
+        "types",
+        "abc",
+        "copy",
+        "enum",
+    )
+)
+"""Modules of the standard library whose functions look at what they are given, and call none of it."""
+_DEVICES = frozenset(
+    {"torch.device", "torch.accelerator.current_accelerator", "torch.get_default_device", "torch.cuda.current_device"}
+)
+_MADE = (Autocast, GradScaler, Optimizer, NullContext, Device)

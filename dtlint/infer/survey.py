@@ -1,0 +1,134 @@
+"""One look over a syntax tree, for all that is asked of every function: its calls, its yields, what it assigns to objects.
+
+Walking a tree costs about as much as interpreting it, so it is done once; each scope keeps its facts on its own node.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from dtlint.infer.walk import SCOPES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["REGISTERING", "Facts", "facts"]
+
+REGISTERING = frozenset({"register_buffer", "register_parameter"})
+"""Methods of a module that assign an attribute of it, by its name."""
+
+_DEFAULT_SETTERS = frozenset({"set_default_dtype", "set_default_tensor_type"})
+_KEPT = "_dtlint_facts"
+
+
+class Facts:
+    """What stands in a function, a class body or a module, what is inside its own functions and classes aside.
+
+    Attributes:
+        calls: the calls, in no order.
+        yields: does it yield, so that calling it gives a generator?
+        stores: attributes that are assigned, each with the name of the object; those of inner scopes too.
+        sets_default: does it, or a scope in it, set torch's default dtype?
+    """
+
+    __slots__ = ("calls", "sets_default", "stores", "yields")
+
+    def __init__(self) -> None:
+        self.calls: list[ast.Call] = []
+        self.yields = False
+        self.stores: set[tuple[str, str]] = set()
+        self.sets_default = False
+
+
+def facts(scope: ast.AST) -> Facts:
+    """The facts of a scope."""
+    known: Facts | None = getattr(scope, _KEPT, None)
+    return _survey(scope) if known is None else known
+
+
+def _survey(root: ast.AST) -> Facts:
+    """Look over a scope and all scopes in it."""
+    surveyed: list[tuple[Facts, Facts | None]] = []
+    waiting: list[tuple[ast.AST, Facts | None]] = [(root, None)]
+    while waiting:
+        scope, outer = waiting.pop()
+        own = Facts()
+        setattr(scope, _KEPT, own)
+        surveyed.append((own, outer))
+        waiting += [(inner, own) for inner in _look(scope, own)]
+    for own, outer in reversed(surveyed):  # inner ones first
+        if outer is not None:
+            outer.stores |= own.stores
+            outer.sets_default |= own.sets_default
+    return surveyed[0][0]
+
+
+_NODES = {
+    kind: tuple(
+        name
+        for name in kind._fields
+        if name
+        not in frozenset({"ctx", "op", "ops", "id", "attr", "arg", "name", "names", "module", "level", "type_comment"})
+        | {"kind", "n", "s", "conversion", "is_async", "simple", "asname", "type_ignores", "type_params"}
+    )
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
+"""The fields of each kind of node that hold nodes of interest."""
+_LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal})
+_SCOPES = frozenset(SCOPES)
+
+
+def _look(scope: ast.AST, own: Facts) -> Iterator[ast.AST]:
+    """Note what stands in a scope; gives the scopes in it. Their decorators and defaults belong to this one."""
+    body: Any = scope.body  # type: ignore[attr-defined]
+    stack: list[Any] = list(body) if isinstance(body, list) else [body]
+    while stack:
+        node = stack.pop()
+        kind = type(node)
+        if kind in _LEAVES:
+            continue
+        if kind is ast.Call:
+            own.calls.append(node)
+            _note_call(node, own)
+        elif kind is ast.Attribute:
+            value = node.value
+            if type(value) is ast.Name:
+                if type(node.ctx) is not ast.Load:
+                    own.stores.add((value.id, node.attr))
+                elif node.attr in _DEFAULT_SETTERS:
+                    own.sets_default = True
+                continue
+            own.sets_default |= node.attr in _DEFAULT_SETTERS
+        elif kind in _SCOPES:
+            yield node
+            stack += [part for part in _around(node) if part is not None]
+            continue
+        elif kind is ast.ImportFrom:
+            own.sets_default |= any(alias.name in _DEFAULT_SETTERS for alias in node.names)
+            continue
+        elif kind is ast.Yield or kind is ast.YieldFrom:
+            own.yields = True
+        for name in _NODES.get(kind, ()):  # a list may hold None or a string
+            child = getattr(node, name, None)
+            if type(child) is list:
+                stack += child
+            elif child is not None:
+                stack.append(child)
+
+
+def _note_call(node: ast.Call, own: Facts) -> None:
+    function = node.func
+    if type(function) is ast.Attribute and function.attr in REGISTERING and node.args:
+        name, owner = node.args[0], function.value
+        if isinstance(name, ast.Constant) and isinstance(name.value, str) and isinstance(owner, ast.Name):
+            own.stores.add((owner.id, name.value))
+
+
+def _around(scope: Any) -> list[ast.AST | None]:
+    """The expressions of a function or class that are evaluated where it is defined."""
+    if isinstance(scope, ast.ClassDef):
+        return [*scope.decorator_list, *scope.bases, *(keyword.value for keyword in scope.keywords)]
+    defaults = [*scope.args.defaults, *scope.args.kw_defaults]
+    return defaults if isinstance(scope, ast.Lambda) else [*defaults, *scope.decorator_list]

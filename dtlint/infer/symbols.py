@@ -1,0 +1,272 @@
+"""Dtypes that are not known, but decided by something that has a name: what promotion and torch's ops make of them.
+
+A symbol stands for whatever floating dtype its atoms have. So an op is asked with every floating dtype in their place:
+what comes out the same as what went in is still the symbol, and what always comes out alike is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+from dtlint.dtypes.dtype import DTYPES, FLOATING, Category
+from dtlint.infer.ops import op_result
+from dtlint.infer.values import (
+    Array,
+    Atom,
+    Constant,
+    Dtype,
+    DtypeOf,
+    Items,
+    Number,
+    Symbol,
+    Tensor,
+    Unknown,
+    Value,
+)
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Hashable, Mapping, Sequence
+
+    from dtlint.infer.values import Autocast, Dtypes
+
+__all__ = ["asked", "category_of", "is_floating", "of_atom", "promoted", "same_dtype", "symbol_of"]
+
+
+def of_atom(atom: Atom) -> Symbol:
+    """The dtype of one thing."""
+    return Symbol(frozenset({atom}))
+
+
+def symbol_of(value: Value | None) -> Symbol | None:
+    """The symbol of a tensor, of a dtype, or of what is used as one."""
+    if isinstance(value, (Tensor, DtypeOf)):
+        return value.symbol
+    if isinstance(value, Unknown) and value.atom is not None:
+        return of_atom(value.atom)
+    return None
+
+
+def same_dtype(left: Value, right: Value) -> bool | None:
+    """Have two tensors one dtype, whatever floating dtype decides it? None when that cannot be told."""
+    if not isinstance(left, Tensor) or not isinstance(right, Tensor):
+        return None
+    if left.dtypes is not None and right.dtypes is not None:
+        if not left.dtypes & right.dtypes:
+            return False
+        return True if len(left.dtypes | right.dtypes) == 1 else None
+    one, other = left.symbol, right.symbol
+    if one is None or other is None:
+        return None
+    return (
+        True if one.of == other.of and one.met == other.met and max(one.floor, other.floor) < Category.COMPLEX else None
+    )
+
+
+# -- promotion --------------------------------------------------------------------------------------------------------
+
+
+def category_of(value: Value) -> Category | None:
+    """The category that a Python number has in promotion; None for what is no known number."""
+    if isinstance(value, Number):
+        return value.category
+    if isinstance(value, Array):  # torch takes NumPy's scalars for Python's numbers
+        known = value.scalar is True and value.dtypes is not None and len(value.dtypes) == 1
+        return DTYPES[next(iter(value.dtypes))].category if known and value.dtypes else None
+    number = value.value if isinstance(value, Constant) else None
+    return _CATEGORIES.get(type(number))
+
+
+_CATEGORIES: dict[type, Category] = {
+    bool: Category.BOOL,
+    int: Category.INTEGER,
+    float: Category.FLOAT,
+    complex: Category.COMPLEX,
+}
+
+
+def promoted(operands: Sequence[Value]) -> Symbol | None:
+    """What decides the dtype of elementwise arithmetic on tensors and numbers, where one of them has a symbol."""
+    of: frozenset[Atom] = frozenset()
+    met: frozenset[str] = frozenset()
+    floor = Category.BOOL
+    for value in operands:
+        if isinstance(value, Tensor):
+            if value.symbol is not None and (value.dtypes is None or len(value.dtypes) > 1):
+                of |= value.symbol.of
+                met |= value.symbol.met
+                floor = max(floor, value.symbol.floor)
+                continue
+            if value.dtypes is None or len(value.dtypes) != 1:
+                return None
+            (dtype,) = value.dtypes
+            category = DTYPES[dtype].category
+            if category >= Category.FLOAT:
+                if value.zero_dim is not False or category is Category.COMPLEX:
+                    return None
+                met |= {dtype}
+            floor = max(floor, category)
+        else:
+            number = category_of(value)
+            if number is None:
+                return None
+            floor = max(floor, number)
+    return Symbol(of, met, floor) if of else None
+
+
+# -- ops --------------------------------------------------------------------------------------------------------------
+
+_ASKED_WITH = ("float32", "float16", "bfloat16", "float64")
+_MOST_ATOMS = 2
+_MOST_KEPT = 4096
+
+_Learnt = tuple[frozenset[str], frozenset[int]]
+"""Of one output: the dtypes that came out, and the atoms, by number, whose dtype it always had."""
+
+
+class _Answer(NamedTuple):
+    """What an op gave for its operands: one output, or a tuple of them."""
+
+    outputs: list[_Learnt]
+    single: bool
+
+
+_answers: dict[Hashable, _Answer | None] = {}
+"""What asking the table gave, by op and operands."""
+
+
+def asked(
+    op: str,
+    args: Sequence[Value],
+    keywords: Mapping[str, Value],
+    default: Dtypes,
+    autocast: Autocast | None,
+    origin: ast.expr,
+) -> Tensor | Items | None:
+    """The tensors that `op(*args, **keywords)` gives, by the operator table, for tensors with known dtypes or symbols.
+
+    Returns:
+        None where the table has no answer.
+    """
+    atoms: list[Atom] = []
+    for value in _tensors([*args, *keywords.values()]):
+        sole = _follows(value)
+        if sole is not None:
+            if sole not in atoms:
+                atoms.append(sole)
+        elif value.dtypes is None or len(value.dtypes) > 2:
+            return None
+    if len(atoms) > _MOST_ATOMS:
+        return None
+    region = None if autocast is None else (autocast.device, autocast.dtype, autocast.enabled)
+    given = tuple(_sign(value, atoms) for value in args)
+    key = (op, given, tuple((name, _sign(value, atoms)) for name, value in keywords.items()), default, region)
+    if key not in _answers:
+        if len(_answers) >= _MOST_KEPT:
+            _answers.clear()
+        _answers[key] = _answer(op, args, keywords, default, autocast, origin, atoms)
+    answer = _answers[key]
+    if answer is None:
+        return None
+    outputs = [_made(output, atoms, origin) for output in answer.outputs]
+    return outputs[0] if answer.single else Items(tuple(outputs))
+
+
+def _made(learnt: _Learnt, atoms: list[Atom], origin: ast.expr) -> Tensor:
+    dtypes, follows = learnt
+    symbol = Symbol(frozenset({atoms[min(follows)]}), floor=Category.FLOAT) if follows else None
+    if symbol is None and len(dtypes) > 2:
+        return Tensor(origin=origin)
+    return Tensor(None if symbol is not None else dtypes, origin=origin, symbol=symbol)
+
+
+def _follows(value: Tensor) -> Atom | None:
+    """The one thing whose dtype a tensor has, where that is not known."""
+    if value.dtypes is not None and len(value.dtypes) == 1:
+        return None
+    return value.symbol.sole if value.symbol is not None and value.symbol.exact else None
+
+
+def _tensors(args: Sequence[Value]) -> list[Tensor]:
+    found = [value for value in args if isinstance(value, Tensor)]
+    for value in args:
+        if isinstance(value, Items):
+            found += [item for item in value.items if isinstance(item, Tensor)]
+    return found
+
+
+def _sign(value: Value, atoms: list[Atom]) -> Hashable:
+    """What the table can tell apart of an operand."""
+    if isinstance(value, Tensor):
+        sole = _follows(value)
+        return (value.dtypes if sole is None else atoms.index(sole), value.zero_dim)
+    if isinstance(value, Items):
+        return tuple(_sign(item, atoms) for item in value.items)
+    if isinstance(value, Constant):
+        constant = value.value
+        return (type(constant), constant if isinstance(constant, (bool, int, float, str)) else repr(constant))
+    if isinstance(value, Dtype):
+        return value.name
+    return type(value).__name__
+
+
+def _answer(
+    op: str,
+    args: Sequence[Value],
+    keywords: Mapping[str, Value],
+    default: Dtypes,
+    autocast: Autocast | None,
+    origin: ast.expr,
+    atoms: list[Atom],
+) -> _Answer | None:
+    """What comes out with every dtype in the place of each atom."""
+    outputs: list[_Learnt] | None = None
+    single = False
+    for dtypes in product(_ASKED_WITH, repeat=len(atoms)):
+        given = dict(zip(atoms, dtypes, strict=True))
+        result = op_result(op, [_with(value, given) for value in args], keywords, default, autocast, origin)
+        if result is None:
+            return None
+        now = [result] if isinstance(result, Tensor) else list(result.items) if isinstance(result, Items) else []
+        if not now or not all(isinstance(output, Tensor) and output.dtypes for output in now):
+            if len(set(dtypes)) > 1:
+                continue  # operands that do not agree, which torch refuses
+            return None
+        learnt = [_learnt(output, dtypes) for output in now if isinstance(output, Tensor)]
+        if outputs is None:
+            outputs, single = learnt, isinstance(result, Tensor)
+        elif len(outputs) != len(learnt):
+            return None
+        else:
+            outputs = [(a | b, f & g) for (a, f), (b, g) in zip(outputs, learnt, strict=True)]
+    return None if outputs is None else _Answer(outputs, single)
+
+
+def _learnt(output: Tensor, dtypes: tuple[str, ...]) -> _Learnt:
+    found = output.dtypes or frozenset()
+    return found, frozenset(number for number, dtype in enumerate(dtypes) if found == {dtype})
+
+
+def _with(value: Value, given: dict[Atom, str]) -> Value:
+    """A value in which atoms have dtypes."""
+    if isinstance(value, Tensor):
+        sole = _follows(value)
+        return value if sole is None else replace(value, dtypes=frozenset({given[sole]}), symbol=None)
+    if isinstance(value, Items):
+        return Items(tuple(_with(item, given) for item in value.items))
+    return value
+
+
+def is_floating(value: Value) -> bool | None:
+    """Is it certain that a tensor is, or is not, of a floating dtype?"""
+    if not isinstance(value, Tensor):
+        return None
+    if value.dtypes is not None:
+        return True if value.dtypes <= FLOATING else None if value.dtypes & FLOATING else False
+    symbol = value.symbol
+    if symbol is None:
+        return None
+    sure = bool(symbol.met) or symbol.floor >= Category.FLOAT or all(atom.floating for atom in symbol.of)
+    return True if sure and symbol.floor < Category.COMPLEX else None

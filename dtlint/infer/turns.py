@@ -1,0 +1,149 @@
+"""Loops: over a few things that are known one by one, turn for turn; over others, until nothing new is learnt."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.infer.containers import one_of
+from dtlint.infer.events import Loop
+from dtlint.infer.state import State
+from dtlint.infer.truth import Truth
+from dtlint.infer.values import UNKNOWN, Constant, Items, Iteration, Table, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Turns"]
+
+_MOST_TURNS = 16
+"""Items that a loop takes one by one; longer lists are alike enough."""
+_MOST_REHEARSALS = 8
+
+
+class Turns(Truth):
+    """An interpreter that runs the turns of loops."""
+
+    def for_(self, node: ast.For | ast.AsyncFor) -> None:
+        over = self.value(node.iter)
+        empty = over == Table({}) or (over == Items(()) and _is_view(node.iter))
+        items = () if empty else self.one_by_one(over)
+        self.flow.loops.append(Loop(node, over))
+        if items is None or any(isinstance(item, ast.Starred) for item in ast.walk(node.target)):
+            self.loop(node.body, node.orelse, lambda: self.bind_target(node.target, self.item_of(over)), may_skip=True)
+        else:
+            self.turns(node, items)
+        self.flow.loops.pop()
+
+    def one_by_one(self, over: Value) -> tuple[Value, ...] | None:
+        """The items of a loop, when they are few and known."""
+        if isinstance(over, Table) and over.rest is None and not over.perhaps:
+            over = Items(tuple(map(Constant, over.items)))
+        return over.items if isinstance(over, Items) and 0 < len(over.items) <= _MOST_TURNS else None
+
+    def turns(self, node: ast.For | ast.AsyncFor, items: tuple[Value, ...]) -> None:
+        """Run a loop's body for one item after the other."""
+        self.loops_open += 1
+        self.breaks.append([])
+        for item in items:
+            self.exits.append([])
+            self.bind_target(node.target, item)
+            self.block(node.body)
+            self.resume(self.flow.state if self.alive else None, *self.exits.pop())
+            if not self.alive:
+                break
+        broken = self.breaks.pop() or []
+        self.loops_open -= 1
+        if node.orelse and self.alive:
+            self.block(node.orelse)
+        self.resume(self.flow.state if self.alive else None, *broken)
+
+    def leave_loop(self, node: ast.Break | ast.Continue) -> None:
+        broken = self.breaks[-1] if self.breaks else None
+        if isinstance(node, ast.Break) and broken is not None:
+            broken.append(self.flow.state.copy())
+            self.alive = False
+        else:
+            super().leave_loop(node)
+
+    def loop(self, body: list[ast.stmt], orelse: list[ast.stmt], begin: Callable[[], None], may_skip: bool) -> None:
+        """Rehearse a loop until an iteration leaves behind what it began with."""
+        start = self.flow.state
+        self.loops_open += 1
+        self.breaks.append(None)
+        self.muted += 1
+        for attempt in range(_MOST_REHEARSALS):
+            end = self.iteration(start, body, begin)
+            merged = State.merged(start, end) or start
+            stable = _same(start, merged)
+            start = merged
+            if stable:
+                break
+            if attempt >= 2:
+                start = _blurred(start, end)
+        self.muted -= 1
+        end = self.iteration(start, body, begin)
+        self.breaks.pop()
+        self.loops_open -= 1
+        self.resume(end, start if may_skip else None)
+        if orelse and self.alive:
+            self.block(orelse)
+
+    def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+        """A list or dict written as a loop: item for item, when it is over a few that are known."""
+        clause = node.generators[0]
+        items = self.one_by_one(self.quietly(clause.iter)) if len(node.generators) == 1 else None
+        if items is None or isinstance(node, ast.SetComp):
+            return super().comprehension(node)
+        self.value(clause.iter)
+        names = self.flow.state.names
+        self.flow.state.names = names.copy()
+        found: list[Value] = []
+        table: dict[object, Value] = {}
+        certain = True
+        for item in items:
+            self.bind_target(clause.target, item)
+            truths = [self.truth(test) for test in clause.ifs]
+            for test in clause.ifs:
+                self.value(test)
+            if False in truths:
+                continue
+            certain = certain and None not in truths
+            if isinstance(node, ast.DictComp):
+                key = self.value(node.key)
+                value = self.value(node.value)
+                certain = certain and isinstance(key, Constant)
+                table[key.value if isinstance(key, Constant) else len(table)] = value
+            else:
+                found.append(self.value(node.elt))
+        self.flow.state.names = names
+        if isinstance(node, ast.DictComp):
+            return Table(table) if certain else UNKNOWN
+        return Items(tuple(found)) if certain else Iteration(one_of(found))
+
+
+def _is_view(node: ast.expr) -> bool:
+    """Is it `d.items()` or its like? A dict that is seen to be empty there is so: a list may have been filled since."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS
+
+
+_VIEWS = frozenset({"items", "keys", "values"})
+
+
+def _same(before: State, after: State) -> bool:
+    """Is what the loop began with still what it was? What it binds anew each time does not count."""
+    return (
+        all(after.names[name] == value for name, value in before.names.items())
+        and all(after.paths.get(path) == value for path, value in before.paths.items())
+        and before.casts == after.casts
+    )
+
+
+def _blurred(start: State, end: State | None) -> State:
+    """What never comes to rest is unknown."""
+    state = start.copy()
+    for name, value in state.names.items():
+        if end is not None and end.names.get(name) != value:
+            state.names[name] = UNKNOWN
+    state.paths.clear()
+    return state
