@@ -1,0 +1,204 @@
+"""Numbers as the source writes them: what they are worth, and where they stand.
+
+A limit or an epsilon is written at its use, or as a parameter's default, a constant of the module or an attribute of
+the class; whoever mends it has to find that place.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import DTYPES, named
+from dtlint.infer.names import path_of
+from dtlint.infer.walk import nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dtlint.infer.events import Flow
+
+__all__ = ["HALF", "Number", "number_at", "spelled"]
+
+HALF = DTYPES["float16"]
+"""The range that these rules judge by: bfloat16 reaches as far as float32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number and the expression that writes it. `literal`: it stands right where it is used."""
+
+    value: float
+    written: ast.expr
+    literal: bool = True
+
+
+def number_at(node: ast.expr | None, flow: Flow) -> Number | None:
+    """The number that an expression is, followed to the one place that writes it; None when there are several."""
+    if node is None:
+        return None
+    value = _literal(node)
+    if value is not None:
+        return Number(value, node)
+    sign = 1.0
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        sign = -1.0 if isinstance(node.op, ast.USub) else 1.0
+        node = node.operand
+    written = _written(node, flow)
+    if written is None:
+        return None
+    value = _literal(written)
+    return None if value is None else Number(sign * value, written, literal=False)
+
+
+def spelled(value: float) -> str:
+    """The number as people write it: `-1e9`, not `-1000000000.0`."""
+    text = f"{value:g}"
+    mantissa, e, exponent = text.partition("e")
+    return f"{mantissa}e{int(exponent)}" if e else text
+
+
+_LIMITS: dict[str, Callable[[str], float]] = {
+    "min": lambda name: DTYPES[name].min,
+    "max": lambda name: DTYPES[name].max,
+    "eps": lambda name: DTYPES[name].eps,
+    "tiny": lambda name: DTYPES[name].tiny,
+    "smallest_normal": lambda name: DTYPES[name].tiny,
+}
+_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+
+
+def _literal(node: ast.expr) -> float | None:
+    """The number that an expression writes out: with a sign, as arithmetic of numbers, as `float("-1e9")`, or as
+    `torch.finfo(torch.float32).min`."""
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) in (int, float) else None  # type: ignore[return-value]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        value = _literal(node.operand)
+        return -value if value is not None and isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.BinOp):
+        return _folded(node)
+    if isinstance(node, ast.Attribute):
+        return _limit(node)
+    if isinstance(node, ast.Call) and path_of(node.func) in ("float", "int") and len(node.args) == 1:
+        (given,) = node.args
+        try:
+            return float(given.value) if isinstance(given, ast.Constant) else _literal(given)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            return None
+    return None
+
+
+def _folded(node: ast.BinOp) -> float | None:
+    fold = _OPERATORS.get(type(node.op))
+    left, right = (_literal(node.left), _literal(node.right)) if fold is not None else (None, None)
+    if fold is None or left is None or right is None or (isinstance(node.op, ast.Pow) and abs(right) > 64):
+        return None
+    try:
+        value = fold(left, right)
+    except (ArithmeticError, ValueError):
+        return None
+    return value if isinstance(value, (int, float)) else None
+
+
+def _limit(node: ast.Attribute) -> float | None:
+    """`torch.finfo(torch.float32).min`, `np.finfo(float).eps`, `math.inf`."""
+    if isinstance(node.value, ast.Call):
+        call = node.value
+        if (path_of(call.func) or "").rpartition(".")[2] != "finfo" or not call.args or node.attr not in _LIMITS:
+            return None
+        last = (path_of(call.args[0]) or "").rpartition(".")[2]
+        of_numpy = not (path_of(call.args[0]) or "").startswith("torch.")
+        name = "float64" if last == "float" and of_numpy else named(last)
+        return _LIMITS[node.attr](name) if name in ("float16", "bfloat16", "float32", "float64") else None
+    path = path_of(node)
+    if path in ("math.inf", "np.inf", "numpy.inf", "torch.inf"):
+        return math.inf
+    return DTYPES["float64"].eps if path == "sys.float_info.epsilon" else None
+
+
+def _written(node: ast.expr, flow: Flow) -> ast.expr | None:
+    """The expression that gives a name or an attribute of `self` its only value."""
+    if isinstance(node, ast.Name):
+        function = flow.function
+        if function is not None:
+            bound = _names(function.node)
+            if node.id in bound:
+                return bound[node.id]
+        return _names(flow.tree).get(node.id)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+        owner = None if flow.function is None else flow.function.owner
+        return None if owner is None else _attributes(owner.node).get(node.attr)
+    return None
+
+
+@lru_cache(maxsize=64)
+def _names(scope: ast.AST) -> dict[str, ast.expr | None]:
+    """The names that a function or module binds itself, with the expression where there is one alone: the default of a
+    parameter, or the right side of an assignment."""
+    found: dict[str, ast.expr | None] = {}
+    arguments = getattr(scope, "args", None)
+    if isinstance(arguments, ast.arguments):
+        found.update(_defaults(arguments))
+    body = getattr(scope, "body", [])
+    for node in nodes(
+        body if isinstance(body, list) else [body], (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    ):
+        for name, value in _bound(node):
+            found[name] = None if name in found else value
+    return found
+
+
+def _bound(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                yield target.id, node.value
+            elif isinstance(target, (ast.Tuple, ast.List)):
+                yield from ((part.id, None) for part in ast.walk(target) if isinstance(part, ast.Name))
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and isinstance(node.target, ast.Name):
+        yield node.target.id, node.value
+    elif isinstance(node, (ast.AugAssign, ast.For, ast.AsyncFor)) and isinstance(node.target, ast.Name):
+        yield node.target.id, None
+
+
+def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr | None]]:
+    positional = arguments.posonlyargs + arguments.args
+    for parameter in (*positional, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
+        if parameter is not None:
+            yield parameter.arg, None
+    for parameter, default in zip(positional[::-1], arguments.defaults[::-1], strict=False):
+        yield parameter.arg, default
+    for parameter, given in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield parameter.arg, given
+
+
+@lru_cache(maxsize=64)
+def _attributes(owner: ast.ClassDef) -> dict[str, ast.expr | None]:
+    """The attributes of `self` that a class gives one value alone; that of a parameter is its default."""
+    found: dict[str, ast.expr | None] = {}
+    for name, value in (pair for statement in owner.body for pair in _bound(statement)):
+        found[name] = None if name in found else value
+    for method in owner.body:
+        if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        for node in nodes(method.body):
+            if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+                continue
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Attribute) and path_of(target.value) == "self":
+                    given = None if isinstance(node, ast.AugAssign) else node.value
+                    if isinstance(given, ast.Name):
+                        given = _names(method).get(given.id)
+                    found[target.attr] = None if target.attr in found else given
+    return found

@@ -1,0 +1,118 @@
+"""What a training script shows of its models: which are trained, which are half, and who else holds them.
+
+It is read from names and calls, for such scripts take their models from libraries that are not in view.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dtlint.infer.calls import dtype_of
+from dtlint.infer.names import path_of
+from dtlint.infer.walk import nodes
+from dtlint_rules._syntax import names, said
+
+if TYPE_CHECKING:
+    from dtlint.infer.events import Call
+    from dtlint.infer.values import Dtypes
+
+__all__ = ["Models", "Pipeline", "upcasts"]
+
+_UPCASTING = re.compile(r"cast_training_params|upcast|cast_\w*(?:fp32|float32)|autocast_adapter_dtype", re.IGNORECASE)
+"""Names of functions that make trainable parameters float32."""
+_UNWRAPS = re.compile(r"unwrap|_get_module|extract_model", re.IGNORECASE)
+"""Functions that give the model which a wrapper for training holds."""
+_PIPELINE = re.compile(r"(?:^|\.)\w*Pipeline\w*(?:\.from_(?:pretrained|pipe|single_file))?$")
+
+
+@dataclass(slots=True)
+class Pipeline:
+    """A variable that holds a pipeline, and the models of the script that it was made of."""
+
+    node: ast.Call
+    shares: frozenset[str]
+    dtypes: Dtypes
+    """The `torch_dtype` that it was given."""
+
+
+@dataclass(slots=True)
+class Models:
+    """Gathers what calls say."""
+
+    adapted: list[tuple[ast.Call, str, ast.AST]] = field(default_factory=list)
+    """`model.add_adapter(config)`: the call, the model's path, the function."""
+    trained: set[str] = field(default_factory=set)
+    """Paths of models whose parameters are asked for, or that got an adapter."""
+    half: dict[tuple[ast.AST, str], ast.Call] = field(default_factory=dict)
+    """Casts of models to what may be float16, by function and path."""
+    whole: list[tuple[int, str]] = field(default_factory=list)
+    """Casts to float32, by line and path, ahead of the first backward: what is cast after training is cast to be saved."""
+    pipelines: dict[tuple[ast.AST, str], list[Pipeline]] = field(default_factory=dict)
+    backward: bool = False
+
+    def hear(self, call: Call) -> None:
+        """Note what a call says of the models."""
+        node, method = call.node, call.method
+        if method in ("to", "half", "float", "type"):
+            path = path_of(node.func.value) if isinstance(node.func, ast.Attribute) else None
+            is_cast, dtypes = call.cast
+            if path is not None and is_cast and dtypes:
+                if "float16" in dtypes:
+                    self.half[call.flow.scope, path] = node
+                elif dtypes == {"float32"} and not self.backward:
+                    self.whole.append((node.lineno, path))
+        elif method == "backward":
+            self.backward = True
+        elif method == "add_adapter" or call.target.endswith("inject_adapter_in_model"):
+            model = node.func.value if method == "add_adapter" else call.argument_node(1, "model")  # type: ignore[attr-defined]
+            path = path_of(model) if model is not None else None
+            if path is not None:
+                self.adapted.append((node, path, call.flow.scope))
+                self.trained.add(path)
+        elif method == "parameters" and isinstance(node.func, ast.Attribute):
+            self.trained.add(path_of(node.func.value) or "")
+        if call.keywords and _PIPELINE.search(call.target or path_of(node.func) or ""):
+            self._pipeline(call)
+
+    def _pipeline(self, call: Call) -> None:
+        statement = call.flow.statement
+        if (
+            isinstance(statement, ast.Assign)
+            and statement.value is call.node
+            and isinstance(statement.targets[0], ast.Name)
+        ):
+            shares = frozenset(path for keyword in call.node.keywords if (path := _model(keyword.value)) is not None)
+            dtypes = dtype_of(call.keywords.get("torch_dtype") or call.keywords.get("dtype"))
+            made = self.pipelines.setdefault((call.flow.scope, statement.targets[0].id), [])
+            made.append(Pipeline(call.node, shares, dtypes))
+
+    def sharing(self, scope: ast.AST, name: str, line: int) -> tuple[Pipeline, str] | None:
+        """The pipeline that a variable holds on a line, and a model in training that it shares; None where it shares none."""
+        made = [pipeline for pipeline in self.pipelines.get((scope, name), ()) if pipeline.node.lineno <= line]
+        shared = sorted(made[-1].shares & self.trained) if made else []
+        return (made[-1], shared[0]) if shared else None
+
+
+def _model(node: ast.expr) -> str | None:
+    """The path of the model in `unet` and `accelerator.unwrap_model(unet)`."""
+    if isinstance(node, ast.IfExp):
+        return _model(node.body) or _model(node.orelse)
+    if isinstance(node, ast.Call) and node.args and _UNWRAPS.search((path_of(node.func) or "").rpartition(".")[2]):
+        node = node.args[0]
+    return path_of(node)
+
+
+def upcasts(tree: ast.Module) -> bool:
+    """Does a module make trainable parameters float32: `param.data = param.to(torch.float32)`, by a function for it?"""
+    if any(_UPCASTING.search(name) for name in names(tree)):
+        return True
+    return any(
+        isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Attribute)
+        and node.targets[0].attr == "data"
+        and not {"float32", "float"}.isdisjoint(said(node.value))
+        for node in nodes([tree])
+    )

@@ -1,0 +1,213 @@
+"""DT107: what is no torch dtype where one is due: strings, NumPy's types, `torch_dtype=`."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Edit, Fix, Severity
+from dtlint.infer.values import Constant, Dtype, External, Instance, Module, Tensor, Unknown, Value
+from dtlint.rule import Finding, Rule
+from dtlint_rules._reading import imports
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dtlint.infer.events import Call
+    from dtlint.source.place import Place
+
+__all__ = ["WrongDtypeArgument"]
+
+_SHORT = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
+_NUMPY = {
+    name: name
+    for name in (
+        *("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("complex64", "complex128"),
+    )
+} | {"half": "float16", "single": "float32", "double": "float64", "bool_": "bool", "float_": "float64"}
+"""NumPy's scalar types and the torch dtypes of the same numbers."""
+
+_TAKE_DTYPE = ("torch", "torch.nn", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special", "torch.Tensor")
+"""Where functions, layers and methods live whose `dtype=` is a torch.dtype."""
+
+_ARRAY_MAKERS = frozenset(
+    f"numpy.{name}" for name in ("array", "asarray", "zeros", "ones", "empty", "ascontiguousarray")
+)
+"""Functions of NumPy that take a dtype as their second argument."""
+
+_OTHERS = frozenset({"paddle", "mindspore", "oneflow", "jittor", "megengine"})
+"""Packages whose tensors have a `.to` that takes a string."""
+
+
+class WrongDtypeArgument(Rule):
+    """A string, a NumPy type or the keyword `torch_dtype` where torch wants a dtype.
+
+    ## What it does
+    Reports `.to("float16")` and `.to(dtype="float16")`, `.to(torch_dtype=...)`, `torch.zeros(2, dtype="float32")`,
+    `torch.zeros(2, dtype=np.float32)`, `autocast(dtype="bfloat16")`, and the other way round `.astype(torch.float32)`
+    and `np.zeros(2, dtype=torch.float32)`.
+
+    ## Why it matters
+    torch takes dtypes as `torch.dtype` objects only. A positional string is taken for a device (`RuntimeError:
+    Invalid device string: 'float16'`), everything else raises `TypeError`. `torch_dtype` is an argument of
+    `from_pretrained`; as an argument of `.to` it raises for tensors and modules, and a pipeline of diffusers swallows
+    it and casts nothing. Autocast with a string for a dtype is switched off with a warning. NumPy raises `Cannot
+    interpret 'torch.float32' as a data type`. Such lines often stand in a branch that no test runs.
+
+    ## Example
+    ```python
+    import torch
+
+    model = torch.nn.Linear(2, 2)
+    model.to(torch_dtype=torch.bfloat16)
+    x = torch.zeros(2, dtype="bfloat16")
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    model = torch.nn.Linear(2, 2)
+    model.to(dtype=torch.bfloat16)
+    x = torch.zeros(2, dtype=torch.bfloat16)
+    ```
+
+    ## Fix safety
+    The fix is safe where the call raises as it stands. It is unsafe for `torch_dtype` on what may not be a tensor or
+    a module, and for autocast, which then begins to work.
+
+    ## References
+    - [torch.dtype](https://docs.pytorch.org/docs/stable/tensor_attributes.html#torch.dtype)
+    - [torch.Tensor.to](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.to.html)
+    """
+
+    code, name = "DT107", "wrong-dtype-argument"
+    severity = Severity.ERROR
+    fix = Applicability.SAFE
+    triggers = ("torch_dtype=", 'dtype="', "dtype='", '.to("', ".to('", "np.", "numpy", ".astype(torch.")
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        if call.method == "astype":
+            yield from self._array_cast(call)
+        elif call.method in ("to", "type"):
+            yield from self._cast(call)
+        elif call.target.startswith("torch."):
+            yield from self._made(call)
+        elif call.target.startswith("numpy."):
+            yield from self._array_made(call)
+
+    def _cast(self, call: Call) -> Iterator[Finding]:
+        if not _is_torchs(call):
+            return
+        sure = isinstance(call.receiver, (Tensor, Module))
+        if call.method == "to" and "torch_dtype" in call.keywords:
+            yield Finding(
+                call.node,
+                "`.to()` has no argument `torch_dtype`: a tensor or a module raises TypeError"
+                + ("" if sure else ", a diffusers pipeline ignores it"),
+                help="Use `dtype=`",
+                severity=None if sure else Severity.WARNING,
+                fix=lambda place: _keyword_fix(place, call, sure),
+            )
+            return
+        if not sure and not _OTHERS.isdisjoint(imports(call.flow.tree)):
+            return
+        given = list(zip(call.node.args, call.args, strict=False))[: 2 if call.method == "to" else 1]
+        given += [
+            (keyword.value, call.keywords[keyword.arg]) for keyword in call.node.keywords if keyword.arg == "dtype"
+        ]
+        for node, value in given:
+            name = _misnamed(value)
+            if name is None or (call.method == "type" and not (sure or isinstance(value, External))):
+                continue
+            raised = "TypeError"
+            if call.method == "to" and isinstance(value, Constant) and node in call.node.args:
+                raised = f"RuntimeError: Invalid device string: {value.value!r}"
+            yield self._finding(call, node, name, f"`.{call.method}()` raises {raised}", sure)
+
+    def _made(self, call: Call) -> Iterator[Finding]:
+        value = call.keywords.get("dtype")
+        name = None if value is None else _misnamed(value)
+        package = call.target.rpartition(".")[0]
+        if name is None or (package not in _TAKE_DTYPE and call.target != "torch.amp.autocast"):
+            return
+        node = call.argument_node(None, "dtype")
+        if node is None:
+            return
+        last = call.target.rpartition(".")[2]
+        if last == "autocast":
+            yield self._finding(call, node, name, "autocast is switched off, with a warning", sure=False)
+        else:
+            yield self._finding(call, node, name, f"`{last}()` raises TypeError", sure=True)
+
+    def _array_made(self, call: Call) -> Iterator[Finding]:
+        value = call.argument(1 if call.target in _ARRAY_MAKERS else None, "dtype")
+        node = call.argument_node(1 if call.target in _ARRAY_MAKERS else None, "dtype")
+        if isinstance(value, Dtype) and node is not None:
+            yield self._array_finding(node, value)
+
+    def _array_cast(self, call: Call) -> Iterator[Finding]:
+        value, node = call.argument(0, "dtype"), call.argument_node(0, "dtype")
+        arrays = isinstance(call.receiver, Unknown) or call.target == "numpy.ndarray.astype"
+        if isinstance(value, Dtype) and node is not None and arrays:
+            yield self._array_finding(node, value)
+
+    def _finding(self, call: Call, node: ast.expr, name: str, happens: str, sure: bool) -> Finding:
+        return Finding(
+            node,
+            f"`{ast.unparse(node)}` is no torch dtype: {happens}",
+            help=f"Use `torch.{name}`",
+            fix=_respelled(node, f"torch.{name}", sure),
+        )
+
+    def _array_finding(self, node: ast.expr, dtype: Dtype) -> Finding:
+        held = _NUMPY.get(dtype.name) or ("bool_" if dtype.name == "bool" else None)
+        return Finding(
+            node,
+            f"`{ast.unparse(node)}` is no NumPy dtype: TypeError: Cannot interpret 'torch.{dtype.name}' as a data type",
+            help=f"Use `np.{held}`" if held else f"NumPy has no {dtype.name}: make a tensor first",
+            fix=_respelled(node, f"numpy.{held}", sure=True) if held else None,
+        )
+
+
+def _is_torchs(call: Call) -> bool:
+    """May the method be that of a tensor or a module, as far as is known? Not where the project defines it."""
+    if isinstance(call.receiver, (Tensor, Module)):
+        return call.target.startswith("torch.")
+    function = call.node.func
+    on_super = (
+        isinstance(function, ast.Attribute)
+        and isinstance(function.value, ast.Call)
+        and (isinstance(function.value.func, ast.Name) and function.value.func.id == "super")
+    )
+    return isinstance(call.receiver, Unknown) and not isinstance(call.receiver, Instance) and not on_super
+
+
+def _misnamed(value: Value) -> str | None:
+    """The torch dtype that a string or a type of NumPy's stands for."""
+    from dtlint.dtypes.dtype import named
+
+    if isinstance(value, Constant) and isinstance(value.value, str):
+        name = value.value.removeprefix("torch.")
+        return _SHORT.get(name) or named(name)
+    if isinstance(value, External) and value.name.startswith("numpy."):
+        return _NUMPY.get(value.name[6:])
+    return None
+
+
+def _respelled(node: ast.expr, name: str, sure: bool) -> Callable[[Place], Fix]:
+    def fix(place: Place) -> Fix:
+        spelling, edits = place.spelled(name)
+        applicability = Applicability.SAFE if sure else Applicability.UNSAFE
+        return Fix(f"Use `{spelling}`", (place.replace(node, spelling), *edits), applicability)
+
+    return fix
+
+
+def _keyword_fix(place: Place, call: Call, sure: bool) -> Fix | None:
+    keyword = next(keyword for keyword in call.node.keywords if keyword.arg == "torch_dtype")
+    if "dtype" in call.keywords:
+        return None
+    edit = Edit(place.source.span(keyword), f"dtype={place.text(keyword.value)}")
+    return Fix("Use `dtype=`", (edit,), Applicability.SAFE if sure else Applicability.UNSAFE)

@@ -1,0 +1,120 @@
+"""DT108: a cast of a cast, of which the first does nothing, or rounds what the second was to keep."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
+from dtlint.infer.calls import Arguments, cast_target
+from dtlint.infer.values import Module
+from dtlint.rule import Finding, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Call
+    from dtlint.source.place import Place
+
+__all__ = ["CastChain"]
+
+
+class CastChain(Rule):
+    """A floating tensor cast twice in a row.
+
+    ## What it does
+    Reports `x.float().half()`, `x.float().to(torch.float32)` and `x.double().to(torch.bfloat16)`: a cast to a
+    floating dtype that is directly followed by one to the same or a narrower floating dtype. `x.half().float()`
+    rounds the values first, which is what fake quantization and tests of precision do on purpose, and is left alone,
+    and so is every chain that goes through an integer.
+
+    ## Why it matters
+    The first cast copies the tensor, at twice or four times the memory of the result, and changes nothing: each value
+    of the result is what the second cast alone gives, up to the last bit. Where the first cast was meant to give a
+    computation more precision, that computation has been lost from between the two.
+
+    This is a matter of memory and tidiness, not of wrong results, and so it is not on by default.
+
+    ## Example
+    ```python
+    import torch
+
+    x = torch.randn(4)
+    y = x.float().half()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    x = torch.randn(4)
+    y = x.half()
+    ```
+
+    ## Fix safety
+    The fix removes the first cast. It is unsafe, for a value that is rounded once instead of twice may differ in its
+    last bit.
+
+    ## References
+    - [torch.Tensor.to](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.to.html)
+    """
+
+    code, name = "DT108", "cast-chain"
+    severity = Severity.INFO
+    fix = Applicability.UNSAFE
+    default = False
+    triggers = (").half(", ").float(", ").bfloat16(", ").double(", ").to(", ").type(")
+
+    def __init__(self) -> None:
+        self.casts: dict[ast.Call, str] = {}
+        """The floating dtype that casts give, by their nodes."""
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        from dtlint.dtypes.dtype import FLOATING
+
+        if call.method in _FLOAT_CASTS and not isinstance(call.receiver, Module):
+            is_cast, dtypes = cast_target(call.method, Arguments(call.node, call.args, call.keywords, None))
+            if is_cast and dtypes is not None and len(dtypes) == 1 and dtypes <= FLOATING and _only_dtype(call):
+                (dtype,) = dtypes
+                self.casts[call.node] = dtype
+                return self._judge(call.node, dtype)
+        return ()
+
+    def _judge(self, node: ast.Call, dtype: str) -> Iterator[Finding]:
+        from dtlint.dtypes.dtype import DTYPES
+
+        assert isinstance(node.func, ast.Attribute)
+        inner = node.func.value
+        first = self.casts.get(inner) if isinstance(inner, ast.Call) else None
+        if first is None or DTYPES[first].bits < DTYPES[dtype].bits or {first, dtype} == {"float16", "bfloat16"}:
+            return
+        what = (
+            f"The tensor is cast to {dtype} twice"
+            if first == dtype
+            else (f"The cast to {first} is undone at once by the cast to {dtype}")
+        )
+        yield Finding(
+            node,
+            f"{what}: the first makes a copy and changes nothing",
+            help=f"Cast to {dtype} alone",
+            notes=((inner, f"cast to {first} here"),),
+            fix=lambda place: _without_first(place, inner),
+        )
+
+
+_FLOAT_CASTS = frozenset({"to", "type", "half", "float", "double", "bfloat16"})
+
+
+def _only_dtype(call: Call) -> bool:
+    """Does the cast nothing else: no move to a device, no copy, no memory format?"""
+    return call.complete and len(call.args) + len(call.keywords) == (0 if call.method not in ("to", "type") else 1)
+
+
+def _without_first(place: Place, inner: ast.expr) -> Fix | None:
+    assert isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute)
+    whole, kept = place.source.span(inner), place.source.span(inner.func.value)
+    gap = Span(kept.end_line, kept.end_column, whole.end_line, whole.end_column)
+    text = place.between(gap)
+    if "#" in text or text.lstrip().startswith(")"):
+        return None  # a comment would be lost, or a parenthesis stand alone
+    return Fix("Remove the first cast", (Edit(gap, ""),), Applicability.UNSAFE)

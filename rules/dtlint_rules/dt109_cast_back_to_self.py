@@ -1,0 +1,169 @@
+"""DT109: a cast back to the dtype of a name that was itself upcast on the way."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.infer.conditions import exclusive
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Module
+from dtlint.rule import Finding, Rule
+from dtlint_rules._reading import subject_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Assign, Call, Condition
+
+__all__ = ["CastBackToSelf"]
+
+
+class CastBackToSelf(Rule):
+    """A result cast back to the dtype of its input, which has been rebound to its own upcast.
+
+    ## What it does
+    Reports `return f(x).type_as(x)` and `.to(x.dtype)` behind `x = x.float()`, where `x` is a parameter of the
+    function and the result is computed from it.
+
+    ## Why it matters
+    Behind `x = x.float()` the name `x` means the float32 tensor, so the cast back is to float32: it does nothing, and
+    a half model goes on in float32 from here, at twice the memory, or raises `mat1 and mat2 must have the same dtype`
+    in the next layer.
+
+    ## Example
+    ```python
+    import torch
+
+    def rms_norm(x, weight):
+        x = x.float()
+        y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return (y * weight).type_as(x)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    def rms_norm(x, weight):
+        dtype = x.dtype
+        x = x.float()
+        y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return (y * weight).to(dtype)
+    ```
+
+    ## References
+    - [torch.Tensor.type_as](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.type_as.html)
+    """
+
+    code, name = "DT109", "cast-back-to-self"
+    triggers = (".type_as(", ".dtype)")
+
+    def __init__(self) -> None:
+        self.upcasts: dict[tuple[ast.AST, str], tuple[ast.stmt, list[Condition]]] = {}
+        """By scope and name, the statement that rebound a parameter to its own upcast, and in which branches."""
+        self.computed: dict[tuple[ast.AST, str], set[str]] = {}
+        """By scope and name, the names that hold what is computed from it."""
+        self.literal: dict[ast.Call, str] = {}
+        """Casts to a floating dtype that is written out."""
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        is_cast, dtypes = call.cast if call.method in _CASTS else (False, None)
+        if not is_cast or isinstance(call.receiver, Module):
+            return ()
+        to = _source(call)
+        if to is not None:
+            return self._judge(call, to)
+        if dtypes is not None and len(dtypes) == 1 and next(iter(dtypes)) in ("float32", "float64"):
+            self.literal[call.node] = next(iter(dtypes))
+        return ()
+
+    def on_assign(self, assign: Assign) -> Iterable[Finding]:
+        target, expression, scope = assign.target, assign.expression, assign.flow.scope
+        if not isinstance(target, ast.Name) or expression is None:
+            return ()
+        key = (scope, target.id)
+        if (
+            isinstance(assign.node, ast.Assign)
+            and isinstance(expression, ast.Call)
+            and expression in self.literal
+            and path_of(subject_of(expression)) == target.id
+            and target.id in _parameters(scope)
+        ):
+            self.upcasts[key] = (assign.node, list(assign.flow.conditions))
+            self.computed[key] = {target.id}
+            return ()
+        known = self.upcasts.get(key)
+        if known is not None and not _mentions(expression, self.computed[key]):
+            del self.upcasts[key]  # bound to something else
+        for upcast in self.upcasts:
+            if upcast[0] is scope and _mentions(expression, self.computed[upcast]):
+                self.computed[upcast].add(target.id)
+        return ()
+
+    def _judge(self, call: Call, to: str) -> Iterator[Finding]:
+        key = (call.flow.scope, to)
+        upcast = self.upcasts.get(key)
+        if upcast is None or exclusive(upcast[1], call.flow.conditions) or not _is_returned(call):
+            return
+        assert isinstance(call.node.func, ast.Attribute)
+        given = call.node.func.value
+        if not _mentions(given, self.computed[key]) or any(
+            isinstance(node, (ast.Compare, ast.BoolOp, ast.Not)) for node in ast.walk(given)
+        ):
+            return
+        yield Finding(
+            call.node,
+            f"The result is cast back to the dtype of `{to}`, which is itself the upcast by now: the cast does nothing, "
+            "and the result stays wide",
+            help=f"Keep `{to}.dtype` before the upcast, and cast back to that",
+            notes=((upcast[0], f"`{to}` is bound to its own upcast here"),),
+        )
+
+
+_CASTS = frozenset({"to", "type_as", "float", "double", "type"})
+
+
+def _is_returned(call: Call) -> bool:
+    """Is the result returned, at once or by way of a name? A result that is used on may need the wide dtype."""
+    statement = call.flow.statement
+    if isinstance(statement, ast.Return):
+        return True
+    if not isinstance(statement, ast.Assign) or statement.value is not call.node:
+        return False
+    names = {path_of(target) for target in statement.targets}
+    following = call.flow.block[call.flow.block.index(statement) + 1 :][:1] if statement in call.flow.block else []
+    return any(isinstance(node, ast.Return) and path_of(node.value or statement) in names for node in following)
+
+
+def _source(call: Call) -> str | None:
+    """The name whose dtype the cast takes: `.type_as(x)`, `.to(x.dtype)`, `.to(dtype=x.dtype)`, `.to(x)`."""
+    if call.method == "type_as" and call.node.args:
+        given: ast.expr | None = call.node.args[0]
+        return given.id if isinstance(given, ast.Name) else None
+    if call.method not in ("to", "type"):
+        return None
+    arguments = [*call.node.args, *(keyword.value for keyword in call.node.keywords if keyword.arg == "dtype")]
+    for given in arguments:
+        if isinstance(given, ast.Attribute) and given.attr == "dtype" and isinstance(given.value, ast.Name):
+            return given.value.id
+    return None
+
+
+def _parameters(scope: ast.AST) -> set[str]:
+    arguments = getattr(scope, "args", None)
+    if not isinstance(arguments, ast.arguments):
+        return set()
+    return {argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+
+
+def _mentions(expression: ast.expr, names: set[str]) -> bool:
+    """Does an expression take its values from one of the names, and not just their shape or dtype?"""
+    asked = {
+        id(node.value)
+        for node in ast.walk(expression)
+        if isinstance(node, ast.Attribute) and node.attr in ("shape", "dtype", "device", "ndim", "size")
+    }
+    return any(
+        isinstance(node, ast.Name) and node.id in names and id(node) not in asked for node in ast.walk(expression)
+    )

@@ -1,0 +1,113 @@
+"""DT110: the result of a cast is bound to a name that nobody reads."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Module, Tensor, Trait
+from dtlint.rule import Finding, Rule
+from dtlint_rules._reading import looks_like_tensor, own_nodes, read_later
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Assign, Call, Flow
+
+__all__ = ["UpcastUnused"]
+
+
+class UpcastUnused(Rule):
+    """The result of a tensor's cast is bound to a name that is not read afterwards.
+
+    ## What it does
+    Reports `q32 = q.float()` where no path of the function reads `q32` behind it, and `q = q.float()` where none
+    reads `q`.
+
+    ## Why it matters
+    A cast returns another tensor. Where nobody reads it, the computation that it was made for takes the tensor that
+    was not cast: the attention that should run in float32 overflows in float16 after all, and nothing is raised.
+
+    ## Example
+    ```python
+    import torch
+
+    def scores(query: torch.Tensor, key: torch.Tensor):
+        query_32 = query.float()
+        key_32 = key.float()
+        return query @ key.transpose(-1, -2)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    def scores(query: torch.Tensor, key: torch.Tensor):
+        query_32 = query.float()
+        key_32 = key.float()
+        return query_32 @ key_32.transpose(-1, -2)
+    ```
+
+    ## References
+    - [torch.Tensor.to](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.to.html)
+    """
+
+    code, name = "DT110", "upcast-unused"
+    triggers = (
+        *(".to(", ".type(", ".type_as(", ".half(", ".bfloat16(", ".float(", ".double("),
+        *(".bool(", ".byte(", ".char(", ".short(", ".int(", ".long("),
+    )
+
+    def __init__(self) -> None:
+        self.casts: dict[ast.Call, Call] = {}
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        if call.method in _CASTS and not isinstance(call.receiver, Module) and call.cast[0]:
+            self.casts[call.node] = call
+        return ()
+
+    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+        target, flow = assign.target, assign.flow
+        cast = self.casts.get(assign.expression) if isinstance(assign.expression, ast.Call) else None
+        if cast is None or not isinstance(assign.node, ast.Assign) or len(assign.node.targets) != 1:
+            return
+        if not isinstance(target, ast.Name) or target.id.startswith("_"):
+            return
+        assert isinstance(cast.node.func, ast.Attribute)
+        given = cast.node.func.value
+        if not self._is_tensor(cast, given, flow) or flow.walk_over(target.id) is not None:
+            return
+        if read_later(target.id, assign.node, flow.scope, flow.tree):
+            return
+        dtypes = cast.cast[1]
+        became = f" to {next(iter(dtypes))}" if dtypes is not None and len(dtypes) == 1 else ""
+        yield Finding(
+            assign.node,
+            f"`{target.id}`, the result of a cast{became}, is never read: what follows uses tensors that were not cast",
+            help=f"Use `{target.id}` where the cast was meant to take effect, or remove the cast",
+        )
+
+    def _is_tensor(self, cast: Call, given: ast.expr, flow: Flow) -> bool:
+        """Is it a tensor that is cast, and not a module, which is cast in place?"""
+        if isinstance(cast.receiver, Tensor):
+            return Trait.PARAMETER not in cast.receiver.traits
+        path = path_of(given)
+        if path is None:
+            return isinstance(given, ast.BinOp) or (isinstance(given, ast.Subscript) and _sliced(given))
+        return looks_like_tensor(path, flow.scope) or any(
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Subscript)
+            and _sliced(node.value)
+            and any(path_of(bound) == path for bound in node.targets)
+            for node in own_nodes(flow.scope)
+        )
+
+
+_CASTS = frozenset(
+    {"to", "type", "type_as", "half", "bfloat16", "float", "double", "bool", "byte", "char", "short", "int", "long"}
+)
+
+
+def _sliced(node: ast.Subscript) -> bool:
+    return isinstance(node.slice, (ast.Slice, ast.Tuple))

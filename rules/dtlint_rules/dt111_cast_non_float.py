@@ -1,0 +1,316 @@
+"""DT111: a floating cast of tensors of which some may hold integers."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix
+from dtlint.infer.conditions import atoms
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Module
+from dtlint.rule import Finding, Rule
+from dtlint_rules._reading import own_nodes, parents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from dtlint.infer.events import Call, Flow
+    from dtlint.source.place import Place
+
+__all__ = ["CastNonFloat"]
+
+_STATES = re.compile(
+    r"(^|_|\.)(state_?dicts?|sd|ckpt|checkpoint|loaded_state|weights_dict)(_|$)|state_dict$", re.IGNORECASE
+)
+"""How dicts of a module's parameters and buffers are called."""
+_BATCHES = re.compile(r"(^|_|\.)(batch|inputs|encodings?|encoded_inputs?|sample|features|kwargs)$")
+"""How what a data loader or a tokenizer gives is called."""
+_LOADERS = frozenset(
+    {"torch.load", "safetensors.torch.load_file", "safetensors.torch.load", "torch.nn.Module.state_dict"}
+)
+_MAPS = frozenset(
+    {"map", "tree_map", "tree_map_only", "map_structure", "apply_to_collection", "map_tensors", "recursively_apply"}
+)
+"""Functions that apply another to every tensor of a nest."""
+_CASTS = frozenset({"half", "float", "bfloat16", "double", "to", "type"})
+_MOVING = frozenset({"to", "cpu", "cuda", "detach", "clone", "contiguous"})
+_EXACT = frozenset({"float32", "float64"})
+_LISTING = frozenset({"list", "tuple", "sorted", "tqdm"})
+_TENSOR_NAME = re.compile(r"tensor|param|buffer|weight")
+"""How the names of a module's tensors are called."""
+_SETTINGS = re.compile(r"^(self|args|cfg|config|opt|model|self\.model|self\.config|accelerator)\.\w*dtype$")
+"""Dtypes that a program is told, unlike `other.dtype`."""
+_ASKING = re.compile(r"\.dtype\b|is_floating_point|is_complex|[Ff]loat")
+"""What stands in a test that asks for the dtype of a tensor."""
+
+
+class CastNonFloat(Rule):
+    """A cast to a floating dtype of all tensors of a batch, a state dict or a module's buffers.
+
+    ## What it does
+    Reports a cast to a floating dtype, or to a `dtype` that is handed in, of each tensor of a state dict, of a batch
+    or of a module's buffers, and of a tensor fetched from a module by its name, where nothing asks for the tensor's
+    dtype first. A test of the key, which picks out the tensors that are meant, counts as asking.
+
+    ## Why it matters
+    Not all of these tensors are floating. Token ids that become float16 raise `Expected tensor for argument #1
+    'indices' to have one of the following scalar types: Long, Int`; quantized weights lose their packing; a counter
+    such as BatchNorm's `num_batches_tracked` is exact up to 2048 only, and from 65520 on is inf in the file.
+
+    `Module.to` and `Module.half` cast floating parameters and buffers only, for the same reason.
+
+    ## Example
+    ```python
+    import torch
+
+    def load(path, dtype):
+        state_dict = torch.load(path)
+        for key, value in state_dict.items():
+            state_dict[key] = value.to(dtype)
+        return state_dict
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    def load(path, dtype):
+        state_dict = torch.load(path)
+        for key, value in state_dict.items():
+            state_dict[key] = value.to(dtype) if value.is_floating_point() else value
+        return state_dict
+    ```
+
+    ## Fix safety
+    The fix guards the cast by `is_floating_point()`. It is unsafe, for integers then keep their dtype.
+
+    ## References
+    - [torch.is_floating_point](https://docs.pytorch.org/docs/stable/generated/torch.is_floating_point.html)
+    """
+
+    code, name = "DT111", "cast-non-float"
+    fix = Applicability.UNSAFE
+    triggers = (".to(", ".type(", ".half(", ".bfloat16(", ".float(", ".double(")
+
+    def __init__(self) -> None:
+        self.loaded: set[tuple[ast.AST, str]] = set()
+        """The names, with their scopes, that hold a state dict."""
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        if call.target in _LOADERS:
+            self._state_made(call)
+        if call.method not in _CASTS or not isinstance(call.node.func, ast.Attribute):
+            return ()
+        if isinstance(call.receiver, Module) or not _is_floating_cast(call):
+            return ()
+        return self._judge(call, call.node.func.value)
+
+    def _state_made(self, call: Call) -> None:
+        statement = call.flow.statement
+        if isinstance(statement, ast.Assign) and statement.value is call.node:
+            for target in statement.targets:
+                path = path_of(target)
+                if path is not None:
+                    self.loaded.add((call.flow.scope, path))
+
+    def _judge(self, call: Call, given: ast.expr) -> Iterator[Finding]:
+        around = list(_around(call))
+        bare = _bare(given)
+        if isinstance(bare, ast.Subscript) and isinstance(bare.slice, ast.Name):
+            subject = bare.slice.id  # `for key in state_dict: state_dict[key] = state_dict[key].half()`
+            source = self._keyed(bare, around, call.flow)
+        elif isinstance(bare, ast.Name):
+            subject, source = bare.id, self._source(call, bare.id, around)
+        else:
+            return
+        dtypes = call.cast[1]
+        if source is None or (dtypes is not None and dtypes <= _EXACT and "state dict" in source):
+            return  # float32 holds the counters of a state dict, and loading brings them back
+        if _asked(call, subject, around):
+            return
+        text = ast.unparse(bare)
+        to = next(iter(dtypes)) if dtypes is not None and len(dtypes) == 1 else "a floating dtype"
+        parent = around[0] if around else call.flow.statement
+        whole = isinstance(parent, (ast.Assign, ast.Return)) or getattr(parent, "value", None) is call.node
+        yield Finding(
+            call.node,
+            f"Every tensor of {source} is cast to {to}, those that hold integers or flags too",
+            help=f"Cast only where `{text}.is_floating_point()`",
+            fix=_guarded(text) if whole and given is bare else None,
+        )
+
+    def _source(self, call: Call, name: str, around: list[ast.AST]) -> str | None:
+        """Where the tensor comes from, if from a collection that holds tensors of all dtypes."""
+        flow = call.flow
+        for node in around:
+            if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+                for clause in node.generators:
+                    if any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(clause.target)):
+                        return self._items(clause.target, clause.iter, name, flow)
+            if isinstance(node, ast.Lambda) and any(argument.arg == name for argument in node.args.args):
+                return self._mapped(parents(flow.tree).get(node), node, flow)
+        walk = flow.walk_over(name)
+        if walk is not None:
+            return f"the buffers of `{ast.unparse(walk.subject)}`" if walk.kind == "buffers" and walk.subject else None
+        for loop in reversed(flow.loops):
+            if any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(loop.node.target)):
+                return self._items(loop.node.target, loop.node.iter, name, flow)
+        return _fetched(name, flow) or self._handed_on(name, flow)
+
+    def _keyed(self, item: ast.Subscript, around: list[ast.AST], flow: Flow) -> str | None:
+        """The dict of `d[key]`, where a loop or a comprehension goes over all its keys."""
+        loops: list[tuple[ast.expr, ast.expr]] = [(loop.node.target, loop.node.iter) for loop in flow.loops]
+        for node in around:
+            if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+                loops += [(clause.target, clause.iter) for clause in node.generators]
+        for target, over in loops:
+            while isinstance(over, ast.Call) and path_of(over.func) in _LISTING and over.args:
+                over = over.args[0]
+            if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr == "keys":
+                over = over.func.value
+            if path_of(target) == path_of(item.slice) and path_of(over) == path_of(item.value) is not None:
+                return self._collection(over, flow)
+        return None
+
+    def _items(self, target: ast.expr, over: ast.expr, name: str, flow: Flow) -> str | None:
+        """`for k, v in d.items()`, `for v in d.values()`: what `d` is."""
+        while isinstance(over, ast.Call) and path_of(over.func) in _LISTING and over.args:
+            over = over.args[0]
+        if not isinstance(over, ast.Call) or not isinstance(over.func, ast.Attribute) or over.args:
+            return None
+        value = target.elts[1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
+        if over.func.attr != ("values" if value is target else "items") or path_of(value) != name:
+            return None
+        return self._collection(over.func.value, flow)
+
+    def _mapped(self, parent: ast.AST | None, function: ast.expr, flow: Flow) -> str | None:
+        """`tree_map(lambda t: t.half(), batch)`: what is mapped over."""
+        if not isinstance(parent, ast.Call):
+            return None
+        called = path_of(parent.func) or ""
+        if called.endswith("._apply"):
+            return f"`{called.removesuffix('._apply')}`"
+        if called.rpartition(".")[2] not in _MAPS:
+            return None
+        given = [*parent.args, *(keyword.value for keyword in parent.keywords)]
+        others = [argument for argument in given if argument is not function]
+        return next(filter(None, (self._collection(other, flow) for other in others)), None)
+
+    def _handed_on(self, name: str, flow: Flow) -> str | None:
+        """`def to_half(t): return t.half()`, mapped over a batch by its name."""
+        function = flow.scope
+        if not isinstance(function, ast.FunctionDef) or [argument.arg for argument in function.args.args] != [name]:
+            return None
+        around = parents(flow.tree)
+        for node in around:
+            if isinstance(node, ast.Name) and node.id == function.name:
+                parent = around[node]
+                source = self._mapped(around.get(parent) if isinstance(parent, ast.keyword) else parent, node, flow)
+                if source is not None:
+                    return source
+        return None
+
+    def _collection(self, node: ast.expr, flow: Flow) -> str | None:
+        if isinstance(node, ast.Call):
+            return "the state dict" if (path_of(node.func) or "").endswith(".state_dict") else None
+        path = path_of(node)
+        if path is None:
+            return None
+        if (flow.scope, path) in self.loaded or _STATES.search(path):
+            return f"the state dict `{path}`"
+        return f"`{path}`" if _BATCHES.search(path) else None
+
+
+def _around(call: Call) -> Iterator[ast.AST]:
+    """The expressions in which a call stands, innermost first."""
+    outside = parents(call.flow.tree)
+    node = outside.get(call.node)
+    while node is not None and not isinstance(node, ast.stmt):
+        yield node
+        node = outside.get(node)
+
+
+def _bare(node: ast.expr) -> ast.expr:
+    """What is cast, below methods that keep the dtype: `v` of `v.detach().cpu()` and of `v.data`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MOVING:
+        node = node.func.value
+    return node.value if isinstance(node, ast.Attribute) and node.attr == "data" else node
+
+
+def _fetched(name: str, flow: Flow) -> str | None:
+    """The module that the name's tensor is fetched from by a computed name: `getattr(module, tensor_name)`, perhaps
+    moved since."""
+    names = {name}
+    for _ in range(2):
+        for node in own_nodes(flow.scope):
+            if not isinstance(node, ast.Assign) or not any(path_of(target) in names for target in node.targets):
+                continue
+            value = node.value
+            while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _MOVING:
+                value = value.func.value
+            if isinstance(value, ast.Name):
+                names.add(value.id)
+            elif isinstance(value, ast.Subscript) and (path_of(value.value) or "").endswith("._buffers"):
+                return f"`{ast.unparse(value.value)}`"
+            elif (
+                isinstance(value, ast.Call)
+                and path_of(value.func) == "getattr"
+                and len(value.args) == 2
+                and _TENSOR_NAME.search((path_of(value.args[1]) or "").rpartition(".")[2])
+            ):
+                return f"`{ast.unparse(value.args[0])}`"
+    return None
+
+
+def _is_floating_cast(call: Call) -> bool:
+    """Is it a cast to a floating dtype, or to one that the program is told?"""
+    from dtlint.dtypes.dtype import FLOATING
+
+    is_cast, dtypes = call.cast
+    if not is_cast or dtypes is not None:
+        return is_cast and dtypes is not None and dtypes <= FLOATING
+    if call.method != "to":
+        return False
+    given = [*call.node.args, *(keyword.value for keyword in call.node.keywords if keyword.arg == "dtype")]
+    named = [path for node in given if (path := path_of(node) or "").endswith("dtype")]
+    # `v.to(other.dtype)` follows what is there already.
+    return bool(named) and all("." not in path or _SETTINGS.search(path) for path in named)
+
+
+def _asked(call: Call, name: str, around: list[ast.AST]) -> bool:
+    """Does a test in force ask for the dtype, or pick tensors by their keys?"""
+    tests = [part.test for part in atoms(call.flow.conditions)]
+    loops: list[ast.expr] = [loop.node.target for loop in call.flow.loops]
+    for node in around:
+        if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+            tests += [test for clause in node.generators for test in clause.ifs]
+            loops += [clause.target for clause in node.generators]
+    keys = {part.id for target in loops for part in ast.walk(target) if isinstance(part, ast.Name)} | {name}
+    for test in tests:
+        if _ASKING.search(ast.unparse(test)):
+            return True
+        if not _is_no_question(test) and any(isinstance(part, ast.Name) and part.id in keys for part in ast.walk(test)):
+            return True
+    return False
+
+
+def _is_no_question(test: ast.expr) -> bool:
+    """`v is not None`, `torch.is_tensor(v)`, `isinstance(v, Tensor)`: none says of what dtype a tensor is."""
+    if isinstance(test, ast.Compare):
+        return isinstance(test.ops[0], (ast.Is, ast.IsNot))
+    if not isinstance(test, ast.Call):
+        return False
+    asked = (path_of(test.func) or "").rpartition(".")[2]
+    return asked in ("is_tensor", "torch_is_tensor", "hasattr") or (
+        asked == "isinstance" and len(test.args) == 2 and (path_of(test.args[1]) or "").endswith("Tensor")
+    )
+
+
+def _guarded(name: str) -> Callable[[Place], Fix]:
+    def fix(place: Place) -> Fix:
+        text = f"{place.text(place.abstract)} if {name}.is_floating_point() else {name}"
+        return Fix("Cast floating tensors only", (place.replace(place.abstract, text),), Applicability.UNSAFE)
+
+    return fix

@@ -1,0 +1,263 @@
+"""DT112: a module or an activation cast for one computation, and left in that dtype."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dtlint.infer.conditions import atoms, exclusive
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Module
+from dtlint.rule import Finding, Rule
+from dtlint_rules._reading import subject_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Assign, Call, Condition, End, Flow
+
+__all__ = ["CastNotRestored"]
+
+_ASKING = re.compile(r"\.dtype (==|in|is) |upcast|== torch\.(float16|half|bfloat16)")
+"""What stands in the test of a cast that is made for one computation only. `if x.dtype != torch.float32` makes sure of
+it for good."""
+_CASTERS = re.compile(
+    r"^_*(upcast|downcast|cast|to|half|float|double|bfloat16|cuda|cpu)(_|$)|^__init__$|^set_|^load|^from_|^setup"
+)
+"""Functions whose task it is to cast, or to make the object ready."""
+_EVALUATIONS = re.compile(
+    r"^(val|valid|validate|validation|test|evaluate|eval|inference|predict)(_|$)|_(val|eval|evaluate)$"
+)
+_INTEGERS = re.compile(r"mask|label|target|index|indices|ids|image|img|seg|depth|length")
+"""How integer tensors are called, which are cast to become floating, and not to become wider."""
+
+_IN_FLOAT32 = frozenset(
+    {f"torch.nn.functional.{name}" for name in ("interpolate", "grid_sample", "upsample", "fold", "unfold")}
+    | {f"torch.fft.{name}" for name in ("irfft", "irfft2", "irfftn")}
+    | {f"torch.linalg.{name}" for name in ("solve", "inv", "pinv")}
+)
+"""Functions that activations are cast to float32 for, because some dtype or device lacks them or does them badly, and
+that give back an activation."""
+
+
+class CastNotRestored(Rule):
+    """A module or an activation that is cast for one computation and not cast back.
+
+    ## What it does
+    Reports three forms.
+
+    - A method upcasts a part of its object because that part is half (`if self.vae.dtype == torch.float16: ...`), and
+      does not cast it back before it ends.
+    - A function that evaluates casts the model that it is handed to half, and does not cast it back.
+    - In a module, an activation takes a detour over float32 (`x = F.interpolate(x.float(), ...)`), and goes on into a
+      layer without the cast back.
+
+    ## Why it matters
+    `Module.to` casts in place: what was upcast for one call is float32 for every later one, at twice the memory, and
+    the code that asked for its dtype before hands it half tensors. A model that validation leaves in half goes on
+    training in half. And where a float32 activation meets a half layer, torch raises `mat1 and mat2 must have the
+    same dtype`; only autocast hides it.
+
+    ## Example
+    ```python
+    import torch
+
+    class Pipeline:
+        def decode(self, latents):
+            if self.vae.dtype == torch.float16 and self.vae.config.force_upcast:
+                self.vae.to(dtype=torch.float32)
+                latents = latents.float()
+            return self.vae.decode(latents)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    class Pipeline:
+        def decode(self, latents):
+            needs_upcasting = self.vae.dtype == torch.float16 and self.vae.config.force_upcast
+            if needs_upcasting:
+                self.vae.to(dtype=torch.float32)
+                latents = latents.float()
+            image = self.vae.decode(latents)
+            if needs_upcasting:
+                self.vae.to(dtype=torch.float16)
+            return image
+    ```
+
+    ## References
+    - [torch.nn.Module.to](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.to)
+    """
+
+    code, name = "DT112", "cast-not-restored"
+    triggers = (".float(", "float32", ".half(", "upcast_")
+
+    def __init__(self) -> None:
+        self.left: dict[tuple[ast.AST, str], _Left] = {}
+        """Casts of modules that have not been undone, by scope and path."""
+        self.detours: dict[tuple[ast.AST, str], ast.stmt] = {}
+        """Activations that have taken a detour over float32, and not been cast since."""
+        self.wide: set[ast.Call] = set()
+        """Casts to float32 that are written out."""
+        self.lifted: set[ast.Call] = set()
+        """Calls that compute in float32 because of such a cast."""
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        if call.target in _IN_FLOAT32:
+            first = call.argument_node(0, "input")
+            if isinstance(first, ast.Call) and first in self.wide:
+                self.lifted.add(call.node)
+            return ()
+        if call.method in _CASTS and isinstance(call.node.func, ast.Attribute):
+            is_cast, dtypes = call.cast
+            if is_cast or call.method == "to":
+                self._cast(call, call.node.func.value, dtypes)
+        elif (
+            call.method.startswith("upcast_")
+            and path_of(call.node.func) == f"self.{call.method}"
+            and not call.node.args
+        ):
+            self._module_cast(call, f"self.{call.method.removeprefix('upcast_')}", "float32")
+        elif self.detours:
+            return self._layer(call)
+        return ()
+
+    def on_assign(self, assign: Assign) -> Iterable[Finding]:
+        target, expression, flow = assign.target, assign.expression, assign.flow
+        if not isinstance(target, ast.Name) or expression is None:
+            return ()
+        key = (flow.scope, target.id)
+        self.detours.pop(key, None)
+        if (
+            isinstance(expression, ast.Call)
+            and expression in self.lifted
+            and _in_module(flow)
+            and flow.autocast is None
+        ):
+            first = expression.args[0] if expression.args else None
+            if first is not None and path_of(subject_of(first)) == target.id and not _INTEGERS.search(target.id):
+                self.detours[key] = assign.node
+        return ()
+
+    def on_end(self, end: End) -> Iterator[Finding]:
+        scope = end.flow.scope
+        for key in [key for key in self.left if key[0] is scope]:
+            left = self.left.pop(key)
+            yield Finding(
+                left.node,
+                f"`{key[1]}` is cast to {left.dtype} in place for {left.why}, and stays so when the function ends",
+                help=f"Cast `{key[1]}` back before the function ends, in a `finally` if it may raise",
+            )
+
+    def _cast(self, call: Call, given: ast.expr, dtypes: frozenset[str] | None) -> None:
+        path, scope = path_of(given), call.flow.scope
+        subject = path_of(subject_of(given))
+        if subject is not None:
+            self.detours.pop((scope, subject), None)
+        left = self.left.get((scope, path)) if path is not None else None
+        if left is not None and path is not None:
+            if not exclusive(left.conditions, call.flow.conditions):
+                del self.left[scope, path]
+        elif dtypes == _FLOAT32:
+            if path is not None and call.flow.statement is _statement_of(call):
+                self._module_cast(call, path, "float32")
+            else:
+                self.wide.add(call.node)
+        elif dtypes is not None and dtypes <= {"float16", "bfloat16"} and path is not None:
+            self._evaluated_in(call, path, next(iter(dtypes)))
+
+    def _module_cast(self, call: Call, path: str, dtype: str) -> None:
+        function = call.flow.function
+        name = getattr(function.node, "name", "") if function is not None else ""
+        if not path.startswith("self.") or not name or _CASTERS.search(name) or not _is_module(call, path):
+            return
+        tests = [part.test for part in atoms(call.flow.conditions) if part.holds]
+        if any(_ASKING.search(ast.unparse(test)) for test in tests):
+            self.left[call.flow.scope, path] = _Left(call.node, dtype, "one computation", list(call.flow.conditions))
+
+    def _evaluated_in(self, call: Call, path: str, dtype: str) -> None:
+        function = call.flow.function
+        name = getattr(function.node, "name", "") if function is not None else ""
+        if call.flow.statement is not _statement_of(call) or not _EVALUATIONS.search(name):
+            return
+        if (
+            isinstance(call.receiver, Module)
+            and "." not in path
+            and function is not None
+            and path in _parameters(function.node)
+        ):
+            self.left[call.flow.scope, path] = _Left(call.node, dtype, "evaluation", list(call.flow.conditions))
+
+    def _layer(self, call: Call) -> Iterator[Finding]:
+        """The finding where an activation goes into a layer."""
+        scope = call.flow.scope
+        for argument in call.node.args:
+            statement = self.detours.get((scope, argument.id)) if isinstance(argument, ast.Name) else None
+            if statement is None or not _is_layer(call):
+                continue
+            assert isinstance(argument, ast.Name)
+            del self.detours[scope, argument.id]
+            yield Finding(
+                statement,
+                f"`{argument.id}` is computed in float32 and not cast back: a layer in half raises `Input type (float) "
+                "and bias type (c10::Half) should be the same`, or promotes to float32",
+                help=f"Keep `{argument.id}.dtype` before, and cast the result back to it",
+                notes=((call.node, f"`{argument.id}` goes into a layer here"),),
+            )
+
+
+_FLOAT32 = frozenset({"float32"})
+_CASTS = frozenset({"to", "type", "type_as", "float", "half", "bfloat16", "double"})
+
+
+@dataclass(slots=True)
+class _Left:
+    """A cast of a module that is still in force."""
+
+    node: ast.Call
+    dtype: str
+    why: str
+    conditions: list[Condition]
+
+
+def _statement_of(call: Call) -> ast.stmt | None:
+    """The statement that the call is, if it is one of its own, be it as `x.half() if half else x.float()`."""
+    statement = call.flow.statement
+    if not isinstance(statement, ast.Expr):
+        return None
+    value = statement.value
+    branches = (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,)
+    return statement if any(branch is call.node for branch in branches) else None
+
+
+def _is_module(call: Call, path: str) -> bool:
+    """A statement of its own casts a module, or does nothing; the name of a method says it."""
+    return isinstance(call.receiver, Module) or _statement_of(call) is not None or call.method.startswith("upcast_")
+
+
+def _in_module(flow: Flow) -> bool:
+    return flow.function is not None and flow.function.owner is not None and flow.function.owner.is_module
+
+
+def _is_layer(call: Call) -> bool:
+    """Is a layer called: a module, an attribute of `self` that is no method, or the variable of a loop over layers?"""
+    if call.target:
+        return call.target in ("torch.nn.Module.__call__", "torch.utils.checkpoint.checkpoint")
+    function, flow = call.node.func, call.flow
+    if isinstance(function, ast.Name):
+        return any(
+            isinstance(part, ast.Name) and part.id == function.id
+            for loop in flow.loops
+            for part in ast.walk(loop.node.target)
+        )
+    path = path_of(function) or ""
+    owner = flow.function.owner if flow.function is not None else None
+    return path.startswith("self.") and path.count(".") == 1 and owner is not None and owner.method(path[5:]) is None
+
+
+def _parameters(function: ast.AST) -> set[str]:
+    arguments = getattr(function, "args", None)
+    return {argument.arg for argument in arguments.args} if isinstance(arguments, ast.arguments) else set()

@@ -1,0 +1,226 @@
+"""DT113: a dtype written out where the program is told which one to use."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Constant, Dtype
+from dtlint.rule import Finding, Rule
+from dtlint_rules._reading import own_nodes, parents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Call, Flow, Operation
+    from dtlint.infer.scopes import ClassInfo, FunctionInfo
+
+__all__ = ["HardcodedCast"]
+
+_HALVES = frozenset({"torch.float16", "torch.half"})
+_SETTING = re.compile(r"precision|(^|_)amp$", re.IGNORECASE)
+"""How a setting with more than two values is called: "no", "fp16", "bf16"."""
+_FULL = frozenset({"no", "fp32", "float32", "32", "full", "none"})
+
+
+class HardcodedCast(Rule):
+    """A half dtype written out where a setting or a parameter decides the dtype.
+
+    ## What it does
+    Reports three forms.
+
+    - `torch.float32 if mixed_precision == "no" else torch.float16`: a setting that can also be `"bf16"`, taken for a
+      switch.
+    - `dtype=torch.bfloat16` in a class or function that has a parameter `*_dtype=torch.bfloat16` for it.
+    - An activation that is cast to the dtype of a buffer, `x = x.to(self.kernel.dtype)`, in a module that has
+      weights.
+
+    ## Why it matters
+    The line is right for the setting that it was tried with. With bf16 in place of fp16, float16 noise meets a
+    bfloat16 model: torch raises, or promotes both to float32. A parameter that some lines do not heed has no effect
+    where it matters. Buffers often stay in float32 when weights do not, so that the activation arrives at the next
+    layer in float32.
+
+    ## Example
+    ```python
+    import torch
+
+    def noise_like(images, args):
+        dtype = torch.float32 if args.mixed_precision == "no" else torch.float16
+        return torch.randn(images.shape, dtype=dtype)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    DTYPES = {"no": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+    def noise_like(images, args):
+        return torch.randn(images.shape, dtype=DTYPES[args.mixed_precision])
+    ```
+
+    ## References
+    - [torch.dtype](https://docs.pytorch.org/docs/stable/tensor_attributes.html#torch.dtype)
+    """
+
+    code, name = "DT113", "hardcoded-cast"
+    triggers = ("precision", "_dtype", "register_buffer")
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        if "dtype" in call.keywords:
+            yield from self._heedless(call, call.keywords["dtype"])
+        if call.method == "to" and isinstance(call.node.func, ast.Attribute):
+            yield from self._to_buffer(call, call.node.func.value)
+
+    def on_operation(self, operation: Operation) -> Iterator[Finding]:
+        """`float32 if precision == "no" else float16`."""
+        test, operator = operation.node, operation.operator
+        if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(operation.right, Constant):
+            return
+        setting = path_of(test.left)
+        if setting is None or not _SETTING.search(setting.rpartition(".")[2]):
+            return
+        if str(operation.right.value).lower() not in _FULL or not isinstance(operator, (ast.Eq, ast.NotEq)):
+            return
+        full, reduced = _branches(test, parents(operation.flow.tree).get(test))
+        if isinstance(operator, ast.NotEq):
+            full, reduced = reduced, full
+        if full is None or path_of(full) not in ("torch.float32", "torch.float"):
+            return
+        if reduced is None or path_of(reduced) not in _HALVES:
+            return
+        yield Finding(
+            test,
+            f"`{setting}` has more values than two: with bf16, this is float16",
+            help='Map each setting to its dtype: {"no": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}',
+        )
+
+    def _heedless(self, call: Call, value: object) -> Iterator[Finding]:
+        """`dtype=torch.bfloat16`, though a parameter with this default is there for it."""
+        node = call.argument_node(None, "dtype")
+        function = call.flow.function
+        if (
+            not isinstance(value, Dtype)
+            or value.name not in ("float16", "bfloat16")
+            or function is None
+            or node is None
+        ):
+            return
+        if (path_of(node) or "").partition(".")[0] != "torch" or not call.target.startswith("torch."):
+            return
+        if call.target.startswith(("torch.amp.", "torch.autocast")):
+            return
+        parameter = _parameter_for(function, ast.unparse(node))
+        if parameter is None:
+            return
+        yield Finding(
+            node,
+            f"`{ast.unparse(node)}` is written out here, whatever the parameter `{parameter.arg}` is",
+            help=f"Use `{parameter.arg}`",
+            notes=((parameter.annotation, f"`{parameter.arg}` is declared here"),) if parameter.annotation else (),
+        )
+
+    def _to_buffer(self, call: Call, given: ast.expr) -> Iterator[Finding]:
+        """`x = x.to(self.kernel.dtype)`, of an activation and a buffer."""
+        argument = call.argument_node(0, "dtype")
+        function, statement = call.flow.function, call.flow.statement
+        if not isinstance(argument, ast.Attribute) or argument.attr != "dtype" or not isinstance(given, ast.Name):
+            return
+        if function is None or function.owner is None or not function.owner.is_module:
+            return
+        if not isinstance(statement, ast.Assign) or statement.value is not call.node:
+            return
+        if path_of(statement.targets[0]) != given.id or given.id not in _arguments(function):
+            return
+        buffer = _buffer_behind(argument.value, call.flow, function.owner)
+        if buffer is None or not _has_weights(function.owner):
+            return
+        yield Finding(
+            call.node,
+            f"The activation `{given.id}` is cast to the dtype of the buffer `{buffer}`: where weights are half and "
+            "the buffer is float32, the next layer gets float32",
+            help=f"Cast the buffer to the dtype of `{given.id}` instead",
+        )
+
+
+def _branches(test: ast.expr, parent: ast.AST | None) -> tuple[ast.expr | None, ast.expr | None]:
+    """What is chosen where a test holds, and where not: in an expression, or bound to one name in an `if`."""
+    if isinstance(parent, ast.IfExp) and parent.test is test:
+        return parent.body, parent.orelse
+    if isinstance(parent, ast.If) and parent.test is test and len(parent.body) == 1 == len(parent.orelse):
+        body, other = parent.body[0], parent.orelse[0]
+        if not isinstance(body, ast.Assign) or not isinstance(other, ast.Assign):
+            return None, None
+        if path_of(body.targets[0]) == path_of(other.targets[0]) is not None:
+            return body.value, other.value
+    return None, None
+
+
+def _parameter_for(function: FunctionInfo, literal: str) -> ast.arg | None:
+    """The parameter of the function, or of its class's `__init__`, that is a dtype and has this default."""
+    functions = [function.node]
+    if function.owner is not None and (init := function.owner.method("__init__")) is not None:
+        functions.append(init.node)
+    for node in functions:
+        arguments = node.args
+        positional = [*arguments.posonlyargs, *arguments.args]
+        pairs = [
+            *zip(reversed(positional), reversed(arguments.defaults), strict=False),
+            *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+        ]
+        for parameter, default in pairs:
+            if parameter.arg.endswith("dtype") and default is not None and ast.unparse(default) == literal:
+                return parameter
+    return None
+
+
+def _arguments(function: FunctionInfo) -> set[str]:
+    return {argument.arg for argument in function.node.args.args}
+
+
+def _buffer_behind(node: ast.expr, flow: Flow, owner: ClassInfo) -> str | None:
+    """The buffer of the class that an expression is taken from, perhaps by way of a local name."""
+    path = path_of(node)
+    if path is not None and "." not in path:
+        made = [
+            part.value
+            for part in own_nodes(flow.scope)
+            if isinstance(part, ast.Assign) and any(path_of(target) == path for target in part.targets)
+        ]
+        if len(made) != 1:
+            return None
+        root: ast.AST = made[0]
+        while path_of(root) is None and isinstance(root, (ast.Attribute, ast.Subscript, ast.Call)):
+            function = root.func if isinstance(root, ast.Call) else None
+            if function is not None and not isinstance(function, ast.Attribute):
+                return None
+            root = function.value if isinstance(function, ast.Attribute) else root.value  # type: ignore[union-attr]
+        path = path_of(root)
+    if path is None or not path.startswith("self.") or path[5:] not in _buffers(owner):
+        return None
+    return path
+
+
+def _buffers(owner: ClassInfo) -> set[str]:
+    """The floating buffers that a class registers, as far as their names are written out."""
+    return {
+        node.args[0].value
+        for node in ast.walk(owner.node)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "register_buffer"
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, str)
+    }
+
+
+def _has_weights(owner: ClassInfo) -> bool:
+    """Does the class make parameters of its own?"""
+    return any(
+        isinstance(node, ast.Call) and (path_of(node.func) or "").rpartition(".")[2] == "Parameter"
+        for node in ast.walk(owner.node)
+    )

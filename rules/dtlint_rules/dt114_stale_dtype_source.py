@@ -1,0 +1,130 @@
+"""DT114: a module's dtype noted in `__init__`, and out of date once the module is cast."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from dtlint.infer.names import path_of
+from dtlint.rule import Finding, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.events import Assign
+    from dtlint.infer.scopes import ClassInfo
+
+__all__ = ["StaleDtypeSource"]
+
+
+class StaleDtypeSource(Rule):
+    """A module notes the dtype of its weights in `__init__` and casts to it later.
+
+    ## What it does
+    Reports `self.dtype = self.fc.weight.dtype`, `self.dtype = next(model.parameters()).dtype` and `self.dtype =
+    model.dtype` in the `__init__` of a module, or of a class that keeps the model, where another method casts to
+    `self.dtype`.
+
+    ## Why it matters
+    `module.half()` and `module.to(dtype)` cast parameters and buffers; a dtype that has been noted is neither. From
+    then on the module casts its input to the dtype that its weights had when it was made, and raises `mat1 and mat2
+    must have the same dtype, but got Float and Half`.
+
+    ## Example
+    ```python
+    import torch
+    from torch import nn
+
+    class Head(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(8, 2)
+            self.dtype = self.fc.weight.dtype
+
+        def forward(self, x):
+            return self.fc(x.to(self.dtype))
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    from torch import nn
+
+    class Head(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(8, 2)
+
+        def forward(self, x):
+            return self.fc(x.to(self.fc.weight.dtype))
+    ```
+
+    ## References
+    - [torch.nn.Module.to](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.to)
+    """
+
+    code, name = "DT114", "stale-dtype-source"
+    triggers = (".dtype",)
+
+    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+        function, target, expression = assign.flow.function, assign.target, assign.expression
+        if not isinstance(expression, ast.Attribute) or expression.attr != "dtype":
+            return
+        path = path_of(target)
+        if function is None or path is None or not path.startswith("self.") or path.count(".") != 1:
+            return
+        owner = function.owner
+        if owner is None or getattr(function.node, "name", "") != "__init__" or not _is_weight(expression.value):
+            return
+        if not owner.is_module and not _keeps(function.node, expression.value):
+            return
+        reader = _cast_with(owner, path)
+        if reader is None:
+            return
+        yield Finding(
+            assign.node,
+            f"`{path}` keeps the dtype that the weights have now: after `.half()` or `.to(dtype)` it is out of date",
+            help=f"Ask for `{ast.unparse(expression)}` where it is used, or make `{path[5:]}` a property",
+            notes=((reader, "this casts to the dtype of that time"),),
+        )
+
+
+_MODELS = re.compile(r"^(\w+_)?(model|unet|vae|encoder|decoder|transformer|backbone|net|module|layer|clip|text_model)$")
+"""How modules are called that have a `dtype` of their own."""
+
+
+def _is_weight(node: ast.expr) -> bool:
+    """`self.fc.weight`, `next(self.parameters())`, `model`."""
+    if isinstance(node, ast.Call):
+        return path_of(node.func) == "next" and any(
+            isinstance(part, ast.Attribute) and part.attr in ("parameters", "buffers") for part in ast.walk(node)
+        )
+    if isinstance(node, ast.Attribute) and node.attr in ("weight", "bias"):
+        return True
+    return _MODELS.search((path_of(node) or "").rpartition(".")[2]) is not None
+
+
+def _keeps(init: ast.AST, weight: ast.expr) -> bool:
+    """Does `__init__` keep the model whose dtype it notes: is it an attribute already, or made one here?"""
+    roots = {part.id for part in ast.walk(weight) if isinstance(part, ast.Name)} - {"next"}
+    return "self" in roots or any(
+        isinstance(node, ast.Assign)
+        and (path_of(node.targets[0]) or "").startswith("self.")
+        and isinstance(node.value, ast.Name)
+        and node.value.id in roots
+        for node in ast.walk(init)
+    )
+
+
+def _cast_with(owner: ClassInfo, path: str) -> ast.expr | None:
+    """Where another method gives the noted dtype to a cast or a factory."""
+    for name, method in owner.methods.items():
+        if name == "__init__":
+            continue
+        for node in ast.walk(method.node):
+            if isinstance(node, ast.Call) and any(
+                path_of(given) == path for given in (*node.args, *(keyword.value for keyword in node.keywords))
+            ):
+                return node
+    return None

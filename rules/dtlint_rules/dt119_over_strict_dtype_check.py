@@ -1,0 +1,185 @@
+"""DT119: a list of the floating dtypes that are let through, without bfloat16."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Dtype, Items, Value
+from dtlint.infer.walk import nodes
+from dtlint.rule import Finding, Rule
+from dtlint_rules._reading import parents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dtlint.infer.events import Call, Operation
+    from dtlint.infer.scopes import FunctionInfo
+    from dtlint.source.place import Place
+
+__all__ = ["OverStrictDtypeCheck"]
+
+
+class OverStrictDtypeCheck(Rule):
+    """A check that raises for bfloat16, because its list of floating dtypes does not have it.
+
+    ## What it does
+    Reports an `assert`, or an `if` that raises, on `x.dtype in (torch.float16, torch.float32, torch.float64)`, and
+    such a list given to a function that checks: lists with float16, float32 and float64 but without bfloat16. A list
+    of float16 and float32 alone is left alone, for that is what many kernels support.
+
+    As information, it reports an `assert a.dtype == b.dtype`, or an `if` that raises, on two arguments of a function:
+    under autocast the one may come from a matmul and be half, the other from a softmax and be float32.
+
+    ## Why it matters
+    The three were all floating dtypes there were when the check was written. Under autocast on a CPU, and in most
+    training today, activations are bfloat16; the check raises for a tensor that the code behind it handles as well as
+    the others.
+
+    ## Example
+    ```python
+    import torch
+
+    def scale(x):
+        if x.dtype not in (torch.float16, torch.float32, torch.float64):
+            raise TypeError(f"x must be floating, but is {x.dtype}")
+        return x / 2
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    def scale(x):
+        if x.dtype not in (torch.float16, torch.float32, torch.float64, torch.bfloat16):
+            raise TypeError(f"x must be floating, but is {x.dtype}")
+        return x / 2
+    ```
+
+    ## Fix safety
+    The fix adds bfloat16 to the list. It is unsafe, for the code behind the check then sees bfloat16.
+
+    ## References
+    - [torch.is_floating_point](https://docs.pytorch.org/docs/stable/generated/torch.is_floating_point.html)
+    """
+
+    code, name = "DT119", "over-strict-dtype-check"
+    fix = Applicability.UNSAFE
+    triggers = ("float64", "double", ".dtype == ", ".dtype != ")
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        name = (path_of(call.node.func) or "").rpartition(".")[2]
+        if not _CHECKING.search(name):
+            return
+        for node in (*call.node.args, *(keyword.value for keyword in call.node.keywords)):
+            if isinstance(node, (ast.Tuple, ast.List, ast.Set)) and _lacks_bfloat16(_value_of(call, node)):
+                yield Finding(
+                    node,
+                    f"`{name}` is given every floating dtype but bfloat16, and so raises for a bfloat16 tensor",
+                    help="Add `torch.bfloat16` to the list",
+                    fix=_adding(node),
+                )
+
+    def on_operation(self, operation: Operation) -> Iterator[Finding]:
+        node = operation.node
+        if not isinstance(node, ast.Compare) or not isinstance(operation.operator, _JUDGED):
+            return
+        if isinstance(operation.operator, (ast.Eq, ast.NotEq)):
+            yield from self._equal(operation, node)
+            return
+        if not _lacks_bfloat16(operation.right):
+            return
+        if len(node.ops) != 1 or not _raises(node, operation.operator, parents(operation.flow.tree)):
+            return
+        listed = node.comparators[0]
+        yield Finding(
+            node,
+            "The check names every floating dtype but bfloat16, and so raises for a bfloat16 tensor",
+            help="Ask `x.is_floating_point()`, or add `torch.bfloat16` to the list",
+            fix=_adding(listed) if isinstance(listed, (ast.Tuple, ast.List, ast.Set)) else None,
+        )
+
+    def _equal(self, operation: Operation, node: ast.Compare) -> Iterator[Finding]:
+        """`assert a.dtype == b.dtype`, of two arguments."""
+        function = operation.flow.function
+        if function is None or len(node.ops) != 1 or _COMPARING.search(getattr(function.node, "name", "")):
+            return
+        first, second = _parameter(node.left, function), _parameter(node.comparators[0], function)
+        operator = ast.In() if isinstance(operation.operator, ast.Eq) else ast.NotIn()
+        if first is None or second is None or first == second:
+            return
+        if _raises(node, operator, parents(operation.flow.tree)):
+            yield Finding(
+                node,
+                f"The check raises where `{first}` and `{second}` have different floating dtypes, as under autocast "
+                "they may",
+                help=f"Cast `{second}` to the dtype of `{first}`, or ask for the category: `is_floating_point()`",
+                severity=Severity.INFO,
+            )
+
+
+_COMPARING = re.compile(r"test|assert|check|equal|same|compare|close")
+"""How functions are called whose task it is to compare."""
+_JUDGED = (ast.In, ast.NotIn, ast.Eq, ast.NotEq)
+_CHECKING = re.compile(r"valid|check|assert|expect|require|ensure", re.IGNORECASE)
+"""How functions are called that raise for a dtype that is not in their list."""
+
+
+def _lacks_bfloat16(value: Value | None) -> bool:
+    if not isinstance(value, Items) or not all(isinstance(item, Dtype) for item in value.items):
+        return False
+    names = frozenset(item.name for item in value.items if isinstance(item, Dtype))
+    return names >= {"float16", "float32", "float64"} and "bfloat16" not in names
+
+
+def _raises(test: ast.Compare, operator: ast.cmpop, around: dict[ast.AST, ast.AST]) -> bool:
+    """Does a dtype that is not in the list raise?"""
+    parent = around.get(test)
+    while isinstance(parent, ast.BoolOp):
+        parent = around.get(parent)
+    if isinstance(parent, ast.Call) and isinstance(operator, ast.In):
+        return _CHECKING.search(path_of(parent.func) or "") is not None
+    if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
+        outer = around.get(parent)
+        return isinstance(operator, ast.In) and isinstance(outer, ast.If) and _raise_in(outer.body)
+    if isinstance(parent, ast.Assert):
+        return isinstance(operator, ast.In)
+    if not isinstance(parent, ast.If):
+        return False
+    branch = parent.body if isinstance(operator, ast.NotIn) else parent.orelse
+    return _raise_in(branch)
+
+
+def _raise_in(branch: list[ast.stmt]) -> bool:
+    return any(isinstance(part, ast.Raise) for part in nodes(branch))
+
+
+def _parameter(node: ast.expr, function: FunctionInfo) -> str | None:
+    """The parameter of which a check takes the dtype."""
+    if not isinstance(node, ast.Attribute) or node.attr != "dtype" or not isinstance(node.value, ast.Name):
+        return None
+    arguments = function.node.args
+    names = {argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    return node.value.id if node.value.id in names else None
+
+
+def _value_of(call: Call, node: ast.expr) -> Value | None:
+    """The value of an argument's expression."""
+    if node in call.node.args:
+        position = call.node.args.index(node)
+        return call.args[position] if position < len(call.args) else None
+    name = next(keyword.arg for keyword in call.node.keywords if keyword.value is node)
+    return call.keywords.get(name) if name is not None else None
+
+
+def _adding(listed: ast.Tuple | ast.List | ast.Set) -> Callable[[Place], Fix]:
+    def fix(place: Place) -> Fix:
+        spelling, edits = place.spelled("torch.bfloat16")
+        last = place.source.span(listed.elts[-1])
+        end = Span(last.end_line, last.end_column, last.end_line, last.end_column)
+        return Fix("Add bfloat16", (Edit(end, f", {spelling}"), *edits), Applicability.UNSAFE)
+
+    return fix

@@ -1,0 +1,164 @@
+"""DT120: a torch dtype compared with what it never equals: a string, a NumPy type, a tensor class."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix, Severity
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Constant, Dtype, External, Items, Tensor, Value
+from dtlint.rule import Finding, Rule
+from dtlint_rules._reading import imports, known
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dtlint.infer.events import Flow, Operation
+    from dtlint.source.place import Place
+
+__all__ = ["DtypeComparedWithString"]
+
+_OPERATORS = {
+    ast.Eq: "False",
+    ast.NotEq: "True",
+    ast.Is: "False",
+    ast.IsNot: "True",
+    ast.In: "False",
+    ast.NotIn: "True",
+}
+_CLASSES = frozenset(
+    f"torch.{name}Tensor"
+    for name in ("Half", "BFloat16", "Float", "Double", "Char", "Byte", "Short", "Int", "Long", "Bool")
+)
+_NUMBER_TYPES = frozenset({"builtins.float", "builtins.int", "builtins.bool", "builtins.complex"})
+
+
+class DtypeComparedWithString(Rule):
+    """A torch dtype compared with a string, a NumPy type or a tensor class.
+
+    ## What it does
+    Reports `x.dtype == "float16"`, `x.dtype == "torch.float16"`, `x.dtype == np.float32`, `x.dtype ==
+    torch.FloatTensor`, `x.dtype == float`, `str(x.dtype) == "float16"` and `x.type() == torch.float32`, where `x` is
+    a tensor.
+
+    ## Why it matters
+    Each of them is False for every tensor, without an error: a `torch.dtype` equals itself alone, `str(x.dtype)`
+    begins with `torch.`, and `x.type()` is a string such as `"torch.FloatTensor"`. NumPy dtypes do equal strings, so
+    the comparison is right where it was copied from.
+
+    ## Example
+    ```python
+    import torch
+
+    def safe_softmax(x: torch.Tensor):
+        if x.dtype == "float16":
+            x = x.float()
+        return x.softmax(-1)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    def safe_softmax(x: torch.Tensor):
+        if x.dtype == torch.float16:
+            x = x.float()
+        return x.softmax(-1)
+    ```
+
+    ## Fix safety
+    The fix compares with the torch dtype. It is unsafe, for the test then comes true.
+
+    ## References
+    - [torch.dtype](https://docs.pytorch.org/docs/stable/tensor_attributes.html#torch.dtype)
+    """
+
+    code, name = "DT120", "dtype-compared-with-string"
+    severity = Severity.ERROR
+    fix = Applicability.UNSAFE
+    triggers = ("dtype", ".type()")
+
+    def on_operation(self, operation: Operation) -> Iterator[Finding]:
+        node = operation.node
+        if not isinstance(node, ast.Compare) or len(node.ops) != 1 or type(node.ops[0]) not in _OPERATORS:
+            return
+        left, right = node.left, node.comparators[0]
+        if isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            sides = [(left, operation.left, right, operation.right)]
+        else:
+            sides = [(left, operation.left, right, operation.right), (right, operation.right, left, operation.left)]
+        for subject, value, other, compared in sides:
+            kind = _kind(subject, value, operation.flow)
+            given = None if kind is None else _stands_for(kind, compared, operation.flow)
+            if kind is None or given is None:
+                continue
+            yield Finding(
+                node,
+                f"`{ast.unparse(node)}` is always {_OPERATORS[type(node.ops[0])]}: {_WHY[kind]}",
+                help="Compare `x.dtype` with a torch dtype" + (f": `torch.{given}`" if given else ""),
+                fix=_compared(other, given) if given and kind == "dtype" else None,
+            )
+            return
+
+
+_WHY = {
+    "dtype": "a torch dtype equals nothing but itself",
+    "str": "the string of a torch dtype begins with `torch.`",
+    "type": '`.type()` returns a string such as "torch.FloatTensor"',
+}
+
+
+def _kind(node: ast.expr, value: Value, flow: Flow) -> str | None:
+    """What is compared: the `dtype` of a tensor, its string (`str`), or the `type()` of a tensor."""
+    if isinstance(value, Dtype):
+        return "dtype"
+    if isinstance(node, ast.Attribute) and node.attr == "dtype":
+        return "dtype" if _is_tensor(node.value, flow) else None
+    if isinstance(node, ast.Call):
+        if path_of(node.func) == "str" and len(node.args) == 1:
+            return "str" if _kind(node.args[0], value, flow) == "dtype" else None
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "type" and not node.args and not node.keywords:
+            return "type" if _is_tensor(node.func.value, flow) else None
+    return None
+
+
+def _is_tensor(node: ast.expr, flow: Flow) -> bool:
+    while isinstance(node, ast.Attribute) and node.attr in ("data", "grad", "weight", "bias"):
+        if node.attr in ("weight", "bias") and "torch" in imports(flow.tree) and "numpy" not in imports(flow.tree):
+            return True
+        node = node.value
+    return isinstance(known(flow, node), Tensor)
+
+
+def _stands_for(kind: str, value: Value, flow: Flow) -> str | None:
+    """The dtype that the other side means, "" where no one dtype; None where the comparison may hold."""
+    from dtlint.dtypes.dtype import LEGACY_TENSORS, named
+
+    if isinstance(value, Items):
+        given = [_stands_for(kind, item, flow) for item in value.items]
+        return "" if given and all(item is not None for item in given) else None
+    if isinstance(value, Constant) and isinstance(value.value, str):
+        if kind == "type":
+            return None
+        name = named(value.value.removeprefix("torch."))
+        return name if kind == "dtype" or not value.value.startswith("torch.") else None
+    if kind == "str":
+        return None
+    if isinstance(value, Dtype):
+        return value.name if kind == "type" else None
+    if not isinstance(value, External):
+        return None
+    if value.name in _CLASSES:
+        return LEGACY_TENSORS[value.name.removeprefix("torch.")]
+    if kind == "dtype" and value.name.startswith("numpy."):
+        return named(value.name[6:])
+    return "" if kind == "dtype" and value.name in _NUMBER_TYPES else None
+
+
+def _compared(other: ast.expr, dtype: str) -> Callable[[Place], Fix]:
+    def fix(place: Place) -> Fix:
+        spelling, edits = place.spelled(f"torch.{dtype}")
+        return Fix(f"Compare with `{spelling}`", (place.replace(other, spelling), *edits), Applicability.UNSAFE)
+
+    return fix

@@ -1,0 +1,239 @@
+"""DT121: fractions written into an integer tensor."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from typing import TYPE_CHECKING
+
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Constant, Tensor, Value
+from dtlint.rule import Finding, Rule
+from dtlint_rules._reading import own_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.events import Assign, Call
+
+__all__ = ["LossyIntCast"]
+
+_FILLS: dict[str, tuple[int, str]] = {
+    "torch.full": (1, "fill_value"),
+    "torch.full_like": (1, "fill_value"),
+    "torch.Tensor.fill_": (0, "value"),
+    "torch.Tensor.masked_fill": (1, "value"),
+    "torch.Tensor.masked_fill_": (1, "value"),
+    "torch.Tensor.new_full": (1, "fill_value"),
+}
+"""Calls that fill an integer tensor with a number, and where they are given it. They truncate; `torch.where` does not."""
+
+
+class LossyIntCast(Rule):
+    """A number with a fraction, or a floating tensor, written into an integer or bool tensor.
+
+    ## What it does
+    Reports `kernel.to(image.dtype)` and `torch.tensor([0.3, 0.6, 0.1], dtype=image.dtype)`, where `image` is a
+    parameter that nobody has asked for its dtype, and `ids[i] = 0.5` and `ids[:2] = torch.rand(2)` where `ids` is
+    known to be an integer or bool tensor, and `torch.full_like(ids, 0.5)`, `ids.fill_(0.5)`, `ids.masked_fill(mask,
+    0.5)`, `torch.full(size, 0.5, dtype=torch.long)` and `torch.tensor([0.5, 1.5], dtype=torch.long)`.
+
+    ## Why it matters
+    The tensor keeps its dtype, and the fraction is dropped without a word: 0.5 becomes 0, in a bool tensor True; NaN
+    and inf become whatever the hardware makes of them. Tensors made by `torch.arange`, `argsort`, `zeros_like(ids)`
+    or `torch.tensor([0, 1])` are int64, which shows only where they were made.
+
+    ## Example
+    ```python
+    import torch
+
+    ids = torch.arange(4)
+    weights = torch.zeros_like(ids)
+    weights[0] = 0.5
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    ids = torch.arange(4)
+    weights = torch.zeros_like(ids, dtype=torch.float32)
+    weights[0] = 0.5
+    ```
+
+    ## References
+    - [torch.Tensor.index_put_](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.index_put_.html)
+    """
+
+    code, name = "DT121", "lossy-int-cast"
+    triggers = ("] =", "fill", "full", "dtype=", ".dtype)", "type_as(")
+
+    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+        base = assign.base
+        if not isinstance(assign.target, ast.Subscript) or not isinstance(base, Tensor) or not base.dtypes:
+            return
+        if not isinstance(assign.node, ast.Assign) or not _whole(base.dtypes) or len(base.dtypes) != 1:
+            return
+        value = _fraction(assign.value)
+        (dtype,) = base.dtypes
+        notes = () if base.origin is None else ((base.origin, f"{dtype} since here"),)
+        if value is not None:
+            yield Finding(
+                assign.node,
+                f"The tensor is {dtype}: {value:g} becomes {_becomes(value, dtype)} in it",
+                help="Make the tensor floating",
+                notes=notes,
+            )
+        elif dtype != "bool" and _has_fractions(assign.value):
+            yield Finding(
+                assign.node,
+                f"The tensor is {dtype} and what is written into it has fractions: torch drops them, or raises",
+                help="Make the tensor floating, or round and cast what is written",
+                notes=notes,
+            )
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        if call.method in ("to", "type_as") or call.target == "torch.tensor":
+            yield from _of_image(call)
+        place = _FILLS.get(call.target)
+        if place is not None:
+            value, dtypes = _fraction(call.argument(*place)), self._filled(call)
+        elif call.target == "torch.tensor" and "dtype" in call.keywords:
+            value, dtypes = _literal_fraction(call.node), self._filled(call)
+        else:
+            return
+        if value is not None and dtypes is not None and len(dtypes) == 1 and _whole(dtypes):
+            (dtype,) = dtypes
+            yield Finding(
+                call.node,
+                f"The tensor is {dtype}: {value:g} becomes {_becomes(value, dtype)} in it",
+                help="Give a floating dtype",
+            )
+
+    def _filled(self, call: Call) -> frozenset[str] | None:
+        """The dtype of the tensor that is filled."""
+        if call.target in ("torch.full", "torch.full_like", "torch.tensor", "torch.Tensor.new_full"):
+            return call.result.dtypes if isinstance(call.result, Tensor) else None
+        return call.receiver.dtypes if isinstance(call.receiver, Tensor) else None
+
+
+def _whole(dtypes: frozenset[str]) -> bool:
+    from dtlint.dtypes.dtype import INTEGRAL
+
+    return dtypes <= INTEGRAL | {"bool"}
+
+
+def _fraction(value: Value | None) -> float | None:
+    """The number, if it is one that no integer holds."""
+    number = value.value if isinstance(value, Constant) else None
+    return number if isinstance(number, float) and not (math.isfinite(number) and number.is_integer()) else None
+
+
+def _literal_fraction(made: ast.expr) -> float | None:
+    """The first number with a fraction among those written out in `torch.tensor([...])`."""
+    first = made.args[0] if isinstance(made, ast.Call) and made.args else None
+    if not isinstance(first, (ast.List, ast.Tuple, ast.Constant)):
+        return None
+    numbers = (node.value for node in ast.walk(first) if isinstance(node, ast.Constant))
+    return next((number for number in numbers if isinstance(number, float) and not number.is_integer()), None)
+
+
+_WEIGHTS = re.compile(r"kernel|weight|window|gauss|coef")
+"""How tensors of fractions are called that images are filtered and mixed with."""
+_IMAGES = re.compile(r"^(img|image|images|imgs|frame|frames|video|coords|labels|ids|boxes|mask|masks)$")
+"""How tensors are called that are as often integers as floating."""
+
+
+def _of_image(call: Call) -> Iterator[Finding]:
+    """`kernel.to(image.dtype)`, `torch.tensor([0.299, 0.587, 0.114], dtype=image.dtype)`."""
+    function = call.node.func
+    given = function.value if isinstance(function, ast.Attribute) else None
+    image = _image_of(call)
+    if image is None or given is None or _asks(call.flow.scope, image):
+        return
+    literal = _literal_fraction(call.node if call.target == "torch.tensor" else given)
+    name = (path_of(given) or "").rpartition(".")[2]
+    if literal is None and (call.target == "torch.tensor" or not _WEIGHTS.search(name)):
+        return
+    what = f"`{name}`" if literal is None else f"{literal:g}"
+    yield Finding(
+        call.node,
+        f"Where `{image}` holds integers, as images often do, the fractions of {what} are dropped",
+        help=f"Compute in a floating dtype, and cast the result back to the dtype of `{image}`",
+    )
+
+
+def _image_of(call: Call) -> str | None:
+    """The parameter, called like an image, whose dtype the call gives."""
+    node = call.node
+    given = [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]
+    given += [] if call.target == "torch.tensor" else node.args
+    for part in given:
+        if isinstance(part, ast.Attribute) and part.attr == "dtype":
+            part = part.value
+        elif call.method == "to" and not isinstance(part, ast.Name):
+            continue
+        if isinstance(part, ast.Name) and _IMAGES.search(part.id) and _is_parameter(part.id, call.flow.scope):
+            return part.id
+    return None
+
+
+def _is_parameter(name: str, scope: ast.AST) -> bool:
+    arguments = getattr(scope, "args", None)
+    return isinstance(arguments, ast.arguments) and any(
+        argument.arg == name for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    )
+
+
+def _asks(scope: ast.AST, name: str) -> bool:
+    """Does a function ask for the dtype of a name, or cast it first?"""
+    for node in own_nodes(scope):
+        if isinstance(node, ast.Attribute) and node.attr in _ASKING and path_of(node.value) == name:
+            return True
+        if isinstance(node, ast.Compare) and f"{name}.dtype" in map(path_of, (node.left, *node.comparators)):
+            return True
+        if isinstance(node, ast.Call) and any(path_of(argument) == name for argument in node.args):
+            asked = (path_of(node.func) or "").rpartition(".")[2]
+            if asked in ("is_floating_point", "_cast_squeeze_in", "convert_image_dtype", "to_dtype"):
+                return True
+    return False
+
+
+_ASKING = frozenset({"is_floating_point", "is_complex", "float", "half", "double"})
+
+
+_FRACTIONAL = frozenset(
+    {
+        "rand",
+        "randn",
+        "rand_like",
+        "randn_like",
+        "softmax",
+        "sigmoid",
+        "tanh",
+        "mean",
+        "std",
+        "var",
+        "exp",
+        "log",
+        "sqrt",
+    }
+    | {"rsqrt", "sin", "cos", "linspace", "normalize", "log_softmax"}
+)
+"""Functions whose results are hardly ever whole. Those of others may be whole numbers that happen to be floating."""
+
+
+def _has_fractions(value: Value) -> bool:
+    from dtlint.dtypes.dtype import FLOATING
+
+    if not isinstance(value, Tensor) or not value.dtypes or not value.dtypes <= FLOATING:
+        return False
+    made = value.origin.func if isinstance(value.origin, ast.Call) else None
+    return made is not None and (path_of(made) or "").rpartition(".")[2] in _FRACTIONAL
+
+
+def _becomes(value: float, dtype: str) -> str:
+    if dtype == "bool":
+        return "True"
+    return str(math.trunc(value)) if math.isfinite(value) else "an arbitrary number"
