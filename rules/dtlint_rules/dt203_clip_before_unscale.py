@@ -35,6 +35,10 @@ _STEPS = {
 }
 """What comes of it by the optimizer: Adam and its kin divide a gradient by its own size, and add eps to that."""
 
+_HOOKING = frozenset({"allennlp.training.util.enable_gradient_clipping"})
+"""Functions of libraries that hang hooks on parameters which clip their gradients."""
+_CUTS = frozenset({"clamp", "clip", "clamp_", "clip_", "clamp_min", "clamp_max"})
+
 _CYCLE = frozenset({"scale", "step", "update", "is_enabled", "state_dict", "load_state_dict"})
 """Of a GradScaler's methods those that neither unscale nor tell the scale."""
 _SCALER_METHODS = frozenset({"step", "update", "unscale_", "get_scale"})
@@ -49,7 +53,8 @@ class ClipBeforeUnscale(Rule):
     ## What it does
     Reports `torch.nn.utils.clip_grad_norm_` and `clip_grad_value_` between `scaler.scale(loss).backward()` and
     `scaler.step(optimizer)` where no `scaler.unscale_(optimizer)` stands before it. A limit that is multiplied by
-    `scaler.get_scale()`, and gradients that are divided by it by hand, are accepted.
+    `scaler.get_scale()`, and gradients that are divided by it by hand, are accepted. Reports also hooks that clip gradients,
+    `p.register_hook(lambda grad: grad.clamp(-1, 1))`, in a class or a function with a GradScaler: they run in backward.
 
     ## Why it matters
     After `scaler.scale(loss).backward()` every gradient is multiplied by the scale, 65536 at the start. Clipped to norm 1
@@ -100,7 +105,7 @@ class ClipBeforeUnscale(Rule):
 
     code, name = "DT203", "clip-before-unscale"
     fix = Applicability.UNSAFE
-    triggers = ("clip_grad",)
+    triggers = ("clip_grad", "register_hook", "gradient_clipping")
 
     def __init__(self) -> None:
         self.spelled: dict[Key, str] = {}
@@ -133,7 +138,21 @@ class ClipBeforeUnscale(Rule):
             self.spelled[scaled] = path_of(call.node.func.value) or ""
         if call.target in _CLIPS and not _only_measures(call):
             self._clip(call)
+        elif call.method == "register_hook" or call.target in _HOOKING:
+            return self._hook(call)
         return ()
+
+    def _hook(self, call: Call) -> Iterator[Finding]:
+        hook = call.node.args[0] if call.node.args else None
+        cuts = call.target in _HOOKING or (isinstance(hook, ast.Lambda) and _cuts(hook))
+        function = call.flow.function
+        within = function.owner.node if function is not None and function.owner is not None else call.flow.scope
+        if cuts and _scales(within):
+            yield Finding(
+                call.node,
+                "The hook clips gradients in backward, while they are multiplied by the scale, 65536 at the start",
+                help="Clip between `scaler.unscale_(optimizer)` and `scaler.step(optimizer)`",
+            )
 
     def on_end(self, end: End) -> Iterator[Finding]:
         if end.flow.function is not None:
@@ -185,6 +204,23 @@ class ClipBeforeUnscale(Rule):
             elif isinstance(node, ast.Call) and any(path_of(given) == scaler for given in _given(node)):
                 return True
         return False
+
+
+def _cuts(hook: ast.Lambda) -> bool:
+    """Does a hook cut its gradient to limits that know nothing of a scale?"""
+    names = {node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "") for node in ast.walk(hook.body)}
+    return not names.isdisjoint(_CUTS) and not any("scale" in name for name in names)
+
+
+@lru_cache(maxsize=64)
+def _scales(scope: ast.AST) -> bool:
+    """Does a class or a function train with a GradScaler: `self._scaler.scale(loss)`, `scaler.step(optimizer)`?"""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr in ("scale", "step")
+        and "scaler" in (path_of(node.value) or "").rpartition(".")[2].lower()
+        for node in ast.walk(scope)
+    )
 
 
 def _only_measures(call: Call) -> bool:

@@ -1,0 +1,356 @@
+"""DT204: a GradScaler's scale, backward, unscale_, step and update are called in an order that cannot be right."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Severity
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Constant, GradScaler, Module, Optimizer, Tensor, Unknown
+from dtlint.infer.walk import nodes
+from dtlint.rule import Finding, Rule
+from dtlint_rules._syntax import last, parents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Call, End
+
+__all__ = ["ScalerMisuse"]
+
+_METHODS = frozenset({"scale", "unscale_", "step", "update", "zero_grad", "backward"})
+
+
+@dataclass(slots=True, eq=False)
+class _Done:
+    """One call of the cycle, and when it is reached."""
+
+    what: str
+    """`scale`, `unscale_`, `step` and `update` of a scaler; `plain step` and `zero_grad` of an optimizer; `backward`."""
+    scaler: str
+    optimizer: str
+    node: ast.Call
+    conditions: frozenset[tuple[int, bool]]
+    loops: tuple[ast.AST, ...]
+
+    def leads_to(self, later: _Done) -> bool:
+        """Has this surely been done, in the same iteration, whenever `later` is?"""
+        return self.conditions <= later.conditions and self.loops == later.loops[: len(self.loops)]
+
+
+class ScalerMisuse(Rule):
+    """The methods of a GradScaler are called in an order that raises, or that trains on scaled gradients.
+
+    ## What it does
+    Follows what each function does with a GradScaler and reports where its cycle is broken on every path through the
+    place: `unscale_` or `step` twice for one optimizer without an `update` between, `unscale_` after `step`, `update`
+    before `step`, gradients that are set to zero before they are used, the optimizer stepped by itself beside or instead
+    of `scaler.step`, `step` without `scale`, and `step` in a file that never calls `update`.
+
+    ## Why it matters
+    The cycle is scale, backward, unscale_ (where gradients are looked at), step, update. Most other orders raise, but only
+    once they are reached; two go unnoticed: `optimizer.step()` on gradients that are 65536 times too large, and a second
+    step on the same gradients, which is not skipped where they are inf.
+
+    ## Example
+    ```python
+    import torch
+
+    model = torch.nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu")
+    for _ in range(1):
+        loss = model(torch.randn(4, 8)).pow(2).mean()
+        scaler.scale(loss).backward()
+        optimizer.step()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    model = torch.nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu")
+    for _ in range(1):
+        loss = model(torch.randn(4, 8)).pow(2).mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    ```
+
+    ## References
+    - [Automatic mixed precision examples](https://docs.pytorch.org/docs/stable/notes/amp_examples.html)
+    - [torch.amp.GradScaler](https://docs.pytorch.org/docs/stable/amp.html#torch.amp.GradScaler)
+    """
+
+    code, name, severity = "DT204", "scaler-misuse", Severity.ERROR
+    triggers = ("Scaler", "scaler")
+
+    def __init__(self) -> None:
+        self.done: dict[ast.AST, list[_Done]] = {}
+        """By function, in the order of execution."""
+        self.off: set[str] = set()
+        """Names of scalers that are made with `enabled=False`, or that the program may do without."""
+        self.own: set[str] = set()
+        """Paths by which scalers are called that this file makes."""
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        if call.method in _METHODS:
+            done = self._done(call)
+            if done is not None:
+                self.done.setdefault(call.flow.scope, []).append(done)
+        return ()
+
+    def on_end(self, end: End) -> Iterator[Finding]:
+        flow = end.flow
+        if flow.function is not None or not any(done.scaler for each in self.done.values() for done in each):
+            return
+        for scope, sequence in self.done.items():
+            scalers = {done.scaler for done in sequence} - {"", *self.off}
+            for scaler in sorted(scalers):
+                own = [done for done in sequence if done.scaler == scaler]
+                yield from _twice(own)
+                yield from _update_first(own)
+                yield from _unscaled_each_time(own)
+                yield from _beside(scaler, sequence)
+                yield from _unscaled_loss(scaler, sequence, flow.tree)
+                yield from self._never_updated(scaler, own, flow.tree, scope)
+
+    def _done(self, call: Call) -> _Done | None:
+        node, receiver, method = call.node, call.receiver, call.method
+        if not isinstance(node.func, ast.Attribute):
+            return None
+        path = path_of(node.func.value) or ""
+        what, scaler, optimizer = method, "", ""
+        if method == "backward":
+            scaled = receiver.scaled if isinstance(receiver, (Tensor, Unknown)) else None
+            what = "scaled backward" if scaled is not None else "backward"
+        elif isinstance(receiver, GradScaler) or (_is_unknown(receiver) and "scaler" in last(node.func.value).lower()):
+            if not path or method == "zero_grad":
+                return None
+            scaler = path
+            if isinstance(receiver, GradScaler):
+                self.own.add(path)
+                if receiver.enabled is False:
+                    self.off.add(path)
+            if method in ("step", "unscale_"):
+                optimizer = path_of(node.args[0]) or "" if node.args else ""
+        elif isinstance(receiver, Optimizer) or (_is_unknown(receiver) and "optim" in last(node.func.value).lower()):
+            if method not in ("step", "zero_grad"):
+                return None
+            what, optimizer = ("plain step" if method == "step" else method), path
+        else:
+            return None
+        flow = call.flow
+        conditions = frozenset((id(part.test), part.holds) for part in flow.conditions)
+        return _Done(what, scaler, optimizer, node, conditions, tuple(loop.node for loop in flow.loops))
+
+    def _never_updated(self, scaler: str, own: list[_Done], tree: ast.Module, scope: ast.AST) -> Iterator[Finding]:
+        steps = [done for done in own if done.what == "step" and done.loops]
+        if scaler in self.own and steps and not _has_method(tree, scaler, "update") and not _given_away(tree, scaler):
+            yield Finding(
+                steps[0].node,
+                f"`{scaler}.update()` is never called: the second `step` raises RuntimeError, "
+                '"step() has already been called since the last update()"',
+                help=f"Call `{scaler}.update()` behind the step, once for each iteration",
+            )
+
+
+def _is_unknown(value: object) -> bool:
+    return type(value) is Unknown or not isinstance(value, (Tensor, Module, Constant, Optimizer, GradScaler))
+
+
+def _between(sequence: list[_Done], first: _Done, second: _Done) -> list[_Done]:
+    return sequence[sequence.index(first) + 1 : sequence.index(second)]
+
+
+_TWICE = {
+    ("unscale_", "unscale_"): "`unscale_` is called twice for `{}` in one cycle: the second raises RuntimeError",
+    ("step", "unscale_"): "`unscale_` is called behind the `step` of `{}`: it raises RuntimeError",
+    ("step", "step"): "`step` is called twice for `{}` without an `update` between: the second raises RuntimeError",
+}
+
+
+def _twice(own: list[_Done]) -> Iterator[Finding]:
+    for index, later in enumerate(own):
+        if later.what not in ("unscale_", "step") or not later.optimizer:
+            continue
+        for earlier in reversed(own[:index]):
+            if earlier.what == "update":
+                break
+            message = _TWICE.get((earlier.what, later.what)) if earlier.optimizer == later.optimizer else None
+            if message is not None and earlier.leads_to(later):
+                note = (earlier.node, f"`{earlier.what}` is called here")
+                yield Finding(
+                    later.node,
+                    message.format(later.optimizer),
+                    help="Scale, backward, unscale_, step, update: each once for an optimizer, in that order",
+                    notes=(note,),
+                )
+                break
+
+
+def _update_first(own: list[_Done]) -> Iterator[Finding]:
+    for index, step in enumerate(own):
+        if step.what != "step" or any(done.what == "update" for done in own[index + 1 :]):
+            continue
+        for done in reversed(own[:index]):
+            if done.what == "scale":
+                break
+            if done.what == "update" and done.leads_to(step) and done.loops == step.loops:
+                if any(each.what == "unscale_" for each in own[:index]) or _scaled_anew(own, done, step):
+                    break
+                yield Finding(
+                    done.node,
+                    "`update` is called before `step`: no gradients have been looked at, and it raises AssertionError",
+                    help=f"Call `{done.scaler}.update()` behind `{done.scaler}.step`",
+                    notes=((step.node, "the step stands here"),),
+                )
+                break
+
+
+def _scaled_anew(own: list[_Done], update: _Done, step: _Done) -> bool:
+    """Does the update end the cycle before: is nothing scaled ahead of it?"""
+    before = own[: own.index(update)]
+    return not any(done.what == "scale" and done.loops == step.loops for done in before)
+
+
+def _unscaled_each_time(own: list[_Done]) -> Iterator[Finding]:
+    """Gradients that are unscaled in every iteration, and stepped and updated in every n-th."""
+    for unscale in own:
+        if unscale.what != "unscale_" or not unscale.loops:
+            continue
+        ends = [
+            done
+            for done in own
+            if done.what in ("step", "update") and done.loops[: len(unscale.loops)] == unscale.loops
+        ]
+        if len(ends) != 2 or {done.what for done in ends} != {"step", "update"}:
+            continue
+        if all(unscale.conditions < done.conditions and done.loops == unscale.loops for done in ends) and _counts(
+            ends[0], unscale
+        ):
+            yield Finding(
+                unscale.node,
+                "`unscale_` runs in every iteration, `update` only in some: the second `unscale_` raises RuntimeError",
+                help="Unscale where the step is taken, and clip there",
+                notes=((ends[-1].node, "the cycle ends here"),),
+            )
+
+
+def _counts(end: _Done, unscale: _Done) -> bool:
+    """Is the step taken every so many iterations, by a test with a remainder?"""
+    more = {test for test, _ in end.conditions - unscale.conditions}
+    return any(
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)
+        for loop in unscale.loops
+        for branch in ast.walk(loop)
+        if isinstance(branch, ast.If) and id(branch.test) in more
+        for node in ast.walk(branch.test)
+    )
+
+
+def _beside(scaler: str, sequence: list[_Done]) -> Iterator[Finding]:
+    """The optimizer's own step after a scaled backward, and zero_grad between that and the step."""
+    if not any(each.scaler == scaler and each.what == "scale" for each in sequence):
+        return
+    for index, done in enumerate(sequence):
+        if done.what not in ("plain step", "zero_grad") or not done.optimizer:
+            continue
+        backward = _reaching(sequence[:index], done)
+        if backward is None:
+            continue
+        steps = [
+            each
+            for each in sequence
+            if each.what == "step" and each.scaler == scaler and each.optimizer == done.optimizer
+        ]
+        if done.what == "zero_grad":
+            yield from _zeroed(scaler, sequence, backward, done, steps)
+        else:
+            yield from _stepped_alone(scaler, sequence, backward, done, steps)
+
+
+def _zeroed(scaler: str, sequence: list[_Done], backward: _Done, done: _Done, steps: list[_Done]) -> Iterator[Finding]:
+    step = next((each for each in sequence[sequence.index(done) :] if each in steps and done.leads_to(each)), None)
+    if step is None or any("backward" in each.what for each in _between(sequence, done, step)):
+        return
+    if not any(each in steps for each in _between(sequence, backward, done)):
+        yield Finding(
+            done.node,
+            f"The gradients of `{done.optimizer}` are set to zero before `{scaler}.step` uses them",
+            help="Call `zero_grad` before backward, or behind the step",
+            notes=((step.node, "the step stands here"),),
+        )
+
+
+def _stepped_alone(
+    scaler: str, sequence: list[_Done], backward: _Done, done: _Done, steps: list[_Done]
+) -> Iterator[Finding]:
+    before = sequence[: sequence.index(done)]
+    stepped = next((each for each in reversed(before) if each in steps and each.leads_to(done)), None)
+    if stepped is not None and not any("backward" in each.what for each in _between(sequence, stepped, done)):
+        yield Finding(
+            done.node,
+            f"`{done.optimizer}` has been stepped by `{scaler}.step`: it takes a second step on the same gradients, "
+            "even where they are inf",
+            help=f"Leave `{done.optimizer}.step()` away",
+            notes=((stepped.node, "the scaler steps here"),),
+        )
+    elif not steps and not any(each.what == "unscale_" for each in sequence):
+        yield Finding(
+            done.node,
+            f"`{done.optimizer}.step()` uses gradients that are multiplied by the scale, 65536 at the start",
+            help=f"Call `{scaler}.step({done.optimizer})`, then `{scaler}.update()`",
+            notes=((backward.node, "scaled here"),),
+        )
+
+
+def _reaching(before: list[_Done], done: _Done) -> _Done | None:
+    """The scaled backward that has surely been run before, none other since."""
+    for each in reversed(before):
+        if each.what == "scaled backward" and each.leads_to(done) and each.loops == done.loops:
+            return each
+        if "backward" in each.what:
+            return None
+    return None
+
+
+def _unscaled_loss(scaler: str, sequence: list[_Done], tree: ast.Module) -> Iterator[Finding]:
+    for index, step in enumerate(sequence):
+        if step.what != "step" or step.scaler != scaler:
+            continue
+        backwards = [done for done in sequence[:index] if "backward" in done.what]
+        if not backwards or any(done.what == "scaled backward" for done in backwards):
+            continue
+        if backwards[-1].leads_to(step) and not _has_method(tree, scaler, "scale") and not _given_away(tree, scaler):
+            yield Finding(
+                step.node,
+                f"The loss goes backward without `{scaler}.scale`: `step` raises AssertionError",
+                help=f"Call `{scaler}.scale(loss).backward()`",
+                notes=((backwards[-1].node, "backward of the unscaled loss"),),
+            )
+            return
+
+
+def _has_method(tree: ast.Module, scaler: str, method: str) -> bool:
+    name = scaler.rpartition(".")[2]
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == method and last(node.value) == name for node in nodes([tree])
+    )
+
+
+def _given_away(tree: ast.Module, scaler: str) -> bool:
+    """Is the scaler handed to something that may do the rest: an argument, a result, an attribute?"""
+    name = scaler.rpartition(".")[2]
+    known = parents(tree)
+    for node in nodes([tree]):
+        if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load) or last(node) != name:
+            continue
+        parent = known.get(node)
+        if not isinstance(parent, (ast.Attribute, ast.Compare, ast.If, ast.IfExp, ast.BoolOp, ast.UnaryOp)):
+            return True
+    return False

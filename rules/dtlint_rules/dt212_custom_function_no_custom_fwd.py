@@ -1,0 +1,151 @@
+"""DT212: an autograd.Function multiplies matrices and is not made for autocast."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.infer.walk import nodes
+from dtlint.rule import Finding, Rule
+from dtlint_rules._syntax import last, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import End, Reference
+
+__all__ = ["CustomFunctionNoCustomFwd"]
+
+_FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
+_PRODUCTS = frozenset(
+    {"matmul", "mm", "bmm", "addmm", "baddbmm", "linear", "conv1d", "conv2d", "conv3d", "conv_transpose2d", "einsum"}
+)
+_AWARE = ("custom_fwd", "custom_bwd", "autocast", "amp_fwd", "amp_bwd")
+"""In names of decorators and calls by which a Function takes care of autocast."""
+
+
+class CustomFunctionNoCustomFwd(Rule):
+    """An `autograd.Function` with matrix products is not decorated for autocast.
+
+    ## What it does
+    Reports subclasses of `torch.autograd.Function` whose `forward` and `backward` both multiply matrices, in a file that
+    speaks of autocast, mixed precision or half, where neither is decorated with `torch.amp.custom_fwd` and `custom_bwd`.
+
+    ## Why it matters
+    Under autocast the forward's product casts its inputs to half, but what was saved for backward is as it came. Autocast
+    is off when backward runs: there the half gradient meets float32 tensors, and the product raises "expected m1 and m2 to
+    have the same dtype". The two decorators run backward under the autocast of the forward.
+
+    ## Example
+    ```python
+    import torch
+
+    class Project(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, weight):
+            ctx.save_for_backward(x, weight)
+            return x @ weight
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, weight = ctx.saved_tensors
+            return grad @ weight.t(), x.t() @ grad
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = Project.apply(torch.randn(4, 4), torch.randn(4, 4, requires_grad=True))
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    class Project(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="cpu")
+        def forward(ctx, x, weight):
+            ctx.save_for_backward(x, weight)
+            return x @ weight
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="cpu")
+        def backward(ctx, grad):
+            x, weight = ctx.saved_tensors
+            return grad @ weight.t(), x.t() @ grad
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = Project.apply(torch.randn(4, 4), torch.randn(4, 4, requires_grad=True))
+    ```
+
+    ## References
+    - [Functions with multiple inputs or autocastable ops](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#functions-with-multiple-inputs-or-autocastable-ops)
+    """
+
+    code, name = "DT212", "custom-function-no-custom-fwd"
+    triggers = ("Function",)
+
+    def __init__(self) -> None:
+        self.bases: set[ast.expr] = set()
+
+    def on_reference(self, reference: Reference) -> Iterable[Finding]:
+        if reference.name in _FUNCTIONS:
+            self.bases.add(reference.node)
+        return ()
+
+    def on_end(self, end: End) -> Iterator[Finding]:
+        tree = end.flow.tree
+        if end.flow.function is not None or not self.bases or not _speaks_of_half(tree):
+            return
+        for node in nodes([tree]):
+            if isinstance(node, ast.ClassDef) and not self.bases.isdisjoint(node.bases):
+                yield from _judged(node)
+
+
+def _speaks_of_half(tree: ast.Module) -> bool:
+    text = words(tree)
+    return any(word in text for word in ("autocast", "gradscaler", "mixed_precision", "bfloat16", "float16"))
+
+
+def _judged(node: ast.ClassDef) -> Iterator[Finding]:
+    methods = {part.name: part for part in node.body if isinstance(part, ast.FunctionDef)}
+    forward, backward = methods.get("forward"), methods.get("backward")
+    if forward is None or backward is None or _is_aware(node):
+        return
+    product, gradient = _product(forward), _product(backward)
+    if product is not None and gradient is not None and _saves(forward) and not _casts(backward):
+        yield Finding(
+            gradient,
+            "Under autocast the gradient is half here and what was saved is not: the product raises",
+            help="Decorate `forward` with `torch.amp.custom_fwd` and `backward` with `torch.amp.custom_bwd`",
+            notes=((product, "autocast casts this product to half"),),
+        )
+
+
+def _is_aware(node: ast.ClassDef) -> bool:
+    return any(
+        isinstance(part, (ast.Name, ast.Attribute)) and any(word in last(part).lower() for word in _AWARE)
+        for part in ast.walk(node)
+    )
+
+
+def _product(function: ast.FunctionDef) -> ast.expr | None:
+    """A matrix product in a function, the first that is written."""
+    found = [
+        node
+        for node in nodes(function.body)
+        if (isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult))
+        or (isinstance(node, ast.Call) and last(node.func) in _PRODUCTS)
+        or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PRODUCTS)
+    ]
+    return min(found, key=lambda node: node.lineno) if found else None
+
+
+def _saves(forward: ast.FunctionDef) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr == "save_for_backward" for node in ast.walk(forward))
+
+
+def _casts(backward: ast.FunctionDef) -> bool:
+    """Does backward bring its operands to one dtype by itself?"""
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in ("dtype", "float", "type_as", "half", "float32")
+        for node in ast.walk(backward)
+    )

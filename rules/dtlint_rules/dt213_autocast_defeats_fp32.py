@@ -1,0 +1,218 @@
+"""DT213: a matrix product that is meant to be float32 runs in half under autocast."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Severity
+from dtlint.infer.values import Tensor
+from dtlint.infer.walk import nodes
+from dtlint.rule import Finding, Rule
+from dtlint_rules._regions import decided_here
+from dtlint_rules._syntax import last, names, said
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Call, End, Flow, Operation
+    from dtlint.infer.values import Value
+
+__all__ = ["AutocastDefeatsFp32"]
+
+_PRODUCTS = frozenset(
+    f"torch.{name}" for name in ("matmul", "mm", "bmm", "mv", "baddbmm", "addmm", "addbmm", "linalg.multi_dot")
+) | {"torch.nn.functional.linear"}
+"""Products that autocast casts to half, whatever their inputs are; but for float64, as seen on torch 2.13."""
+_METHODS = frozenset({"matmul", "mm", "bmm", "mv", "baddbmm", "addmm"})
+_EINSUM = "torch.einsum"
+
+_POSITION = re.compile(
+    r"(?:^|_)(?:pos|position|positions|timesteps?|t|seq|grid|coords?|coordinates|pid)(?:_|$)|pos_?ids?|position_?ids"
+)
+_FREQUENCY = re.compile(r"freq|omega|(?:^|_)inv_?timescale|(?:^|_)bands?(?:_|$)")
+_FLOAT32, _FLOAT64 = frozenset({"float32"}), frozenset({"float64"})
+_MADE_ONCE = re.compile(r"__init__|reset_param|_init_weights|post_init|compute_default|precompute|_init_rope")
+"""Functions that run before any autocast: they fill tables."""
+
+
+class AutocastDefeatsFp32(Rule):
+    """A matrix product on values that are kept in float32 runs in half under autocast.
+
+    ## What it does
+    Reports products of positions and frequencies, as rotary and sinusoidal embeddings make them by `@`, `matmul` or
+    `einsum`, where nothing switches autocast off; and products of two operands that were cast to float32, inside an
+    autocast region of the same function.
+
+    ## Why it matters
+    Autocast casts the inputs of a matrix product to half even where they were cast to float32 one line before; the result
+    is half. bfloat16 holds whole numbers exactly up to 256, float16 up to 2048: positions beyond fall together, and the
+    angles of the embedding with them. Elementwise products are not cast: `position[:, None] * inv_freq` is what the
+    product computes, and stays float32.
+
+    An `einsum` that sums nothing is computed elementwise by torch 2.13, which leaves it in float32; older releases compute
+    it with `bmm`, which autocast casts. It is reported as information.
+
+    ## Example
+    ```python
+    import torch
+    from torch import nn
+
+    class Rotary(nn.Module):
+        def forward(self, position_ids: torch.Tensor, inv_freq: torch.Tensor) -> torch.Tensor:
+            angles = inv_freq[:, None].float() @ position_ids[None, :].float()
+            return angles.cos()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    from torch import nn
+
+    class Rotary(nn.Module):
+        def forward(self, position_ids: torch.Tensor, inv_freq: torch.Tensor) -> torch.Tensor:
+            with torch.autocast(position_ids.device.type, enabled=False):
+                angles = inv_freq[:, None].float() @ position_ids[None, :].float()
+            return angles.cos()
+    ```
+
+    ## References
+    - [CUDA ops that autocast to float16](https://docs.pytorch.org/docs/stable/amp.html#cuda-ops-that-can-autocast-to-float16)
+    """
+
+    code, name = "DT213", "autocast-defeats-fp32"
+    triggers = ("freq", "omega", "timescale", "autocast")
+
+    def __init__(self) -> None:
+        self.found: list[tuple[ast.expr, bool]] = []
+        """Products of positions and frequencies, and whether they sum nothing."""
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        node = call.node
+        if call.target == _EINSUM or call.target in _PRODUCTS:
+            einsum = call.target == _EINSUM
+            operands, values = node.args[einsum:], call.args[einsum:]
+        elif call.method in _METHODS and isinstance(call.receiver, Tensor) and isinstance(node.func, ast.Attribute):
+            einsum = False
+            operands, values = [node.func.value, *node.args], [call.receiver, *call.args]
+        else:
+            return ()
+        if len(operands) < 2:
+            return ()
+        outer = einsum and _sums_nothing(node.args[0])
+        return self._judged(node, operands[-2:], values[-2:], call.flow, outer)
+
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
+        if not isinstance(operation.operator, ast.MatMult) or not isinstance(operation.node, ast.BinOp):
+            return ()
+        node = operation.node
+        return self._judged(node, [node.left, node.right], [operation.left, operation.right], operation.flow, False)
+
+    def on_end(self, end: End) -> Iterator[Finding]:
+        tree = end.flow.tree
+        if end.flow.function is not None or "torch" not in " ".join(names(tree)):
+            return
+        for node, outer in self.found:
+            if decided_here(node, tree):
+                continue
+            if outer:
+                yield Finding(
+                    node,
+                    "Positions and frequencies meet in `einsum`, which older releases of torch run in half under autocast: "
+                    "bfloat16 holds whole numbers up to 256",
+                    help="Multiply elementwise, `positions[..., None] * frequencies`, which autocast does not cast",
+                    severity=Severity.INFO,
+                )
+            else:
+                yield Finding(
+                    node,
+                    "Under autocast this product of positions and frequencies runs in half: "
+                    "bfloat16 holds whole numbers up to 256, float16 up to 2048",
+                    help="Multiply elementwise, or compute it under `torch.autocast(x.device.type, enabled=False)`",
+                )
+
+    def _judged(
+        self, node: ast.expr, operands: list[ast.expr], values: list[Value], flow: Flow, outer: bool
+    ) -> Iterator[Finding]:
+        region = flow.autocast
+        if region is not None and region.enabled and not outer and region.dtype in ("float16", "bfloat16", None):
+            casts = [_cast_to_float32(value) for value in values]
+            if all(cast is not None for cast in casts):
+                yield Finding(
+                    node,
+                    f"Both operands were cast to float32, and autocast casts them to {region.dtype or 'half'} again",
+                    help="Compute it under `torch.autocast(..., enabled=False)`",
+                    notes=tuple(
+                        (cast, "cast to float32 here") for cast in casts if cast is not None and cast is not node
+                    ),
+                )
+            return
+        function = flow.function
+        if function is None or flow.contexts or _MADE_ONCE.search(function.name):
+            return
+        left, right = (_names_of(operand, function.node) for operand in operands)
+        if _is_position_by_frequency(left, right) and not _is_float64(function.node, values):
+            self.found.append((node, outer))
+
+
+def _cast_to_float32(value: Value) -> ast.expr | None:
+    """The cast that made a value float32."""
+    if not isinstance(value, Tensor) or value.dtypes != _FLOAT32 or not isinstance(value.origin, ast.Call):
+        return None
+    function = value.origin.func
+    return value.origin if isinstance(function, ast.Attribute) and function.attr in ("float", "to") else None
+
+
+def _sums_nothing(equation: ast.expr) -> bool:
+    """Does every index of an einsum stand in its result?"""
+    if not isinstance(equation, ast.Constant) or not isinstance(equation.value, str):
+        return False
+    inputs, arrow, output = equation.value.replace(" ", "").partition("->")
+    return bool(arrow) and set(inputs) - {","} <= set(output)
+
+
+def _is_position_by_frequency(left: list[str], right: list[str]) -> bool:
+    """Is one operand called a position and the other a frequency?"""
+    for one, other in ((left, right), (right, left)):
+        positions = {name for name in one if _POSITION.search(name)}
+        frequencies = {name for name in other if _FREQUENCY.search(name)}
+        if frequencies and positions and not any(_FREQUENCY.search(name) for name in one):
+            return positions != {"t"} or any("inv" in name for name in frequencies)
+    return False
+
+
+def _names_of(node: ast.expr, scope: ast.AST) -> list[str]:
+    """What an operand is called, and what it is made of where it is a name that the function binds once."""
+    found = _subject(node)
+    if found is None:
+        return []
+    name = last(found).lower()
+    if isinstance(found, ast.Name):
+        bound = [
+            part.value
+            for part in nodes([scope])
+            if isinstance(part, ast.Assign) and any(last(target) == found.id for target in part.targets)
+        ]
+        of = _subject(bound[0]) if len(bound) == 1 else None
+        return [name] if of is None else [name, last(of).lower()]
+    return [name]
+
+
+def _subject(node: ast.expr) -> ast.Name | ast.Attribute | None:
+    """What an operand is, without the methods that shape or cast it and what it is indexed with."""
+    while True:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            named = last(node.func.value) == "torch" and node.args
+            node = node.args[0] if named else node.func.value
+        elif isinstance(node, ast.Subscript):
+            node = node.value
+        else:
+            return node if isinstance(node, (ast.Name, ast.Attribute)) else None
+
+
+def _is_float64(function: ast.AST, values: list[Value]) -> bool:
+    """Is the arithmetic float64, which autocast leaves alone?"""
+    if any(isinstance(value, Tensor) and value.dtypes == _FLOAT64 for value in values):
+        return True
+    return not {"float64", "double"}.isdisjoint(said(function))

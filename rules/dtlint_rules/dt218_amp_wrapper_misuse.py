@@ -1,0 +1,143 @@
+"""DT218: autocast is used as a decorator in a way that raises, or that never enters the region."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Severity
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Autocast
+from dtlint.infer.walk import SCOPES, nodes
+from dtlint.rule import Finding, Rule
+from dtlint_rules._syntax import last, parents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Call, End, Reference
+
+__all__ = ["AmpWrapperMisuse"]
+
+_AUTOCASTS = frozenset({"torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
+_OLD = frozenset({"torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
+
+
+class AmpWrapperMisuse(Rule):
+    """Autocast decorates a function in a way that cannot work.
+
+    ## What it does
+    Reports `@autocast` and `with autocast` without parentheses, autocast around a generator or a coroutine, and a bound
+    method that is wrapped in autocast and then bound a second time, `MethodType(autocast(...)(model.forward), model)`.
+
+    ## Why it matters
+    `torch.autocast` without parentheses takes the function for a device and raises; that of `torch.cuda.amp` takes it for
+    `enabled`, and the decorated name is then a context and no function. A generator runs when it is iterated over, and by
+    then the region that the decorator entered has ended: it computes in float32, without a word. A method that is bound
+    twice gets `self` twice.
+
+    ## Example
+    ```python
+    import torch
+
+    @torch.autocast("cpu", dtype=torch.bfloat16)
+    def products(matrices):
+        for matrix in matrices:
+            yield matrix @ matrix
+
+    results = list(products([torch.randn(4, 4)]))
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    def products(matrices):
+        for matrix in matrices:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                product = matrix @ matrix
+            yield product
+
+    results = list(products([torch.randn(4, 4)]))
+    ```
+
+    ## References
+    - [torch.autocast](https://docs.pytorch.org/docs/stable/amp.html#torch.autocast)
+    """
+
+    code, name, severity = "DT218", "amp-wrapper-misuse", Severity.ERROR
+    triggers = ("autocast",)
+
+    def __init__(self) -> None:
+        self.made: set[ast.expr] = set()
+        self.named: dict[ast.expr, str] = {}
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        if isinstance(call.result, Autocast) and call.result.made is call.node and call.result.enabled is not False:
+            self.made.add(call.node)
+        return ()
+
+    def on_reference(self, reference: Reference) -> Iterable[Finding]:
+        if reference.name in _AUTOCASTS:
+            self.named[reference.node] = reference.name
+        return ()
+
+    def on_end(self, end: End) -> Iterator[Finding]:
+        tree = end.flow.tree
+        if end.flow.function is not None or not (self.made or self.named):
+            return
+        known = parents(tree)
+        for node in nodes([tree]):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.decorator_list:
+                yield from self._decorated(node)
+            elif isinstance(node, ast.Call) and last(node.func) == "MethodType" and len(node.args) == 2:
+                yield from self._bound_twice(node)
+        for expression in self.named:
+            if isinstance(known.get(expression), ast.withitem):
+                yield Finding(
+                    expression,
+                    "`with` is given the class autocast, not a context: it raises",
+                    help="Call it: `torch.autocast(device_type)`",
+                )
+
+    def _decorated(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Finding]:
+        for decorator in function.decorator_list:
+            name = self.named.get(decorator)
+            if name is not None:
+                fate = (
+                    "the function becomes a context"
+                    if name in _OLD
+                    else "it takes the function for the device, and raises"
+                )
+                yield Finding(
+                    decorator, f"`@autocast` stands without parentheses: {fate}", help="Call it: `@torch.autocast(...)`"
+                )
+            elif decorator in self.made and _runs_later(function):
+                kind = "coroutine" if isinstance(function, ast.AsyncFunctionDef) else "generator"
+                yield Finding(
+                    decorator,
+                    f"The region ends before the {kind} `{function.name}` runs: its body is computed outside autocast",
+                    help="Enter autocast by `with` inside the function",
+                    severity=Severity.WARNING,
+                )
+
+    def _bound_twice(self, node: ast.Call) -> Iterator[Finding]:
+        wrapped = node.args[0]
+        if not isinstance(wrapped, ast.Call) or wrapped.func not in self.made or len(wrapped.args) != 1:
+            return
+        method, instance = path_of(wrapped.args[0]), path_of(node.args[1])
+        if method is not None and instance is not None and method.rpartition(".")[0] == instance:
+            yield Finding(
+                node,
+                f"`{method}` is a bound method already: bound again, it gets `{instance}` twice and raises",
+                help=f"Wrap the function under it, `{method}.__func__`, or leave `MethodType` away",
+            )
+
+
+def _runs_later(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Does calling the function not run its body?"""
+    if isinstance(function, ast.AsyncFunctionDef):
+        return True
+    yields = any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes(function.body, SCOPES))
+    managers = {last(part.func if isinstance(part, ast.Call) else part) for part in function.decorator_list}
+    return yields and managers.isdisjoint({"contextmanager", "fixture"})

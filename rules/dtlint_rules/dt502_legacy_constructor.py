@@ -1,0 +1,143 @@
+"""DT502: tensor types of before torch 0.4, where they move the tensor, raise, or lose whole numbers."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability
+from dtlint.infer.values import Either, Module, Tensor
+from dtlint.rule import Finding, Rule
+from dtlint_rules._legacy import METHODS, TensorType, cast_by_method, tensor_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Call
+
+__all__ = ["LegacyConstructor"]
+
+_MADE_ON_CPU = frozenset(
+    {"from_numpy", "tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor", "cpu", "numpy", "stack"}
+)
+"""What makes tensors on the CPU, or takes them there."""
+
+
+class LegacyConstructor(Rule):
+    """A legacy tensor type is used where it does more than to choose a dtype.
+
+    ## What it does
+    Reports `x.type(torch.FloatTensor)` and the like, legacy constructors that are given a tensor, `torch.LongTensor(index)`,
+    and `torch.Tensor` of whole numbers beyond 2**24. The other uses are those of `legacy-tensor`, DT509.
+
+    ## Why it matters
+    A legacy type is a dtype and a device. `x.type(torch.FloatTensor)` moves a tensor of the GPU to the CPU, and the next
+    operation with its neighbours raises. `torch.LongTensor(x)` takes only a tensor that is int64 and on the CPU already,
+    and raises TypeError for every other. `torch.Tensor` holds float32, in which 16777217 is 16777216.
+
+    ## Example
+    ```python
+    import torch
+
+    def masked(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return x * mask.type(torch.FloatTensor)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    def masked(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return x * mask.float()
+    ```
+
+    ## Fix safety
+    The fix of `x.type(...)` is unsafe because the tensor stays where it is. The other forms have none.
+
+    ## References
+    - [torch.Tensor.type](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.type.html)
+    - [torch.Tensor](https://docs.pytorch.org/docs/stable/tensors.html)
+    """
+
+    code, name = "DT502", "legacy-constructor"
+    fix = Applicability.UNSAFE
+    triggers = (".type(", "Tensor(", "Tensor as ")
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        if call.method == "type" and len(call.args) == 1 and not isinstance(call.node.args[0], ast.Constant):
+            kind = tensor_type(call.args[0])
+            return () if kind is None else self._cast(call, kind)
+        if call.target.startswith("torch.") and call.target.endswith("Tensor") and len(call.args) == 1:
+            return self._constructed(call)
+        return ()
+
+    def _cast(self, call: Call, kind: TensorType) -> Iterator[Finding]:
+        function = call.node.func
+        if not isinstance(function, ast.Attribute) or isinstance(call.receiver, (Module, Either)):
+            return
+        if isinstance(call.flow.statement, ast.Expr) and call.flow.statement.value is call.node:
+            return  # of a module, or a slip that DT104 reports
+        if kind.device == "the CPU" and _is_made_on_cpu(function.value):
+            return
+        method = METHODS.get(kind.dtype)
+        if method is not None:
+            yield Finding(
+                call.node,
+                f"`{kind.name}` is a dtype and a device: the tensor is moved to {kind.device} too",
+                help=f"Use `.{method}()`",
+                fix=partial(cast_by_method, call.node, method),
+            )
+
+    def _constructed(self, call: Call) -> Iterator[Finding]:
+        name, given = call.target, call.node.args[0]
+        kind = tensor_type_of(name)
+        if kind is not None and isinstance(call.args[0], Tensor):
+            if call.args[0].dtypes != frozenset({kind.dtype}) or kind.device == "the CPU":
+                yield Finding(
+                    call.node,
+                    f"`{name}` takes only tensors that are {kind.dtype} and on {kind.device} already, and raises for others",
+                    help=f"Use `.to(torch.{kind.dtype})`, or the tensor itself",
+                )
+        elif name in ("torch.Tensor", "torch.FloatTensor") and (number := _beyond_float32(given)) is not None:
+            yield Finding(
+                call.node,
+                f"{number} is not exact in float32, which holds whole numbers up to 16777216",
+                help="Use `torch.tensor(...)`, which makes int64 of whole numbers",
+            )
+
+
+def tensor_type_of(name: str) -> TensorType | None:
+    """The tensor type of that qualified name."""
+    from dtlint.infer.values import External
+
+    return tensor_type(External(name))
+
+
+def _is_made_on_cpu(node: ast.expr) -> bool:
+    """Does a chain of calls begin with what makes a tensor on the CPU?"""
+    return any(
+        isinstance(part, ast.Call)
+        and (part.func.attr if isinstance(part.func, ast.Attribute) else getattr(part.func, "id", "")) in _MADE_ON_CPU
+        for part in ast.walk(node)
+    )
+
+
+def _beyond_float32(node: ast.expr) -> int | None:
+    """A whole number in a list that float32 rounds."""
+    if not isinstance(node, (ast.List, ast.Tuple)):
+        return None
+    for part in ast.walk(node):
+        number = part.value if isinstance(part, ast.Constant) else None
+        if type(number) is int and number.bit_length() <= 128 and int(_rounded(number)) != number:
+            return number
+    return None
+
+
+def _rounded(number: int) -> float:
+    import struct
+
+    try:
+        return float(struct.unpack("f", struct.pack("f", number))[0])
+    except OverflowError:
+        return float(number)

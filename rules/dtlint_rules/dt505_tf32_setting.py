@@ -1,0 +1,100 @@
+"""DT505: code that others import changes the precision of float32 products for the whole process."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Constant
+from dtlint.infer.walk import nodes
+from dtlint.rule import Finding, Rule
+from dtlint_rules._syntax import is_script
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.events import Assign, Call, Flow
+
+__all__ = ["Tf32Setting"]
+
+_FLAGS = frozenset({"torch.backends.cuda.matmul.allow_tf32", "torch.backends.cudnn.allow_tf32"})
+_SETTER = "torch.set_float32_matmul_precision"
+_PRECISIONS = frozenset(
+    f"torch.backends.{name}fp32_precision" for name in ("", "cuda.matmul.", "cudnn.", "cudnn.conv.", "cudnn.rnn.")
+)
+
+
+class Tf32Setting(Rule):
+    """Importing a module lowers the precision of float32 products.
+
+    ## What it does
+    Reports `torch.backends.cuda.matmul.allow_tf32 = True`, `torch.set_float32_matmul_precision("high")` and the like among
+    the own statements of a module that others import. Programs may set what they like.
+
+    ## Why it matters
+    The setting is one for the process. With TensorFloat-32, products of float32 have 10 bits of precision instead of 23: an
+    error of 1e-3 instead of 1e-7. Who imports a library for one function gets that in all of the program, geometry and
+    solvers included, and finds no line that asks for it.
+
+    ## Example
+    ```python
+    import torch
+
+    torch.set_float32_matmul_precision("high")
+
+    def similarity(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return a @ b.T
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    def similarity(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return a @ b.T
+
+    if __name__ == "__main__":
+        torch.set_float32_matmul_precision("high")
+    ```
+
+    ## References
+    - [TensorFloat-32](https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices)
+    - [torch.set_float32_matmul_precision](https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html)
+    """
+
+    code, name = "DT505", "tf32-setting"
+    triggers = ("allow_tf32", "matmul_precision", "fp32_precision")
+
+    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+        target, value = assign.target, assign.value
+        if not isinstance(target, ast.Attribute) or not isinstance(value, Constant):
+            return
+        path = path_of(target)
+        lowers = (path in _FLAGS and value.value is True) or (path in _PRECISIONS and value.value in ("tf32", "bf16"))
+        if lowers and _is_import(assign.flow):
+            yield _found(target)
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        lowers = call.target == _SETTER and call.constant(0, "precision") in ("high", "medium")
+        if lowers and _is_import(call.flow):
+            yield _found(call.node)
+
+
+def _found(node: ast.expr) -> Finding:
+    return Finding(
+        node,
+        "Importing this module lowers float32 products of the whole process to TensorFloat-32: an error of 1e-3, not 1e-7",
+        help="Leave the setting to the program, or set it around what needs it and put it back",
+    )
+
+
+def _is_import(flow: Flow) -> bool:
+    """Does the statement run when the module is imported, and is the module there to be imported?"""
+    if flow.function is not None or flow.conditions or is_script(flow.tree):
+        return False
+    body = flow.tree.body
+    defines = any(isinstance(node, (ast.FunctionDef, ast.ClassDef)) for node in body)
+    runs = any(isinstance(node, (ast.For, ast.While, ast.With)) for node in body)
+    trains = any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in nodes(body))
+    return defines and not runs and not trains

@@ -1,0 +1,201 @@
+"""DT506: whole numbers of NumPy whose dtype depends on the platform reach torch or a file."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix
+from dtlint.infer.names import path_of
+from dtlint.infer.walk import SCOPES, nodes
+from dtlint.rule import Finding, Rule
+from dtlint_rules._syntax import last, parents, said
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Call, End
+    from dtlint.source.place import Place
+
+__all__ = ["PlatformInt"]
+
+_INTO_TORCH = frozenset({"torch.from_numpy", "torch.as_tensor", "torch.tensor"})
+_KEEPING = frozenset({"copy", "reshape", "round", "flatten", "ravel", "repeat", "squeeze", "transpose", "clip"})
+"""Methods of an array whose result has its dtype."""
+_WHOLE = frozenset({"numpy.arange", "numpy.random.permutation", "numpy.random.randint"})
+"""Functions that give platform integers for whole numbers. Sorting and searching give int64 on every 64-bit platform."""
+_SUMS = frozenset({"numpy.sum", "numpy.cumsum", "numpy.prod", "numpy.cumprod"})
+_COUNTS = ("len", "count", "size", "num", "token", "length")
+"""Parts of names of what is counted, and so whole."""
+_CASTS = frozenset({"long", "int", "float", "double", "half", "to", "type", "short", "byte", "bool", "type_as"})
+
+
+class PlatformInt(Rule):
+    """An integer array whose dtype depends on the platform goes from NumPy to torch or into a file.
+
+    ## What it does
+    Reports `torch.from_numpy` and its kin on what `np.arange`, `np.random.permutation` or `np.random.randint` gives for
+    whole numbers without a dtype, and sums of counts without one that size a memory map.
+
+    ## Why it matters
+    NumPy before 2.0 takes C's `long`, which is 32 bits on Windows and 64 elsewhere. The tensor is int32 there: it raises
+    where torch wants int64 (`one_hot`, `scatter_`, the target of `cross_entropy`), and a sum beyond 2,147,483,647 wraps
+    around to a negative number. With a dtype the program is the same everywhere.
+
+    ## Example
+    ```python
+    import numpy as np
+    import torch
+
+    steps = 1000
+    timesteps = torch.from_numpy(np.arange(0, steps)[::-1].copy())
+    ```
+
+    ## Use instead
+    ```python
+    import numpy as np
+    import torch
+
+    steps = 1000
+    timesteps = torch.from_numpy(np.arange(0, steps, dtype=np.int64)[::-1].copy())
+    ```
+
+    ## Fix safety
+    The fix gives `dtype=np.int64`, which is what the call gives on Linux and macOS already.
+
+    ## References
+    - [NumPy 2.0: the default integer on Windows](https://numpy.org/doc/stable/release/2.0.0-notes.html#windows-default-integer)
+    """
+
+    code, name = "DT506", "platform-int"
+    fix = Applicability.SAFE
+    triggers = ("from_numpy", "as_tensor", "torch.tensor(", "memmap")
+
+    def __init__(self) -> None:
+        self.whole: set[ast.expr] = set()
+        """Calls that give platform integers."""
+        self.sums: set[ast.expr] = set()
+        self.into: list[tuple[ast.Call, ast.AST]] = []
+        """Calls that make tensors of arrays without a dtype, and the functions that they stand in."""
+        self.maps: list[tuple[ast.Call, ast.AST]] = []
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        node, target = call.node, call.target
+        if target in _WHOLE:
+            if "dtype" not in call.keywords and call.complete and node.args and all(map(_is_whole, node.args)):
+                self.whole.add(node)
+        elif target in _SUMS:
+            if "dtype" not in call.keywords and len(node.args) == 1 and _is_count(node.args[0]):
+                self.sums.add(node)
+        elif target in _INTO_TORCH:
+            if "dtype" not in call.keywords and node.args:
+                self.into.append((node, call.flow.scope))
+        elif target == "numpy.memmap":
+            self.maps.append((node, call.flow.scope))
+        return ()
+
+    def on_end(self, end: End) -> Iterator[Finding]:
+        if end.flow.function is not None or not (self.whole or self.sums):
+            return
+        known = parents(end.flow.tree)
+        for node, scope in self.into:
+            parent = known.get(node)
+            if isinstance(parent, ast.Attribute) and parent.attr in _CASTS and _is_cast(known.get(parent)):
+                continue
+            source = _source(node.args[0], scope)
+            if source in self.whole:
+                yield _found(
+                    source, "The tensor is", ((node, "made a tensor here"),) if source.lineno != node.lineno else ()
+                )
+        for node, scope in self.maps:
+            shape = next((keyword.value for keyword in node.keywords if keyword.arg == "shape"), None)
+            for name in ast.walk(shape) if shape is not None else ():
+                source = _source(name, scope) if isinstance(name, ast.Name) else None
+                if source in self.sums:
+                    yield _found(source, "The sum is", ((node, "sizes the file here"),))
+
+
+def _found(node: ast.expr | None, what: str, notes: tuple[tuple[ast.expr, str], ...]) -> Finding:
+    assert node is not None
+    return Finding(
+        node,
+        f"{what} int32 on Windows with NumPy before 2.0, and int64 elsewhere",
+        help="Give `dtype=np.int64`",
+        notes=notes,
+        fix=partial(_fix, node),
+    )
+
+
+def _fix(node: ast.expr, place: Place) -> Fix | None:
+    if not isinstance(node, ast.Call) or last(node.func) == "permutation":
+        return None
+    spelled, edits = place.spelled("numpy.int64")
+    return Fix("Give `dtype=np.int64`", (place.append_argument(f"dtype={spelled}"), *edits), Applicability.SAFE)
+
+
+def _is_cast(node: ast.AST | None) -> bool:
+    """Does the method that is called behind give a dtype? `.to(device)` does not."""
+    if not isinstance(node, ast.Call):
+        return True
+    if last(node.func) != "to" and not (isinstance(node.func, ast.Attribute) and node.func.attr == "to"):
+        return True
+    return any("device" not in word for argument in (*node.args, *node.keywords) for word in list(said(argument))[-1:])
+
+
+def _is_whole(node: ast.expr) -> bool:
+    """Is it a whole number: written out, a length, or what is called like a count?"""
+    if isinstance(node, ast.Constant):
+        return type(node.value) is int
+    if isinstance(node, ast.UnaryOp):
+        return _is_whole(node.operand)
+    if isinstance(node, ast.BinOp):
+        exact = isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod))
+        return exact and _is_whole(node.left) and _is_whole(node.right)
+    if isinstance(node, ast.Call):
+        return last(node.func) in ("len", "int")
+    if isinstance(node, ast.Subscript):
+        return last(node.value) == "shape"
+    name = last(node).lower()
+    return name in ("n", "t") or any(part in name for part in (*_COUNTS, "steps", "epochs", "batch", "width", "height"))
+
+
+def _is_count(node: ast.expr) -> bool:
+    text = " ".join(said(node)).lower()
+    return any(part in text for part in ("len", "num_tokens", "n_tokens", "counts")) and "loss" not in text
+
+
+def _source(node: ast.AST, scope: ast.AST) -> ast.expr | None:
+    """The call that an array comes from, through views, copies and one name."""
+    for _ in range(12):
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING:
+            if path_of(node.func.value) in ("np", "numpy"):
+                return node
+            node = node.func.value
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)):
+            other = node.right if isinstance(node.left, (ast.Call, ast.Subscript, ast.Name)) else node.left
+            if not _is_whole(other) and "ratio" not in last(other):
+                return None
+            node = node.left if other is node.right else node.right
+        elif isinstance(node, ast.Name):
+            bound = _bound(scope, node.id)
+            if bound is None:
+                return None
+            node = bound
+        else:
+            return node if isinstance(node, ast.expr) else None
+    return None
+
+
+def _bound(scope: ast.AST, name: str) -> ast.expr | None:
+    """What a name is bound to, where the function binds it once."""
+    body = getattr(scope, "body", [])
+    values = [
+        node.value
+        for node in (nodes(body, SCOPES) if isinstance(body, list) else ())
+        if isinstance(node, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+    ]
+    return values[0] if len(values) == 1 else None
