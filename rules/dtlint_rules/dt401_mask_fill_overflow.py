@@ -1,0 +1,312 @@
+"""DT401: a mask is filled with a number that float16 does not have."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Constant
+from dtlint.rule import Finding, Rule
+from dtlint_rules._forms import is_mask, is_tensor, last_name, root_of, words_of
+from dtlint_rules._half import half_at
+from dtlint_rules._numbers import HALF, number_at, spelled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Assign, Call, Flow, Operation
+    from dtlint.infer.values import Value
+    from dtlint.source.place import Place
+    from dtlint_rules._numbers import Number
+
+__all__ = ["MaskFillOverflow"]
+
+_FILLS = {
+    **dict.fromkeys(("masked_fill", "masked_fill_"), (1, "value")),
+    **dict.fromkeys(("full_like", "new_full"), (1, "fill_value")),
+    **dict.fromkeys(("index_fill", "index_fill_", "scatter", "scatter_"), (2, "value")),
+    "fill_": (0, "value"),
+}
+"""What writes one number into a tensor, and which argument of the method that is. Of the function it is the next, but
+for `full_like`. All of them raise where the tensor cannot hold the number; seen on torch 2.13."""
+LARGE = (
+    *(f"{e}{exponent}" for e in ("e", "E", "e+") for exponent in range(5, 39)),
+    *("**", "00000", "65536", "99999"),
+)
+"""How numbers beyond float16 are written."""
+_SCORES = re.compile(
+    r"(?:^|_)(?:\w*logit\w*|\w*score\w*|attn\w*|attention\w*|\w*energ\w+|sim\w*|dots?|\w*prob\w*)(?:_|$)"
+)
+"""Names of what a softmax or a maximum is taken of."""
+_MASKING = re.compile(r"mask")
+
+
+class MaskFillOverflow(Rule):
+    """A mask is filled with a number beyond the range of float16.
+
+    ## What it does
+    Reports numbers beyond ±65504 that are written into scores or masks, by `masked_fill`, `full_like`, `torch.where`,
+    `scores[mask] = -1e9`, `(1 - mask) * -1e9`, a mask in a buffer, or a function whose name speaks of a mask; and limits of another
+    dtype, such as `torch.finfo(torch.float32).min`. The number is found as a constant of the module, as an attribute of
+    the class and as the default of a parameter, too. Code that only runs in float32 is left alone.
+
+    ## Why it matters
+    float16 ends at 65504. Under autocast, attention scores are float16, and
+    `scores.masked_fill(mask, -1e9)` raises `value cannot be converted to type c10::Half without overflow`. A sum, a
+    product, `torch.where` and an assignment by index do not raise: they give -inf, and a softmax over a row that is
+    all -inf is NaN. A limit of float32 raises in bfloat16 as well.
+
+    ## Example
+    ```python
+    import torch
+
+    def attend(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        scores = scores.masked_fill(mask, -1e9)
+        return scores.softmax(dim=-1)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    def attend(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        scores = scores.masked_fill(mask, torch.finfo(scores.dtype).min)
+        return scores.softmax(dim=-1)
+    ```
+
+    ## Fix safety
+    The fix puts the limit of the tensor's own dtype in place of the number, where the tensor is a name. It is unsafe:
+    two such limits added up are -inf, which two times -1e9 is not in float32.
+
+    ## References
+    - [torch.finfo](https://docs.pytorch.org/docs/stable/type_info.html#torch.finfo)
+    - [torch.Tensor.masked_fill_](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.masked_fill_.html)
+    """
+
+    code, name = "DT401", "mask-fill-overflow"
+    fix = Applicability.UNSAFE
+    triggers = (*LARGE, "finfo")
+
+    def __init__(self) -> None:
+        self.written: set[ast.expr] = set()
+        """Numbers that have been reported."""
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        if call.target == "torch.full":
+            yield from self._made(call)
+        elif call.method == "register_buffer":
+            yield from self._registered(call)
+        elif call.method in _FILLS or call.target.startswith("torch."):
+            yield from self._filled(call)
+        elif _MASKING.search(last_name(call.node).lower()):
+            yield from self._handed(call)
+
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
+        node = operation.node
+        if not isinstance(operation.operator, ast.Mult) or not isinstance(node, ast.BinOp):
+            return ()
+        if _is_large(operation.right) or not isinstance(operation.left, Constant):
+            number, mask, value = node.right, node.left, operation.left
+        else:
+            number, mask, value = node.left, node.right, operation.right
+        if isinstance(value, Constant) or not (is_mask(mask) or _is_ones(mask)):
+            return ()
+        return self._multiplied(operation, number, mask, value)
+
+    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+        target = assign.target
+        if not isinstance(target, ast.Subscript) or assign.expression is None or not _may_be_large(assign.value):
+            return
+        selects = is_mask(target.slice) or _SCORES.search(last_name(root_of(target.value)).lower()) is not None
+        number = _beyond(assign.expression, assign.flow)
+        if number is None or not selects or not is_tensor(target.value, assign.base, assign.flow):
+            return
+        subject = target.value if path_of(target.value) is not None else None
+        yield from self._found(
+            assign.node,
+            number,
+            assign.flow,
+            assign.base,
+            "it becomes {inf} in a float16 tensor",
+            assign.expression,
+            subject,
+        )
+
+    def _filled(self, call: Call) -> Iterator[Finding]:
+        name = last_name(call.node)
+        function = call.target.startswith("torch.") and not call.target.startswith("torch.Tensor.")
+        subject: ast.expr | None
+        if name == "where":
+            yield from self._chosen(call, function)
+            return
+        if name not in _FILLS or (function and name in ("fill_", "new_full")):
+            return
+        position, keyword = _FILLS[name]
+        given = call.argument_node(position + (function and name != "full_like"), keyword)
+        number = _beyond(given, call.flow)
+        if number is None or given is None:
+            return
+        if function:
+            subject, value = call.argument_node(0, "input"), call.argument(0, "input")
+        else:
+            assert isinstance(call.node.func, ast.Attribute)
+            subject, value = call.node.func.value, call.receiver
+        if (
+            number.value > 0
+            and name not in ("masked_fill", "masked_fill_")
+            and not _MASKING.search(ast.unparse(call.node))
+        ):
+            return
+        if _is_index(subject, number):
+            return
+        yield from self._found(
+            call.node, number, call.flow, value, f"`{name}` raises on a float16 tensor", given, subject
+        )
+
+    def _made(self, call: Call) -> Iterator[Finding]:
+        """`torch.full(size, -1e9, dtype=scores.dtype)`: without a dtype it is float32."""
+        number = _beyond(call.argument_node(1, "fill_value"), call.flow)
+        if number is None or number.value > 0 or "dtype" not in call.keywords:
+            return
+        yield from self._found(call.node, number, call.flow, call.result, "`full` raises for float16", None, None)
+
+    def _registered(self, call: Call) -> Iterator[Finding]:
+        """`self.register_buffer("masked_bias", torch.tensor(-1e9))`: cast with the module."""
+        name, made = call.constant(0, "name"), call.argument_node(1, "tensor")
+        if (
+            not isinstance(name, str)
+            or not _MASKING.search(name.lower())
+            or not isinstance(made, ast.Call)
+            or not made.args
+        ):
+            return
+        number = _beyond(made.args[0], call.flow) if last_name(made) in ("tensor", "as_tensor") else None
+        if number is not None:
+            text = "the buffer is {inf} once the module is cast to float16"
+            yield from self._found(call.node, number, call.flow, None, text, None, None)
+
+    def _chosen(self, call: Call, function: bool) -> Iterator[Finding]:
+        """`torch.where(mask, scores, -1e9)`: the number may be made a tensor of first."""
+        nodes = [call.argument_node(1, "input"), call.argument_node(2, "other")] if function else []
+        if not function and isinstance(call.node.func, ast.Attribute):
+            nodes = [call.node.func.value, call.argument_node(1, "other")]
+        if len(nodes) != 2 or nodes[0] is None or nodes[1] is None:
+            return
+        for given, other in ((nodes[1], nodes[0]), (nodes[0], nodes[1])):
+            inner = given
+            if isinstance(given, ast.Call) and last_name(given) in ("tensor", "as_tensor") and given.args:
+                inner = given.args[0]
+            number = _beyond(inner, call.flow)
+            if number is None or number.value > 0:
+                continue
+            value = call.argument(1 if other is nodes[0] else 2, "") if function else call.receiver
+            subject = other if inner is given else None
+            yield from self._found(
+                call.node, number, call.flow, value, "`where` makes {inf} of it for a float16 tensor", given, subject
+            )
+            return
+
+    def _handed(self, call: Call) -> Iterator[Finding]:
+        """A function of somebody's that masks: `replace_masked_values(scores, mask, -1e20)`."""
+        given = [*call.node.args, *(keyword.value for keyword in call.node.keywords)]
+        if len(given) < 2 or not any(is_mask(argument) for argument in given):
+            return
+        for argument in given:
+            number = _beyond(argument, call.flow)
+            if number is not None and number.literal and _is_float(number.written):
+                text = "a mask filled with it raises, or holds {inf}, in float16"
+                yield from self._found(call.node, number, call.flow, None, text, None, None)
+                return
+
+    def _multiplied(self, operation: Operation, given: ast.expr, mask: ast.expr, value: Value) -> Iterator[Finding]:
+        number = _beyond(given, operation.flow)
+        if number is None or (number.value > 0 and not any(map(_MASKING.search, words_of(mask)))):
+            return
+        if not _is_float(number.written):
+            return
+        if _is_bool(mask):
+            # A bool has no dtype to give: the product is float32, whatever it is added to.
+            text = "times a bool mask it is float32, lifts float16 scores to float32, and is {inf} once cast to float16"
+        else:
+            text = "times a float16 mask it is {inf}"
+        yield from self._found(operation.node, number, operation.flow, value, text, None, None)
+
+    def _found(
+        self,
+        node: ast.expr | ast.stmt,
+        number: Number,
+        flow: Flow,
+        value: Value | None,
+        happens: str,
+        given: ast.expr | None,
+        subject: ast.expr | None,
+    ) -> Iterator[Finding]:
+        if number.written in self.written:
+            return
+        if half_at(flow, *(() if value is None else (value,))) is None:
+            return
+        self.written.add(number.written)
+        inf = "-inf" if number.value < 0 else "inf"
+        end = "-65504" if number.value < 0 else "65504"
+        message = f"{spelled(number.value)} is beyond float16, which ends at {end}: {happens.format(inf=inf)}"
+        limit = "min" if number.value < 0 else "max"
+        path = path_of(subject) if subject is not None else None
+        fix = None
+        if number.literal and given is not None and path is not None:
+            fix = partial(_fix, given, path, limit)
+        elsewhere = not number.literal
+        yield Finding(
+            number.written if elsewhere else node,
+            message,
+            help=f"Use `torch.finfo({path or 'scores'}.dtype).{limit}`",
+            notes=((node, "it is written into a tensor here"),) if elsewhere else (),
+            fix=fix,
+        )
+
+
+def _beyond(node: ast.expr | None, flow: Flow) -> Number | None:
+    """A finite number that float16 cannot hold."""
+    number = number_at(node, flow)
+    return number if number is not None and HALF.max < abs(number.value) < math.inf else None
+
+
+def _is_large(value: Value) -> bool:
+    return isinstance(value, Constant) and type(value.value) in (int, float) and abs(value.value) > HALF.max  # type: ignore[arg-type]
+
+
+def _may_be_large(value: Value) -> bool:
+    return not isinstance(value, Constant) or _is_large(value)
+
+
+def _is_float(node: ast.expr) -> bool:
+    """Is it written as a float, or with a sign, as no count and no index is?"""
+    return any(isinstance(part, ast.Constant) and type(part.value) is float for part in ast.walk(node)) or isinstance(
+        node, ast.UnaryOp
+    )
+
+
+def _is_index(subject: ast.expr | None, number: Number) -> bool:
+    """Is a whole number written into what holds ids?"""
+    return (
+        not _is_float(number.written)
+        and re.search(r"id|index|label|token", ast.unparse(subject or number.written)) is not None
+    )
+
+
+def _is_bool(mask: ast.expr) -> bool:
+    return isinstance(mask, (ast.Compare, ast.UnaryOp))
+
+
+def _is_ones(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and path_of(node.func) in ("torch.ones_like", "th.ones_like")
+
+
+def _fix(given: ast.expr, path: str, limit: str, place: Place) -> Fix | None:
+    finfo, imports = place.spelled("torch.finfo")
+    text = f"{finfo}({path}.dtype).{limit}"
+    return Fix(f"Use `{text}`", (place.replace(given, text), *imports), Applicability.UNSAFE)

@@ -1,0 +1,150 @@
+"""DT402: a number that the dtype it meets does not have."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import DTYPES, FLOATING, INTEGRAL
+from dtlint.infer.values import Constant, Tensor
+from dtlint.rule import Finding, Rule
+from dtlint_rules._forms import last_name
+from dtlint_rules._half import is_half
+from dtlint_rules._numbers import HALF, number_at, spelled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Call, Operation
+
+__all__ = ["ConstantOverflow"]
+
+_BOUNDS = {
+    **dict.fromkeys(("clamp", "clamp_", "clip", "clip_"), ((0, "min"), (1, "max"))),
+    **dict.fromkeys(("clamp_min", "clamp_min_"), ((0, "min"),)),
+    **dict.fromkeys(("clamp_max", "clamp_max_"), ((0, "max"),)),
+    "fill_": ((0, "value"),),
+}
+"""What raises where the tensor cannot hold the number, and its arguments, of the method."""
+_FACTORIES = frozenset({"full", "full_like", "tensor", "as_tensor", "new_full", "new_tensor"})
+_CASTS = frozenset({"to", "half", "type"})
+
+
+class ConstantOverflow(Rule):
+    """A number is beyond the range of the dtype that it is put into.
+
+    ## What it does
+    Reports numbers that are written out and meet a tensor whose dtype, float16 or a small integer, does not have them:
+    in `torch.tensor(1e5, dtype=torch.float16)`, in arithmetic with a float16 tensor, in `clamp` and `fill_`, and
+    in casts of what was made of such numbers. The dtype must be shown by the source; masks are the matter of DT401.
+
+    ## Why it matters
+    float16 ends at 65504. `torch.full` and `clamp` raise for a number beyond that, while `torch.tensor`, arithmetic and
+    casts give inf. Of the integers, `torch.tensor([-1], dtype=torch.uint8)` is 255, without a word.
+
+    ## Example
+    ```python
+    import torch
+
+    limit = torch.tensor(100000.0, dtype=torch.float16)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    limit = torch.tensor(100000.0, dtype=torch.bfloat16)
+    ```
+
+    ## References
+    - [torch.finfo and torch.iinfo](https://docs.pytorch.org/docs/stable/type_info.html)
+    """
+
+    code, name = "DT402", "constant-overflow"
+    triggers = ("float16", "half", "int8", "int16", "HalfTensor", "ByteTensor")
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        name = last_name(call.node)
+        if name in _FACTORIES:
+            return self._made(call)
+        if name in _BOUNDS:
+            return self._bounded(call, name)
+        if name in _CASTS and isinstance(call.receiver, Tensor):
+            return self._cast(call, call.receiver)
+        return ()
+
+    def on_operation(self, operation: Operation) -> Iterator[Finding]:
+        if not isinstance(operation.operator, (ast.Add, ast.Sub, ast.Mult)):
+            return
+        node, flow = operation.node, operation.flow
+        if isinstance(node, ast.BinOp):
+            pairs = [(operation.left, operation.right, node.right), (operation.right, operation.left, node.left)]
+        elif isinstance(node, ast.AugAssign):
+            pairs = [(operation.left, operation.right, node.value)]
+        else:
+            return
+        for tensor, number, given in pairs:
+            if not isinstance(number, Constant) or not is_half(tensor) or not isinstance(tensor, Tensor):
+                continue
+            written = number_at(given, flow)
+            if (
+                written is None
+                or not HALF.max < abs(written.value) < math.inf
+                or "float16" not in (tensor.dtypes or ())
+            ):
+                continue
+            inf = "-inf" if written.value < 0 else "inf"
+            yield _finding(node, written.value, "float16", f"the result is {inf}, or wrong by as much", tensor.origin)
+
+    def _made(self, call: Call) -> Iterator[Finding]:
+        made = call.result
+        if not isinstance(made, Tensor) or made.span is None or made.dtypes is None or len(made.dtypes) != 1:
+            return
+        (dtype,) = made.dtypes
+        number = _beyond(made.span, dtype)
+        if number is None or (dtype in FLOATING and dtype != "float16"):
+            return
+        raises = last_name(call.node) not in ("tensor", "as_tensor", "new_tensor")
+        happens = "this raises" if raises else f"it becomes {'-inf' if number < 0 else 'inf'}"
+        if dtype in INTEGRAL:
+            happens = "it wraps around, or raises"
+        yield _finding(call.node, number, dtype, happens, None)
+
+    def _bounded(self, call: Call, name: str) -> Iterator[Finding]:
+        function = call.target.startswith("torch.") and not call.target.startswith("torch.Tensor.")
+        tensor = call.argument(0, "input") if function else call.receiver
+        if not isinstance(tensor, Tensor) or not is_half(tensor) or "float16" not in (tensor.dtypes or ()):
+            return
+        for position, keyword in _BOUNDS[name]:
+            number = number_at(call.argument_node(position + function, keyword), call.flow)
+            if number is not None and HALF.max < abs(number.value) < math.inf:
+                yield _finding(call.node, number.value, "float16", f"`{name}` raises", tensor.origin)
+                return
+
+    def _cast(self, call: Call, tensor: Tensor) -> Iterator[Finding]:
+        is_cast, dtypes = call.cast
+        if not is_cast or dtypes != frozenset({"float16"}) or tensor.span is None:
+            return
+        number = _beyond(tensor.span, "float16")
+        if number is not None:
+            yield _finding(call.node, number, "float16", f"it becomes {'-inf' if number < 0 else 'inf'}", tensor.origin)
+
+
+def _beyond(span: tuple[float, float], dtype: str) -> float | None:
+    """The end of a span that the dtype does not have."""
+    info = DTYPES.get(dtype)
+    if info is None:
+        return None
+    return span[1] if span[1] > info.max else span[0] if span[0] < info.min else None
+
+
+def _finding(node: ast.expr | ast.stmt, number: float, dtype: str, happens: str, origin: ast.expr | None) -> Finding:
+    info = DTYPES[dtype]
+    end = info.max if number > 0 else info.min
+    return Finding(
+        node,
+        f"{spelled(number)} is beyond {dtype}, which ends at {int(end)}: {happens}",
+        help="Use a dtype that has it, or a number that the dtype has",
+        notes=((origin, f"{dtype} since here"),) if origin is not None and origin is not node else (),
+    )

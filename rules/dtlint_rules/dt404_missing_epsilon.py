@@ -1,0 +1,163 @@
+"""DT404: a spread that may be 0 is divided by."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Constant
+from dtlint.rule import Finding, Rule
+from dtlint_rules._forms import is_tensor, last_name, same, source_of
+from dtlint_rules._half import imports_torch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.events import Flow, Operation
+
+__all__ = ["MissingEpsilon"]
+
+_LOWEST, _HIGHEST = frozenset({"min", "amin"}), frozenset({"max", "amax"})
+_LEADS_TO_NAN = "the division gives NaN, 0/0, and so do all gradients behind it"
+
+
+class MissingEpsilon(Rule):
+    """Values are divided by their own spread, with nothing to keep that from 0.
+
+    ## What it does
+    Reports `(x - x.mean()) / x.std()` and `(x - x.min()) / (x.max() - x.min())`, with the spread in place or by the name
+    it was given, where no epsilon is added, no clamp stands before it and no test asks for it. Other
+    divisions are left alone: that a norm or a sum may be 0 depends on the data, while equal values are to be expected
+    of rewards, masks, constant images and batches of one.
+
+    ## Why it matters
+    Where all values are equal their standard deviation is 0, and `std` of a single value is NaN. Half makes it more likely:
+    values that differ by less than the resolution, 1/1024 of them in float16 and 1/256 in bfloat16, are equal there.
+    The NaN goes through the loss into every weight.
+
+    ## Example
+    ```python
+    import torch
+
+    def normalize(rewards: torch.Tensor) -> torch.Tensor:
+        return (rewards - rewards.mean()) / rewards.std()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    def normalize(rewards: torch.Tensor) -> torch.Tensor:
+        return (rewards - rewards.mean()) / (rewards.std() + 1e-6)
+    ```
+
+    ## References
+    - [torch.std](https://docs.pytorch.org/docs/stable/generated/torch.std.html)
+    """
+
+    code, name = "DT404", "missing-epsilon"
+    triggers = (".std(", ".var(", ".max(", ".amax(", "std_mean(")
+
+    def on_operation(self, operation: Operation) -> Iterator[Finding]:
+        node, flow = operation.node, operation.flow
+        if not isinstance(operation.operator, ast.Div) or isinstance(operation.right, Constant):
+            return
+        if isinstance(node, ast.BinOp):
+            numerator, divisor = _named(node.left, flow), node.right
+        elif isinstance(node, ast.AugAssign):
+            numerator, divisor = None, node.value
+        else:
+            return
+        spread = _named(divisor, flow)
+        if not isinstance(numerator, ast.BinOp) or not isinstance(numerator.op, ast.Sub):
+            return
+        told = _spread(numerator, spread, flow)
+        if told is None or not imports_torch(flow.tree) or _asked_for(divisor, flow):
+            return
+        if not is_tensor(numerator.left, operation.left, flow):
+            return
+        happens, where = told
+        yield Finding(
+            node,
+            f"{happens} is 0 where all values are equal: {_LEADS_TO_NAN}",
+            help=f"Add a small number to the divisor, {where}, or clamp it: 1e-6 in float32, 1e-3 where float16 may run",
+        )
+
+
+def _named(node: ast.expr, flow: Flow) -> ast.expr:
+    """The expression behind a name that was assigned in the running function."""
+    return source_of(node, flow) or node
+
+
+def _spread(numerator: ast.BinOp, divisor: ast.expr, flow: Flow) -> tuple[str, str] | None:
+    """Is the divisor the spread of what the numerator subtracts from? How it is called, and how it is mended."""
+    subject = numerator.left
+    subtracted = _named(numerator.right, flow)
+    if _is_reduction(subtracted, frozenset({"mean"}), subject):
+        if _is_reduction(divisor, frozenset({"std"}), subject):
+            return f"The standard deviation of `{_short(subject)}`", "`x.std() + eps`"
+        if _is_root_of_variance(divisor, subject, flow):
+            return f"The variance of `{_short(subject)}`", "`(x.var() + eps).sqrt()`"
+    if (
+        _is_reduction(subtracted, _LOWEST, subject)
+        and isinstance(divisor, ast.BinOp)
+        and isinstance(divisor.op, ast.Sub)
+    ):
+        highest, lowest = _named(divisor.left, flow), _named(divisor.right, flow)
+        if _is_reduction(highest, _HIGHEST, subject) and _is_reduction(lowest, _LOWEST, subject):
+            return f"The range of `{_short(subject)}`", "`x.max() - x.min() + eps`"
+    return None
+
+
+def _is_reduction(node: ast.expr, names: frozenset[str], subject: ast.expr) -> bool:
+    """Is it `subject.name(...)` or `torch.name(subject, ...)`, or the values of `subject.max(...)`?"""
+    if isinstance(node, ast.Attribute) and node.attr == "values":
+        node = node.value
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == 0:
+        node = node.value
+    if not isinstance(node, ast.Call) or last_name(node) not in names:
+        return False
+    if isinstance(node.func, ast.Attribute) and same(node.func.value, subject):
+        return True
+    of_torch = (path_of(node.func) or "").rpartition(".")[0] in ("torch", "th")
+    return of_torch and bool(node.args) and same(node.args[0], subject)
+
+
+def _is_root_of_variance(node: ast.expr, subject: ast.expr, flow: Flow) -> bool:
+    """`x.var().sqrt()`, `torch.sqrt(x.var())`, `x.var() ** 0.5`."""
+    variance = frozenset({"var"})
+    if isinstance(node, ast.BinOp):
+        root = isinstance(node.op, ast.Pow) and isinstance(node.right, ast.Constant) and node.right.value == 0.5
+        return root and _is_reduction(_named(node.left, flow), variance, subject)
+    if not isinstance(node, ast.Call) or last_name(node) != "sqrt":
+        return False
+    of_torch = (path_of(node.func) or "") in ("torch.sqrt", "th.sqrt")
+    inner = (
+        node.args[0] if of_torch and node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
+    )
+    return inner is not None and _is_reduction(_named(inner, flow), variance, subject)
+
+
+def _asked_for(divisor: ast.expr, flow: Flow) -> bool:
+    """Does a test, or an assignment that replaces zeros, speak of the divisor?"""
+    path = path_of(divisor)
+    if path is None:
+        return False
+    for node in ast.walk(flow.scope):
+        if isinstance(node, (ast.If, ast.IfExp, ast.While, ast.Assert)) and any(
+            path_of(part) == path for part in ast.walk(node.test)
+        ):
+            return True
+        if isinstance(node, (ast.Assign, ast.AugAssign)):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Subscript) and path_of(target.value) == path:
+                    return True
+                if isinstance(node, ast.AugAssign) and path_of(target) == path:
+                    return True
+    return False
+
+
+def _short(node: ast.expr) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= 40 else text[:37] + "..."

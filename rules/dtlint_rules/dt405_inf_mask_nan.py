@@ -1,0 +1,245 @@
+"""DT405: an infinite mask that makes NaN."""
+
+from __future__ import annotations
+
+import ast
+import math
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Constant
+from dtlint.infer.walk import nodes
+from dtlint.rule import Finding, Rule
+from dtlint_rules._forms import is_mask, is_tensor, last_name, root_of, source_of
+from dtlint_rules._half import imports_torch
+from dtlint_rules._numbers import number_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Call, Flow, Operation
+    from dtlint.source.place import Place
+
+__all__ = ["InfMaskNan"]
+
+_SOFTMAXES = frozenset({"softmax", "log_softmax", "logsumexp", "softmin"})
+
+
+class InfMaskNan(Rule):
+    """A mask of infinities that turns into NaN.
+
+    ## What it does
+    Reports four forms: a mask multiplied by infinity, `(1 - mask) * float("-inf")`; the logarithm of a mask, added to
+    scores, `scores + mask.log()`; `torch.triu` of -inf without `diagonal=1`, and `torch.tril` of -inf without
+    `diagonal=-1`; and +inf written into what a softmax is taken of. `masked_fill(mask, float("-inf"))`, the
+    usual way, is left alone, for whether a whole row is masked depends on the data.
+
+    ## Why it matters
+    `0 * inf` is NaN, so a product of mask and infinity is NaN in all places that the mask leaves alone. `log(0)` is -inf,
+    and a softmax over a row that is all -inf is NaN; one such row, a padded sentence, makes the loss NaN. `triu` keeps the
+    diagonal, so that the first row of a causal mask has nothing left to attend to. The softmax of +inf is NaN.
+
+    ## Example
+    ```python
+    import torch
+
+    def attend(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        bias = (1 - mask) * float("-inf")
+        return (scores + bias).softmax(dim=-1)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    def attend(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        bias = (1 - mask) * torch.finfo(mask.dtype).min
+        return (scores + bias).softmax(dim=-1)
+    ```
+
+    ## Fix safety
+    The fix replaces an infinity that a floating mask, given by name, is multiplied by. It is unsafe: a mask that is
+    not floating has no such limit, and `masked_fill` may be what is wanted.
+
+    ## References
+    - [torch.finfo](https://docs.pytorch.org/docs/stable/type_info.html#torch.finfo)
+    - [torch.triu](https://docs.pytorch.org/docs/stable/generated/torch.triu.html)
+    """
+
+    code, name = "DT405", "inf-mask-nan"
+    fix = Applicability.UNSAFE
+    triggers = ("inf", "log")
+
+    def __init__(self) -> None:
+        self.filled: dict[tuple[ast.AST, str], ast.Call] = {}
+        """Names that +inf was written into, by scope."""
+
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
+        node = operation.node
+        if not isinstance(node, (ast.BinOp, ast.AugAssign)):
+            return ()
+        if isinstance(operation.operator, ast.Mult) and isinstance(node, ast.BinOp):
+            return self._multiplied(operation, node)
+        if isinstance(operation.operator, ast.Add):
+            return self._added(operation, node)
+        return ()
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        name = last_name(call.node)
+        if name in ("triu", "tril"):
+            return self._cut(call, name)
+        if name in ("masked_fill", "masked_fill_") or name in _SOFTMAXES:
+            return self._softened(call, name)
+        return ()
+
+    def _multiplied(self, operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
+        for given, mask, value in (
+            (node.right, node.left, operation.left),
+            (node.left, node.right, operation.right),
+        ):
+            if isinstance(value, Constant) or not is_mask(mask) or not _is_infinite(given, operation.flow):
+                continue
+            if not imports_torch(operation.flow.tree) or _is_numpy(mask):
+                return
+            kept = root_of(mask)
+            kept = kept.right if isinstance(kept, ast.BinOp) else kept
+            name = path_of(root_of(kept))
+            inverted = isinstance(root_of(mask), (ast.UnaryOp, ast.Compare))
+            yield Finding(
+                node,
+                f"`{ast.unparse(mask)}` is 0 where nothing is masked, and 0 times infinity is NaN",
+                help="Use `scores.masked_fill(mask, float('-inf'))`, or multiply by `torch.finfo(dtype).min`",
+                fix=None if name is None or inverted else partial(_fix, given, name, operation.flow),
+            )
+            return
+
+    def _added(self, operation: Operation, node: ast.BinOp | ast.AugAssign) -> Iterator[Finding]:
+        terms = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.value,)
+        for term in terms:
+            mask = _of_logarithm(term)
+            if mask is None or not is_mask(mask) or not imports_torch(operation.flow.tree) or _is_numpy(term):
+                continue
+            source = source_of(mask, operation.flow)
+            if source is not None and _keeps_from_zero(source):
+                continue
+            yield Finding(
+                node,
+                f"`{ast.unparse(term)}` is -inf where `{ast.unparse(mask)}` is 0: a row that is masked whole is all -inf, "
+                "and its softmax NaN",
+                help="Use `masked_fill(~mask, torch.finfo(x.dtype).min)`, or add `torch.finfo(x.dtype).tiny` to the mask",
+            )
+            return
+
+    def _cut(self, call: Call, name: str) -> Iterator[Finding]:
+        """`torch.triu(torch.full((n, n), float("-inf")))`."""
+        function = call.target in ("torch.triu", "torch.tril")
+        subject = call.argument_node(0, "input") if function else _receiver(call)
+        given = call.argument_node(int(function), "diagonal")
+        if (
+            subject is None
+            or not call.complete
+            or (given is not None and call.constant(int(function), "diagonal") != 0)
+        ):
+            return
+        source = source_of(subject, call.flow) or subject
+        if not _is_full_of_infinity(source, call.flow) or not imports_torch(call.flow.tree):
+            return
+        row, diagonal = ("first", "1") if name == "triu" else ("last", "-1")
+        yield Finding(
+            call.node,
+            f"`{name}` keeps the diagonal: the {row} row is all -inf, and its softmax NaN",
+            help=f"Pass `diagonal={diagonal}`",
+        )
+
+    def _softened(self, call: Call, name: str) -> Iterator[Finding]:
+        """+inf is written into a name that a softmax is taken of behind it."""
+        flow = call.flow
+        if name not in _SOFTMAXES:
+            function = call.target.startswith("torch.masked")
+            number = number_at(call.argument_node(1 + function, "value"), flow)
+            subject = call.argument_node(0, "input") if function else _receiver(call)
+            if number is not None and number.value == math.inf and subject is not None:
+                for path in (path_of(subject), *_targets(flow.statement)):
+                    if path is not None:
+                        self.filled[flow.scope, path] = call.node
+            return
+        function = call.target.startswith("torch.") and not call.target.startswith("torch.Tensor.")
+        subject = call.argument_node(0, "input") if function else _receiver(call)
+        if subject is None:
+            return
+        path = path_of(subject)
+        filled = self.filled.get((flow.scope, path)) if path is not None else None
+        if filled is not None and filled.lineno < call.node.lineno and is_tensor(subject, call.receiver, flow):
+            later = source_of(subject, flow)
+            if later is None or filled in set(nodes([later])):
+                yield Finding(
+                    filled,
+                    f"+inf is written into `{path}`, and the softmax of a row that holds +inf is NaN",
+                    help="Write -inf where nothing is to be attended to",
+                    notes=((call.node, "the softmax is taken here"),),
+                )
+
+
+def _is_infinite(node: ast.expr, flow: Flow) -> bool:
+    number = number_at(node, flow)
+    return number is not None and math.isinf(number.value)
+
+
+def _is_numpy(node: ast.expr) -> bool:
+    return any((path_of(part) or "").startswith(("np.", "numpy.", "tf.", "jnp.")) for part in nodes([node]))
+
+
+def _of_logarithm(node: ast.expr) -> ast.expr | None:
+    """What the logarithm is taken of: `mask.log()`, `torch.log(mask.float())`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("unsqueeze", "to"):
+        node = node.func.value
+    if not isinstance(node, ast.Call) or last_name(node) != "log":
+        return None
+    if node.args:
+        return node.args[0] if (path_of(node.func) or "") in ("torch.log", "th.log") else None
+    return node.func.value if isinstance(node.func, ast.Attribute) else None
+
+
+def _keeps_from_zero(source: ast.expr) -> bool:
+    """Has something been added to it, or has it been clamped?"""
+    return any(
+        (isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add))
+        or (isinstance(part, ast.Call) and last_name(part).startswith(("clamp", "softmax", "sigmoid", "where")))
+        for part in nodes([source])
+    )
+
+
+def _receiver(call: Call) -> ast.expr | None:
+    return call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
+
+
+def _is_full_of_infinity(node: ast.expr, flow: Flow) -> bool:
+    """`torch.full(size, -inf)`, `torch.ones(n, n) * -inf`, `x.fill_(-inf)`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        ones, infinity = (node.left, node.right) if isinstance(node.left, ast.Call) else (node.right, node.left)
+        return last_name(ones) in ("ones", "ones_like") and _is_infinite(infinity, flow)
+    if not isinstance(node, ast.Call):
+        return False
+    position = {"full": 1, "full_like": 1, "new_full": 1, "fill_": 0}.get(last_name(node))
+    if position is None:
+        return False
+    given = next((keyword.value for keyword in node.keywords if keyword.arg in ("fill_value", "value")), None)
+    if given is None and position < len(node.args):
+        given = node.args[position]
+    return given is not None and _is_infinite(given, flow)
+
+
+def _targets(statement: ast.stmt) -> Iterator[str | None]:
+    for target in statement.targets if isinstance(statement, ast.Assign) else []:
+        yield path_of(target)
+
+
+def _fix(given: ast.expr, name: str, flow: Flow, place: Place) -> Fix | None:
+    number = number_at(given, flow)
+    if number is None or not number.literal:
+        return None
+    finfo, imports = place.spelled("torch.finfo")
+    text = f"{finfo}({name}.dtype).{'min' if number.value < 0 else 'max'}"
+    return Fix(f"Multiply by `{text}`", (place.replace(given, text), *imports), Applicability.UNSAFE)

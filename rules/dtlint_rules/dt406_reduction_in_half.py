@@ -1,0 +1,159 @@
+"""DT406: a sum that does not fit the half that it is computed in."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Tensor
+from dtlint.infer.walk import nodes
+from dtlint.rule import Finding, Rule
+from dtlint_rules._forms import last_name, source_of
+from dtlint_rules._half import half_at, is_half
+from dtlint_rules._squares import is_widened, mean_of_squares, squared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Call, Flow
+    from dtlint.source.place import Place
+
+__all__ = ["ReductionInHalf"]
+
+_SUMS = frozenset({"sum", "nansum", "prod", "cumsum", "cumprod"})
+"""What grows with the number of elements. All of them take `dtype=`, which they compute and return."""
+_NMS = frozenset({"torchvision.ops.batched_nms", "torchvision.ops.boxes.batched_nms"})
+
+
+class ReductionInHalf(Rule):
+    """A sum, a product or a variance that leaves the range of half.
+
+    ## What it does
+    Reports `sum`, `prod` and `cumsum` of a tensor that is float16 or bfloat16 on some path, without `dtype=`;
+    a variance computed as the mean of squares less the square of the mean, of a tensor that may be half; and
+    `torchvision.ops.batched_nms` of boxes that may be half, which adds an offset for each class to their coordinates.
+
+    ## Why it matters
+    The kernels add in float32, but the result is half: a thousand values of 100 add up to inf in float16, and beyond 256
+    a bfloat16 sum of ones does not count. Squares overflow before they are added: `x * x` is inf from 256 on. Offsets of
+    classes and coordinates leave the 2048 whole numbers that float16 has exactly, so that boxes of different classes
+    meet. Autocast on CUDA computes sums in float32; a mean, and a product `x * x`, it does not.
+
+    ## Example
+    ```python
+    import torch
+
+    x = torch.full((1000,), 100.0, dtype=torch.float16)
+    total = x.sum()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    x = torch.full((1000,), 100.0, dtype=torch.float16)
+    total = x.sum(dtype=torch.float32)
+    ```
+
+    ## Fix safety
+    The fix adds `dtype=torch.float32` to a sum. It is unsafe, for the result is float32 then, and so is what is computed
+    from it.
+
+    ## References
+    - [torch.sum](https://docs.pytorch.org/docs/stable/generated/torch.sum.html)
+    """
+
+    code, name = "DT406", "reduction-in-half"
+    fix = Applicability.UNSAFE
+    triggers = ("half", "float16", "mean(", "batched_nms")
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        name = last_name(call.node)
+        if name in _SUMS:
+            return self._summed(call, name)
+        if name == "mean":
+            return self._squared(call)
+        if name == "batched_nms":
+            return self._suppressed(call)
+        return ()
+
+    def _summed(self, call: Call, name: str) -> Iterator[Finding]:
+        function = call.target.startswith("torch.") and not call.target.startswith("torch.Tensor.")
+        value = call.argument(0, "input") if function else call.receiver
+        if value is None or not is_half(value) or "dtype" in call.keywords or not call.complete:
+            return
+        if call.flow.autocast is not None or half_at(call.flow, value, dtype=None) is None:
+            return
+        assert isinstance(value, Tensor) and value.dtypes is not None
+        if value.zero_dim:
+            return
+        origin = value.origin
+        yield Finding(
+            call.node,
+            f"`{name}` of a tensor that may be half gives half: float16 ends at 65504, and beyond 256 bfloat16 does not count ones",
+            help="Pass `dtype=torch.float32`",
+            notes=((origin, "half since here"),) if origin is not None and origin is not call.node else (),
+            fix=partial(_fix, name),
+        )
+
+    def _squared(self, call: Call) -> Iterator[Finding]:
+        """`(x * x).mean()`, from which the square of `x.mean()` is subtracted."""
+        flow = call.flow
+        subject = mean_of_squares(call.node, flow)
+        if subject is None or flow.statement is None or not _is_variance(call.node, flow):
+            return
+        function = call.target == "torch.mean"
+        value = call.argument(0, "input") if function else call.receiver
+        if is_widened(subject, flow) or half_at(flow, *(() if value is None else (value,))) is None:
+            return
+        yield Finding(
+            call.node,
+            f"The mean of squares is inf in float16 once `{ast.unparse(subject)}` reaches 256, and the variance made of it "
+            "loses all digits where the mean is large",
+            help="Compute the statistics in float32: `x = x.float()`, or use `torch.var_mean`",
+        )
+
+    def _suppressed(self, call: Call) -> Iterator[Finding]:
+        boxes = call.argument_node(0, "boxes")
+        value = call.argument(0, "boxes")
+        if call.target not in _NMS or boxes is None or value is None or is_widened(boxes, call.flow):
+            return
+        if half_at(call.flow, value) is None:
+            return
+        yield Finding(
+            call.node,
+            "`batched_nms` shifts the boxes of each class by the largest coordinate: in float16 the offsets leave its 2048 exact "
+            "whole numbers at once, and end at 65504",
+            help=f"Pass the boxes in float32: `{ast.unparse(boxes)}.float()`",
+        )
+
+
+def _is_variance(node: ast.Call, flow: Flow) -> bool:
+    """Is a square, or a product of a name with itself, subtracted from this mean, or from the name that it gets?"""
+    names = {node} if not isinstance(flow.statement, ast.Assign) else {node, *flow.statement.targets}
+    paths = {path_of(name) for name in names} - {None}
+    for part in nodes(flow.scope.body if isinstance(flow.scope.body, list) else [flow.scope.body]):
+        if not isinstance(part, ast.BinOp) or not isinstance(part.op, ast.Sub):
+            continue
+        if part.left is node or path_of(part.left) in paths:
+            mean = squared(part.right)
+            if mean is not None and (last_name(mean) == "mean" or _is_mean(mean, flow)):
+                return True
+    return False
+
+
+def _is_mean(node: ast.expr, flow: Flow) -> bool:
+    source = source_of(node, flow)
+    if isinstance(source, ast.Call) and last_name(source) == "mean":
+        return True
+    name = path_of(node) or ""
+    return any(part in name for part in ("mean", "mu"))
+
+
+def _fix(name: str, place: Place) -> Fix | None:
+    float32, imports = place.spelled("torch.float32")
+    edits = (place.append_argument(f"dtype={float32}"), *imports)
+    return Fix(f"Compute `{name}` in float32", edits, Applicability.UNSAFE)

@@ -1,0 +1,174 @@
+"""DT407: a loss computed in half precision."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix
+from dtlint.infer.reach import Reach
+from dtlint.infer.values import Module
+from dtlint.infer.walk import nodes
+from dtlint.rule import Finding, Rule
+from dtlint_rules._forms import last_name
+from dtlint_rules._half import half_at
+from dtlint_rules._halfnames import HalfNames
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Assign, Call, Flow
+    from dtlint.infer.values import Value
+    from dtlint.source.place import Place
+
+__all__ = ["LossInHalf"]
+
+_FLOATING = {
+    **dict.fromkeys(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div"), 2),
+    **dict.fromkeys(("binary_cross_entropy_with_logits", "poisson_nll_loss"), 2),
+    **dict.fromkeys(("cross_entropy", "nll_loss"), 1),
+}
+"""Losses, and how many of their first arguments are floating: class numbers are not."""
+_HARM = "where a squared error of 256 or more is inf"
+_HARM_OF_CLASSES = "which leaves a loss between 2 and 4 steps of 0.002, and its sum ends at 65504"
+_MODULES = {
+    **dict.fromkeys(("torch.nn.MSELoss", "torch.nn.L1Loss", "torch.nn.SmoothL1Loss", "torch.nn.HuberLoss"), 2),
+    **dict.fromkeys(("torch.nn.KLDivLoss", "torch.nn.BCEWithLogitsLoss", "torch.nn.PoissonNLLLoss"), 2),
+    **dict.fromkeys(("torch.nn.CrossEntropyLoss", "torch.nn.NLLLoss"), 1),
+}
+
+
+class LossInHalf(Rule):
+    """A loss computed in float16 or bfloat16.
+
+    ## What it does
+    Reports `F.mse_loss`, `F.cross_entropy` and their like, as functions and as modules, on tensors that were cast
+    to half, or that a model computed from such tensors, outside of autocast; and a loss without `.float()` beside another of
+    the same kind, in the same function, that has it.
+
+    ## Why it matters
+    A loss sums or averages over all elements. In float16 a squared error of 256 or more is inf, and a mean of
+    small errors loses those below 6e-8; in bfloat16 the result has 8 bits, so that a loss of 2.01 and one of 2.0 are the same
+    number. Autocast computes losses in float32 for that reason; a model that is cast itself does not.
+
+    ## Example
+    ```python
+    import torch
+    import torch.nn.functional as F
+
+    def step(model: torch.nn.Module, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        prediction = model(x.to(torch.float16))
+        return F.mse_loss(prediction, target)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    import torch.nn.functional as F
+
+    def step(model: torch.nn.Module, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        prediction = model(x.to(torch.float16))
+        return F.mse_loss(prediction.float(), target.float())
+    ```
+
+    ## Fix safety
+    The fix casts what the loss is computed from to float32. It is unsafe, for the loss and its gradients change in their
+    last digits, and a float64 tensor would be narrowed.
+
+    ## References
+    - [What autocast computes in float32](https://docs.pytorch.org/docs/stable/amp.html#cuda-ops-that-autocast-to-float32)
+    """
+
+    code, name = "DT407", "loss-in-half"
+    fix = Applicability.UNSAFE
+    triggers = ("_loss(", "cross_entropy", "kl_div", "Loss(")
+
+    def __init__(self) -> None:
+        self.half = HalfNames()
+
+    def on_assign(self, assign: Assign) -> Iterable[Finding]:
+        self.half.bind(assign)
+        return ()
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        count = _loss(call)
+        if not count:
+            self.half.hear(call)
+            return
+        given = call.node.args[:count]
+        if len(given) < count or not all(map(_is_plain, given)) or _in_autocast(call.flow):
+            return
+        if not any(_is_widened(argument, self.half) for argument in given):
+            yield from self._judged(call, given)
+
+    def _judged(self, call: Call, given: list[ast.expr]) -> Iterator[Finding]:
+        flow = call.flow
+        values: list[Value] = list(call.args[: len(given)])
+        origins = [self.half.origin(node, value, flow) for node, value in zip(given, values, strict=False)]
+        origin = next((origin for origin in origins if origin is not None), None)
+        sibling = None
+        if origin is None:
+            sibling = _sibling(call, len(given))
+            if sibling is None or half_at(flow) is None:
+                return
+        elif half_at(flow, at_least=Reach.ASKED) is None:
+            return
+        which = [node for node, found in zip(given, origins, strict=False) if found is not None] or given
+        text = ", ".join(f"`{ast.unparse(node)}`" for node in which)
+        if origin is not None:
+            harm = _HARM if len(given) == 2 else _HARM_OF_CLASSES
+            message = f"The loss is computed in half: {text} may be float16, {harm}"
+            notes: tuple[tuple[ast.expr | ast.stmt, str], ...] = ((origin, "half since here"),)
+        else:
+            message = f"The loss is computed in the dtype of {text}, which may be half: the same loss is computed in float32 elsewhere"
+            assert sibling is not None
+            notes = ((sibling, "cast to float32 here"),)
+        yield Finding(
+            call.node,
+            message,
+            help="Cast what the loss is computed from: `.float()`",
+            notes=notes,
+            fix=partial(_fix, given),
+        )
+
+
+def _loss(call: Call) -> int:
+    """How many of the first arguments of a loss are floating; 0 for another call."""
+    if call.target.startswith("torch.nn.functional."):
+        return _FLOATING.get(call.target.rpartition(".")[2], 0)
+    if call.target == "torch.nn.Module.__call__" and isinstance(call.receiver, Module):
+        return _MODULES.get(call.receiver.name, 0)
+    return 0
+
+
+def _is_plain(node: ast.expr) -> bool:
+    return not isinstance(node, ast.Starred)
+
+
+def _in_autocast(flow: Flow) -> bool:
+    return flow.autocast is not None
+
+
+def _is_widened(node: ast.expr, half: HalfNames) -> bool:
+    return any(isinstance(part, ast.Call) and part in half.widened for part in nodes([node]))
+
+
+def _sibling(call: Call, count: int) -> ast.Call | None:
+    """A call of the same loss, in the same function, that is given `.float()` in every place."""
+    for node in nodes(call.flow.scope.body if isinstance(call.flow.scope.body, list) else [call.flow.scope.body]):
+        if node is call.node or not isinstance(node, ast.Call) or last_name(node) != last_name(call.node):
+            continue
+        given = node.args[:count]
+        if len(given) == count and all(isinstance(part, ast.Call) and last_name(part) == "float" for part in given):
+            return node
+    return None
+
+
+def _fix(given: list[ast.expr], place: Place) -> Fix | None:
+    edits = []
+    for node in given:
+        text = place.text(node)
+        simple = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+        edits.append(place.replace(node, f"{text}.float()" if simple else f"({text}).float()"))
+    return Fix("Compute the loss in float32", tuple(edits), Applicability.UNSAFE)

@@ -1,0 +1,97 @@
+"""DT409: a softmax computed in half."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix
+from dtlint.infer.reach import Reach
+from dtlint.rule import Finding, Rule
+from dtlint_rules._forms import last_name
+from dtlint_rules._half import half_at
+from dtlint_rules._squares import is_widened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.events import Call
+    from dtlint.source.place import Place
+
+__all__ = ["SoftmaxInHalf"]
+
+
+class SoftmaxInHalf(Rule):
+    """A softmax without `dtype=torch.float32` where half can reach.
+
+    ## What it does
+    Reports `softmax` and `log_softmax` without a `dtype`, of what has not been cast to float32, in a file that asks for half:
+    that casts to it, opens autocast or takes a dtype. The rule is off unless it is selected. Most attention is written
+    so; autocast on CUDA computes a softmax in float32 anyway, and for a row of some hundred scores float16 does well. Select
+    it for a model that runs in float16 or bfloat16 itself, or under autocast on a CPU, which leaves a softmax in bfloat16.
+
+    ## Why it matters
+    Of a row of a thousand equal scores, each probability is 1/1000, which bfloat16 holds to 8 bits, and float16 not at
+    all once the row is long enough: below 6e-8 it is 0. Long rows add up to less or more than 1.
+
+    ## Example
+    ```python
+    import torch
+
+    scores = torch.randn(4, 8, dtype=torch.bfloat16)
+    weights = torch.softmax(scores, dim=-1)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    scores = torch.randn(4, 8, dtype=torch.bfloat16)
+    weights = torch.softmax(scores, dim=-1, dtype=torch.float32)
+    ```
+
+    ## Fix safety
+    The fix adds `dtype=torch.float32`. It is unsafe: the weights are float32 then, and have to be cast back before they
+    meet half again.
+
+    ## References
+    - [torch.nn.functional.softmax](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softmax.html)
+    """
+
+    code, name = "DT409", "softmax-in-half"
+    fix = Applicability.UNSAFE
+    default = False
+    triggers = ("softmax",)
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        name = last_name(call.node)
+        if name not in ("softmax", "log_softmax") or "dtype" in call.keywords or not call.complete:
+            return
+        function = call.target.startswith("torch.") and not call.target.startswith("torch.Tensor.")
+        if function:
+            subject, value = call.argument_node(0, "input"), call.argument(0, "input")
+        else:
+            subject = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
+            value = call.receiver
+        if subject is None or value is None or not (function or call.target) or is_widened(subject, call.flow):
+            return
+        flow = call.flow
+        found = half_at(flow, value, at_least=Reach.ASKED) or half_at(
+            flow, value, at_least=Reach.ASKED, dtype="bfloat16"
+        )
+        if found is None:
+            return
+        yield Finding(
+            call.node,
+            f"`{name}` computes in the dtype of `{ast.unparse(subject)}`, which may be half: small probabilities are 0 in "
+            "float16, and have 8 bits in bfloat16",
+            help="Pass `dtype=torch.float32`, and cast the result back",
+            notes=((found.node, found.why),) if found.node is not None else (),
+            fix=_fix if function or call.method else None,
+        )
+
+
+def _fix(place: Place) -> Fix | None:
+    float32, imports = place.spelled("torch.float32")
+    edits = (place.append_argument(f"dtype={float32}"), *imports)
+    return Fix("Compute the softmax in float32", edits, Applicability.UNSAFE)

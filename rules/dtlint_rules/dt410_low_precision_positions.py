@@ -1,0 +1,222 @@
+"""DT410: positions counted in a dtype that cannot count that far."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix
+from dtlint.dtypes.dtype import LOW_PRECISION
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Tensor
+from dtlint.rule import Finding, Rule
+from dtlint_rules._forms import last_name, parents_in, source_of, words_of
+from dtlint_rules._half import half_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.events import Call
+    from dtlint.source.place import Place
+
+__all__ = ["LowPrecisionPositions"]
+
+_EXACT = 256
+"""bfloat16 has every whole number up to here, float16 those up to 2048."""
+_POSITIONS = re.compile(
+    r"(?:^|_)(?:sin|cos|sincos\w*|sinusoid\w*|freqs?|inv_freqs?|rope|rotary|pos|positions?|pos_?emb\w*|bands?|theta|alibi|"
+    r"fourier\w*|timesteps?)(?:\d*d?)(?:_|$)"
+)
+"""Words of code that computes an encoding of positions."""
+_WHOLE = re.compile(
+    r"(?:^|_)(?:ids?|idx|index|indices|labels?|lengths?|lens?|ptr|batch|edges?|tokens?|targets?|perm|counts?)(?:_|$)"
+)
+"""Names of what holds whole numbers: its dtype counts as far as one likes."""
+_IS_ARRAY = re.compile(r"^(?:np|numpy|torch)$|_np$|^np_|_numpy$")
+_KEPT_APART = frozenset({"freqs_dtype", "pos_dtype", "position_dtype", "rope_dtype", "embed_dtype"})
+"""A dtype that is asked for positions alone is float32 by default."""
+_CASTS = frozenset({"to", "type_as", "half", "bfloat16", "type"})
+
+
+class LowPrecisionPositions(Rule):
+    """Positions are counted in the dtype of the data, which may be half.
+
+    ## What it does
+    Reports `torch.arange` and `torch.linspace` in code that computes an encoding of positions, where they are made in,
+    or at once cast to, a half dtype, the dtype of another tensor or a dtype that the caller hands in: `dtype=x.dtype`,
+    `dtype=dtype`, `.type_as(x)`. Counts of 256 and less that are written out, and the dtypes of indices, are left alone.
+
+    ## Why it matters
+    bfloat16 has every whole number up to 256 and float16 up to 2048; behind that, neighbours are the same number.
+    `torch.arange(2048, dtype=torch.bfloat16)` holds 641 different values, so that the tokens of a long text share
+    positions, and `torch.arange(100000, dtype=torch.float16)` holds 34,480 times inf. The frequencies of a rotary or
+    sinusoidal encoding lose their digits in the same way. Nothing says so but the quality of what comes out.
+
+    ## Example
+    ```python
+    import torch
+
+    def rotary(x: torch.Tensor, inv_freq: torch.Tensor) -> torch.Tensor:
+        positions = torch.arange(x.shape[1], device=x.device, dtype=x.dtype)
+        angles = torch.outer(positions, inv_freq)
+        return angles.cos()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    def rotary(x: torch.Tensor, inv_freq: torch.Tensor) -> torch.Tensor:
+        positions = torch.arange(x.shape[1], device=x.device, dtype=torch.float32)
+        angles = torch.outer(positions, inv_freq)
+        return angles.cos()
+    ```
+
+    ## Fix safety
+    The fix counts in float32. It is unsafe: what is computed from the positions becomes float32 too, and has to be cast to
+    the dtype of the data at the end.
+
+    ## References
+    - [torch.arange](https://docs.pytorch.org/docs/stable/generated/torch.arange.html)
+    """
+
+    code, name = "DT410", "low-precision-positions"
+    fix = Applicability.UNSAFE
+    triggers = ("arange", "linspace")
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        name = last_name(call.node)
+        if name in _CASTS:
+            yield from self._cast_by_name(call)
+            return
+        if name not in ("arange", "linspace") or not call.target.startswith("torch."):
+            return
+        given = next((keyword.value for keyword in call.node.keywords if keyword.arg == "dtype"), None)
+        parents = parents_in(call.flow.scope)
+        cast = None if given is not None else _cast_at_once(call.node, parents)
+        chosen = given if given is not None else cast
+        if chosen is None or _counts_far_enough(call.node) or not _may_be_half(chosen, call, given is not None):
+            return
+        if not _encodes_positions(call, by_name_alone=name == "linspace") or _is_exponent_of_two(call.node, parents):
+            return
+        if half_at(call.flow, dtype=None) is None:
+            return
+        yield Finding(
+            call.node,
+            f"`{name}` counts in {_shown(chosen)}, which may be half: bfloat16 has every whole number up to 256 only, "
+            "float16 up to 2048",
+            help="Count in float32 or int64, and cast the encoding at the end",
+            fix=None if given is None else partial(_fix, given),
+        )
+
+    def _cast_by_name(self, call: Call) -> Iterator[Finding]:
+        """`t = torch.arange(n)`, and behind it `t.to(x.dtype)`."""
+        subject = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
+        made = source_of(subject, call.flow) if isinstance(subject, ast.Name) else None
+        if not isinstance(made, ast.Call) or not _is_whole_count(made) or _counts_far_enough(made):
+            return
+        chosen = _cast_dtype(call.node, call.method)
+        if chosen is None or not _may_be_half(chosen, call, False) or not _encodes_positions(call, by_name_alone=False):
+            return
+        if half_at(call.flow, dtype=None) is None:
+            return
+        yield Finding(
+            call.node,
+            f"Positions are cast to {_shown(chosen)}, which may be half: bfloat16 has every whole number up to 256 only, "
+            "float16 up to 2048",
+            help="Compute the encoding in float32, and cast it at the end",
+            notes=((made, "they are counted here"),),
+        )
+
+
+def _is_whole_count(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Call) and path_of(node.func) in ("torch.arange", "th.arange")
+
+
+def _cast_dtype(call: ast.Call, method: str) -> ast.expr | None:
+    """What names the dtype that a cast casts to."""
+    if method in ("half", "bfloat16"):
+        return None if call.args else call.func
+    for given in (*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "dtype")):
+        if method == "type_as" or (path_of(given) or "").endswith("dtype"):
+            return given
+    return None
+
+
+def _cast_at_once(node: ast.Call, parents: dict[ast.AST, ast.AST]) -> ast.expr | None:
+    """The argument of a cast that the count is given at once: `torch.arange(n).type_as(x)`."""
+    method = parents.get(node)
+    call = parents.get(method) if isinstance(method, ast.Attribute) and method.attr in _CASTS else None
+    if not isinstance(call, ast.Call) or not isinstance(method, ast.Attribute):
+        return None
+    return _cast_dtype(call, method.attr)
+
+
+def _may_be_half(chosen: ast.expr, call: Call, as_argument: bool) -> bool:
+    """Can the chosen dtype be half, and is it none of whole numbers?"""
+    if as_argument:
+        dtypes = call.result.dtypes if isinstance(call.result, Tensor) else None
+        if dtypes is not None:
+            return bool(dtypes & LOW_PRECISION)
+    path = path_of(chosen)
+    if path is None:
+        return False
+    if isinstance(chosen, ast.Attribute) and chosen.attr in LOW_PRECISION | {"half"}:
+        return True
+    named_dtype = path.rpartition(".")[2].endswith("dtype")
+    if path in _KEPT_APART or (as_argument and not named_dtype):
+        return False
+    of = path.rpartition(".")[0] if named_dtype else path
+    return _WHOLE.search(of.rpartition(".")[2]) is None and not _IS_ARRAY.search(of)
+
+
+def _counts_far_enough(made: ast.Call) -> bool:
+    """Is the end written out, and small?"""
+    ends = made.args[:2]
+    numbers = [end.value for end in ends if isinstance(end, ast.Constant) and isinstance(end.value, (int, float))]
+    return bool(ends) and len(numbers) == len(ends) and max(map(abs, numbers)) <= _EXACT
+
+
+def _encodes_positions(call: Call, by_name_alone: bool) -> bool:
+    """Do the function, its class or what it computes with speak of positions and frequencies?"""
+    function = call.flow.function
+    names = [] if function is None else [function.name]
+    if function is not None and function.owner is not None:
+        names += re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", function.owner.node.name)
+    if by_name_alone:
+        return any(_POSITIONS.search(name.lower()) is not None for name in names)
+    body = call.flow.scope.body
+    words = (word for part in (body if isinstance(body, list) else [body]) for word in words_of(part))
+    return any(_POSITIONS.search(name.lower()) is not None for name in (*names, *words))
+
+
+def _is_exponent_of_two(node: ast.Call, parents: dict[ast.AST, ast.AST]) -> bool:
+    """`2.0 ** torch.arange(n)`: small exponents, of which half has every one."""
+    parent = parents.get(node)
+    if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Pow) and parent.right is node:
+        return isinstance(parent.left, ast.Constant) and parent.left.value == 2
+    if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
+        name = parent.targets[0].id
+        for part in parents:
+            power = None
+            if isinstance(part, ast.Call) and last_name(part) in ("pow", "exp2") and part.args:
+                power = part.args[-1]
+            elif isinstance(part, ast.BinOp) and isinstance(part.op, ast.Pow) and isinstance(part.left, ast.Constant):
+                power = part.right
+            if isinstance(power, ast.Name) and power.id == name:
+                return True
+    return False
+
+
+def _shown(node: ast.expr) -> str:
+    path = path_of(node) or "half"
+    if path.endswith("dtype"):
+        return f"`{path}`"
+    return path.rpartition(".")[2] if path.rpartition(".")[2] in LOW_PRECISION | {"half"} else f"the dtype of `{path}`"
+
+
+def _fix(given: ast.expr, place: Place) -> Fix | None:
+    float32, imports = place.spelled("torch.float32")
+    return Fix("Count in float32", (place.replace(given, float32), *imports), Applicability.UNSAFE)

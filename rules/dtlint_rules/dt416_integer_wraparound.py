@@ -1,0 +1,171 @@
+"""DT416: arithmetic of small integers that leaves their range."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import DTYPES, SMALL_INTEGERS
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Constant, Tensor
+from dtlint.rule import Finding, Rule
+from dtlint_rules._forms import last_name, same
+from dtlint_rules._numbers import number_at
+from dtlint_rules._squares import WIDE_INTEGERS, is_widened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.events import Operation
+    from dtlint.infer.values import Value
+
+__all__ = ["IntegerWraparound"]
+
+_WORDS: dict[type[ast.AST], str] = {
+    ast.Add: "sum",
+    ast.Sub: "difference",
+    ast.Mult: "product",
+    ast.LShift: "shift",
+    ast.Pow: "power",
+}
+
+
+class IntegerWraparound(Rule):
+    """Arithmetic of uint8, int8 or int16 wraps around.
+
+    ## What it does
+    Reports the difference of two uint8 tensors, sums, products and shifts of small integers with numbers that lead
+    out of their range, such as `pixels * 256`; and a wide number put together from bytes,
+    `image[..., 0] * 256 + image[..., 1]`, where the bytes have not been cast to a wider dtype.
+
+    ## Why it matters
+    A Python number does not widen a tensor of the same category: uint8 times 256 is uint8, and all of it is 0. So it is in
+    NumPy 2. `3 - 5` is 254 in uint8, and the difference of two images is large where the second is a little brighter. There
+    is no error and no warning.
+
+    ## Example
+    ```python
+    import torch
+
+    image = torch.zeros(4, 4, 3, dtype=torch.uint8)
+    depth = image[..., 0] * 256 + image[..., 1]
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    image = torch.zeros(4, 4, 3, dtype=torch.uint8)
+    wide = image.to(torch.int32)
+    depth = wide[..., 0] * 256 + wide[..., 1]
+    ```
+
+    ## References
+    - [Type promotion](https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc)
+    """
+
+    code, name = "DT416", "integer-wraparound"
+    triggers = ("256", "** 8", "**8", "<< 8", "<<8", "uint8", "int8", "int16", ".byte(", "ByteTensor", "read_image")
+
+    def on_operation(self, operation: Operation) -> Iterator[Finding]:
+        node = operation.node
+        if type(operation.operator) not in _WORDS or not isinstance(node, (ast.BinOp, ast.AugAssign)):
+            return
+        small = _small(operation.left), _small(operation.right)
+        if any(small):
+            yield from self._wrapped(operation, node, node.op, *small)
+        elif isinstance(node, ast.BinOp) and isinstance(operation.operator, ast.Add):
+            yield from self._assembled(operation, node)
+
+    def _wrapped(
+        self,
+        operation: Operation,
+        node: ast.BinOp | ast.AugAssign,
+        operator: ast.operator,
+        left: str | None,
+        right: str | None,
+    ) -> Iterator[Finding]:
+        """Both are small integers, or one is and the other a number."""
+        kind = left or right
+        assert kind is not None
+        info = DTYPES[kind]
+        number = operation.right if left else operation.left
+        if left and right:
+            if left != right or not isinstance(operator, ast.Sub) or info.min < 0:
+                return
+            text = f"The difference of two {kind} tensors wraps around: 3 - 5 is {int(info.max) - 1}"
+        elif isinstance(number, Constant) and type(number.value) is int:
+            if not _leaves(operator, number.value, info.max, info.min):
+                return
+            word = _WORDS[type(operator)]
+            text = f"The {word} with {number.value} stays {kind}, which ends at {int(info.max)}, and wraps around"
+        else:
+            return
+        origins = [value.origin for value in (operation.left, operation.right) if isinstance(value, Tensor)]
+        origin = next((origin for origin in origins if origin is not None), None)
+        notes: tuple[tuple[ast.expr | ast.stmt, str], ...] = (
+            ((origin, f"{kind} since here"),) if origin is not None else ()
+        )
+        yield Finding(node, text, help="Cast to a wider dtype before: `.to(torch.int32)`, or `.float()`", notes=notes)
+
+    def _assembled(self, operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
+        """`image[:, :, 1] * 2**8 + image[:, :, 2]`."""
+        flow = operation.flow
+        for product, low in ((node.left, node.right), (node.right, node.left)):
+            if not isinstance(product, ast.BinOp) or not isinstance(product.op, (ast.Mult, ast.LShift)):
+                continue
+            factor = number_at(product.right, flow)
+            if factor is None or factor.value != (8 if isinstance(product.op, ast.LShift) else 256):
+                continue
+            high = product.left
+            if (
+                not isinstance(high, ast.Subscript)
+                or not isinstance(low, ast.Subscript)
+                or not same(high.value, low.value)
+            ):
+                continue
+            values = (operation.left, operation.right)
+            if (
+                same(high.slice, low.slice)
+                or is_widened(high.value, flow, WIDE_INTEGERS)
+                or any(map(_is_no_byte, values))
+            ):
+                continue
+            if _is_made_of_ints(high.value):
+                continue
+            yield Finding(
+                product,
+                f"`{ast.unparse(high)}` is the high byte of a wider number: in uint8, 256 times anything is 0",
+                help="Cast before: `.to(torch.int32)`, or `.astype(np.int32)` in NumPy",
+            )
+            return
+
+
+def _small(value: Value) -> str | None:
+    """The small integer dtype that a tensor certainly has."""
+    if not isinstance(value, Tensor) or value.dtypes is None or len(value.dtypes) != 1:
+        return None
+    (dtype,) = value.dtypes
+    return dtype if dtype in SMALL_INTEGERS else None
+
+
+def _leaves(operator: ast.operator, number: int, top: float, bottom: float) -> bool:
+    """Does the operation with that number lead out of the dtype for most values?"""
+    if isinstance(operator, ast.Mult):
+        return abs(number) > top
+    if isinstance(operator, ast.LShift):
+        return number >= 8
+    return not bottom <= number <= top
+
+
+def _is_no_byte(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.dtypes is not None and not value.dtypes & SMALL_INTEGERS
+
+
+def _is_made_of_ints(node: ast.expr) -> bool:
+    """Is it `bytes`, `struct.unpack` or a list, whose items are Python's ints?"""
+    name = last_name(node).lower()
+    path = (path_of(node) or "").lower()
+    return isinstance(node, ast.Call) or any(
+        word in name or word in path for word in ("byte", "buf", "data", "header", "argv")
+    )
