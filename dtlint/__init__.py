@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dtlint.api import Cast, Overflow, Promotion, Trace, step, trace
     from dtlint.diagnostic import Applicability, Diagnostic, Edit, Fix, Location, Note, Severity, Span
     from dtlint.rule import Finding, Rule, RuntimeRule, discover
 
@@ -15,21 +16,28 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Applicability",
+    "Cast",
     "Diagnostic",
     "Edit",
     "Finding",
     "Fix",
     "Location",
     "Note",
+    "Overflow",
+    "Promotion",
     "Rule",
     "RuntimeRule",
     "Severity",
     "Span",
+    "Trace",
     "__version__",
     "discover",
+    "step",
+    "trace",
 ]
 
 _HOMES = {
+    "dtlint.api": {"Cast", "Overflow", "Promotion", "Trace", "step"},
     "dtlint.diagnostic": {"Applicability", "Diagnostic", "Edit", "Fix", "Location", "Note", "Severity", "Span"},
     "dtlint.rule": {"Finding", "Rule", "RuntimeRule", "discover"},
 }
@@ -37,6 +45,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "trace":  # the function is the package itself, which can be called
+        from importlib import import_module
+
+        return import_module("dtlint.trace")
     for home, names in _HOMES.items():
         if name in names:
             from importlib import import_module

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -31,10 +32,20 @@ class Reporter:
         click.UsageError: `--fail-on` names no rule, or the report's directory is missing.
     """
 
-    def __init__(self, format: str, file: Path | None, fail_on: str, quiet: bool) -> None:
+    def __init__(
+        self,
+        format: str,
+        file: Path | None,
+        fail_on: str,
+        quiet: bool,
+        everything: bool = False,
+        heading: str = "",
+    ) -> None:
         from dtlint.trace.judge import FailOn, SelectionError, runtime_rules
 
-        self.format, self.file, self.quiet = format, writable(file), quiet
+        self.format, self.file, self.quiet, self.everything = format, writable(file), quiet, everything
+        self.heading = heading
+        """A line above the report on the screen, where several processes write there."""
         self.here = Path.cwd()  # a program may leave it
         self.rules: dict[str, type[RuntimeRule]] = runtime_rules()
         try:
@@ -57,9 +68,18 @@ class Reporter:
         with ExitStack() as stack:
             if self.file is not None:
                 stream = stack.enter_context(self.file.open("w", encoding="utf-8"))
-            if self.file is not None or not self.quiet:
+            if self.file is None and self.heading and not self.quiet:
+                self._write_in_one(record, diagnostics, stream)
+            elif self.file is not None or not self.quiet:
                 self._write(record, diagnostics, stream)
         return 2 if crashed else int(any(map(self.fail_on.matches, diagnostics)))
+
+    def _write_in_one(self, record: TraceRecord, diagnostics: Sequence[Any], stream: TextIO) -> None:
+        """So that the reports of several processes do not mix line by line."""
+        text = StringIO()
+        self._write(record, diagnostics, text)
+        stream.write(f"{self.heading}\n{text.getvalue()}")
+        stream.flush()
 
     def _write(self, record: TraceRecord, diagnostics: Sequence[Any], stream: TextIO) -> None:
         from dtlint.report import write
@@ -67,7 +87,7 @@ class Reporter:
         from dtlint.trace.judge import as_rules
 
         if self.format in (SCREEN, "full"):
-            write_trace(record, diagnostics, stream)
+            write_trace(record, diagnostics, stream, self.everything)
         if self.format == "full" and diagnostics:
             stream.write("\n")
         if self.format != SCREEN:
@@ -115,23 +135,31 @@ def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
 EPILOG = """\b
 Examples:
   dtlint report trace.json                         the screen that the trace ended with
+  dtlint report trace.json --all                   and below it every cast, promotion, range, weight, byte
   dtlint report trace.json --output-format full    every finding with its lines of source
   dtlint report trace.json --output-format sarif --report-file trace.sarif
   dtlint report trace.json --fail-on overflow,DT905
+  dtlint report traces/                            the records of all ranks, merged
 """
 
 
 @click.command("report", epilog=EPILOG)
 @click.argument("record", type=click.Path(path_type=Path))
 @report_options
-def command(record: Path, output_format: str, report_file: Path | None, fail_on: str, quiet: bool) -> None:
-    """Show RECORD, a file that `dtlint trace --output` wrote. torch need not be installed."""
-    from dtlint.trace.record import RecordError, load
+@click.option("--all", "everything", is_flag=True, help="Below the screen, all that the record holds, in sections.")
+def command(
+    record: Path, output_format: str, report_file: Path | None, fail_on: str, quiet: bool, everything: bool
+) -> None:
+    """Show RECORD, a file that `dtlint trace --output` wrote. torch need not be installed.
+
+    Of a directory, the records of all ranks of a distributed run are merged, and each event names the rank it was born on.
+    """
+    from dtlint.trace.record import RecordError
 
     refuse_overwriting("--report-file", report_file, [record], "the record")
-    reporter = Reporter(output_format, report_file, fail_on, quiet)
+    reporter = Reporter(output_format, report_file, fail_on, quiet, everything)
     try:
-        loaded = load(record)
+        loaded = _load(record)
     except RecordError as error:
         raise click.UsageError(str(error)) from None
     try:
@@ -141,3 +169,18 @@ def command(record: Path, output_format: str, report_file: Path | None, fail_on:
     except OSError as error:
         raise click.UsageError(f"cannot write the report: {error}") from None
     click.get_current_context().exit(code)
+
+
+def _load(path: Path) -> TraceRecord:
+    from dtlint.trace.merge import load_all
+    from dtlint.trace.record import load
+
+    if not path.is_dir():
+        return load(path)
+    record, passed = load_all(path)
+    for what in passed:
+        click.echo(f"dtlint: passed over: {what}", err=True)
+    missing = record.world - len(record.ranks or [0])
+    if missing:
+        click.echo(f"dtlint: {missing} of {record.world} ranks left no record in {path}", err=True)
+    return record

@@ -7,11 +7,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dtlint.cli.outputs import refuse_overwriting
 from dtlint.cli.report import Reporter, report_options, writable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dtlint.trace.options import Options
+    from dtlint.trace.record import TraceRecord
+    from dtlint.trace.run import Program
 
 __all__ = ["command"]
 
@@ -21,10 +29,39 @@ Examples:
   dtlint trace --output trace.json train.py           keep the record, see it again: dtlint report trace.json
   dtlint trace --fail-on overflow,promotion train.py  for CI: exit code 1 if a trace finds one of these
   dtlint trace -m mypackage.train --lr 0.1            a module, as with python -m
+  dtlint trace --every 50 --only dtypes train.py      a long run, at hardly any cost
+  torchrun --nproc-per-node 2 -m dtlint trace -o traces/ train.py     then: dtlint report traces/
 
 \b
 Exit codes: the program's own if that is not 0; else 1 if --fail-on found something; 2 wrong usage.
 """
+
+
+def look_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say what to look at."""
+    for option in reversed(
+        (
+            click.option(
+                "--steps",
+                metavar="A:B",
+                help="Trace only the steps from A to B, counted from 1; either may be left out. A step ends with an"
+                " optimizer's, or where the program calls dtlint.step().",
+            ),
+            click.option("--every", metavar="N", type=int, default=1, help="Trace one step in N; off in between."),
+            click.option("--only", metavar="WHAT", help="Of `dtypes`: judge no values."),
+            click.option("--watch", metavar="DTYPES", default="", help="Judge values of these dtypes only, by commas."),
+            click.option(
+                "--module",
+                "modules",
+                metavar="PATTERN",
+                multiple=True,
+                help="Record only operators within modules of this path, such as blocks.0 or '*.attn'; may be repeated.",
+            ),
+            click.option("--assume", metavar="DTYPE", help="Also tell what this dtype would have done: float16."),
+        )
+    ):
+        function = option(function)
+    return function
 
 
 @click.command("trace", epilog=EPILOG, context_settings={"allow_interspersed_args": False})
@@ -32,9 +69,15 @@ Exit codes: the program's own if that is not 0; else 1 if --fail-on found someth
 @click.option(
     "--output",
     "-o",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the trace record into this file, for `dtlint report`.",
+    type=click.Path(path_type=Path),
+    help="Write the trace record into this file or directory, for `dtlint report`; each rank its own.",
 )
+@click.option(
+    "--simulate",
+    metavar="DEVICE",
+    help="Run a program that asks for this device on the CPU, as if it were there: cuda.",
+)
+@look_options
 @report_options
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -43,10 +86,12 @@ def command(
     args: tuple[str, ...],
     module: bool,
     output: Path | None,
+    simulate: str | None,
     output_format: str,
     report_file: Path | None,
     fail_on: str,
     quiet: bool,
+    **look: Any,
 ) -> None:
     """Run SCRIPT with its ARGS and report what its tensors were.
 
@@ -55,19 +100,48 @@ def command(
     """
     import importlib.util
 
+    from dtlint.trace.rank import Rank
+    from dtlint.trace.run import Program
+
+    options = _options(**look)
+    rank = Rank.here()
+    output, report_file = (path and rank.file(path) for path in (output, report_file))
     read = [] if module else [Path(script)]
     refuse_overwriting("--output", output, read, "the script")
     refuse_overwriting("--report-file", report_file, read, "the script")
     refuse_overwriting("--report-file", report_file, [output] if output else [], "the record of --output")
-    reporter = Reporter(output_format, report_file, fail_on, quiet)
+    heading = f"dtlint: rank {rank.number} of {rank.world}" if rank.world > 1 else ""
+    reporter = Reporter(output_format, report_file, fail_on, quiet, heading=heading)
     if importlib.util.find_spec("torch") is None:
         raise click.UsageError('torch is not installed here; install it with: pip install "dtlint[trace]"')
-    sys.exit(_trace(script, args, module, writable(output), reporter))
+    if simulate is not None:
+        _refuse_simulating(simulate)
+    sys.exit(_trace(Program(script, args, module), options, writable(output), reporter, simulate))
 
 
-def _trace(script: str, args: tuple[str, ...], module: bool, output: Path | None, reporter: Reporter) -> int:
-    from dtlint.trace.record import TraceRecord, save
-    from dtlint.trace.run import Program, ProgramError, run
+def _options(
+    steps: str | None, every: int, only: str | None, watch: str, modules: tuple[str, ...], assume: str | None
+) -> Options:
+    from dtlint.trace.options import Options, OptionsError
+
+    try:
+        return Options.parse(steps, every, only, [name for name in watch.split(",") if name.strip()], modules, assume)
+    except OptionsError as error:
+        raise click.UsageError(f"--{error}") from None
+
+
+def _refuse_simulating(device: str) -> None:
+    from dtlint.trace.simulate import why_not
+
+    reason = why_not(device)
+    if reason:
+        raise click.UsageError(f"--simulate: {reason}")
+
+
+def _trace(program: Program, options: Options, output: Path | None, reporter: Reporter, simulate: str | None) -> int:
+    from dtlint.trace.progress import Progress
+    from dtlint.trace.record import save
+    from dtlint.trace.run import ProgramError, run
 
     code = 0
 
@@ -82,7 +156,8 @@ def _trace(script: str, args: tuple[str, ...], module: bool, output: Path | None
             code = 2
 
     try:
-        status = run(Program(script, args, module), finish)
+        progress = None if reporter.quiet else Progress.where_seen(sys.stderr)
+        status = run(program, finish, simulate, options, progress)
     except ProgramError as error:
         raise click.UsageError(str(error)) from None
     return status or code

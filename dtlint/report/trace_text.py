@@ -9,16 +9,18 @@ from collections import Counter
 from typing import TYPE_CHECKING, TextIO
 
 from dtlint.diagnostic import Severity
+from dtlint.dtypes.dtype import DTYPES
 from dtlint.report.colour import write_lines
 from dtlint.report.frame import STYLES
 from dtlint.report.legible import legible
+from dtlint.trace.balance import work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from dtlint.diagnostic import Diagnostic
     from dtlint.report.frame import Style
-    from dtlint.trace.record import Entry, TraceRecord
+    from dtlint.trace.record import TraceRecord
 
 __all__ = ["write_trace"]
 
@@ -28,8 +30,7 @@ MOST = 4
 NEAR = 0.01
 """A share of float16's limit from which a value is worth a line."""
 
-LIMIT = 65504.0
-"""float16's largest value."""
+LIMIT = DTYPES["float16"].max
 
 BORN = {"overflow": "DT901", "invalid": "DT902", "pole": "DT903", "masked-row": "DT904", "came-in": "DT909"}
 """The rule that speaks of each kind of event."""
@@ -41,29 +42,43 @@ Line = tuple[str, "Style"]
 """A line has one style here."""
 
 
-def write_trace(record: TraceRecord, diagnostics: Sequence[Diagnostic], stream: TextIO) -> None:
-    """Write the screen. Coloured where the stream is a terminal that wants it."""
+def write_trace(
+    record: TraceRecord, diagnostics: Sequence[Diagnostic], stream: TextIO, everything: bool = False
+) -> None:
+    """Write the screen, and below it all that the record holds if asked. Coloured on a terminal that wants it."""
     write_lines(([line] for line in _screen(record, diagnostics)), stream)
+    if everything:
+        from dtlint.report.trace_all import sections
+
+        write_lines(([line] for line in sections(record)), stream)
 
 
 def _screen(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
+    """The lines of the screen."""
     if not record.torch and not record.unseen:
         yield "dtlint trace: the program never imported torch, so there was nothing to trace", "strong"
         return
     places = {(record.places[entry.place].file, record.places[entry.place].line) for entry in record.entries}
-    ran = f"{_count(record.steps, 'optimizer step')}, {_count(record.operators, 'operator')}"
+    ranks = f"{_count(len(record.ranks), 'rank')} of {record.world}, " if record.ranks else ""
+    ran = f"{ranks}{_count(record.steps, 'optimizer step')}, {_count(record.operators, 'operator')}"
     yield f"dtlint trace: {ran} at {_count(len(places), 'line')} of source", "strong"
+    fatal = [d for d in diagnostics if d.code == "DT914" and d.severity is Severity.ERROR]
+    yield from _section(fatal, ("DT914",), "The program ended by a dtype error")
     yield from _nonfinite(record, diagnostics)
     yield from _scaler(record, diagnostics)
+    yield from _section(diagnostics, ("DT912",), "Weights that do not move")
     yield from _work(record)
+    yield from _section(diagnostics, ("DT913",), "Work that autocast missed")
     yield from _casts(record, diagnostics)
     yield from _section(diagnostics, ("DT905", "DT906"), "Promotions")
-    yield from _nearest(record)
+    yield from _nearest(record, diagnostics)
+    yield from _section(diagnostics, ("DT910",), "Lost to zero")
     yield from _unseen(record)
     yield from _summary(diagnostics)
 
 
 def _count(number: int, noun: str) -> str:
+    """`3 casts`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
@@ -89,15 +104,20 @@ def _nonfinite(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterat
 
 def _section(diagnostics: Sequence[Diagnostic], codes: Sequence[str], title: str) -> Iterator[Line]:
     """The findings of some rules, the gravest first."""
-    found = [d for d in diagnostics if d.code in codes]
+    found = list({_told(d): d for d in diagnostics if d.code in codes}.values())
     if not found:
         return
     yield title + ":", "strong"
     for d in found[:MOST]:
-        yield f"  {d.severity.value}[{d.code}] {d.location.path}:{d.location.span.line}", STYLES[d.severity]
-        yield f"    {legible(d.message)}", "plain"
+        yield from _told(d)
     if len(found) > MOST:
         yield f"  and {len(found) - MOST} more", "plain"
+
+
+def _told(d: Diagnostic) -> tuple[Line, Line]:
+    """Two of one line that say the same are told once."""
+    place: Line = (f"  {d.severity.value}[{d.code}] {d.location.path}:{d.location.span.line}", STYLES[d.severity])
+    return place, (f"    {legible(d.message)}", "plain")
 
 
 def _scaler(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
@@ -110,12 +130,12 @@ def _scaler(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[
         return
     found = [d for d in diagnostics if d.code == "DT907"]
     yield (
-        f"GradScaler: {scaler.skipped:,} of {scaler.updates:,} steps skipped, {scaler.leading:,} of them first; {scale}",
+        f"GradScaler: {scaler.skipped:,} of {scaler.updates:,} steps skipped, {scaler.leading:,} of them before the first"
+        f" good one; {scale}",
         "plain",
     )
     for d in found:
-        yield f"  {d.severity.value}[{d.code}] {d.location.path}:{d.location.span.line}", STYLES[d.severity]
-        yield f"    {legible(d.message)}", "plain"
+        yield from _told(d)
     if not found and scaler.causes:
         yield f"  as usual while the scale finds its level; most from {_where(record, scaler.causes[0].event)}", "plain"
 
@@ -127,10 +147,7 @@ def _where(record: TraceRecord, event: int) -> str:
 
 
 def _work(record: TraceRecord) -> Iterator[Line]:
-    flops: Counter[str] = Counter()
-    for entry in record.entries:
-        if entry.flops and entry.output:
-            flops[entry.output] += entry.flops * entry.count
+    flops = work(record)
     total = flops.total()
     if total:
         shares = ", ".join(f"{share / total:.0%} in {dtype}" for dtype, share in flops.most_common())
@@ -141,7 +158,7 @@ def _casts(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[L
     casts = [e for e in record.entries if e.author and e.output in FLOATS and e.inputs[-1].dtype in FLOATS]
     if not casts:
         return
-    steps = max(record.steps, 1)
+    steps = record.looked_at
     by: Counter[str] = Counter()
     for entry in casts:
         by[entry.author] += entry.count
@@ -160,20 +177,22 @@ AUTHORS = {
 }
 
 
-def _nearest(record: TraceRecord) -> Iterator[Line]:
-    reach: Callable[[Entry], float] = lambda entry: max(-entry.low, entry.high)  # noqa: E731
-    near = [entry for entry in record.entries if entry.output == "float16" and reach(entry) > NEAR * LIMIT]
+def _nearest(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
+    if record.assume:
+        yield from _section(diagnostics, ("DT911",), f"Would not fit {record.assume}")
+        return
+    near = [entry for entry in record.entries if entry.output == "float16" and entry.reach > NEAR * LIMIT]
     if not near:
         return
     yield "Nearest to float16's limit of 65504:", "strong"
     seen: set[tuple[str, int]] = set()
-    for entry in sorted(near, key=reach, reverse=True):
+    for entry in sorted(near, key=lambda entry: -entry.reach):
         at = record.places[entry.place]
         if (at.file, at.line) not in seen and len(seen) < MOST - 1:
             seen.add((at.file, at.line))
             module = f" in {at.module}" if at.module else ""
             phase = " (backward)" if entry.phase == "backward" else ""
-            yield f"  {reach(entry) / LIMIT:4.0%} {entry.op}{phase} {at.file}:{at.line}{module}", "plain"
+            yield f"  {entry.reach / LIMIT:4.0%} {entry.op}{phase} {at.file}:{at.line}{module}", "plain"
 
 
 def _unseen(record: TraceRecord) -> Iterator[Line]:

@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 import linecache
-import os
 import platform
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
 from dtlint import __version__
 from dtlint.trace.ops import REFORMULATED
-from dtlint.trace.record import AROUND, SCHEMA, Entry, Operand, Place, SkipCause, TraceRecord, Unseen
+from dtlint.trace.record import (
+    AROUND,
+    SCHEMA,
+    DtypeError,
+    Entry,
+    Memory,
+    Operand,
+    Place,
+    Skip,
+    SkipCause,
+    TraceRecord,
+    Unseen,
+)
 from dtlint.trace.record import Event as EventRecord
 from dtlint.trace.record import Range as RangeRecord
 from dtlint.trace.record import Scaler as ScalerRecord
+from dtlint.trace.record import Weight as WeightRecord
+from dtlint.trace.site import shown
 
 if TYPE_CHECKING:
     from dtlint.trace.flow import Event, Range
+    from dtlint.trace.mismatch import Mismatch
     from dtlint.trace.mode import Tracer
     from dtlint.trace.signature import Input, Signature
     from dtlint.trace.site import Site
+    from dtlint.trace.weights import Weight
 
 __all__ = ["record_of"]
 
 LONGEST = 300
 """Characters of an expression that the record keeps."""
+
+REFORMULATED_TOLD = "calls of {} whose gradient torch computes in another way under a tracer; it may differ by rounding"
 
 REACHED = ("the loss", "gradients", "weights", "a number the program read")
 """What an event may reach, in the order of telling."""
@@ -71,11 +87,20 @@ class _Export:
             argv=argv,
             exit_code=exit_code,
             steps=tracer.flow.step,
+            traced=tracer.steps.traced,
             operators=tracer.operators,
             entries=entries,
             events=[self._event(event) for event in events],
             scaler=self._scaler(events),
             unseen=self._unseen(signatures),
+            weights=[self._weight(weight) for weight in tracer.steps.weights.all],
+            memory=[
+                Memory(what, dtype_name(dtype), nbytes)
+                for what, held in tracer.flow.memory.most.items()
+                for dtype, nbytes in held.most_common()
+            ],
+            errors=[self._error(mismatch) for mismatch in tracer.mismatches.all.values()],
+            assume=dtype_name(tracer.assume),
             places=self.places,
             sources=self.sources,
         )
@@ -91,7 +116,7 @@ class _Export:
 
     def _describe(self, site: Site) -> Place:
         source = site.source()
-        file = self._file(site.file)
+        file = shown(site.file, self.tracer.here)
         end = source.end_line or source.line
         kept = self.sources.setdefault(file, {})
         for number in range(max(source.line - AROUND, 1), end + AROUND + 1):
@@ -102,12 +127,6 @@ class _Export:
         column = source.column if source.column is not None else len(text) - len(text.lstrip())
         end_column = source.end_column if source.end_column is not None else max(len(text.rstrip()), column)
         return Place(file, source.line, end, column, end_column, source.expression[:LONGEST], site.module)
-
-    def _file(self, name: str) -> str:
-        path = Path(name)
-        if path.is_absolute() and path.is_relative_to(self.tracer.here):
-            return path.relative_to(self.tracer.here).as_posix()
-        return os.fspath(name)
 
     def _entry(self, s: Signature) -> Entry:
         place = self._place(s.site)
@@ -130,6 +149,8 @@ class _Export:
             low=s.low,
             high=s.high,
             nonfinite=s.nonfinite,
+            sampled=s.sampled,
+            lost=s.lost,
         )
 
     def _operand(self, known: Input) -> Operand:
@@ -155,6 +176,31 @@ class _Export:
             reached=[what for what in REACHED if what in event.reached],
             by_scaler=event.kind == "overflow" and not event.forward and 0 < event.steps <= event.skipped,
             eps=event.eps,
+            brought=event.brought,
+        )
+
+    def _weight(self, weight: Weight) -> WeightRecord:
+        return WeightRecord(
+            name=weight.name,
+            shape=list(weight.shape),
+            dtype=dtype_name(weight.dtype),
+            gradient=dtype_name(weight.gradient),
+            states=sorted(map(dtype_name, weight.states)),
+            checked=weight.checked,
+            stuck=weight.stuck,
+            place=self._place(weight.site),
+        )
+
+    def _error(self, mismatch: Mismatch) -> DtypeError:
+        return DtypeError(
+            message=mismatch.message,
+            op=mismatch.op,
+            step=mismatch.step,
+            place=self._place(mismatch.site),
+            arguments=mismatch.arguments,
+            operands=[self._operand(known) for known in mismatch.inputs],
+            count=mismatch.count,
+            fatal=mismatch.fatal,
         )
 
     def _scaler(self, events: list[Event]) -> ScalerRecord | None:
@@ -170,43 +216,54 @@ class _Export:
             scale=scaler.scale,
             causes=sorted(causes, key=lambda cause: -cause.count),
             place=self._place(scaler.site),
+            lowest=scaler.lowest,
+            skips=[Skip(step, None if cause is None else numbers[id(cause)]) for step, cause in scaler.skips],
         )
 
     def _unseen(self, signatures: list[Signature]) -> list[Unseen]:
         tracer = self.tracer
-        unseen = [Unseen(what, count) for what, count in tracer.flow.unseen.items()]
-        odd: dict[str, int] = {}
+        met = tracer.flow.met
+        unseen = [Unseen(what, count, self._place(met.get(what))) for what, count in tracer.flow.unseen.items()]
+        odd: dict[torch.dtype, list[Signature]] = {}
         for s in signatures:
             out = s.output
             if out is not None and out not in tracer.flow.watched and (out.is_floating_point or out.is_complex):
-                odd[dtype_name(out)] = odd.get(dtype_name(out), 0) + s.count
-        unseen += [Unseen(f"values of {name} results", count) for name, count in odd.items()]
+                odd.setdefault(out, []).append(s)
+        unseen += [self._calls(f"values of {dtype_name(out)} results", calls) for out, calls in odd.items()]
         unseen += [
-            Unseen(f"calls of {name} whose gradient torch computes in another way under a tracer; it may differ by rounding", count)
-            for name, count in _reformulated(signatures).items()
+            self._calls(REFORMULATED_TOLD.format(name), calls) for name, calls in _reformulated(signatures).items()
         ]
         if tracer.steps.silenced:
-            what = "operators inside optimizer steps; the weights are judged after each step"
-            unseen.append(Unseen(what, tracer.steps.silenced))
+            what = "optimizer steps from within; the weights are judged after each"
+            unseen.append(Unseen(what, tracer.steps.silenced, by_design=True))
         if tracer.steps.compiled:
             unseen.append(Unseen("functions under torch.compile; they ran eagerly instead", tracer.steps.compiled))
         if tracer.children:
             unseen.append(Unseen("forked child processes", tracer.children))
+        if tracer.steps.spawned:
+            unseen.append(Unseen("spawned child processes", tracer.steps.spawned))
+        left_out = tracer.flow.step - tracer.steps.traced
+        if left_out:
+            what = f"steps that {tracer.options.left_out} left out"
+            unseen.append(Unseen(what, left_out, by_design=tracer.steps.traced > 0))
         if tracer.threads:
             names = ", ".join(sorted(tracer.threads)[:3])
             threads = "other thread" if len(tracer.threads) == 1 else "other threads"
             unseen.append(Unseen(f"{threads} ({names}); operators there are not seen", len(tracer.threads)))
         return unseen
 
+    def _calls(self, what: str, calls: list[Signature]) -> Unseen:
+        return Unseen(what, sum(s.count for s in calls), self._place(calls[0].site))
 
-def _reformulated(signatures: list[Signature]) -> dict[str, int]:
+
+def _reformulated(signatures: list[Signature]) -> dict[str, list[Signature]]:
     """By operator: the calls whose gradient took the formula that only a traced run takes."""
-    counts: dict[str, int] = {}
+    found: dict[str, list[Signature]] = {}
     for s in signatures:
         mark = REFORMULATED.get(s.op.name)
         if mark and not s.backward and any(b.backward and b.op.name == mark for b in s.site.signatures.values()):
-            counts[s.op.name] = counts.get(s.op.name, 0) + s.count
-    return counts
+            found.setdefault(s.op.name, []).append(s)
+    return found
 
 
 def _range(dtype: torch.dtype, span: Range) -> RangeRecord:

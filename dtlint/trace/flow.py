@@ -12,18 +12,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from dtlint.trace.lost import Lost, due
+from dtlint.trace.memory import Memory
 from dtlint.trace.ops import ROWS
+from dtlint.trace.signature import BARS
 from dtlint.trace.site import PLAIN, ModulePaths
+from dtlint.trace.transfer import fetch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
     from dtlint.trace.signature import Signature
+    from dtlint.trace.site import Site
 
 __all__ = ["WATCHED", "Event", "Flow"]
 
 SLOTS = 4096
 """Results judged between two flushes, per dtype and device: 32 KiB of float32."""
+
+ROOM = 512
+"""Slots made at once: a slot is a tensor of its own, and most programs need few."""
 
 LOG = 4 * SLOTS
 """Entries of the log at which a flush is due though no step ended."""
@@ -32,6 +40,8 @@ WATCHED = frozenset((torch.float16, torch.bfloat16, torch.float32, torch.float64
 """The dtypes that aminmax reduces and that can hold an inf."""
 
 INF = math.inf
+
+_aminmax = torch.aminmax
 
 MOST_REASONS = 32
 """Kinds of things not seen that are told apart: messages of errors may differ each time."""
@@ -51,6 +61,7 @@ class Event:
     """Non-finite values where none were before, and what became of them."""
 
     __slots__ = (
+        "brought",
         "dtype",
         "eps",
         "high",
@@ -73,7 +84,7 @@ class Event:
         self.kind, self.step, self.last_step = kind, step, step
         self.signature, self.dtype = signature, dtype
         self.site = signature.site if signature is not None else None
-        self.subject = ""
+        self.subject = self.brought = ""
         self.low = self.high = 0.0
         self.inputs: list[tuple[torch.dtype, Range]] = []
         self.times = self.spread = self.skipped = 0
@@ -90,12 +101,34 @@ class Event:
 class _Slots:
     """(min, max) pairs on one device, of one dtype."""
 
-    __slots__ = ("both", "high", "low", "used")
+    __slots__ = ("both", "captures", "high", "low", "nowhere", "spans", "used")
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
+        self.nowhere = device.type == "meta"
+        """Are there no values to judge?"""
+        self.captures = device.type == "cuda"
+        """May operators be recorded here, to be replayed unseen?"""
         with torch.inference_mode(False):
             self.both = torch.zeros(2, SLOTS, dtype=dtype, device=device)
-            self.low, self.high = (list(row.unbind()) for row in self.both)
+        self.low: list[Tensor] = []
+        self.high: list[Tensor] = []
+        self.used = 0
+        self.spans: list[Range] = []
+        """What the slots held at the last `read`."""
+        self.grow()
+
+    def grow(self) -> None:
+        """Make more slots."""
+        made = len(self.low)
+        with torch.inference_mode(False):
+            low, high = self.both[:, made : made + ROOM].unbind()
+            self.low += low.unbind()
+            self.high += high.unbind()
+
+    def read(self) -> None:
+        """Bring the values here, in one transfer, and free the slots."""
+        low, high = fetch(self.both[:, : self.used]).tolist()
+        self.spans = list(map(Range._make, zip(low, high, strict=True)))
         self.used = 0
 
 
@@ -122,6 +155,10 @@ class Flow:
         self.events: list[Event] = []
         self.step = 0
         self.unseen: dict[str, int] = {}
+        self.met: dict[str, Site] = {}
+        """Where a thing that was not seen was first met."""
+        self.lost = Lost()
+        self.memory = Memory(modules)
         self.made: dict[int, Signature | None] = {}
         """By storage: the signature that wrote it last. A weak reference is held on each storage, so that an
         address is not used again while it stands here; the flush lets go of the dead."""
@@ -129,11 +166,15 @@ class Flow:
         self._slots: dict[tuple[torch.dtype, torch.device], _Slots] = {}
         self._bad: dict[int, Event] = {}
         self._masked: set[int] = set()
+        self._barred: set[int] = set()
+        """Storages that hold numbers which the program made as low as can be, to bar positions: no near misses."""
         self._outside: set[int] = set()
         """Storages that no traced operator has written, and that hold no weight: judged whenever they are read."""
         self._raw: set[int] = set()
         """Storages of which a part may never have been written: what lies there says nothing."""
         self._ranges: dict[int, Range] = {}
+        self._born_at: dict[tuple[int, str], Event] = {}
+        """By id of the signature and kind."""
         self._spoilt: dict[tuple[int, str], Event] = {}
         """By optimizer line and kind: the event of the weights that were spoilt there."""
 
@@ -161,6 +202,8 @@ class Flow:
                         outside.add(key)
             elif key in outside:  # NumPy may have written it since
                 self._judge(signature, x, None, key, True)
+                if _collective(made[key]):
+                    outside.remove(key)
         if target not in made:
             storage._weak_ref()
         if signature.author:
@@ -178,6 +221,7 @@ class Flow:
             self._judge(signature, out, tuple(inputs), target, whole)
         if signature.loss:
             self.read(signature, sources[0])
+            self.memory.backward_begins(self.made)
 
     def allocated(self, out: Any) -> None:
         """Memory whose values are whatever lay there: known, and not judged."""
@@ -190,46 +234,60 @@ class Flow:
             self._raw.add(key)
             self._outside.discard(key)
 
-    def written_elsewhere(self, tensors: Iterable[Tensor]) -> None:
-        """A collective writes these, perhaps later: whoever reads one next judges it. What was bad stays bad."""
-        for x in tensors:
-            key = x.untyped_storage()._cdata
-            if key in self.made:
-                del self.made[key]
-                torch.UntypedStorage._free_weak_ref(key)  # type: ignore[no-untyped-call]
+    def collective(self, signature: Signature, args: Any, out: Any) -> None:
+        """Others write these, perhaps later: whoever reads one next judges it. What was bad stays bad."""
+        signature.nbytes += max((sum(x.nbytes for x in tensors_in(a)) for a in args), default=0)
+        for x in tensors_in((args, out)):
+            storage = x.untyped_storage()
+            key = storage._cdata
+            if key not in self.made:
+                storage._weak_ref()
+            self.made[key] = signature
+            self._outside.add(key)
+
+    def written_unseen(self, x: Tensor) -> None:
+        """An operator that is not looked at has written into `x`: it is judged whenever it is read."""
+        key = x.untyped_storage()._cdata
+        if key in self.made:
+            self.made[key] = None
+            self._outside.add(key)
 
     def read(self, signature: Signature, x: Tensor) -> None:
         """The program goes by the values of `x`: it takes a number out of it, or starts a backward from it."""
         self._judge(signature, x, (x.untyped_storage()._cdata,), NOWHERE, True)
 
     def _judge(self, subject: Any, x: Tensor, inputs: tuple[int, ...] | None, key: int, whole: bool) -> None:
-        if x.is_meta or not x.numel():
-            return
-        if x.is_cuda and torch.cuda.is_current_stream_capturing():  # a replay would write the slot again
-            self.miss("operators of captured CUDA graphs")
-            return
         place = (x.dtype, x.device)
         slots = self._slots.get(place)
         if slots is None:
             slots = self._slots[place] = _Slots(*place)
+        if slots.nowhere or not x.numel():
+            return
+        if slots.captures and torch.cuda.is_current_stream_capturing():  # a replay would write the slot again
+            self.miss("operators of captured CUDA graphs")
+            return
         used = slots.used
-        torch.aminmax(x, out=(slots.low[used], slots.high[used]))
+        _aminmax(x, out=(slots.low[used], slots.high[used]))
         self._log.append((slots, used, subject, inputs, key, whole))
-        slots.used = used + 1
-        if used + 1 == SLOTS:
-            self.flush()
+        slots.used = used = used + 1
+        if used == len(slots.low):
+            self.flush() if used == SLOTS else slots.grow()
 
     def _cast(self, signature: Signature, source: Tensor, out: Tensor, before: Signature | None) -> None:
         signature.nbytes += out.nbytes + source.nbytes
         if before is not None and before.author and before.inputs[-1].dtype is out.dtype:
             signature.round_trips += 1
             signature.trip = before
+        if signature.narrows and due(signature.count):
+            self.lost.sample(signature, source, out)
 
-    def miss(self, what: str) -> None:
-        """Count something that was not seen."""
+    def miss(self, what: str, site: Site | None = None) -> None:
+        """Count something that was not seen, and keep where it was first met."""
         if what not in self.unseen and len(self.unseen) >= MOST_REASONS:
             what = "operators that could not be judged, for other reasons"
         self.unseen[what] = self.unseen.get(what, 0) + 1
+        if site is not None:
+            self.met.setdefault(what, site)
 
     def maker(self, x: Tensor) -> Signature | None:
         """Who wrote this tensor's storage last, as far as it was seen."""
@@ -246,27 +304,26 @@ class Flow:
         if key not in self.made:
             storage._weak_ref()
         self.made[key] = None
+        self._outside.discard(key)
         grad = p.grad
         grads = (grad.untyped_storage()._cdata,) if type(grad) is Tensor and grad.layout is torch.strided else ()
-        self._judge(_Weight(group, index, p, site, eps), p.detach(), (*grads, key), key, True)
+        self._judge(_Weight(group, index, p, site, eps), p, (*grads, key), key, True)
 
     def flush(self) -> None:
         """Read the slots, one transfer per dtype and device, and replay the log. Never while a graph is captured."""
         if any(device.type == "cuda" for _, device in self._slots) and torch.cuda.is_current_stream_capturing():
             return
-        values: dict[int, list[list[float]]] = {}
         for slots in self._slots.values():
             if slots.used:
-                values[id(slots)] = slots.both[:, : slots.used].tolist()
-                slots.used = 0
+                slots.read()
         log, self._log = self._log, []
         for number, (slots, index, subject, inputs, key, whole) in enumerate(log):
             if slots is None:
                 self._carry(subject, inputs or (), key, whole)
                 continue
-            low, high = values[id(slots)]
-            span = Range(low[index], high[index])
-            finite = span.low > -INF and span.high < INF
+            span = slots.spans[index]
+            low, high = span
+            finite = low > -INF and high < INF
             if key == NOWHERE:
                 if not finite:
                     self._reached(subject, inputs or ())
@@ -280,13 +337,20 @@ class Flow:
                 if self._unexplained(subject, inputs):
                     self._look_again(subject, inputs, {entry[4] for entry in log[number + 1 :]} | {key})
                 self._nonfinite(subject, inputs, key, span)
+        self.lost.settle()
         self._prune()
 
     def close(self) -> None:
         """Flush, and let go of every storage."""
         self.flush()
-        for key in list(self.made):
-            self._forget(key)
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of every storage: whatever is read next is judged anew."""
+        for key in self.made:
+            torch.UntypedStorage._free_weak_ref(key)  # type: ignore[no-untyped-call]
+        for held in (self.made, self._ranges, self._bad, self._masked, self._barred, self._raw, self._outside):
+            held.clear()
 
     def _reached(self, signature: Signature, inputs: tuple[int, ...]) -> None:
         cause = next((self._bad[p] for p in inputs if p in self._bad), None)
@@ -310,6 +374,10 @@ class Flow:
             masked.add(key)
         elif whole:
             masked.discard(key)
+        if signature.bars or (self._barred and any(p in self._barred for p in inputs)):
+            self._barred.add(key)
+        elif whole:
+            self._barred.discard(key)
 
     def _finite(self, subject: Any, inputs: tuple[int, ...] | None, key: int, whole: bool, span: Range) -> None:
         self._ranges[key] = span
@@ -318,11 +386,25 @@ class Flow:
             self._masked.discard(key)
             if inputs is not None:
                 self._raw.discard(key)
-        if inputs is not None and not isinstance(subject, _Weight) and not subject.given:
-            if span.low < subject.low:
-                subject.low = span.low
-            if span.high > subject.high:
-                subject.high = span.high
+        if type(subject) is _Weight:
+            return
+        low, high = span
+        barred = low <= BARS and self._bars(subject, inputs, span)
+        if barred:
+            self._barred.add(key)
+        elif whole:
+            self._barred.discard(key)
+        if inputs is not None and not subject.given:
+            if low < subject.low and not barred:
+                subject.low = low
+            if high > subject.high:
+                subject.high = high
+
+    def _bars(self, signature: Signature, inputs: tuple[int, ...] | None, span: Range) -> bool:
+        """Do the lowest values here only bar positions, as a mask of -1e4 or finfo.min does once it was added?"""
+        if inputs is None or signature.op.brings:  # a mask that the program made elsewhere holds nothing else
+            return span.high <= 1
+        return signature.bars or any(p in self._barred for p in inputs)
 
     def _unexplained(self, signature: Signature, inputs: tuple[int, ...]) -> bool:
         blamed = signature.event is not None and signature.event.kind != "came-in"
@@ -344,7 +426,7 @@ class Flow:
                 continue
             with torch.inference_mode(False):
                 values = torch.empty(0, dtype=known.dtype, device=storage.device).set_(storage)
-                span = Range(*(bound.item() for bound in torch.aminmax(values)))
+                span = Range(*fetch(torch.stack(torch.aminmax(values))).tolist())
             if not (span.low > -INF and span.high < INF):
                 self._came_in(signature, key, span, "memory that was written outside the traced operators")
 
@@ -377,13 +459,21 @@ class Flow:
         return "pole" if at is None or at.low <= 0 <= at.high else "overflow"
 
     def _born(self, kind: str, signature: Signature, span: Range) -> Event:
-        event: Event | None = signature.event
-        if event is None or event.kind != kind:
-            event = signature.event = Event(kind, self.step, signature, signature.output)
-            event.low, event.high = span
-            self.events.append(event)
+        event = self._event_of(kind, signature, span)
         event.times += 1
         self._touch(event)
+        return event
+
+    def _event_of(self, kind: str, signature: Signature, span: Range) -> Event:
+        """The event of this kind that was born here; a new one the first time, however often the kinds take turns."""
+        event: Event | None = signature.event
+        if event is None or event.kind != kind:
+            event = self._born_at.get((id(signature), kind))
+            if event is None:
+                event = self._born_at[id(signature), kind] = Event(kind, self.step, signature, signature.output)
+                event.low, event.high = span
+                self.events.append(event)
+            signature.event = event
         return event
 
     def _touch(self, event: Event) -> None:
@@ -405,12 +495,12 @@ class Flow:
         if span.high < INF:
             self._masked.add(key)
             return
-        event: Event | None = signature.event
-        if event is None or event.kind != "came-in":
-            event = signature.event = Event("came-in", self.step, signature, signature.output)
-            event.low, event.high = span
-            event.subject = subject or next((known.name for known in signature.inputs if known.name), "")
-            self.events.append(event)
+        known = len(self.events)
+        event = self._event_of("came-in", signature, span)
+        if len(self.events) > known:
+            makers = (self.made.get(key), *(known.maker for known in signature.inputs))
+            event.brought = next((_collective(maker) for maker in makers if _collective(maker)), "")
+            event.subject = subject or self.modules.name_of(key)
         event.times += 1
         self._touch(event)
         self._bad[key] = event
@@ -426,7 +516,9 @@ class Flow:
     def _spoilt_by(self, weight: _Weight, key: int, span: Range) -> Event:
         kind = "invalid" if span.low != span.low else "overflow"
         grad = weight.tensor.grad
-        if grad is not None and not bool(torch.isfinite(grad).all()):  # read only here, where all is lost already
+        if grad is not None and not bool(
+            fetch(torch.isfinite(grad).all())
+        ):  # read only here, where all is lost already
             kind = "came-in"
         place = (id(weight.site), kind)
         event = self._spoilt.get(place)
@@ -434,6 +526,7 @@ class Flow:
             event = self._spoilt[place] = Event(kind, self.step, None, weight.tensor.dtype)
             event.low, event.high = span
             event.site, event.eps = weight.site, weight.eps
+            event.brought = _collective(self.maker(grad)) if grad is not None else ""
             event.subject = (
                 self.modules.name_of(key)
                 or f"weight {weight.number} of group {weight.group}, shape {tuple(weight.tensor.shape)}"
@@ -452,6 +545,21 @@ class Flow:
         torch.UntypedStorage._free_weak_ref(key)  # type: ignore[no-untyped-call]
         self._bad.pop(key, None)
         self._masked.discard(key)
+        self._barred.discard(key)
         self._raw.discard(key)
         self._outside.discard(key)
         self._ranges.pop(key, None)
+
+
+def _collective(maker: Signature | None) -> str:
+    """The name of the collective that wrote a storage last, or ""."""
+    return maker.op.name if maker is not None and maker.op.remote else ""
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """All plain tensors in nested lists, as collectives take them."""
+    if type(value) in PLAIN:
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_in(item)

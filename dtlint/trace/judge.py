@@ -6,8 +6,9 @@ import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dtlint.catalogue import catalogue
 from dtlint.diagnostic import Diagnostic, Severity
-from dtlint.rule import Rule, RuntimeRule, discover
+from dtlint.rule import Rule, RuntimeRule
 from dtlint.trace.silence import Silence
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ class SelectionError(ValueError):
 
 def runtime_rules() -> dict[str, type[RuntimeRule]]:
     """The rules that judge a trace, by code."""
-    return {code: rule for code, rule in discover().items() if issubclass(rule, RuntimeRule)}
+    loaded = {code: rule.load() for code, rule in catalogue().items() if rule.runtime}
+    return {code: rule for code, rule in loaded.items() if issubclass(rule, RuntimeRule)}
 
 
 def judge(

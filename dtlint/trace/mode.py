@@ -13,16 +13,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from dtlint.trace.assumed import Assumed
 from dtlint.trace.flow import WATCHED, Flow
+from dtlint.trace.mismatch import Mismatches
 from dtlint.trace.ops import Op
+from dtlint.trace.options import EVERYTHING, Options
 from dtlint.trace.signature import Signature, learn
 from dtlint.trace.site import ENGINE, PLAIN, Site, Sites
+from dtlint.trace.stack import put_back, take_off
 from dtlint.trace.steps import Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from types import FrameType
 
 __all__ = ["Tracer"]
@@ -48,61 +53,91 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     supports_higher_order_operators = True
     active: ClassVar[Tracer | None] = None
 
-    def __init__(self, watched: frozenset[torch.dtype] = WATCHED, here: Path | None = None) -> None:
+    def __init__(
+        self,
+        watched: frozenset[torch.dtype] = WATCHED,
+        here: Path | None = None,
+        assume: torch.dtype | None = None,
+        options: Options = EVERYTHING,
+    ) -> None:
+        """Watch the values of some dtypes, of a run in the directory `here`.
+
+        With `assume`, one of `assumed.ASSUMABLE`, also tell what that dtype would have made of the wider ones.
+        """
         super().__init__()  # type: ignore[no-untyped-call]
         self.here = here or Path.cwd()
         """The directory of the run: paths are told relative to it, though the program may leave it."""
-        self.sites = Sites()
-        self.flow = Flow(watched, self.sites.modules)
-        self.steps = Steps(self.flow, self.sites)
+        self.sites = Sites(options.covers)
+        self.assume = assume
+        self.flow = (Flow if assume is None else Assumed)(watched, self.sites.modules)
+        self.mismatches = Mismatches(self.flow, self.sites, self.here)
+        self.thread = threading.get_ident()
+        self.options = options
+        self.steps = Steps(self)
         self.operators = 0
         self.children = 0
         self.threads: set[str] = set()
-        self._ops = _Ops()
+        self._ops: dict[int, Op] = {}
+        """By id of the operator, which `Op` keeps alive: its own hash is slow."""
         self._last_node = -1
         self._profile: Any = None
         """What the program has new threads profiled with; ours only notes that they begin, and hands over to it."""
+        self._below: int | None = None
+        """While no step is traced: where on the stack this mode belongs."""
+
+    @classmethod
+    def of(cls, options: Options, here: Path | None = None) -> Tracer:
+        """The tracer that looks at what `options` say."""
+        watched = frozenset(getattr(torch, name) for name in options.watch)
+        return cls(watched, here, getattr(torch, options.assume) if options.assume else None, options)
 
     # -- the hot path -----------------------------------------------------------------------------------------------
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator; then find its site, count it under its signature and log its results."""
-        out = func(*args, **kwargs) if kwargs else func(*args)
+        op = self._ops.get(id(func)) or self._meet(func)
         try:
-            op = self._ops[func]
+            out = op.call(*args, **kwargs) if kwargs else op.call(*args)
+        except RuntimeError as error:
+            self._refused(error, func, args, kwargs)
+            raise
+        try:
+            node = _node()
             if op.quiet:
-                self._quiet(op, args, out, _frame().f_back)
+                if op.matters or (node is None and _next() != self._last_node):
+                    self._quiet(op, args, out, _frame().f_back, node)
                 return out
-            frame = _frame().f_back
-            if self.steps.muted and self.steps.inside(frame):
+            site = self._site(_frame().f_back, node)
+            if not site.kept:
+                self._passed_by(op, args)
                 return out
             self.operators += 1
-            site = self._site(frame)
-            key: list[Any] = [func]
+            key: list[Any] = [op]
             sources: list[Tensor] = []
             for a in (*args, *kwargs.values()) if kwargs else args:
                 kind = type(a)
-                if kind in PLAIN:
+                if kind is Tensor or kind is Parameter:
                     key.append(a.dtype)
                     sources.append(a)
                 elif kind is list or kind is tuple:
                     for x in a:
                         if type(x) in PLAIN:
-                            key.append(x.dtype)
+                            if x.dtype is not key[-1]:  # else a growing list would be new each time
+                                key.append(x.dtype)
                             sources.append(x)
                 elif kind is torch.dtype:
                     key.append(a)
-            shape = (*key, _node() is None)
+            key.append(node is None)
+            shape = tuple(key)
             signature = site.signatures.get(shape)
             if signature is None:
-                backward = not shape[-1]
-                signature = learn(site, op, args, kwargs, out, backward, self.flow, self.sites)
+                signature = learn(site, op, args, kwargs, out, node is not None, self.flow, self.sites)
                 site.signatures[shape] = signature
             signature.count += 1
             flow = self.flow
             kind = type(out)
             if op.remote:
-                flow.written_elsewhere(_tensors_in((args, out)))
+                flow.collective(signature, args, out)
             elif op.each:
                 self._watch_each(signature, args, out)
             elif kind in PLAIN:
@@ -113,7 +148,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
                     if type(x) in PLAIN and x.dtype in flow.watched:
                         flow.watch(signature, sources, x)
             elif isinstance(out, Tensor):
-                flow.miss(f"results of the tensor subclass {kind.__name__}")
+                flow.miss(f"results of the tensor subclass {kind.__name__}", site)
         except Exception as error:  # whatever is wrong here, the program goes on as if it were not traced
             self._missed(error, args, out)
         return out
@@ -125,9 +160,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if not name.startswith(HARMLESS_THREADS):
             self.threads.add(name)
 
-    def _site(self, frame: FrameType | None) -> Site:
+    def _site(self, frame: FrameType | None, node: Any) -> Site:
         """Where an operator called from `frame` was asked for: the running line, or in the backward the forward's."""
-        node = _node()
         if node is not None and (frame is None or frame.f_code is ENGINE):
             return self.sites.forward(node)
         site = self.sites.where(frame or _frame(), node)
@@ -139,20 +173,30 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     # -- the cold path ----------------------------------------------------------------------------------------------
 
-    def _quiet(self, op: Op, args: Any, out: Any, frame: FrameType | None) -> None:
+    def _meet(self, func: Any) -> Op:
+        """What is known of an operator, at its first call."""
+        op = self._ops[id(func)] = Op(func)
+        return op
+
+    def _quiet(self, op: Op, args: Any, out: Any, frame: FrameType | None, node: Any) -> None:
         """An operator without values of its own: a view, an allocation, a mark in the stream."""
-        if _next() != self._last_node and _node() is None and not self.steps.muted:
-            self._site(frame)  # a view makes an autograd node too
+        if node is None and _next() != self._last_node:
+            self._site(frame, None)  # a view makes an autograd node too
         if op.alloc:
             self.flow.allocated(out)
         elif op.reads and type(args[0]) in PLAIN and args[0].dtype in self.flow.watched:
-            site = self._site(frame)
+            site = self._site(frame, node)
+            if not site.kept:
+                return
             signature = site.signatures.get((op,))
             if signature is None:
                 signature = site.signatures[op,] = learn(site, op, args, None, out, False, self.flow, self.sites)
             self.flow.read(signature, args[0])
-        elif op.update:
-            self.steps.updated(args[0], args[2], self._site(frame))
+
+    def _passed_by(self, op: Op, args: Any) -> None:
+        """An operator of a module that is not looked at: what it writes in place is as if written by nobody seen."""
+        if op.writes and type(args[0]) in PLAIN:
+            self.flow.written_unseen(args[0])
 
     def _watch_each(self, signature: Signature, args: Any, out: Any) -> None:
         """One operator over lists of tensors: the n-th result, or target in place, is made of the n-th arguments."""
@@ -163,14 +207,25 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 beside = [a[index] for a in lists if type(a[index]) in PLAIN]
                 self.flow.watch(signature, beside + rest, x)
 
+    def _refused(self, error: RuntimeError, func: Any, args: Any, kwargs: Any) -> None:
+        """The operator raised: if dtypes are why, the exception tells where they came from."""
+        try:
+            frame = _frame().f_back
+            self.mismatches.met(func, args, kwargs, error, self._site(frame and frame.f_back, _node()))
+        except Exception as failure:  # the program's own exception counts
+            self.flow.miss(f"errors that could not be explained ({type(failure).__name__})")
+
     def _missed(self, error: Exception, args: Any, out: Any) -> None:
+        frame = _frame().f_back
+        site = self._site(frame and frame.f_back, _node())
         tensors = [x for x in (out, *args) if isinstance(x, Tensor)]
         for x in tensors:
             for what, odd in ODD.items():
                 if odd(x):
-                    self.flow.miss(f"operators with {what} tensors")
+                    self.flow.miss(f"operators with {what} tensors", site)
                     return
-        self.flow.miss(f"operators that could not be judged ({type(error).__name__}: {str(error).splitlines()[0]})")
+        what = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        self.flow.miss(f"operators that could not be judged ({what})", site)
 
     # -- lifetime ---------------------------------------------------------------------------------------------------
 
@@ -187,17 +242,40 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._profile = threading.getprofile()
         threading.setprofile(self._note_thread)
         super().__enter__()  # type: ignore[no-untyped-call]
+        self.switch()
         return self
 
     def __exit__(self, *exc: Any) -> None:
         """Stop, undo every patch that is still ours, and read what is left."""
+        self._wake()
         super().__exit__(*exc)  # type: ignore[no-untyped-call]
         self.steps.remove()
+        self.mismatches.ended((exc[1] if exc else None) or sys.exc_info()[1])
         if threading.getprofile() == self._note_thread:
             threading.setprofile(self._profile)
         Tracer.active = None
         self.read()
         self.flow.close()
+
+    @property
+    def resting(self) -> bool:
+        """Is it off, since the step that runs is not one to trace?"""
+        return self._below is not None
+
+    def switch(self) -> None:
+        """A step begins: is it one to trace? In between the mode is wholly off, and costs nothing."""
+        if self.options.always or threading.get_ident() != self.thread:
+            return
+        if self.options.traces(self.flow.step + 1):
+            self._wake()
+        elif not self.resting:
+            self._below = take_off(self)
+            self.flow.forget()  # what is written from here on is not seen
+
+    def _wake(self) -> None:
+        if self._below is not None:
+            put_back(self, self._below)
+            self._below, self._last_node = None, _next()
 
     def read(self) -> None:
         """Bring everything up to date, so that a record can be made while the program still runs."""
@@ -210,37 +288,13 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return False  # no wrapper around the hot path: nothing is compiled while it runs
 
 
-class _Ops(dict[Any, Op]):
-    """What is known of each operator, learned at its first call."""
-
-    def __missing__(self, func: Any) -> Op:
-        op = self[func] = Op(func)
-        return op
-
-
-def _tensors_in(value: Any) -> Iterator[Tensor]:
-    """All plain tensors in nested lists, as collectives take them."""
-    if type(value) in PLAIN:
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors_in(item)
-
-
 def _forked() -> None:
     """A forked child starts with a copy of the mode on its stack; a child is not traced, so take it off."""
     tracer = Tracer.active
     if tracer is None:
         return
     Tracer.active = None
-    above = []
-    while torch._C._len_torch_dispatch_stack():
-        mode = torch._C._pop_torch_dispatch_stack(None)
-        if mode is tracer:
-            break
-        above.append(mode)
-    for mode in reversed(above):
-        torch._C._push_on_torch_dispatch_stack(mode)
+    take_off(tracer)
     tracer.steps.remove()
 
 

@@ -56,7 +56,10 @@ READS = frozenset({"_local_scalar_dense"})
 """The program takes a number out of a tensor, as `.item()` does."""
 
 IGNORED = frozenset(
-    "resize_ set_ is_same_size _has_same_storage_numel record_stream _version is_pinned equal _assert_async".split()
+    """
+    _amp_update_scale_ resize_ set_ is_same_size _has_same_storage_numel record_stream _version is_pinned equal
+    _assert_async
+    """.split()
 )
 """No values pass through them that a later operator would not show."""
 
@@ -99,8 +102,6 @@ tensor."""
 ROOT = "ones_like"
 """`loss.backward()` begins with ones_like(loss), called by torch.autograd."""
 
-SCALER_UPDATE = "_amp_update_scale_"
-
 
 class Op:
     """What is known of an operator before any call of it."""
@@ -108,31 +109,35 @@ class Op:
     __slots__ = (
         "alloc",
         "brings",
+        "call",
         "carries",
         "cast",
         "each",
         "fresh",
         "func",
         "given",
+        "matters",
         "name",
         "quiet",
         "reads",
         "remote",
-        "update",
+        "writes",
     )
 
     def __init__(self, func: Any) -> None:
-        self.func = func
+        self.func = self.call = func
         if not isinstance(func, torch._ops.OpOverload):  # torch.cond and its kin: their bodies are seen op by op
             self.name, self.quiet = str(func), True
-            self.update = self.alloc = self.reads = self.remote = self.brings = self.fresh = self.given = self.carries = False
-            self.cast = self.each = False
+            self.alloc = self.reads = self.remote = self.brings = self.fresh = self.given = self.carries = False
+            self.cast = self.each = self.writes = self.matters = False
             return
+        if type(func) is torch._ops.OpOverload:
+            self.call = func._op  # what its __call__ calls
         namespace, name = func._schema.name.split("::")
         self.name = name if namespace == "aten" else f"{namespace}::{name}"
-        self.update = name == SCALER_UPDATE
         self.alloc = name in ALLOCATES
         self.reads = name in READS
+        self.matters = self.alloc or self.reads
         self.remote = namespace in REMOTE_NAMESPACES
         self.fresh = name in FRESH
         self.brings = name in BRINGS
@@ -140,9 +145,9 @@ class Op:
         self.carries = name in CARRIES
         self.cast = name in CASTS
         self.each = name.startswith("_foreach_")
+        self.writes = bool(func._schema.is_mutable)
         self.quiet = (
-            self.update
-            or self.alloc
+            self.alloc
             or self.reads
             or (func.is_view and not self.given)  # lift_fresh is a view too: of the data the program brings
             or name in IGNORED

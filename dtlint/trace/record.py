@@ -9,7 +9,7 @@ import json
 import os
 import platform
 import tempfile
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
@@ -24,16 +24,21 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCHEMA",
+    "DtypeError",
     "Entry",
     "Event",
+    "Memory",
     "Operand",
     "Place",
     "Range",
     "RecordError",
     "Scaler",
+    "Skip",
     "SkipCause",
     "TraceRecord",
     "Unseen",
+    "Weight",
+    "encoded",
     "load",
     "nothing",
     "save",
@@ -41,8 +46,8 @@ __all__ = [
     "times",
 ]
 
-SCHEMA = 1
-"""Raised when an older reader would misread a newer record."""
+SCHEMA = 2
+"""Raised when an older reader would misread a newer record. What 2 added has defaults, so that 1 is still read."""
 
 VANISHES = 2.0**-25
 """What rounds to 0 in float16: at most half of its smallest positive value."""
@@ -96,13 +101,13 @@ class Entry:
     author: str
     """Of a cast: `asked`, `autocast`, `implicit` (an operator's own) or `backward`; else ""."""
     finding: str
-    """`promoted`, `float64` (appeared without a float64 input), `float64-data` (came in as such), or ""."""
+    """`promoted`, `float64` (appeared without a float64 input), `float64-data` (came in as such), `int-to-float`, or ""."""
     culprit: int | None
     """The operand that raised the dtype."""
     autocast: bool
-    """Was autocast on? Recorded where there is a finding."""
+    """Was autocast on for this device at the first call? Of the backward, never."""
     nbytes: int
-    """Bytes that a cast read and wrote, over the run."""
+    """Bytes over the run: of a cast, read and written; of a collective, its largest argument, a list counted whole."""
     round_trips: int
     undoes: int | None
     """The cast that this one undoes."""
@@ -113,6 +118,21 @@ class Entry:
     """Smallest and largest finite value of the output, 0 included."""
     nonfinite: int
     """Calls whose output held an inf or NaN."""
+    sampled: int = 0
+    """Values other than 0 in those calls that were sampled for loss: casts to a dtype of smaller range, and with
+    `assume` every result that is wider than the assumed dtype."""
+    lost: int = 0
+    """How many of them the narrower dtype turns into 0."""
+
+    @property
+    def reach(self) -> float:
+        """The largest finite magnitude of the output."""
+        return max(-self.low, self.high)
+
+    @property
+    def share_lost(self) -> float:
+        """The share of values that became 0, from 0 to 1."""
+        return self.lost / self.sampled if self.sampled else 0.0
 
 
 @dataclass(slots=True)
@@ -149,6 +169,10 @@ class Event:
     """Born in a backward of a scaled loss, and every time the GradScaler skipped the step: as meant."""
     eps: float | None
     """The optimizer's eps, where an optimizer step spoilt a weight."""
+    brought: str = ""
+    """The collective that brought it, as `c10d::allreduce_`, where one did."""
+    rank: int | None = None
+    """In a merged record: the rank on which it was born."""
 
     @property
     def hurts(self) -> bool:
@@ -160,16 +184,21 @@ class Event:
         """What became of it, as the end of a sentence."""
         spread = f"it spread to {self.spread} result{'s' * (self.spread != 1)}" if self.spread else ""
         reached = f"reached {_and(self.reached)}" if self.reached else ""
-        if reached and not spread:
-            return f"it {reached}"
-        return f"{spread} and {reached}" if reached else spread or "nothing inherited it"
+        if not spread:
+            return f"it {reached}" if reached else "nothing inherited it"
+        return f"{spread} and {reached}" if reached else f"{spread}, none of them the loss, a gradient or a weight"
+
+    @property
+    def by_eps(self) -> str:
+        """`, since the optimizer's eps of 1e-08 is 0 in float16`, where that is what spoilt a weight; else ""."""
+        if self.eps is None or self.dtype != "float16" or self.eps > VANISHES:
+            return ""
+        return f", since the optimizer's eps of {self.eps:g} is 0 in float16"
 
     @property
     def help_with_eps(self) -> str:
-        """What to do if the optimizer's eps is what spoilt a weight, because float16 cannot hold it; else ""."""
-        if self.eps is None or self.dtype != "float16" or self.eps > VANISHES:
-            return ""
-        return f"the optimizer's eps of {self.eps:g} is 0 in float16; keep the weights in float32 and use autocast"
+        """What to do about that; else ""."""
+        return "keep the weights in float32 and use autocast, or give an eps of 1e-4 or so" if self.by_eps else ""
 
     @property
     def inputs_text(self) -> str:
@@ -187,6 +216,16 @@ class SkipCause:
 
 
 @dataclass(slots=True)
+class Skip:
+    """One step that the GradScaler skipped."""
+
+    step: int
+    """Counted from 0."""
+    event: int | None
+    """What made the gradients non-finite, if that was seen."""
+
+
+@dataclass(slots=True)
 class Scaler:
     """What the GradScaler did."""
 
@@ -198,6 +237,10 @@ class Scaler:
     causes: list[SkipCause]
     place: int | None
     """Where `update()` was called."""
+    lowest: float | None = None
+    """The smallest scale that an update left."""
+    skips: list[Skip] = field(default_factory=list)
+    """The first of the skips; `skipped` counts them all."""
 
 
 @dataclass(slots=True)
@@ -206,11 +249,68 @@ class Unseen:
 
     what: str
     count: int
+    place: int | None = None
+    """Where it was met first, if that is known."""
+    by_design: bool = False
+    """Left out on purpose, and nothing is missed by it: weights are judged after each step, for one."""
+
+
+@dataclass(slots=True)
+class Weight:
+    """A parameter as an optimizer's step left it."""
+
+    name: str
+    """`fc.weight`, or its number and group where no module that ran holds it."""
+    shape: list[int]
+    dtype: str
+    gradient: str
+    """The gradient's dtype; "" if it had none."""
+    states: list[str]
+    """dtypes of the optimizer's states for it, such as Adam's averages; a 0-dim step counter aside."""
+    checked: int
+    """Of half weights, in sampled steps: values whose gradient was not 0 while the learning rate was not."""
+    stuck: int
+    """How many of those kept their value to the bit."""
+    place: int | None
+    """Where `step()` was called."""
+
+    @property
+    def share_stuck(self) -> float:
+        """The share of values that did not move, from 0 to 1."""
+        return self.stuck / self.checked if self.checked else 0.0
+
+
+@dataclass(slots=True)
+class Memory:
+    """Bytes that tensors of one dtype held, in the sampled step in which they held most."""
+
+    what: str
+    """`parameters`, `gradients`, `optimizer states`, or `activations`: what the forward left when a backward began."""
+    dtype: str
+    nbytes: int
+
+
+@dataclass(slots=True)
+class DtypeError:
+    """An operator that refused the dtypes it was given."""
+
+    message: str
+    """The exception's first line."""
+    op: str
+    step: int
+    place: int | None
+    arguments: list[str]
+    """Names of the tensor arguments in the operator's schema, such as `mat1`."""
+    operands: list[Operand]
+    """The tensor arguments, in the same order."""
+    count: int
+    fatal: bool
+    """Did the traced program end by it?"""
 
 
 @dataclass(slots=True)
 class TraceRecord:
-    """One run of one process."""
+    """One run: of one process, or with `ranks` of the processes whose records were merged."""
 
     schema: int
     dtlint: str
@@ -226,6 +326,19 @@ class TraceRecord:
     events: list[Event] = field(default_factory=list)
     scaler: Scaler | None = None
     unseen: list[Unseen] = field(default_factory=list)
+    weights: list[Weight] = field(default_factory=list)
+    memory: list[Memory] = field(default_factory=list)
+    errors: list[DtypeError] = field(default_factory=list)
+    assume: str = ""
+    """The dtype that `--assume` asked about, or ""."""
+    traced: int | None = None
+    """Steps that were looked at, over all ranks; None for all of `steps`."""
+    rank: int = 0
+    """Which process of a distributed run this was."""
+    world: int = 1
+    """How many processes that run had."""
+    ranks: list[int] = field(default_factory=list)
+    """Of a merged record: the ranks whose records it holds."""
     sources: dict[str, dict[str, str]] = field(default_factory=dict)
     """Lines of the user's files around the places: file -> line number -> text."""
 
@@ -274,10 +387,20 @@ class TraceRecord:
         return list(groups.values())
 
     def when(self, event: Event) -> str:
-        """` in step 3`, counted from 1; "" in a run without optimizer steps."""
+        """` in step 3`, counted from 1, with the rank if there are several; no step in a run without any."""
+        on = f" on rank {event.rank}" if event.rank is not None else ""
         if not self.steps:
-            return ""
-        return f" in step {event.step + 1}" if event.step < self.steps else f" after the last of {self.steps} steps"
+            return on
+        return (
+            f" in step {event.step + 1}{on}"
+            if event.step < self.steps
+            else f" after the last of {self.steps} steps{on}"
+        )
+
+    @property
+    def looked_at(self) -> int:
+        """The steps that counts of operators are over; 1 where there are none."""
+        return (self.steps if self.traced is None else self.traced) or 1
 
     def what(self, event: Event) -> str:
         """`x.pow(2)` (pow) in blocks.0, or the backward of it."""
@@ -358,9 +481,15 @@ def _and(words: Sequence[str]) -> str:
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
+def encoded(record: TraceRecord) -> dict[str, Any]:
+    """The record as JSON has it: dicts, lists, texts and finite numbers. What is not finite is a text, as in `inf`."""
+    plain: dict[str, Any] = _encode(asdict(record))
+    return plain
+
+
 def save(record: TraceRecord, path: Path) -> None:
     """Write the record, wholly or not at all."""
-    text = json.dumps(_encode(asdict(record)), allow_nan=False, separators=(",", ":"))
+    text = json.dumps(encoded(record), allow_nan=False, separators=(",", ":"))
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -411,6 +540,11 @@ def _check(record: TraceRecord) -> None:
         indices += [(event.place, places), (event.entry, entries)]
     if record.scaler is not None:
         indices += [(record.scaler.place, places), *((cause.event, events) for cause in record.scaler.causes)]
+        indices += [(skip.event, events) for skip in record.scaler.skips]
+    indices += [(unseen.place, places) for unseen in record.unseen]
+    indices += [(weight.place, places) for weight in record.weights]
+    indices += [(error.place, places) for error in record.errors]
+    indices += [(operand.origin, entries) for error in record.errors for operand in error.operands]
     for index, size in indices:
         if index is not None and not 0 <= index < size:
             raise KeyError(f"index {index} of {size}")
@@ -444,7 +578,7 @@ def _decode(kind: Any, value: Any) -> Any:
         _expect(value, dict)
         hints = get_type_hints(kind)
         made: Any = kind
-        return made(**{f.name: _decode(hints[f.name], value[f.name]) for f in fields(kind)})
+        return made(**{f.name: _decode(hints[f.name], value[f.name]) for f in fields(kind) if _given(f, value)})
     if kind is float and not isinstance(value, bool):
         if isinstance(value, str):
             return SPECIAL[value]
@@ -454,6 +588,11 @@ def _decode(kind: Any, value: Any) -> Any:
     if kind is int and isinstance(value, bool):
         raise TypeError("a truth value where a number belongs")
     return value
+
+
+def _given(f: Field[Any], value: dict[str, Any]) -> bool:
+    """Is it there? A field that has a default may be missing: an older dtlint did not know it."""
+    return f.name in value or (f.default is MISSING and f.default_factory is MISSING)
 
 
 def _expect(value: Any, kind: Any) -> None:

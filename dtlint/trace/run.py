@@ -22,10 +22,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dtlint.trace.arrival import when_imported
+from dtlint.trace.options import EVERYTHING, Options
+from dtlint.trace.rank import Rank
 from dtlint.trace.record import TraceRecord, Unseen, nothing
 
 if TYPE_CHECKING:
     from dtlint.trace.mode import Tracer
+    from dtlint.trace.progress import Progress
+    from dtlint.trace.simulate.simulation import Simulation
 
 __all__ = ["Finish", "Program", "ProgramError", "run"]
 
@@ -71,8 +75,11 @@ class _Located:
 class _Session:
     """The tracer of one run: it starts when torch is there, which may be never."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Options, simulate: str | None, progress: Progress | None) -> None:
         self.tracer: Tracer | None = None
+        self.options, self.progress = options, progress
+        self.simulate = simulate
+        self.simulation: Simulation | None = None
         self.process, self.thread, self.here = os.getpid(), threading.get_ident(), Path.cwd()
         self.missed = ""
 
@@ -86,7 +93,12 @@ class _Session:
         try:
             from dtlint.trace.mode import Tracer
 
-            tracer = Tracer(here=self.here)
+            if self.simulate is not None:
+                from dtlint.trace.simulate import simulate
+
+                self.simulation = simulate(self.simulate).__enter__()
+            tracer = Tracer.of(self.options, self.here)
+            tracer.steps.heard = self.progress
             tracer.__enter__()
         except Exception as error:
             what = " ".join(f"{type(error).__name__}: {error}".split())
@@ -98,14 +110,26 @@ class _Session:
         """The program has ended."""
         if self.tracer is not None and os.getpid() == self.process:
             self.tracer.__exit__(None, None, None)
+        if self.progress is not None:
+            self.progress.clear()
+        if self.simulation is not None and os.getpid() == self.process:
+            self.simulation.__exit__(None, None, None)
 
     def read(self) -> None:
         """Bring everything up to date, while the program still runs."""
+        if self.progress is not None:
+            self.progress.clear()
         if self.tracer is not None:
             self.tracer.read()
 
     def record(self, argv: list[str], status: int) -> TraceRecord:
-        """What was seen."""
+        """What was seen, on which rank."""
+        record = self._record(argv, status)
+        rank = Rank.here()
+        record.rank, record.world = rank.number, rank.world
+        return record
+
+    def _record(self, argv: list[str], status: int) -> TraceRecord:
         if self.tracer is None:
             record = nothing(argv, status)
             if self.missed:
@@ -113,18 +137,29 @@ class _Session:
             return record
         from dtlint.trace.export import record_of
 
-        return record_of(self.tracer, argv, status)
+        record = record_of(self.tracer, argv, status)
+        if self.simulation is not None:
+            record.unseen[:0] = [Unseen(what, count) for what, count in self.simulation.unseen()]
+        return record
 
 
-def run(program: Program, finish: Finish) -> int:
+def run(
+    program: Program,
+    finish: Finish,
+    simulate: str | None = None,
+    options: Options = EVERYTHING,
+    progress: Progress | None = None,
+) -> int:
     """Run the program traced, hand its record to `finish`, and return the exit code that Python would give.
+
+    With `simulate`, one of `simulate.DEVICES`, the program finds that device, whether there is one or not.
 
     If the program ended by a KeyboardInterrupt, the process dies of SIGINT once its exit handlers have run.
 
     Raises:
         ProgramError: there is no such program; nothing has run.
     """
-    session = _Session()
+    session = _Session(options, simulate, progress)
     done = False
     last = _LastBreath()
     atexit.register(last.draw)  # before the program's own, so that it comes after them

@@ -35,6 +35,9 @@ CONTAINS = {
 }
 """The dtypes that hold every value of a dtype. float32's largest values round to inf in bfloat16."""
 
+BARS = -1000.0
+"""A number this low that the program writes bars positions from attention: -1e4, -1e9 and finfo.min are usual."""
+
 
 class Input:
     """One tensor argument: its dtype, and where that came from."""
@@ -52,6 +55,7 @@ class Signature:
         "author",
         "autocast",
         "backward",
+        "bars",
         "carries",
         "count",
         "culprit",
@@ -62,13 +66,16 @@ class Signature:
         "high",
         "inputs",
         "loss",
+        "lost",
         "low",
+        "narrows",
         "nbytes",
         "nonfinite",
         "op",
         "output",
         "pole",
         "round_trips",
+        "sampled",
         "site",
         "trip",
     )
@@ -77,14 +84,18 @@ class Signature:
         self.site, self.op, self.backward = site, op, backward
         self.inputs: list[Input] = []
         self.output: torch.dtype | None = None
-        self.count = self.nbytes = self.round_trips = self.nonfinite = self.flops = 0
+        self.count = self.nbytes = self.round_trips = self.nonfinite = self.flops = self.sampled = self.lost = 0
         self.low = self.high = 0.0
         self.author = self.finding = ""
         self.culprit: int | None = None
         self.autocast = False
         self.carries = op.carries
+        self.narrows = False
+        """Is it a cast to a dtype in which small values are 0?"""
         self.given = op.given
         """May it write a non-finite constant of the program's?"""
+        self.bars = False
+        """Does it write a number that is meant to be as low as can be?"""
         self.pole = POLES.get(op.name)
         self.loss = False
         self.trip: Signature | None = None
@@ -111,8 +122,11 @@ def learn(site: Site, op: Op, args: Any, kwargs: Any, out: Any, backward: bool, 
     first = next(_tensors((out,), None), None)
     signature.output = first.dtype if first is not None else None
     signature.inputs = [Input(x.dtype, x.dim() == 0, flow.maker(x), "") for x in tensors]
-    constant = any(isinstance(a, float) and math.isinf(a) for a in args)
-    signature.given = op.given or (constant and (op.name in INSERTS or not op.carries))
+    numbers = [a for a in args if isinstance(a, (int, float))]
+    infinite = any(isinstance(number, float) and math.isinf(number) for number in numbers)
+    writes = op.given or op.name in INSERTS or not op.carries  # a number given to others, as to clamp, is only a bound
+    signature.given = op.given or (infinite and writes)
+    signature.bars = writes and any(number <= BARS for number in numbers)
     signature.loss = op.name == ROOT and site.reads_the_loss
     signature.flops = work(op.func, args, kwargs, out)
     if op.name.startswith("pow") and isinstance(args[-1], (int, float)) and args[-1] >= 0:
@@ -121,8 +135,8 @@ def learn(site: Site, op: Op, args: Any, kwargs: Any, out: Any, backward: bool, 
         _learn_cast(signature, tensors)
     else:
         _learn_promotion(signature, tensors, kwargs)
+    signature.autocast = not backward and _autocast_on(tensors)
     if signature.finding:
-        signature.autocast = _autocast_on(tensors)
         for known, x in zip(signature.inputs, tensors, strict=True):
             if known.maker is None:
                 known.name = sites.modules.name_of(x.untyped_storage()._cdata)
@@ -134,6 +148,7 @@ def _learn_cast(signature: Signature, tensors: list[Tensor]) -> None:
     if target is None:
         return
     signature.carries = target in CONTAINS.get(source, ())
+    signature.narrows = target is torch.float16 and source in CONTAINS and source is not target
     if source is target:
         return
     if signature.backward:
@@ -160,6 +175,10 @@ def _learn_promotion(signature: Signature, tensors: list[Tensor], kwargs: Any) -
         asked = bool(kwargs and kwargs.get("dtype")) or torch.get_default_dtype() is torch.float64
         if not asked and tensors:
             signature.finding = "float64"
+    elif out is not None and out.is_floating_point and not floats and signature.op.promotes:
+        raised = [i for i, known in enumerate(signature.inputs) if known.dtype is not torch.bool and not known.zero_dim]
+        if raised and not signature.backward:
+            signature.finding, signature.culprit = "int-to-float", raised[0]
     elif out is torch.float64 and kinds == {torch.float64} and torch.get_default_dtype() is not torch.float64:
         entered = [i for i, _ in dimensioned if _is_data(signature.inputs[i], tensors[i])]
         if entered and not signature.backward and not signature.op.given:
@@ -186,5 +205,7 @@ def _tensors(args: Any, kwargs: Any) -> Iterator[Tensor]:
 
 def _autocast_on(tensors: list[Tensor]) -> bool:
     """Is autocast on in the user's code? Inside a handler the dispatcher hides its state; the snapshot restores it."""
+    if not tensors or not torch.amp.is_autocast_available(tensors[0].device.type):
+        return False
     with _user_state():
-        return bool(tensors) and torch.is_autocast_enabled(tensors[0].device.type)
+        return torch.is_autocast_enabled(tensors[0].device.type)

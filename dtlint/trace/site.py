@@ -14,6 +14,7 @@ import linecache
 import os
 import sys
 import weakref
+from array import array
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,11 +22,12 @@ import torch
 from torch import nn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
     from types import CodeType, FrameType
 
     from dtlint.trace.signature import Signature
 
-__all__ = ["PLAIN", "ModulePaths", "Site", "Sites", "Source", "source_of"]
+__all__ = ["PLAIN", "ModulePaths", "Site", "Sites", "Source", "shown", "source_of"]
 
 ENGINE = torch.autograd.graph._engine_run_backward.__code__
 """The frame under which autograd calls operators of its own accord."""
@@ -44,6 +46,9 @@ HIDDEN = (
     "<frozen",
 )
 """Frames of these files are never the user's place."""
+
+SEEN_THROUGH = os.path.join(str(Path(__file__).parent), "simulate", "tensors.py")
+"""Stands before torch's own functions while a device is simulated: what runs is what its caller wrote."""
 
 CAST_METHODS = frozenset(
     (
@@ -93,16 +98,24 @@ def source_of(code: CodeType, lasti: int, line: int) -> Source:
     return Source(line, None, None, None, linecache.getline(code.co_filename, line).strip())
 
 
+def shown(file: str, here: Path) -> str:
+    """A file's name as a report tells it: relative to the directory of the run where it lies below it."""
+    path = Path(file)
+    return path.relative_to(here).as_posix() if path.is_absolute() and path.is_relative_to(here) else file
+
+
 class Site:
     """A place in the user's code, while one module runs. It keeps its code objects alive, so that ids stay theirs."""
 
-    __slots__ = ("code", "file", "inner", "inner_lasti", "inner_line", "lasti", "line", "module", "signatures")
+    __slots__ = ("code", "file", "inner", "inner_lasti", "inner_line", "kept", "lasti", "line", "module", "signatures")
 
-    def __init__(self, frame: FrameType, inner: FrameType, module: str) -> None:
+    def __init__(self, frame: FrameType, inner: FrameType, module: str, kept: bool = True) -> None:
         self.code, self.lasti, self.line = frame.f_code, frame.f_lasti, frame.f_lineno
+        while inner.f_code.co_filename == SEEN_THROUGH and inner is not frame and inner.f_back is not None:
+            inner = inner.f_back
         self.inner, self.inner_lasti, self.inner_line = inner.f_code, inner.f_lasti, inner.f_lineno
         self.file = self.code.co_filename
-        self.module = module
+        self.module, self.kept = module, kept
         self.signatures: dict[tuple[Any, ...], Signature] = {}
 
     def source(self) -> Source:
@@ -173,6 +186,11 @@ class ModulePaths:
             self._keep(module, type(module).__name__)
         return self.known[id(module)][1]
 
+    def path_of(self, module: nn.Module) -> str:
+        """The path of a module, as far as it is known: else its class."""
+        found = self.known.get(id(module))
+        return found[1] if found is not None else type(module).__name__
+
     def _keep(self, module: nn.Module, path: str) -> None:
         known, key = self.known, id(module)
 
@@ -183,17 +201,19 @@ class ModulePaths:
 
     def name_of(self, storage: int) -> str:
         """`parameter fc.weight` or `buffer mask`, if a tensor of a module that ran lives in this storage."""
+        found = (f"{kind} {name}" for kind, name, x in self.tensors() if x.untyped_storage()._cdata == storage)
+        return next(found, "")
+
+    def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
+        """Kind, path and value of each plain parameter and buffer of the modules that ran."""
         for reference, path in list(self.known.values()):
             module = reference()
             if module is None:
                 continue
             for kind, tensors in (("parameter", module._parameters), ("buffer", module._buffers)):
-                for name, tensor in tensors.items():
-                    if not isinstance(tensor, torch.Tensor) or type(tensor) not in PLAIN:
-                        continue
-                    if tensor.layout is torch.strided and tensor.untyped_storage()._cdata == storage:
-                        return f"{kind} {path}.{name}"
-        return ""
+                for name, x in tensors.items():
+                    if x is not None and type(x) in PLAIN and x.layout is torch.strided:
+                        yield kind, f"{path}.{name}", x
 
 
 class _Mine(dict[str, bool]):
@@ -207,14 +227,18 @@ class _Mine(dict[str, bool]):
 class Sites:
     """All sites of a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, covers: Callable[[str], bool]) -> None:
+        self.covers = covers
+        """Is a module of this path one to look at?"""
         self.all: dict[tuple[int, int, int, int, str], Site] = {}
         self.modules = ModulePaths()
         self._mine = _Mine()
-        self._ring: list[tuple[int, Site] | None] = [None] * RING
+        self._numbers = array("q", [-1]) * RING
         here = sys._getframe()
-        self.nowhere = Site(here, here, "")
+        self.nowhere = Site(here, here, "", covers(""))
         """For what autograd runs on behalf of no line that was seen."""
+        self._ring = [self.nowhere] * RING
+        """Where the nodes of these numbers were made."""
 
     def where(self, frame: FrameType, node: Any) -> Site:
         """The innermost frame outside torch, and the module that runs there; in the engine, the forward's site."""
@@ -234,15 +258,21 @@ class Sites:
         if site is None:
             if len(self.all) >= MOST_SITES:
                 return self.nowhere
-            site = self.all[key] = Site(frame, inner, path)
+            site = self.all[key] = Site(frame, inner, path, self.covers(path))
         return site
+
+    def raised(self, frames: Sequence[FrameType]) -> Site:
+        """Where an exception left the user's code, given the frames that it passed, the outermost first."""
+        mine = [frame for frame in frames if self._mine[frame.f_code.co_filename]]
+        modules = [frame.f_locals["self"] for frame in frames if frame.f_code is CALL]
+        return Site((mine or frames)[-1], frames[-1], self.modules.path_of(modules[-1]) if modules else "")
 
     def made_node(self, number: int, site: Site) -> None:
         """Remember that autograd's node `number` was made at `site`."""
-        self._ring[number % RING] = (number, site)
+        self._numbers[number % RING] = number
+        self._ring[number % RING] = site
 
     def forward(self, node: Any) -> Site:
         """Where the forward made this backward node."""
         number = node._sequence_nr()
-        entry = self._ring[number % RING]
-        return entry[1] if entry is not None and entry[0] == number else self.nowhere
+        return self._ring[number % RING] if self._numbers[number % RING] == number else self.nowhere

@@ -62,7 +62,7 @@ class Overflow(RuntimeRule):
             yield record.diagnostic(
                 self,
                 event.place,
-                f"{record.what(event)} overflowed {event.dtype}{record.when(event)}{inputs}: {event.fate}",
+                f"{record.what(event)} overflowed {event.dtype}{record.when(event)}{inputs}{event.by_eps}: {event.fate}",
                 help=event.help_with_eps or HELP.get(event.dtype, ""),
                 severity=Severity.ERROR if event.hurts else None,
             )

@@ -18,7 +18,7 @@ class Pole(RuntimeRule):
 
     ## What it does
     Reports the operator that met its pole, and whether the inf went anywhere. A logarithm of zero whose result is
-    thrown away is information.
+    thrown away, or in training reaches neither the loss nor a gradient nor a weight, is information.
 
     ## Why it matters
     In float16 every number below 3e-8 is 0, so an eps of 1e-8 protects nothing. In a backward the pole often hides:
@@ -49,10 +49,11 @@ class Pole(RuntimeRule):
         """One diagnostic per line at which a function met its pole."""
         for group in record.events_of("pole"):
             event = group[0]
+            died = not event.spread or (record.steps and not event.reached)
             yield record.diagnostic(
                 self,
                 event.place,
                 f"{record.what(event)} met its pole{record.when(event)} and gave inf: {event.fate}",
                 help="keep the argument away from 0 with an eps that its dtype can hold, or use the log-space form",
-                severity=Severity.ERROR if event.hurts else None if event.spread else Severity.INFO,
+                severity=Severity.ERROR if event.hurts else Severity.INFO if died else None,
             )

@@ -10,7 +10,7 @@ from dtlint.rule import RuntimeRule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.trace.record import TraceRecord
+    from dtlint.trace.record import Entry, TraceRecord
 
 HALF = frozenset(("float16", "bfloat16"))
 
@@ -21,7 +21,8 @@ class Promotion(RuntimeRule):
     ## What it does
     Reports operators whose dimensioned operands had several float dtypes, and names the operand that raised the
     result and where its dtype came from. 0-dim tensors and Python numbers raise nothing and are not reported. Under
-    autocast a float32 residual stream is by design, so there it is information.
+    autocast a float32 residual stream is by design, so there it is information; and so it is where the program cast
+    the wide operand itself, or where it was made inside the same operator.
 
     ## Why it matters
     What follows runs in the wider dtype: twice the memory, no tensor cores, or an error at the next Linear. A buffer
@@ -64,7 +65,7 @@ class Promotion(RuntimeRule):
             entry = group[0]
             culprit = entry.inputs[entry.culprit or 0]
             low = next(o.dtype for o in entry.inputs if o.dtype in HALF and not o.zero_dim)
-            expected = entry.autocast and entry.output == "float32"
+            expected = (entry.autocast and entry.output == "float32") or self._meant(record, entry)
             yield record.diagnostic(
                 self,
                 entry.place,
@@ -73,3 +74,11 @@ class Promotion(RuntimeRule):
                 help=f"cast that operand to {low} where it is made, if the wider result is not meant",
                 severity=Severity.INFO if expected else None,
             )
+
+    def _meant(self, record: TraceRecord, entry: Entry) -> bool:
+        """Was the wide operand cast by the program itself, or made within this very operator?"""
+        origin = entry.inputs[entry.culprit or 0].origin
+        if origin is None:
+            return False
+        maker = record.entries[origin]
+        return maker.author == "asked" or maker.place == entry.place

@@ -59,18 +59,19 @@ class CameIn(RuntimeRule):
                 self,
                 event.place,
                 f"{_what(record, event)}{record.when(event)}: {event.fate}",
-                help="check the data or the checkpoint with torch.isfinite before the loop"
-                if event.entry is not None
-                else "it was made where the trace does not look: trace the other ranks too",
+                help="it was made where this trace does not look: see the other ranks' records too"
+                if event.brought or event.entry is None
+                else "check the data or the checkpoint with torch.isfinite before the loop",
                 severity=Severity.ERROR if event.hurts else None,
             )
 
 
 def _what(record: TraceRecord, event: Event) -> str:
     if event.entry is None:
-        return (
-            f"the gradient was not finite, though nothing that was traced had made it so: {record.what(event)} went bad"
-        )
+        whose = f"{event.brought} brought it so" if event.brought else "nothing that was traced had made it so"
+        return f"the gradient was not finite, and {whose}: {record.what(event)} went bad"
     value = "NaN" if event.low != event.low else "inf"
-    subject = event.subject or "a tensor from outside (a batch, a weight or a constant)"
+    subject = event.subject or (
+        f"what {event.brought} brought" if event.brought else "data from outside (a batch or a constant)"
+    )
     return f"{subject} held {value} when {record.what(event)} used it"

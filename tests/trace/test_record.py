@@ -54,6 +54,32 @@ def test_a_record_that_cannot_be_written_leaves_the_old_one(trace: Trace, tmp_pa
     assert [f.name for f in tmp_path.iterdir()] == ["trace.json"]
 
 
+ADDED = {
+    "entries": ("sampled", "lost"),
+    "events": ("brought",),
+    "unseen": ("place", "by_design"),
+}
+"""What schema 2 added to the parts of a record; the whole got `weights`, `memory`, `errors` and `assume`."""
+
+
+def test_a_record_of_the_first_schema_is_still_read(trace: Trace, tmp_path: Path) -> None:
+    record = trace(program)
+    file = tmp_path / "trace.json"
+    save(record, file)
+    data = json.loads(file.read_text())
+    data["schema"] = 1
+    for name in ("weights", "memory", "errors", "assume"):
+        del data[name]
+    for part, names in ADDED.items():
+        for item in data[part]:
+            for name in names:
+                del item[name]
+    file.write_text(json.dumps(data))
+    again = load(file)
+    assert again.schema == 1
+    assert judge(again) == judge(record)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

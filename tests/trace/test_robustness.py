@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import io
+import subprocess
+import sys
 import traceback
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 from torch.utils.checkpoint import checkpoint
 
 from dtlint.trace.mode import Tracer
-from dtlint.trace.record import TraceRecord
+from dtlint.trace.record import TraceRecord, load
 
 Trace = Callable[[Callable[[], Any]], TraceRecord]
 
@@ -56,6 +59,15 @@ def hessian() -> Any:
     return torch.func.hessian(lambda a: (a**3).sum())(W[0])
 
 
+def functional_grad() -> Any:
+    return torch.func.grad(lambda a: (a * 2).exp().sum())(W)
+
+
+def no_grad() -> Any:
+    with torch.no_grad():
+        return nn.functional.linear(leaf(), W)
+
+
 def jvp() -> Any:
     return torch.func.jvp(torch.sin, (W,), (W,))
 
@@ -81,6 +93,14 @@ def fake_mode() -> Any:
 
     with FakeTensorMode(allow_non_fake_inputs=True):
         return (torch.empty(3) + 1).shape
+
+
+def fake_mode_outside() -> Any:
+    """The tracer is the inner mode here: it sees what is fake."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        return (torch.empty(3, 3) @ torch.empty(3, 2)).shape
 
 
 def two_tensor() -> Any:
@@ -139,6 +159,33 @@ def jit_trace() -> Any:
 
 def jit_script() -> Any:
     return torch.jit.script(nn.Sequential(nn.Linear(4, 4), nn.ReLU()))(W)
+
+
+def jit_script_backward() -> Any:
+    @torch.jit.script  # type: ignore[untyped-decorator]
+    def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return (a @ b).relu() + 1
+
+    x = leaf()
+    for _ in range(3):  # the third run is of the optimised graph
+        product(x, W).sum().backward()
+    return x.grad
+
+
+@torch.library.custom_op("dtlint_test::doubled", mutates_args=())
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return (x * 2).exp()
+
+
+def custom_op() -> Any:
+    return doubled(W)
+
+
+def flex_attention() -> Any:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    q = torch.linspace(-1, 1, 256).view(1, 1, 16, 16)
+    return flex_attention(q, q, q)
 
 
 def cond() -> Any:
@@ -279,7 +326,8 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
         fake_mode, two_tensor, torch_function_subclass, torch_function_mode, dispatch_mode, export, jit_trace,
         jit_script, cond, flop_counter, profiler, detect_anomaly, inference_mode, inference_mode_then_not,
         double_backward, lbfgs, adamw, saved_and_loaded, averaged_model, lstm, numpy_in_place, empty, custom_function,
-        random_numbers, default_device,
+        random_numbers, default_device, functional_grad, no_grad, fake_mode_outside, jit_script_backward, custom_op,
+        flex_attention,
     )
 }  # fmt: skip
 PROGRAMS |= {
@@ -314,7 +362,7 @@ def test_a_program_gives_what_it_gives_untraced(program: Callable[[], Any], trac
     assert same(results[0], run(program))
     assert not [u.what for u in record.unseen if "could not be judged" in u.what]
     assert _get_current_dispatch_mode_stack() == []
-    assert record.operators or program in (dispatch_mode, meta, fake_mode, export)
+    assert record.operators or program in (dispatch_mode, meta, fake_mode, fake_mode_outside, export)
 
 
 def test_torch_compile_runs_eagerly_even_with_fullgraph_and_the_record_says_so(trace: Trace) -> None:
@@ -323,6 +371,49 @@ def test_torch_compile_runs_eagerly_even_with_fullgraph_and_the_record_says_so(t
         ("functions under torch.compile; they ran eagerly instead", 1)
     ]
     assert "addmm" in {entry.op for entry in record.entries}
+
+
+def test_what_was_compiled_before_the_trace_runs_eagerly_in_it_and_compiled_after_it(trace: Trace) -> None:
+    compiled = torch.compile(lambda a, b: (a @ b).relu() + 1, backend="aot_eager")
+    before = compiled(leaf(), W)
+    record = trace(lambda: compiled(leaf(), W).sum().backward())
+    assert {"mm", "relu"} <= {entry.op for entry in record.entries}
+    assert torch.equal(compiled(leaf(), W), before)
+
+
+REENTRANT = """\
+import torch
+
+class Nested(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, depth):
+        ctx.depth = depth
+        ctx.save_for_backward(x)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        if ctx.depth:
+            with torch.enable_grad():
+                inner = ctx.saved_tensors[0].detach().requires_grad_()
+                Nested.apply(inner, ctx.depth - 1).sum().backward()
+        return gradient * 1, None
+
+x = torch.ones(4, requires_grad=True)
+Nested.apply(x, 70).sum().backward()
+print(x.grad.tolist())
+"""
+"""A backward that runs a backward, so deeply that autograd goes on in threads of its own. A process that has
+such threads cannot fork others that run a backward, so this is run in one of its own."""
+
+
+def test_threads_of_autograd_are_seen(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(REENTRANT)
+    command = [sys.executable, "-m", "dtlint", "trace", "--output", "t.json", "script.py"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout) == (0, "[1.0, 1.0, 1.0, 1.0]\n"), ran.stderr
+    entries = load(tmp_path / "t.json").entries
+    assert sum(e.count for e in entries if e.op == "mul" and e.phase == "backward") == 71
 
 
 def test_everything_is_put_back(trace: Trace) -> None:
@@ -419,7 +510,7 @@ def test_an_optimizer_step_that_raises_does_not_mute_what_follows(trace: Trace) 
 
     record = trace(program)
     assert "tanh" in {entry.op for entry in record.entries}
-    assert [u.count for u in record.unseen if u.what.startswith("operators inside optimizer steps")] == [2]
+    assert [u.count for u in record.unseen if u.what.startswith("optimizer steps from within")] == [2]
 
 
 def test_operators_over_lists_are_judged_one_by_one(trace: Trace) -> None:

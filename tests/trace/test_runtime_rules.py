@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ RULES = runtime_rules()
 def traced(source: str, file: Path) -> list[Diagnostic]:
     file.write_text(source)
     tracer = Tracer()
-    with tracer:
+    with suppress(RuntimeError), tracer:  # of a dtype error the program dies
         exec(compile(source, str(file), "exec"), {"__name__": "__main__"})
     return judge(record_of(tracer, [str(file)], 0))
 
@@ -45,7 +46,8 @@ def test_the_better_way_is_not(rule: type[RuntimeRule], tmp_path: Path) -> None:
 
 
 EXPECTED = re.compile(r"# error: (?P<codes>DT\d+(?:, DT\d+)*)")
-FIXTURES = sorted((Path(__file__).resolve().parents[2] / "fixtures" / "train").glob("*.py"))
+TRAIN = Path(__file__).resolve().parents[2] / "fixtures" / "train"
+FIXTURES = sorted(file for file in TRAIN.glob("*.py") if not file.stem.endswith("_cuda"))  # those need a GPU
 
 
 @pytest.mark.parametrize("file", FIXTURES, ids=lambda file: file.stem)
@@ -97,7 +99,7 @@ def traced_record(source: str) -> list[Diagnostic]:
 
 
 @pytest.mark.parametrize(
-    ("word", "near"), [("overfow", "overflow"), ("DT9O1", "DT901"), ("promotions", "promotion"), ("ANY_", "any")]
+    ("word", "near"), [("overfow", "overflow"), ("DT9O8", "DT908"), ("promotions", "promotion"), ("ANY_", "any")]
 )
 def test_fail_on_refuses_what_it_does_not_know_and_names_the_nearest(word: str, near: str) -> None:
     with pytest.raises(SelectionError, match=f"did you mean '{near}'"):

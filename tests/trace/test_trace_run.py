@@ -327,7 +327,10 @@ def test_a_program_without_torch_is_told_so_and_gets_none(tmp_path: Path) -> Non
 
 
 FAKE_TORCH = {
-    "another thread": ("import threading\nt = threading.Thread(target=__import__, args=('torch',))\nt.start(); t.join()", "another thread"),
+    "another thread": (
+        "import threading\nt = threading.Thread(target=__import__, args=('torch',))\nt.start(); t.join()",
+        "another thread",
+    ),
     "a torch that is none": ("import torch", "cannot start"),
 }
 
@@ -459,3 +462,125 @@ def test_a_thread_that_is_gone_by_the_end_is_named_too(tmp_path: Path, dtlint: D
     done = dtlint("trace", "script.py")
     assert done.out == "[inf, inf, inf]\n"
     assert "1 other thread (side)" in done.err
+
+
+def test_out_of_memory_ends_with_1_and_a_report(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(
+        "import torch\nx = torch.zeros(2).log() * 2\n"
+        "raise torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 20.00 GiB.')\n"
+    )
+    ran = dtlint("trace", "script.py")
+    assert ran.code == 1
+    assert "Tried to allocate 20.00 GiB" in ran.err
+    assert "DT903" in ran.err
+
+
+def test_an_allocation_that_fails_inside_an_operator_passes_through(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(
+        "import torch\ntry:\n    torch.empty(1 << 60)\nexcept RuntimeError as error:\n    print('caught')\n"
+        "torch.ones(2) * 2\n"
+    )
+    ran = dtlint("trace", "script.py")
+    assert (ran.code, ran.out) == (0, "caught\n")
+    assert "2 operators" in ran.err
+
+
+WORKERS = """
+import torch
+class Data(torch.utils.data.Dataset):
+    def __len__(self): return 4
+    def __getitem__(self, i): return torch.ones(2) * i
+if __name__ == "__main__":
+    loader = torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=1, multiprocessing_context="spawn")
+    print([x.sum().item() for x in loader])
+"""
+
+
+def test_spawned_workers_of_a_data_loader_run_untraced_and_are_counted(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(WORKERS)
+    ran = dtlint("trace", "script.py")
+    assert (ran.code, ran.out) == (0, "[2.0, 10.0]\n")
+    assert ran.err.count("dtlint trace:") == 1
+    assert "1 spawned child process" in ran.err
+
+
+def test_costs_are_controlled_from_the_command_line(tmp_path: Path, dtlint: Dtlint) -> None:
+    script = str(FIXTURES / "transformer_mask.py")
+    ran = dtlint(
+        "trace", "-o", "t.json", "--every", "2", "--watch", "fp16", "--module", "layers.*", script, "--steps", "4"
+    )
+    assert ran.code == 0
+    record = json.loads((tmp_path / "t.json").read_text())
+    assert (record["steps"], record["traced"]) == (4, 2)
+    assert {place["module"].split(".")[0] for place in record["places"] if place["module"]} == {"layers"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--steps", "x"], "--steps 'x' is no span; write A:B"),
+        (["--every", "0"], "--every 0 is no number of steps"),
+        (["--every", "two"], "--every"),
+        (["--only", "values"], "--only 'values' is not known; use dtypes"),
+        (["--watch", "flaot16"], "did you mean float16?"),
+        (["--module", ""], "--module '' is no path"),
+        (["--assume", "int8"], "--assume 'int8' tells nothing"),
+        (["--only", "dtypes", "--watch", "float16"], "--only dtypes judges no values"),
+    ],
+)
+def test_what_to_look_at_is_checked_before_anything_runs(
+    arguments: list[str], message: str, tmp_path: Path, dtlint: Dtlint
+) -> None:
+    (tmp_path / "script.py").write_text("print('ran')")
+    ran = dtlint("trace", *arguments, "script.py")
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+    assert message in ran.err
+
+
+NESTED_TRACE = """
+import torch, dtlint
+try:
+    with dtlint.trace(): pass
+except RuntimeError as error:
+    print(error)
+dtlint.step()
+torch.ones(2)
+"""
+
+
+def test_a_trace_inside_a_traced_program_is_refused_and_its_steps_count(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(NESTED_TRACE)
+    ran = dtlint("trace", "script.py")
+    assert ran.out == "dtlint is tracing already; end the outer trace before starting another\n"
+    assert "1 optimizer step" in ran.err
+
+
+FSDP = """
+import os, torch, torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+dist.init_process_group("gloo", rank=0, world_size=1, init_method="file://" + os.path.abspath("store"))
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+mesh = init_device_mesh("cpu", (1,))
+fully_shard(model, mesh=mesh, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    loss = model(torch.ones(2, 4)).pow(2).sum()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+dist.destroy_process_group()
+"""
+
+
+def test_fsdp_on_a_cpu_gives_the_same_losses(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(FSDP)
+    ran = dtlint("trace", "script.py")
+    (tmp_path / "store").unlink(missing_ok=True)
+    expected = plain("script.py", cwd=tmp_path)
+    assert expected.code == ran.code == 0, ran.err
+    assert ran.out == expected.out != ""
+    assert "3 optimizer steps" in ran.err
+    assert "could not be judged" not in ran.err

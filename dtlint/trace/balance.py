@@ -1,0 +1,111 @@
+"""How much of the work ran in which dtype, and why some of it stayed wide. Read from a record, without torch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import DTYPES
+
+if TYPE_CHECKING:
+    from dtlint.trace.record import Entry, TraceRecord
+
+__all__ = ["Kept", "Wide", "kept_wide", "share_low", "used_autocast", "wide_work", "work"]
+
+LOW_BITS = 16
+"""dtypes of at most so many bits are what mixed precision is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wide:
+    """Matrix work of one expression that ran in float32 or float64."""
+
+    entry: Entry
+    """The heaviest of it, in the forward where that was seen."""
+    flops: int
+    """Floating-point operations over the run, the backward's included."""
+    why: str
+    """The end of a sentence that begins with `because`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An operator that autocast ran in float32 though its input was half."""
+
+    op: str
+    count: int
+    entry: Entry
+    """The most frequent."""
+
+
+def work(record: TraceRecord) -> Counter[str]:
+    """Floating-point operations of matrix products, convolutions and attention over the run, by dtype."""
+    flops: Counter[str] = Counter()
+    for entry in record.entries:
+        if entry.flops and entry.output:
+            flops[entry.output] += entry.flops * entry.count
+    return flops
+
+
+def share_low(record: TraceRecord) -> float | None:
+    """The share of that work that ran in 16 bits or fewer, from 0 to 1; None where there was none."""
+    flops = work(record)
+    total = flops.total()
+    return sum(n for dtype, n in flops.items() if _is_low(dtype)) / total if total else None
+
+
+def used_autocast(record: TraceRecord) -> bool:
+    """Did any operator run under autocast?"""
+    return any(entry.autocast or entry.author == "autocast" for entry in record.entries)
+
+
+def wide_work(record: TraceRecord) -> list[Wide]:
+    """The work that ran in a wide dtype, by expression, the heaviest first."""
+    groups: dict[tuple[str, int, int], list[Entry]] = {}
+    for entry in record.entries:
+        if entry.flops and entry.output and not _is_low(entry.output):
+            at = record.places[entry.place]
+            groups.setdefault((at.file, at.line, at.column), []).append(entry)
+    found = []
+    for group in groups.values():
+        group.sort(key=lambda entry: (entry.phase != "forward", -entry.flops * entry.count))
+        found.append(Wide(group[0], sum(entry.flops * entry.count for entry in group), _why(group[0])))
+    return sorted(found, key=lambda wide: -wide.flops)
+
+
+def _why(entry: Entry) -> str:
+    if entry.phase == "backward":
+        return "the gradient that reached it was in that dtype"
+    if not entry.autocast:
+        return "autocast was off there"
+    if any(operand.dtype == "float64" for operand in entry.inputs):
+        return "autocast leaves float64 operands as they are"
+    return f"autocast does not cover {entry.op}"
+
+
+def kept_wide(record: TraceRecord) -> list[Kept]:
+    """Operators that autocast runs in float32, each with its calls, the most frequent first."""
+    raised = {
+        number
+        for number, entry in enumerate(record.entries)
+        if entry.author == "autocast" and entry.output == "float32" and _is_low(entry.inputs[-1].dtype)
+    }
+    found: dict[str, list[Entry]] = {}
+    for entry in record.entries:
+        for operand in entry.inputs if entry.phase == "forward" else ():
+            if operand.origin is None or operand.origin not in raised or entry.author:
+                continue
+            if record.entries[operand.origin].place == entry.place:  # what reads it elsewhere was not the reason
+                found.setdefault(entry.op, []).append(entry)
+                break
+    kept = [
+        Kept(op, sum(entry.count for entry in group), max(group, key=lambda entry: entry.count))
+        for op, group in found.items()
+    ]
+    return sorted(kept, key=lambda one: -one.count)
+
+
+def _is_low(dtype: str) -> bool:
+    info = DTYPES.get(dtype)
+    return info is not None and info.bits <= LOW_BITS

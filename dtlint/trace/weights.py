@@ -1,0 +1,146 @@
+"""What an optimizer's step did to each weight: the dtypes it works in, and whether the weight moved at all.
+
+A half weight keeps its value when the update is less than half of its last digit. On a sample of the steps some
+values of each half weight are kept before the step and compared after it, on the device.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from dtlint.trace.lost import due
+from dtlint.trace.site import PLAIN
+from dtlint.trace.transfer import fetch
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+
+    from dtlint.trace.flow import Flow
+    from dtlint.trace.site import Site
+
+__all__ = ["Weight", "Weights"]
+
+COARSE = frozenset((torch.float16, torch.bfloat16))
+"""dtypes of so few digits that a usual update can round to nothing."""
+
+VALUES = 1024
+"""Values of a weight that are compared, evenly spread over it."""
+
+REMAINDERS = re.compile(r"kahan|compens|residual|remainder|error|shift", re.I)
+"""Names of optimizer states that keep what rounding took from a weight, to add it later."""
+
+MOST_WEIGHTS = 10_000
+"""Weights described; a program may make new ones for ever."""
+
+
+class Weight:
+    """One parameter, as the steps showed it."""
+
+    __slots__ = ("checked", "dtype", "gradient", "name", "reference", "shape", "site", "states", "stuck")
+
+    def __init__(self, p: Tensor, name: str, site: Site) -> None:
+        self.reference = weakref.ref(p)
+        self.name, self.site = name, site
+        self.shape, self.dtype = tuple(p.shape), p.dtype
+        self.gradient: torch.dtype | None = None
+        self.states: frozenset[torch.dtype] = frozenset()
+        self.checked = self.stuck = 0
+
+
+class Weights:
+    """The weights of all optimizers that step."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.all: list[Weight] = []
+        self._of: dict[int, Weight] = {}
+        self._steps: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
+        self._due = False
+        self._were: dict[int, Tensor] = {}
+        """By id of a weight: its values before the step that runs."""
+        self._pending: dict[torch.device, list[tuple[Weight, Tensor]]] = {}
+
+    def before(self, optimizer: Optimizer) -> None:
+        """A step begins."""
+        count = self._steps[optimizer] = self._steps.get(optimizer, 0) + 1
+        self._due, self._were = due(count), {}
+        if self._due:
+            for group in optimizer.param_groups:
+                for p in group["params"] if _learns(group) else ():
+                    if p.dtype in COARSE and _is_plain(p) and p.grad is not None:
+                        self._were[id(p)] = _values(p).clone()
+
+    def after(self, optimizer: Optimizer, site: Site) -> None:
+        """The step has ended."""
+        if not self._due:
+            return
+        self._due, were, self._were = False, self._were, {}
+        names: dict[int, str] = {}
+        for number, group in enumerate(optimizer.param_groups):
+            for index, p in enumerate(group["params"]):
+                weight = self._weight(p, f"weight {index} of group {number}", names, site)
+                if weight is not None:
+                    state = {str(name): x for name, x in optimizer.state.get(p, {}).items() if isinstance(x, Tensor)}
+                    weight.states = frozenset(x.dtype for x in state.values() if x.dim())
+                    weight.dtype, weight.gradient = p.dtype, p.grad.dtype if p.grad is not None else None
+                    if id(p) in were and not any(map(REMAINDERS.search, state)):
+                        self._compare(weight, p, were[id(p)], optimizer, list(state.values()))
+        self.flow.memory.stepped(optimizer)
+
+    def _weight(self, p: Tensor, number: str, names: dict[int, str], site: Site) -> Weight | None:
+        """The weight `p`, described at its first step. `names` is filled when a name is needed."""
+        weight = self._of.get(id(p))
+        if weight is not None and weight.reference() is p:
+            return weight
+        if len(self.all) >= MOST_WEIGHTS or not _is_plain(p):
+            return None
+        if not names:
+            names.update((x.untyped_storage()._cdata, name) for _, name, x in self.flow.modules.tensors())
+        weight = self._of[id(p)] = Weight(p, names.get(p.untyped_storage()._cdata, number), site)
+        self.all.append(weight)
+        return weight
+
+    def _compare(self, weight: Weight, p: Tensor, was: Tensor, optimizer: Optimizer, states: list[Tensor]) -> None:
+        if p.grad is None or not _is_plain(p.grad):
+            return
+        now, gradient = _values(p), _values(p.grad)
+        live = (gradient != 0) & gradient.isfinite()
+        skipped = getattr(optimizer, "found_inf", None)  # a fused step under a GradScaler leaves the weights alone
+        if isinstance(skipped, Tensor):
+            live &= skipped.to(live.device) == 0
+        stuck = live & (now == was)
+        for x in states:
+            if x.shape == p.shape and x.dtype not in COARSE and x.device == p.device:
+                stuck &= _values(x).to(p.dtype) != now  # else it is a wide copy of the weight, which did move
+        counts = torch.stack((torch.count_nonzero(live), torch.count_nonzero(stuck)))
+        self._pending.setdefault(counts.device, []).append((weight, counts))
+
+    def settle(self) -> None:
+        """Read what is waiting, one transfer per device."""
+        pending, self._pending = self._pending, {}
+        for compared in pending.values():
+            counts = fetch(torch.stack([counts for _, counts in compared])).tolist()
+            for (weight, _), (live, stuck) in zip(compared, counts, strict=True):
+                weight.checked += live
+                weight.stuck += stuck
+
+
+def _learns(group: dict[str, Any]) -> bool:
+    """Does the group mean to move? In the first step of a warm-up the rate may be 0."""
+    rate = group.get("lr")
+    return not isinstance(rate, (int, float)) or rate != 0
+
+
+def _is_plain(x: Tensor) -> bool:
+    return type(x) in PLAIN and x.layout is torch.strided and not x.is_meta
+
+
+def _values(x: Tensor) -> Tensor:
+    """Some of its values, the same ones of every tensor of that shape."""
+    flat = x.detach().reshape(-1)
+    return flat[:: max(flat.numel() // VALUES, 1)][:VALUES]

@@ -1,0 +1,72 @@
+"""DT914: an operator refused the dtypes of its operands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Diagnostic, Severity
+from dtlint.rule import RuntimeRule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.trace.record import DtypeError, TraceRecord
+
+
+class DtypeErrorMet(RuntimeRule):
+    """An operator raised because of the dtypes of its operands.
+
+    ## What it does
+    Reports each expression at which an operator refused its dtypes, and says where each operand's dtype was decided.
+    The exception itself carries the same as a note. An error that the program caught is information.
+
+    ## Why it matters
+    The exception names two dtypes and the operator; what one needs to know is which line made the operand half, or
+    left it float32, and that may be far away.
+
+    ## Example
+    ```python
+    import torch
+
+    x = torch.randn(4, 4).half()
+    weight = torch.randn(4, 4)
+    print(x @ weight)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    x = torch.randn(4, 4).half()
+    weight = torch.randn(4, 4)
+    print(x @ weight.to(x.dtype))
+    ```
+
+    ## References
+    - [torch.dtype](https://docs.pytorch.org/docs/stable/tensor_attributes.html#torch-dtype)
+    """
+
+    code, name, severity = "DT914", "dtype-error", Severity.ERROR
+
+    def judge(self, record: TraceRecord) -> Iterator[Diagnostic]:
+        """One diagnostic per error."""
+        for error in record.errors:
+            yield record.diagnostic(
+                self,
+                error.place,
+                f"{error.op} refused its operands: {_told(record, error)}",
+                help="cast one of them where it is made, or run the whole block under autocast",
+                severity=None if error.fatal else Severity.INFO,
+                notes=tuple(
+                    (record.entries[operand.origin].place, f"{name} became {operand.dtype} here")
+                    for name, operand in zip(error.arguments, error.operands, strict=False)
+                    if operand.origin is not None
+                ),
+            )
+
+
+def _told(record: TraceRecord, error: DtypeError) -> str:
+    return "; ".join(
+        f"{name} is {operand.dtype}, from {record.origin(operand)}"
+        for name, operand in zip(error.arguments, error.operands, strict=False)
+    )

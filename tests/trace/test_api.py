@@ -1,0 +1,155 @@
+"""The API: `with dtlint.trace() as t`, `@dtlint.trace`, `dtlint.step()`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn as nn
+
+import dtlint
+from dtlint.trace.mode import Tracer
+from dtlint.trace.record import load
+
+
+def halve() -> torch.Tensor:
+    """A cast, an overflow and a promotion."""
+    x = torch.full((2,), 6e4).half()
+    return x * 2 + torch.ones(2)
+
+
+def test_a_trace_tells_casts_promotions_and_overflows_with_their_lines() -> None:
+    with dtlint.trace() as t:
+        halve()
+    first = inspect.getsourcelines(halve)[1]
+    (cast,) = t.casts
+    assert (cast.source, cast.target, cast.author, cast.count) == ("float32", "float16", "asked", 1)
+    assert (Path(cast.file).name, cast.line) == (Path(__file__).name, first + 2)
+    (promotion,) = t.promotions
+    assert (promotion.op, promotion.inputs, promotion.output) == ("add", ("float16", "float32"), "float32")
+    assert promotion.inputs[promotion.operand] == "float32"
+    (overflow,) = t.overflows
+    assert (overflow.expression, overflow.dtype, overflow.step, overflow.times) == ("x * 2", "float16", 1, 1)
+    assert str(overflow).endswith(f":{first + 3}: `x * 2`: mul overflowed float16 in step 1, once")
+    assert {d.code for d in t.diagnostics()} >= {"DT901", "DT905"}
+
+
+def test_it_can_be_read_while_it_runs() -> None:
+    with dtlint.trace() as t:
+        assert t.casts == []
+        halve()
+        assert len(t.overflows) == 1
+        halve()
+    assert [o.times for o in t.overflows] == [2]
+
+
+def test_to_dict_is_what_the_command_line_writes(tmp_path: Path) -> None:
+    with dtlint.trace() as t:
+        halve()
+    t.save(tmp_path / "t.json")
+    assert json.loads((tmp_path / "t.json").read_text()) == json.loads(json.dumps(t.to_dict(), allow_nan=False))
+    assert load(tmp_path / "t.json") == t.record
+
+
+def test_a_function_is_traced_at_each_call_and_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    @dtlint.trace
+    def plain() -> str:
+        """Doc."""
+        halve()
+        return "result"
+
+    @dtlint.trace(only="dtypes")
+    def narrowed() -> None:
+        halve()
+
+    assert plain() == "result"
+    assert (plain.__name__, plain.__doc__) == ("plain", "Doc.")
+    assert "overflowed float16" in capsys.readouterr().err
+    narrowed()
+    err = capsys.readouterr().err
+    assert "overflowed" not in err and "raised to float32" in err
+    assert capsys.readouterr().out == ""
+
+
+def test_an_exception_passes_through_and_the_report_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    @dtlint.trace()
+    def fails() -> None:
+        halve()
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        fails()
+    assert "overflowed float16" in capsys.readouterr().err
+    assert Tracer.active is None
+
+
+def test_nested_use_is_refused_and_the_outer_trace_goes_on() -> None:
+    with dtlint.trace() as outer:
+        with pytest.raises(RuntimeError, match="tracing already"), dtlint.trace():
+            pass
+        halve()
+    assert len(outer.overflows) == 1
+
+
+def test_a_trace_is_used_once_and_read_only_after_it_began() -> None:
+    t = dtlint.trace()
+    with pytest.raises(RuntimeError, match="has not begun"):
+        t.casts
+    with t:
+        pass
+    with pytest.raises(RuntimeError, match="used already"), t:
+        pass
+
+
+def test_functions_that_run_after_their_call_are_refused() -> None:
+    def generates() -> Iterator[int]:
+        yield 1
+
+    async def waits() -> None: ...
+
+    for function in (generates, waits):
+        with pytest.raises(TypeError, match=r"use: with dtlint\.trace\(\)"):
+            dtlint.trace(function)
+
+
+def test_arguments_that_say_nothing_are_refused_before_anything_runs() -> None:
+    with pytest.raises(ValueError, match="every 0"):
+        dtlint.trace(every=0)
+    with pytest.raises(ValueError, match="did you mean float16"):
+        dtlint.trace(watch="flaot16")
+    with pytest.raises(TypeError, match="no positional arguments"):
+        dtlint.trace("train")  # type: ignore[call-overload]
+
+
+def test_options_reach_the_tracer() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    with dtlint.trace(module="1", watch=["float16"], steps="1:") as t:
+        model(torch.ones(1, 2))
+    assert {place.module for place in t.record.places} == {"1"}
+    assert {entry.high for entry in t.record.entries} == {0.0}
+
+
+LAZY = """
+import sys, dtlint
+dtlint.step()
+assert callable(dtlint.trace)
+t = dtlint.trace(every=2)
+assert "torch" not in sys.modules and "libcst" not in sys.modules and "rich" not in sys.modules
+import dtlint.trace.record as record
+assert record.SCHEMA and callable(dtlint.trace)
+"""
+
+
+def test_nothing_heavy_is_imported_before_a_trace_begins() -> None:
+    subprocess.run([sys.executable, "-c", LAZY], check=True)
+
+
+def test_the_public_names_are_there() -> None:
+    assert all(getattr(dtlint, name) is not None for name in dtlint.__all__)
+    assert set(dtlint.__all__) <= set(dir(dtlint))

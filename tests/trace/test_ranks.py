@@ -1,0 +1,172 @@
+"""Distributed runs: a record of each rank, and one report of all that tells on which rank a thing was born."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+import torch
+
+import dtlint as api
+from dtlint.trace.merge import merge
+from dtlint.trace.rank import Rank
+from dtlint.trace.record import TraceRecord, load, save
+
+
+class Ran(Protocol):
+    """What a run left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+Dtlint = Callable[..., Ran]
+
+DDP = """
+import os, torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+model = DistributedDataParallel(torch.nn.Linear(4, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    x = torch.full((2, 4), 1e30 if step == 1 and dist.get_rank() == 1 else 1.0)
+    loss = model(x).pow(2).sum()
+    loss.backward()
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+@pytest.fixture
+def port() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return str(free.getsockname()[1])
+
+
+def test_the_report_of_all_ranks_tells_where_it_was_born(tmp_path: Path, port: str, dtlint: Dtlint) -> None:
+    (tmp_path / "ddp.py").write_text(DDP)
+    (tmp_path / "traces").mkdir()
+    ranks = []
+    for rank in range(2):
+        env = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        env |= {"OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "-m", "dtlint", "trace", "-o", "traces", "ddp.py"]
+        ranks.append(subprocess.Popen(command, cwd=tmp_path, env=env, stdout=-1, stderr=-1, text=True))
+    try:
+        ended = [(process.communicate(timeout=90), process.returncode) for process in ranks]
+    finally:
+        for process in ranks:
+            process.kill()
+    assert [code for _, code in ended] == [0, 0]
+    assert all(f"dtlint: rank {rank} of 2\ndtlint trace: " in err for rank, ((_, err), _) in enumerate(ended))
+    assert sorted(file.name for file in (tmp_path / "traces").iterdir()) == ["trace.rank0.json", "trace.rank1.json"]
+
+    report = dtlint("report", "traces")
+    assert report.code == 0 and report.err == ""
+    assert report.out.startswith("dtlint trace: 2 ranks of 2, 3 optimizer steps, ")
+    first = report.out.splitlines()[2:4]
+    assert "ddp.py:11" in first[0]
+    assert "in step 2 on rank 1" in first[1]
+    assert "came in" not in report.out, "what the collective brought to rank 0 is not a cause of its own"
+
+
+@pytest.fixture(scope="module")
+def record() -> TraceRecord:
+    with api.trace() as t:
+        (torch.full((2,), 6e4).half() * 2).float()
+    return t.record
+
+
+def of_rank(record: TraceRecord, rank: int, world: int = 2, **changes: Any) -> TraceRecord:
+    return replace(record, rank=rank, world=world, **changes)
+
+
+def test_what_ranks_share_is_added_up(record: TraceRecord) -> None:
+    merged = merge([of_rank(record, 0), of_rank(record, 1, exit_code=3)])
+    assert (merged.ranks, merged.world, merged.exit_code) == ([0, 1], 2, 3)
+    assert len(merged.entries) == len(record.entries)
+    assert [e.count for e in merged.entries] == [2 * e.count for e in record.entries]
+    assert merged.places == record.places
+    assert [(e.kind, e.rank, e.times) for e in merged.events] == [("overflow", 0, 2)]
+
+
+def test_an_event_belongs_to_the_rank_where_it_came_first(record: TraceRecord) -> None:
+    late = [replace(event, step=7) for event in record.events]
+    merged = merge([of_rank(record, 0, events=late, steps=9), of_rank(record, 1, steps=9)])
+    assert [(e.rank, e.step) for e in merged.events] == [(1, 0)]
+    assert merged.when(merged.events[0]) == " in step 1 on rank 1"
+
+
+def test_what_a_collective_brought_is_the_spread_of_the_birth_elsewhere(record: TraceRecord) -> None:
+    (birth,) = record.events
+    birth = replace(birth, reached=["gradients"])
+    brought = replace(birth, kind="came-in", brought="c10d::allreduce_", times=4, spread=2, reached=["weights"])
+    merged = merge([of_rank(record, 0, events=[brought]), of_rank(record, 1, events=[birth])])
+    assert [(e.kind, e.rank, e.reached) for e in merged.events] == [("overflow", 1, ["gradients", "weights"])]
+    assert merged.events[0].spread == birth.spread + 6
+    alone = merge([of_rank(record, 0, events=[brought]), of_rank(record, 1, events=[])])
+    assert [e.kind for e in alone.events] == ["came-in"], "without a birth to explain it, it stands"
+
+
+def test_a_merged_record_is_a_record(record: TraceRecord, tmp_path: Path) -> None:
+    merged = merge([of_rank(record, 0), of_rank(record, 1)])
+    save(merged, tmp_path / "all.json")
+    assert load(tmp_path / "all.json") == merged
+    assert merge([record]) is record
+
+
+@pytest.mark.parametrize(
+    ("environment", "rank", "name"),
+    [
+        ({}, (0, 1), "t.json"),
+        ({"RANK": "0", "WORLD_SIZE": "1"}, (0, 1), "t.json"),
+        ({"RANK": "3", "WORLD_SIZE": "8"}, (3, 8), "t.rank3.json"),
+        ({"RANK": "x", "WORLD_SIZE": "8"}, (0, 1), "t.json"),
+    ],
+)
+def test_each_rank_writes_a_file_of_its_own(
+    environment: dict[str, str], rank: tuple[int, int], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in environment.items():
+        monkeypatch.setenv(variable, value)
+    assert Rank.here() == rank
+    assert Rank.here().file(Path("t.json")).name == name
+
+
+def test_a_directory_without_records_or_with_two_runs_is_refused(
+    record: TraceRecord, tmp_path: Path, dtlint: Dtlint
+) -> None:
+    (tmp_path / "none").mkdir()
+    ran = dtlint("report", "none")
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    assert "there is no trace record in none" in ran.err
+    (tmp_path / "two").mkdir()
+    for name in ("a.json", "b.json"):
+        save(of_rank(record, 1), tmp_path / "two" / name)
+    ran = dtlint("report", "two")
+    assert ran.code == 2 and "two records of rank 1, a.json and b.json" in ran.err
+
+
+def test_files_that_are_no_records_and_ranks_that_are_missing_are_told(
+    record: TraceRecord, tmp_path: Path, dtlint: Dtlint
+) -> None:
+    save(of_rank(record, 1, world=3), tmp_path / "t.rank1.json")
+    (tmp_path / "config.json").write_text(json.dumps({"layers": 2}))
+    ran = dtlint("report", ".")
+    assert ran.code == 0
+    assert "passed over: config.json is not a trace record" in ran.err
+    assert "2 of 3 ranks left no record" in ran.err

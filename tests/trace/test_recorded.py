@@ -1,0 +1,466 @@
+"""What a record holds besides non-finite values: loss to zero, near misses, weights, memory, skips, errors, collectives."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.nn as nn
+
+from dtlint.report.trace_text import write_trace
+from dtlint.trace.balance import kept_wide, share_low, wide_work, work
+from dtlint.trace.export import record_of
+from dtlint.trace.judge import judge
+from dtlint.trace.lost import due
+from dtlint.trace.mode import Tracer
+from dtlint.trace.record import Entry, TraceRecord
+
+Trace = Callable[[Callable[[], Any]], TraceRecord]
+HALF, BRAIN = torch.float16, torch.bfloat16
+
+
+def assumed(function: Callable[[], Any]) -> TraceRecord:
+    tracer = Tracer(assume=HALF)
+    with tracer:
+        function()
+    return record_of(tracer, ["test"], 0)
+
+
+def entry_of(record: TraceRecord, op: str, phase: str = "forward") -> Entry:
+    (found,) = [entry for entry in record.entries if entry.op == op and entry.phase == phase]
+    return found
+
+
+def codes(record: TraceRecord) -> list[str]:
+    return [f"{d.severity.value} {d.code}" for d in judge(record)]
+
+
+def everything(record: TraceRecord) -> str:
+    out = io.StringIO()
+    write_trace(record, judge(record), out, everything=True)
+    return out.getvalue()
+
+
+# -- lost to zero -----------------------------------------------------------------------------------------------------
+
+
+def test_the_share_of_values_that_a_cast_turns_into_zero(trace: Trace) -> None:
+    x = torch.tensor([0.0, 1.0, 1e-8, -1e-9]).repeat(64)  # what was 0 is not lost
+
+    def program() -> None:
+        x.half()
+        x.bfloat16()  # of float32's range
+
+    record = trace(program)
+    half, brain = [entry for entry in record.entries if entry.author]
+    assert (half.sampled, half.lost) == (192, 128)
+    assert half.share_lost == pytest.approx(2 / 3)
+    assert (brain.sampled, brain.lost) == (0, 0)
+    assert codes(record) == ["info DT910"]
+
+
+def test_early_calls_are_sampled_more_densely_than_late_ones() -> None:
+    assert [count for count in range(1, 200) if due(count)] == [1, 2, 4, 8, 16, 32, 64, 128, 192]
+
+
+def test_gradients_that_a_cast_loses_are_a_warning(trace: Trace) -> None:
+    def program() -> None:
+        x = torch.ones(8, 16, dtype=HALF, requires_grad=True)
+        (x.float() * 1e-9).sum().backward()
+
+    record = trace(program)
+    (cast,) = [entry for entry in record.entries if entry.author == "backward"]
+    assert (cast.output, cast.share_lost) == ("float16", 1.0)
+    assert codes(record) == ["warning DT910"]
+
+
+# -- near misses ------------------------------------------------------------------------------------------------------
+
+
+def half_mask_added() -> None:
+    mask = torch.zeros(8, 8, dtype=HALF).masked_fill(torch.ones(8, 8).triu(1).bool(), torch.finfo(HALF).min / 2)
+    (torch.randn(8, 8).half() + mask).softmax(-1)
+
+
+def half_mask_multiplied() -> None:
+    keep = torch.ones(8, 8, dtype=HALF).tril()
+    ((1.0 - keep) * -60000.0 + torch.randn(8, 8).half()).softmax(-1)
+
+
+FROM_BEFORE = torch.zeros(8, 8, dtype=HALF).masked_fill(torch.ones(8, 8).triu(1).bool(), -60000.0)
+
+
+def half_mask_from_before() -> None:
+    (torch.randn(8, 8).half() + FROM_BEFORE).softmax(-1)
+
+
+@pytest.mark.parametrize("program", [half_mask_added, half_mask_multiplied, half_mask_from_before])
+def test_what_bars_positions_is_no_near_miss(program: Callable[[], None], trace: Trace) -> None:
+    record = trace(program)
+    assert max(entry.reach for entry in record.entries) < 10
+    assert codes(record) == []
+
+
+def test_a_bound_bars_nothing(trace: Trace) -> None:
+    def program() -> None:
+        x = torch.full((4,), -200.0).half()
+        (x.clamp(min=-1000.0) * 200.0).log()
+
+    assert entry_of(trace(program), "mul").reach == 40_000
+
+
+def test_what_is_large_on_its_own_is_one(trace: Trace) -> None:
+    def program() -> None:
+        x = torch.full((4,), -200.0).half()
+        (x * 200.0 + 1.0).abs().log()
+
+    record = trace(program)
+    assert entry_of(record, "mul").reach == 40_000
+    assert codes(record) == ["warning DT911"]
+
+
+def test_gradients_under_a_scaler_are_held_high_on_purpose(trace: Trace) -> None:
+    def program() -> None:
+        layer = nn.Linear(4, 1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**15)
+        with torch.autocast("cpu", dtype=HALF):
+            loss = layer(torch.ones(1, 4)).float().sum() * 1.5
+        scaler.scale(loss).backward()
+        optimizer = torch.optim.SGD(layer.parameters(), lr=1e-3)
+        scaler.step(optimizer)
+        scaler.update()
+
+    record = trace(program)
+    assert max(entry.reach for entry in record.entries if entry.output == "float16") > 0.5 * 65504
+    assert codes(record) == []
+
+
+def test_assuming_float16_tells_what_would_not_fit_it() -> None:
+    def program() -> None:
+        x = torch.full((16, 16), 300.0)
+        x.square().mean().item()
+        (x * 1e-12).sum()
+
+    record = assumed(program)
+    assert record.assume == "float16"
+    told = {d.code: d.message for d in judge(record)}
+    assert "pow reaches 90000 in float32: 137% of float16's limit of 65504" in told["DT911"]
+    assert "100% of the values of mul would be 0 in float16" in told["DT910"]
+    assert "Would not fit float16:" in everything(record)
+
+
+def test_assuming_float16_knows_what_autocast_would_keep_in_float32() -> None:
+    record = assumed(lambda: torch.full((4,), 12.0).exp())
+    (found,) = judge(record)
+    assert (found.code, found.severity.value) == ("DT911", "info")
+    assert "though autocast on CUDA would keep it in float32" in found.message
+
+
+def test_without_the_question_nothing_is_said_of_float16(trace: Trace) -> None:
+    record = trace(lambda: torch.full((16, 16), 300.0).square().mean() * 1e-12)
+    assert [entry.sampled for entry in record.entries] == [0] * len(record.entries)
+    assert codes(record) == []
+
+
+# -- integers and the balance of work ---------------------------------------------------------------------------------
+
+
+def test_integers_that_become_floats_are_recorded_and_are_no_finding(trace: Trace) -> None:
+    record = trace(lambda: (torch.arange(4) / 2, torch.arange(4) * 0.5, torch.arange(4) + 1, torch.arange(4).float()))
+    assert [e.op for e in record.entries if e.finding == "int-to-float"] == ["div", "mul"]
+    assert codes(record) == []
+    assert "int64 to float32 in div" in everything(record)
+
+
+def test_the_balance_of_work_and_why_some_of_it_is_wide(trace: Trace) -> None:
+    encoder, head = nn.Linear(64, 64), nn.Linear(64, 64)
+
+    def program() -> None:
+        features = encoder(torch.randn(8, 64))  # before autocast
+        with torch.autocast("cpu", dtype=BRAIN):
+            y = head(features)
+            torch.mm(torch.randn(8, 8, dtype=torch.float64), torch.randn(8, 8, dtype=torch.float64))
+            nn.functional.layer_norm(y, (64,)).float().sum().backward()
+
+    record = trace(program)
+    flops = work(record)
+    assert share_low(record) == pytest.approx(flops["bfloat16"] / flops.total())
+    assert [(wide.entry.op, wide.why) for wide in wide_work(record)] == [
+        ("addmm", "autocast was off there"),
+        ("mm", "autocast leaves float64 operands as they are"),
+    ]
+
+
+def test_what_autocast_keeps_in_float32(trace: Trace) -> None:
+    def program() -> None:
+        with torch.autocast("cpu", dtype=BRAIN):
+            y = nn.Linear(4, 4)(torch.ones(2, 4))
+            nn.functional.mse_loss(y, torch.ones(2, 4))
+
+    record = trace(program)
+    assert [(kept.op, kept.count) for kept in kept_wide(record)] == [("mse_loss", 1)]
+
+
+# -- the optimizer ----------------------------------------------------------------------------------------------------
+
+
+def train(layer: nn.Module, optimizer: torch.optim.Optimizer, dtype: torch.dtype, steps: int = 4) -> None:
+    for _ in range(steps):
+        optimizer.zero_grad()
+        layer(torch.ones(4, 16, dtype=dtype)).float().pow(2).mean().backward()
+        optimizer.step()
+
+
+def test_weights_are_told_with_their_dtypes(trace: Trace) -> None:
+    layer = nn.Linear(16, 16)
+    record = trace(lambda: train(layer, torch.optim.Adam(layer.parameters()), torch.float32))
+    weight, bias = record.weights
+    assert (weight.name, weight.shape) == ("Linear.weight", [16, 16])
+    assert (weight.dtype, weight.gradient, weight.states) == ("float32", "float32", ["float32"])
+    assert (bias.name, bias.checked) == ("Linear.bias", 0)
+    assert "2 weights in float32, gradients in float32, optimizer states in float32" in everything(record)
+
+
+def test_weights_that_round_back_to_where_they_were_are_stuck(trace: Trace) -> None:
+    layer = nn.Linear(16, 16).to(BRAIN)
+    record = trace(lambda: train(layer, torch.optim.Adam(layer.parameters(), lr=1e-6), BRAIN))
+    weight = record.weights[0]
+    assert weight.checked == 3 * 256, "steps 1, 2 and 4 are looked at, and every value has a gradient"
+    assert weight.share_stuck > 0.9
+    assert codes(record) == ["warning DT912"]
+
+
+@pytest.mark.parametrize("rate", [1e-1, 0.0])
+def test_weights_that_move_or_are_not_meant_to_are_not(rate: float, trace: Trace) -> None:
+    layer = nn.Linear(16, 16).to(BRAIN)
+    record = trace(lambda: train(layer, torch.optim.Adam(layer.parameters(), lr=rate), BRAIN))
+    assert codes(record) == []
+
+
+class WithMaster(torch.optim.SGD):
+    """Keeps a float32 copy of each weight, and rounds it into the weight."""
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                copy = state.setdefault("copy", p.detach().float())
+                copy.sub_(p.grad.float(), alpha=group["lr"])
+                p.copy_(copy)
+
+
+def test_weights_that_have_a_float32_copy_are_not_stuck(trace: Trace) -> None:
+    layer = nn.Linear(16, 16).to(BRAIN)
+    record = trace(lambda: train(layer, WithMaster(layer.parameters(), lr=1e-6), BRAIN))
+    assert record.weights[0].states == ["float32"]
+    assert (record.weights[0].checked, record.weights[0].stuck) == (3 * 256, 0)
+
+
+def test_a_weight_without_a_gradient_may_stay(trace: Trace) -> None:
+    embedding = nn.Embedding(64, 16).to(BRAIN)
+
+    def program() -> None:
+        optimizer = torch.optim.SGD(embedding.parameters(), lr=1.0)
+        for _ in range(4):
+            optimizer.zero_grad()
+            embedding(torch.tensor([3])).float().sum().backward()  # one row of 64
+            optimizer.step()
+
+    record = trace(program)
+    assert record.weights[0].checked == 3 * 16
+    assert record.weights[0].stuck == 0
+
+
+def test_memory_by_dtype(trace: Trace) -> None:
+    layer = nn.Linear(16, 16)
+    frozen = nn.Linear(16, 16, bias=False).half().requires_grad_(False)
+
+    def program() -> None:
+        optimizer = torch.optim.Adam(layer.parameters())
+        frozen(torch.ones(1, 16, dtype=HALF))
+        train(layer, optimizer, torch.float32)
+
+    held = {(memory.what, memory.dtype): memory.nbytes for memory in trace(program).memory}
+    parameters = 4 * (256 + 16)
+    assert held["parameters", "float32"] == parameters
+    assert held["parameters", "float16"] == 2 * 256
+    assert held["gradients", "float32"] == parameters
+    assert held["optimizer states", "float32"] == 2 * parameters
+    assert 4 * 4 * 16 <= held["activations", "float32"] < 4 * parameters
+
+
+def test_each_skip_has_its_step_and_its_culprit(trace: Trace) -> None:
+    layer = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.01)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+
+    def program() -> None:
+        for step in range(4):
+            optimizer.zero_grad()
+            with torch.autocast("cpu", dtype=HALF):
+                loss = layer(torch.ones(2, 4)).float().pow(2).sum()
+            if step == 2:
+                loss = loss * 3e38 * 3e38
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+
+    record = trace(program)
+    assert record.scaler is not None
+    (skip,) = record.scaler.skips
+    assert skip.step == 2
+    assert skip.event is not None
+    assert record.what(record.events[skip.event]).startswith("`loss * 3e38")
+    assert (record.scaler.scale, record.scaler.lowest) == (512.0, 512.0)
+    assert "step 3 was skipped because of `loss * 3e38" in everything(record)
+
+
+# -- dtype errors -----------------------------------------------------------------------------------------------------
+
+
+def refused(program: Callable[[], Any]) -> tuple[TraceRecord, str]:
+    tracer = Tracer()
+    with pytest.raises(RuntimeError) as caught, tracer:
+        program()
+    return record_of(tracer, ["test"], 1), "\n".join(getattr(caught.value, "__notes__", []))
+
+
+class Scaled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.gain = torch.ones(4)  # no buffer: .half() leaves it
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x * self.gain
+        return self.fc(x)
+
+
+def test_a_dtype_error_says_where_each_operand_s_dtype_came_from() -> None:
+    model = Scaled().half()
+    record, note = refused(lambda: model(torch.ones(2, 4, dtype=HALF)))
+    (error,) = record.errors
+    assert (error.op, error.arguments, error.fatal) == ("addmm", ["self", "mat1", "mat2"], True)
+    assert "mat1 is float32, from `x * self.gain`" in note
+    assert "mat2 is float16, parameter fc.weight" in note
+    (found,) = [d for d in judge(record) if d.code == "DT914"]
+    assert found.severity.value == "error"
+    assert found.location.span.line == Scaled.forward.__code__.co_firstlineno + 2
+    assert "The program ended by a dtype error:" in everything(record)
+
+
+def test_an_error_that_torch_raises_before_any_operator_is_explained_too() -> None:
+    model = nn.Conv2d(3, 3, 3)
+    record, note = refused(lambda: model(torch.ones(1, 3, 8, 8).half()))
+    (error,) = record.errors
+    assert (error.op, error.arguments, error.fatal) == ("conv2d", ["input", "weight", "bias"], True)
+    assert "input is float16, from `torch.ones(1, 3, 8, 8).half()`" in note
+
+
+def test_an_error_that_the_program_caught_is_information(trace: Trace) -> None:
+    def program() -> None:
+        for _ in range(3):
+            with pytest.raises(RuntimeError):
+                torch.mm(torch.ones(2, 2).half(), torch.ones(2, 2))
+
+    record = trace(program)
+    assert [(error.count, error.fatal) for error in record.errors] == [(3, False)]
+    assert codes(record) == ["info DT914"]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda: torch.mm(torch.ones(2, 3), torch.ones(2, 3)),
+        lambda: torch.ones(2).half().view(3),
+        lambda: (torch.ones(2).half(), torch.ones(2)[torch.tensor([5])]),
+    ],
+    ids=["shapes", "a view", "an index"],
+)
+def test_other_errors_are_left_alone(program: Callable[[], Any], trace: Trace) -> None:
+    with pytest.raises((RuntimeError, IndexError)) as caught:
+        trace(program)
+    assert not hasattr(caught.value, "__notes__")
+
+
+# -- the rest ---------------------------------------------------------------------------------------------------------
+
+
+def test_collectives_are_told_with_their_dtype_and_bytes(trace: Trace) -> None:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1, timeout=timedelta(seconds=20))
+    try:
+        record = trace(lambda: (dist.all_reduce(torch.ones(8, dtype=BRAIN)), dist.all_reduce(torch.ones(4))))
+    finally:
+        dist.destroy_process_group()
+    found = [(e.op, e.inputs[0].dtype, e.nbytes) for e in record.entries if e.op.startswith("c10d::")]
+    assert found == [("c10d::allreduce_", "bfloat16", 16), ("c10d::allreduce_", "float32", 16)]
+    assert "c10d::allreduce_ of bfloat16" in everything(record)
+
+
+def test_what_a_collective_brought_is_named(trace: Trace) -> None:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1, timeout=timedelta(seconds=20))
+    x = torch.full((4,), 2.0)
+
+    def program() -> None:
+        dist.all_reduce(x)
+        x.numpy()[0] = float("nan")  # as another rank's NaN would arrive
+        (x * 2).sum()
+
+    try:
+        record = trace(program)
+    finally:
+        dist.destroy_process_group()
+    (event,) = record.events
+    assert (event.kind, event.brought) == ("came-in", "c10d::allreduce_")
+    assert "what c10d::allreduce_ brought held NaN when" in judge(record)[0].message
+
+
+def test_what_was_not_seen_has_a_place_and_what_is_by_design_is_no_finding(trace: Trace) -> None:
+    def program() -> None:
+        torch.eye(4).to_sparse() * 2.0
+
+    record = trace(program)
+    (unseen,) = record.unseen
+    assert unseen.place is not None
+    assert record.places[unseen.place].line == program.__code__.co_firstlineno + 1
+    layer = nn.Linear(16, 16)
+    trained = trace(lambda: train(layer, torch.optim.SGD(layer.parameters(), lr=0.1), torch.float32))
+    assert [unseen.by_design for unseen in trained.unseen] == [True]
+    assert codes(trained) == []
+
+
+def test_a_weight_that_came_in_bad_is_named(trace: Trace) -> None:
+    layer = nn.Linear(4, 4)
+    with torch.no_grad():
+        layer.weight[0, 0] = float("nan")
+    record = trace(lambda: layer(torch.randn(2, 4)).sum().item())
+    assert judge(record)[0].message.startswith("parameter Linear.weight held NaN when")
+
+
+def test_the_report_shows_everything_if_asked(tmp_path: Path, dtlint: Callable[..., Any]) -> None:
+    (tmp_path / "script.py").write_text("import torch\nx = torch.ones(64, 64).half()\n(x.float() + 1).sum()\n")
+    short = dtlint("trace", "--output", "t.json", "script.py").err
+    ran = dtlint("report", "--all", "t.json")
+    assert ran.code == 0
+    assert ran.out.startswith(short)
+    assert (
+        "\nCasts\n  float32 to float16 at script.py:2; asked, once, 0.0246 MB; 0.00% of the values became 0" in ran.out
+    )
+
+
+def test_a_list_that_grows_adds_no_signatures(trace: Trace) -> None:
+    def program() -> None:
+        seen: list[torch.Tensor] = []
+        for _ in range(50):
+            seen.append(torch.ones(2))
+            torch.cat(seen)
+
+    record = trace(program)
+    assert entry_of(record, "cat").count == 50
