@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.instances import Instances
+from dtlint.infer.making import Making
 from dtlint.infer.names import path_of
 from dtlint.infer.values import (
     UNKNOWN,
@@ -33,7 +33,7 @@ __all__ = ["CONTAINERS", "Changing"]
 CONTAINERS = (Items, Table, Iteration)
 
 
-class Changing(Instances):
+class Changing(Making):
     """An interpreter that follows what stores into containers change."""
 
     changed_parameters: dict[int, set[str]]
@@ -43,7 +43,7 @@ class Changing(Instances):
         """The container that an expression names now is `value`."""
         path = path_of(node)
         before = self.quietly(node)
-        self.note_change(node, before)
+        self.note_change(node, before, value)
         state = self.flow.state
         if isinstance(node, ast.Attribute):
             if path is not None:
@@ -86,10 +86,10 @@ class Changing(Instances):
             self.lose(value)
             self.rebind(node, UNKNOWN)
 
-    def note_change(self, node: ast.expr, before: Value) -> None:
+    def note_change(self, node: ast.expr, before: Value, value: Value) -> None:
         """Others may hold the same container: attributes, and whoever gave it as an argument."""
         for key, name in self.objects.holders(before):
-            self.objects.put(key, name, UNKNOWN)
+            self.objects.put(key, name, value)
         function = self.flow.function
         if isinstance(node, ast.Name) and function is not None and node.id in _parameters(function):
             self.changed_parameters.setdefault(id(function.node), set()).add(node.id)

@@ -61,8 +61,13 @@ class Reading:
     def claims(self) -> dict[Path, list[Claim]]:
         """The claims for each file, in order of place."""
         found: dict[Path, list[Claim]] = {path: [] for path in self._sources}
+        by_place: dict[tuple[Path, Span], Dtypes] = {}  # `x += y` reads x in a node of its own, each time anew
         for node, (path, value) in self.tensors.items():
-            found.setdefault(path, []).append(Claim(self.span(node), value.dtypes))
+            place = path, self.span(node)
+            known = by_place.get(place, frozenset())
+            by_place[place] = None if known is None or value.dtypes is None else known | value.dtypes
+        for (path, span), dtypes in by_place.items():
+            found.setdefault(path, []).append(Claim(span, dtypes))
         return {file: sorted(given, key=lambda claim: claim.span) for file, given in found.items()}
 
     def at(self, path: Path, line: int, column: int) -> ast.expr | None:

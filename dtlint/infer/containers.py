@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Sequence
 
+from dtlint.infer.binding import Perhaps
 from dtlint.infer.changing import Changing
 from dtlint.infer.expressions import item_of
-from dtlint.infer.functions import Perhaps
 from dtlint.infer.instances import ITEMS
 from dtlint.infer.names import path_of
 from dtlint.infer.values import (
@@ -40,6 +40,9 @@ class Containers(Changing):
         for arg in node.args:
             if isinstance(arg, ast.Starred):
                 many = self.value(arg.value)
+                if isinstance(many, Iteration) and complete and self.quietly(node.func) == _SEQUENTIAL:
+                    args.append(many)
+                    continue
                 if isinstance(many, Items) and complete:
                     args += many.items
                 else:
@@ -126,13 +129,18 @@ class Containers(Changing):
             return Iteration(self.item_of(base))
         if not isinstance(base, Items):
             return None
+        if not base.items:
+            return base
         bounds = [None if bound is None else self.quietly(bound) for bound in (part.lower, part.upper, part.step)]
         if all(
             bound is None or (isinstance(bound, Constant) and isinstance(bound.value, (int, type(None))))
             for bound in bounds
         ):
-            at = [bound.value if isinstance(bound, Constant) else None for bound in bounds]
-            return Items(base.items[slice(*at)])
+            at = [
+                bound.value if isinstance(bound, Constant) and isinstance(bound.value, int) else None
+                for bound in bounds
+            ]
+            return Items(base.items[at[0] : at[1] : at[2]])
         return Iteration(one_of(base.items))
 
     def dictionary(self, node: ast.Dict) -> Value:
@@ -296,7 +304,8 @@ class Containers(Changing):
         """What iterating over a value gives, modules that hold modules among them."""
         if isinstance(value, Module):
             added = self.objects.get(value.key, ITEMS)
-            held = [*(value.items or ()), *([added] if added is not None else [])]
+            made = [item.item if isinstance(item, Iteration) else item for item in value.items or ()]
+            held = [*made, *([added] if added is not None else [])]
             return one_of(held)
         if isinstance(value, Table):
             return UNKNOWN
@@ -305,6 +314,7 @@ class Containers(Changing):
         return item_of(value)
 
 
+_SEQUENTIAL = External("torch.nn.Sequential")
 _ADDING = frozenset({"append", "extend", "insert", "add", "appendleft"})
 _OF_DICTS = frozenset({"get", "pop", "items", "keys", "values", "copy"})
 _CHANGING = frozenset(

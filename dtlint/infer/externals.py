@@ -6,8 +6,8 @@ import ast
 from dataclasses import replace
 
 from dtlint.infer.calls import Arguments, external_result
+from dtlint.infer.fields import Field
 from dtlint.infer.folding import folded_call, formatted
-from dtlint.infer.instances import Field
 from dtlint.infer.numbers import NUMBER_FUNCTIONS, NUMBERS
 from dtlint.infer.ops import op_result
 from dtlint.infer.turns import Turns
@@ -95,7 +95,7 @@ class Externals(Turns):
         if name == "builtins.setattr" and len(arguments.args) == 3:
             return self.set_attribute(*arguments.args)
         if name in ("builtins.dict", "collections.OrderedDict") and arguments.complete:
-            given = arguments.args[0] if arguments.args else Table({})
+            given = _as_table(arguments.args[0]) if arguments.args else Table({})
             if not isinstance(given, Table) or given.rest is not None:
                 return self.lost(given)
             items = dict(given.items)
@@ -137,6 +137,8 @@ class Externals(Turns):
     def paired(self, name: str, arguments: Arguments) -> Value:
         """`zip(...)`, `enumerate(...)`: pairs of what is known one by one, or of what is alike."""
         given = arguments.args
+        if name == "builtins.zip" and Items(()) in given:
+            return Items(())
         if all(isinstance(value, Items) for value in given) and arguments.complete:
             columns = [value.items for value in given if isinstance(value, Items)]
             if name == "builtins.enumerate":
@@ -211,6 +213,18 @@ class Externals(Turns):
             return UNKNOWN
         parameters = function.node.args.posonlyargs + function.node.args.args
         return self.flow.state.names.get(parameters[0].arg, UNKNOWN) if parameters else UNKNOWN
+
+
+def _as_table(given: Value) -> Value:
+    """The dict that `dict(pairs)` makes; what is given where it is no list of pairs with known keys."""
+    if not isinstance(given, Items):
+        return given
+    table: dict[object, Value] = {}
+    for pair in given.items:
+        if not isinstance(pair, Items) or len(pair.items) != 2 or not isinstance(pair.items[0], Constant):
+            return given
+        table[pair.items[0].value] = pair.items[1]
+    return Table(table)
 
 
 _ENVIRONMENT = frozenset({"importlib.util.find_spec", "importlib.metadata.version", "importlib.import_module"})

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dtlint.infer.binding import bound_names
 from dtlint.infer.events import Flow
 from dtlint.infer.following import Following
 from dtlint.infer.interpreter import autocast_in, result_of
@@ -42,7 +43,7 @@ from dtlint.infer.values import (
 if TYPE_CHECKING:
     from dtlint.infer.project import ModuleInfo, Project
 
-__all__ = ["ANYBODY", "MOST_READINGS", "Functions", "Managed", "Perhaps"]
+__all__ = ["ANYBODY", "MOST_READINGS", "Functions", "Managed"]
 
 _DEEPEST = 60
 """Calls inside one another that are followed."""
@@ -238,7 +239,7 @@ class Functions(Following):
             return UNKNOWN
         if receiver is not None:
             args = [receiver, *args]
-        bound = _bound(info, list(args), keywords, complete)
+        bound = bound_names(info, list(args), keywords, complete)
         read = self.contexts_of.get(id(info.node), 0)
         most = max(_MOST_CONTEXTS, _MOST_LINES // _lines(info))
         if read >= 2 * most and not any(isinstance(value, Function) for value in bound.values()):
@@ -393,48 +394,6 @@ class Managed(Value):
     """What `contextlib.contextmanager` makes of a generator function: calling it gives a context."""
 
     function: Function
-
-
-@dataclass(slots=True)
-class Perhaps(Value):
-    """An argument that is given on some paths only; on the others the parameter has its default."""
-
-    value: Value
-
-
-def _bound(info: FunctionInfo, args: list[Value], keywords: dict[str, Value], complete: bool) -> dict[str, Value]:
-    """The names that a function's body begins with, for these arguments."""
-    arguments = info.node.args
-    bound: dict[str, Value] = {}
-    left: dict[str, Value] = dict(keywords)
-    positional = arguments.posonlyargs + arguments.args
-    for position, argument in enumerate(positional):
-        name = argument.arg
-        if position < len(args):
-            bound[name] = args[position]
-        elif name in left:
-            bound[name] = _given(left.pop(name), info.defaults.get(name, UNKNOWN))
-        else:
-            bound[name] = info.defaults.get(name, UNKNOWN) if complete else UNKNOWN
-    for argument in arguments.kwonlyargs:
-        name = argument.arg
-        if name in left:
-            bound[name] = _given(left.pop(name), info.defaults.get(name, UNKNOWN))
-        else:
-            bound[name] = info.defaults.get(name, UNKNOWN) if complete else UNKNOWN
-    if arguments.vararg is not None:
-        bound[arguments.vararg.arg] = Items(tuple(args[len(positional) :])) if complete else UNKNOWN
-    if arguments.kwarg is not None:
-        items: dict[object, Value] = {
-            key: value.value if isinstance(value, Perhaps) else value for key, value in left.items()
-        }
-        perhaps = frozenset(key for key, value in left.items() if isinstance(value, Perhaps))
-        bound[arguments.kwarg.arg] = Table(items, perhaps) if complete else UNKNOWN
-    return bound
-
-
-def _given(value: Value, default: Value) -> Value:
-    return join(default, value.value) if isinstance(value, Perhaps) else value
 
 
 def signature(value: Value, depth: int = 0) -> Hashable:

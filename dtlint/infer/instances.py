@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING
-from dtlint.infer.calls import Arguments, cast_target, dtype_of, method_result
+from dtlint.infer.fields import Field, fields_in, has_generated_init
 from dtlint.infer.functions import ANYBODY, Functions
-from dtlint.infer.layers import layer_result
 from dtlint.infer.names import path_of
 from dtlint.infer.numbers import number_member
 from dtlint.infer.objects import Objects
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
     from dtlint.infer.state import Cast
 
-__all__ = ["ITEMS", "PLAIN", "Field", "Instances", "is_open_book"]
+__all__ = ["ITEMS", "PLAIN", "Instances", "is_open_book"]
 
 ITEMS = "[]"
 """The attribute under which the objects of a program keep what is appended to a container module."""
@@ -162,9 +161,11 @@ class Instances(Functions):
         changed = objects.get(owner.key, "__dict__") is not None
         if changed or isinstance(owner, Module) or owner.key.startswith(ANYBODY) or owner.key in objects.open:
             return UNKNOWN
-        held = {name: UNKNOWN if name in objects.wild else value for name, value in objects.of(owner.key).items()}
-        certain = _fields(info) if _has_generated_init(info) else []
-        return Table(dict(held), frozenset(held.keys() - set(certain)))
+        held: dict[object, Value] = {
+            name: UNKNOWN if name in objects.wild else value for name, value in objects.of(owner.key).items()
+        }
+        certain = fields_in(info) if has_generated_init(info) else []
+        return Table(held, frozenset(held.keys() - set(certain)))
 
     def looked_up(self, base: Module | Instance, name: str) -> Value:
         """An attribute that nobody assigns: what the class's own look-up gives."""
@@ -181,7 +182,10 @@ class Instances(Functions):
     def for_anybody(self, value: Value) -> Value:
         """An attribute of an instance that is not in view all its life."""
         if isinstance(value, Tensor):
-            return replace(value, dtypes=None)
+            # A cast of the module leaves whole numbers and truths alone, and tensors that are not registered.
+            cast = value.traits & (Trait.PARAMETER | Trait.BUFFER)
+            kept = value.dtypes is not None and (not cast or not value.dtypes & (FLOATING | COMPLEX))
+            return value if kept else replace(value, dtypes=None)
         return value if isinstance(value, (Module, Instance, Class)) else UNKNOWN
 
     def owned(self, value: Value, owner: Module | Instance) -> Value:
@@ -338,157 +342,11 @@ class Instances(Functions):
                 if isinstance(value, Tensor) and value.traits & (Trait.PARAMETER | Trait.BUFFER):
                     known[name] = replace(value, dtypes=None)
 
-    # -- making
-
-    def identity(self, arguments: Arguments) -> Key:
-        """The identity of what a call makes: its place, and the calls that led there."""
-        place = f"{self.module.name}{arguments.key}"
-        key = "/".join((*self.call_path, place))
-        if self.loops_open:
-            self.objects.stand_for_several(key)
-        return key
-
-    def construct(self, info: ClassInfo, arguments: Arguments) -> Value:
-        key = self.identity(arguments)
-        made: Value = Module(info.node.name, key, info) if info.is_module else Instance(info, key)
-        builder = info.method("__init__")
-        if _has_generated_init(info):
-            self.fill_dataclass(info, made, arguments)
-        elif builder is not None:
-            self.apply(builder, made, arguments.args, arguments.keywords, arguments.complete)
-        elif isinstance(made, Instance) and _is_dict(info):
-            given = arguments.args[0] if arguments.args else Table({})
-            known = arguments.complete and not arguments.keywords and isinstance(given, Table)
-            self.objects.put(key, ITEMS, given if known else UNKNOWN)
-        return made
-
-    def fill_dataclass(self, info: ClassInfo, made: Module | Instance, arguments: Arguments) -> None:
-        """The attributes that a dataclass gives its instances, and what its `__post_init__` does."""
-        left = dict(arguments.keywords)
-        for position, name in enumerate(_fields(info)):
-            value = arguments.get(position, name)
-            left.pop(name, None)
-            if value is None:
-                default = next((parent.body[name] for parent in info.lineage if name in parent.body), UNKNOWN)
-                value = self.field_default(default) if arguments.complete else UNKNOWN
-            self.objects.put(made.key, name, value)
-        after = info.method("__post_init__")
-        if after is not None:
-            self.apply(after, made, [], left if after.node.args.kwarg is not None else {}, arguments.complete)
-
-    def fields_of(self, value: Value) -> Value:
-        """`dataclasses.fields(value)`."""
-        info = value.info if isinstance(value, (Module, Instance, Class)) else None
-        if info is None or not _has_generated_init(info):
-            return UNKNOWN
-        found: list[Value] = []
-        for name in _fields(info):
-            default = self.in_class(info, name)
-            given = default if isinstance(default, Field) else Field(UNKNOWN if default is None else default)
-            found.append(replace(given, name=name))
-        return Items(tuple(found))
-
-    def field_default(self, default: Value) -> Value:
-        """What a field holds that is not given: a constant, or what `field(default=...)` says."""
-        if isinstance(default, Field):
-            return default.default if default.made_by is None else self.called_plainly(default.made_by)
-        return default if isinstance(default, (Constant, Dtype)) else UNKNOWN
-
-    def called_plainly(self, callee: Value) -> Value:
-        """The result of a callable that is given nothing, as far as it is plain to see."""
-        if isinstance(callee, Function):
-            return self.apply(callee.info, callee.receiver, [], {}, True)
-        return Table({}) if callee == External("builtins.dict") else UNKNOWN
-
-    def new_layer(self, layer: Module, arguments: Arguments) -> Value:
-        """A layer of torch.nn, with the dtype that it is made with, and the modules that it is made of."""
-        key = self.identity(arguments)
-        made = layer if layer.key.startswith("@") is False else replace(layer, key=key)
-        held: list[Value] = []
-        for value in arguments.args:
-            held += value.items if isinstance(value, Items) else [value]
-        for value in held:
-            self.objects.own(made.key, value.item if isinstance(value, Iteration) else value)
-        children = _children(layer.name, arguments)
-        if arguments.args and isinstance(arguments.args[0], Table):
-            for name, value in arguments.args[0].items.items():
-                self.objects.put(made.key, str(name), value)
-        asked = arguments.keywords.get("dtype")
-        dtypes = None if not arguments.complete else self.default if asked is None or asked == NONE else dtype_of(asked)
-        return replace(made, items=children, dtypes=dtypes)
-
-    # -- modules
-
-    def run_forward(self, module: Module, arguments: Arguments) -> Value:
-        """What calling a module gives."""
-        if module.info is not None:
-            own = module.info.method("__call__") or module.info.method("forward")
-            if own is None:
-                return UNKNOWN
-            return self.apply(own, module, arguments.args, arguments.keywords, arguments.complete)
-        if module.name == "torch.nn.Sequential":
-            return self.run_sequential(module, arguments)
-        weights = self.cast_of(module.key, module.dtypes)
-        return layer_result(module.name.rpartition(".")[2], weights, arguments, self.flow.autocast)
-
-    def run_sequential(self, module: Module, arguments: Arguments) -> Value:
-        if module.items is None or len(arguments.args) != 1:
-            return UNKNOWN
-        value = arguments.args[0]
-        for item in module.items:
-            if not isinstance(item, Module):
-                return UNKNOWN
-            step = Arguments(arguments.node, [value], {}, arguments.default)
-            value = self.run_forward(item, step)
-            if self.flow.autocast is not None:
-                value = self.under_autocast(value)
-        return value
-
-    def module_call(self, module: Module, method: str, arguments: Arguments) -> tuple[str, Value]:
-        """A method that every module has."""
-        target = f"torch.nn.Module.{method}"
-        is_cast, dtypes = cast_target(method, arguments)
-        if method == "to" and not is_cast and any(_may_be_dtype(value) for value in arguments.args):
-            is_cast, dtypes = True, None
-        if is_cast:
-            if dtypes is None or dtypes <= FLOATING | COMPLEX:
-                self.cast_module(module, dtypes)
-            return target, module
-        if method in ("register_buffer", "register_parameter") and len(arguments.args) >= 2:
-            name, value = arguments.args[0], arguments.args[1]
-            trait = Trait.BUFFER if method == "register_buffer" else Trait.PARAMETER
-            if isinstance(value, Tensor):
-                value = replace(value, traits=value.traits | trait)
-            return target, self.set_attribute(module, name, value)
-        if method == "apply":
-            self.lose(arguments.args[0] if arguments.args else UNKNOWN)
-            return target, module
-        if method in ("append", "extend", "insert", "add_module") and arguments.args:
-            for value in arguments.args[method in ("insert", "add_module") :]:
-                self.objects.put(module.key, ITEMS, self.item_of(value) if method == "extend" else value)
-            if method == "add_module" and isinstance(arguments.args[0], Constant):
-                self.set_attribute(module, arguments.args[0], arguments.args[-1])
-            return target, UNKNOWN
-        if method in _ALTERING:
-            self.cast_module(module, None)
-        return target, method_result(module, method, arguments)
-
 
 EVERY = "*"
 """Stands for every object, where something unknown is given attributes of unknown names."""
 PLAIN = (Constant, Items, Iteration, Table)
 """Values without attributes of interest: where a choice has the attribute, it was none of these."""
-_ALTERING = frozenset({"_apply", "to_empty"})
-"""Methods that may give a module weights of any dtype. load_state_dict copies into those that it has."""
-
-
-@dataclass(slots=True)
-class Field(Value):
-    """`dataclasses.field(default=..., default_factory=...)` in the body of a class."""
-
-    default: Value
-    made_by: Value | None = None
-    name: str = ""
 
 
 @dataclass(slots=True)
@@ -537,66 +395,5 @@ def _decorators(method: FunctionInfo) -> list[ast.expr]:
     return [] if isinstance(method.node, ast.Lambda) else method.node.decorator_list
 
 
-def _has_generated_init(info: ClassInfo) -> bool:
-    """Does a dataclass decorator write the class's `__init__`, and no class between write another?"""
-    for parent in info.lineage:
-        if "__init__" in parent.methods:
-            return False
-        for decorator in parent.node.decorator_list:
-            name = path_of(decorator.func if isinstance(decorator, ast.Call) else decorator) or ""
-            if name.endswith("dataclass"):
-                return True
-    return False
-
-
 def _class_key(info: ClassInfo) -> Key:
     return f"class {id(info.node)}"
-
-
-def _is_dict(info: ClassInfo) -> bool:
-    """Is it a dict by inheritance?"""
-    return any(base in _DICTS for parent in info.lineage for base in parent.bases)
-
-
-_DICTS = (External("builtins.dict"), External("collections.OrderedDict"), External("collections.UserDict"))
-
-
-def _fields(info: ClassInfo) -> list[str]:
-    """The fields of a dataclass, its parents' first."""
-    fields = [
-        statement.target.id
-        for parent in reversed(info.lineage)
-        for statement in parent.node.body
-        if isinstance(statement, ast.AnnAssign)
-        and isinstance(statement.target, ast.Name)
-        and not _is_class_variable(statement.annotation)
-    ]
-    return list(dict.fromkeys(fields))
-
-
-def _is_class_variable(annotation: ast.expr) -> bool:
-    named = annotation.value if isinstance(annotation, ast.Subscript) else annotation
-    return (path_of(named) or "").rpartition(".")[2] == "ClassVar"
-
-
-def _may_be_dtype(value: Value) -> bool:
-    return not all(isinstance(choice, (Device, Constant)) for choice in options(value))
-
-
-def _children(name: str, arguments: Arguments) -> tuple[Value, ...] | None:
-    """The modules that a container of torch.nn is made of."""
-    last = name.rpartition(".")[2]
-    if last == "Sequential":
-        return (
-            tuple(arguments.args)
-            if arguments.complete and all(isinstance(arg, Module) for arg in arguments.args)
-            else None
-        )
-    if last == "ModuleList" and arguments.args:
-        given = arguments.args[0]
-        if isinstance(given, Items):
-            return given.items
-        return (given.item,) if isinstance(given, Iteration) else None
-    if last == "ModuleDict" and arguments.args and isinstance(arguments.args[0], Table):
-        return tuple(arguments.args[0].items.values())
-    return None

@@ -165,6 +165,8 @@ def truth_of(value: Value) -> bool | None:
         return bool(value.value)
     if isinstance(value, Items) and value.items:
         return True
+    if isinstance(value, Table) and value.rest is None:
+        return True if value.items.keys() - value.perhaps else None if value.items else False
     return None
 
 

@@ -161,6 +161,107 @@ PROGRAMS = {
         y = xs[0]
         y.sum()
     """,
+    "options decide which branch is read": """
+        def run(x, **options):
+            if options.pop("half", False):
+                x = x.half()
+            for name in ("first", "second"):
+                if name == "second" and options.get("double") is not None:
+                    x = x.double()
+            return x
+
+        a = run(torch.ones(2))  # float32
+        b = run(torch.ones(2), half=True)  # float16
+        c = run(torch.ones(2), double=1)  # float64
+        a.sum()
+    """,
+    "properties, their setters, and dataclasses": """
+        from dataclasses import dataclass, fields
+
+        @dataclass
+        class Options:
+            kind: str = "float"
+            wide: bool = False
+
+            def __post_init__(self):
+                self.chosen = None
+
+            @property
+            def chosen(self):
+                return self._chosen
+
+            @chosen.setter
+            def chosen(self, value):
+                self._chosen = torch.zeros(2).half() if self.wide else torch.zeros(2)
+
+        x = Options().chosen  # float32
+        y = Options(wide=True).chosen  # float16
+        for field in fields(Options()):
+            if field.name == "wide":
+                z = torch.ones(2).double()  # float64
+        x.sum()
+    """,
+    "what is appended to a list is in it": """
+        class Cache:
+            def __init__(self):
+                self.seen = []
+
+            def add(self, x):
+                self.seen.append(x)
+
+        cache = Cache()
+        cache.add(torch.ones(2).half())
+        y = torch.cat(cache.seen)  # float16
+        many = []
+        for i in range(3):
+            many.append(torch.ones(2))
+        z = torch.stack(many)  # float32
+        filled = {}
+        def fill(into):
+            into["x"] = torch.ones(2).half()
+        fill(filled)
+        w = filled.get("x", torch.ones(2))
+        y.sum()
+    """,
+    "a context manager opens what its body has open where it yields": """
+        from contextlib import contextmanager
+
+        @contextmanager
+        def lower():
+            with torch.autocast("cpu", torch.bfloat16):
+                yield
+
+        @contextmanager
+        def quiet():
+            yield 1
+
+        x = torch.ones(2, 2)
+        with lower():
+            y = x @ x  # bfloat16
+        with quiet():
+            y = x @ x  # float32
+        y.sum()
+    """,
+    "an optimizer calls the closure that it is given": """
+        net = nn.Linear(2, 2)
+        net.double()
+        optimizer = torch.optim.LBFGS(net.parameters())
+        def closure():
+            return net(torch.ones(2).double()).sum()  # float64
+        optimizer.step(closure)
+    """,
+    "layers of unknown number": """
+        def build(depth):
+            layers = [nn.Linear(2, 2)]
+            for i in range(depth):
+                layers.append(nn.Linear(2, 2))
+                layers.append(nn.ReLU())
+            return nn.Sequential(*layers)
+
+        net = build(int(unknown()))
+        y = net(torch.ones(2))  # float32
+        y.sum()
+    """,
 }
 
 
@@ -181,7 +282,10 @@ def test_imports_are_followed(tmp_path: Path) -> None:
         "    def forward(self, x):\n        return self.fc(x)\n"
     )
     program = tmp_path / "program.py"
-    program.write_text(HEAD + "import package\nfrom package import Net\ny = Net()(0)  # float32\nz = package.Net().half()(0)  # float16\ny.sum()\n")
+    program.write_text(
+        HEAD
+        + "import package\nfrom package import Net\ny = Net()(0)  # float32\nz = package.Net().half()(0)  # float16\ny.sum()\n"
+    )
     hold(program)
     found = claims(program, [tmp_path])
     assert [shown(claim.dtypes) for claim in found[package / "model.py"]] == ["float16|float32"]
@@ -190,6 +294,35 @@ def test_imports_are_followed(tmp_path: Path) -> None:
 def test_functions_of_a_library_are_read_for_anybody(tmp_path: Path) -> None:
     library = tmp_path / "library.py"
     library.write_text(
-        HEAD + "def half(x):\n    return x.half()\n\ndef attend(q: torch.Tensor):\n    m = torch.ones(3)  # float32\n    return q.float()  # float32\n\nDEFAULT = attend(torch.ones(2).half())  # float32\n"
+        HEAD
+        + "def half(x):\n    return x.half()\n\ndef attend(q: torch.Tensor):\n    m = torch.ones(3)  # float32\n    return q.float()  # float32\n\nDEFAULT = attend(torch.ones(2).half())  # float32\n"
     )
     hold(library)
+
+
+def test_a_package_that_is_not_there_is_not_imported(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()  # the environment of the program is known by its torch
+    program = tmp_path / "program.py"
+    program.write_text(
+        HEAD + "try:\n    import dtlint_absent_package\n    x = torch.ones(2).half()\n"
+        "except ImportError:\n    x = torch.ones(2)\ny = x + 1  # float32\ny.sum()\n"
+    )
+    hold(program)
+
+
+def test_without_torch_any_package_may_be_there(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        HEAD + "try:\n    import dtlint_absent_package\n    x = torch.ones(2).half()\n"
+        "except ImportError:\n    x = torch.ones(2)\ny = x + 1  # float16|float32\ny.sum()\n"
+    )
+    hold(program)
+
+
+def test_what_is_read_for_anybody_may_meet_a_module_before_and_after_its_cast(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        HEAD + "net = nn.Linear(2, 2)\ndef later():\n    return net.weight\n"
+        "net.double()\nunknown(later)\nnet.eval()\n"
+    )
+    assert claimed(program)[4] == ""

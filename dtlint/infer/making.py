@@ -1,0 +1,223 @@
+"""Making and running modules: what a call of a class gives, and what calling the instance does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import COMPLEX, FLOATING
+from dtlint.infer.calls import Arguments, cast_target, dtype_of, method_result
+from dtlint.infer.fields import Field, fields_in, has_generated_init, is_dict
+from dtlint.infer.instances import ITEMS, Instances
+from dtlint.infer.layers import layer_result
+from dtlint.infer.values import (
+    NONE,
+    UNKNOWN,
+    Class,
+    Constant,
+    Device,
+    Dtype,
+    External,
+    Function,
+    Instance,
+    Items,
+    Iteration,
+    Key,
+    Module,
+    Table,
+    Tensor,
+    Trait,
+    Value,
+    join,
+    options,
+)
+
+if TYPE_CHECKING:
+    from dtlint.infer.scopes import ClassInfo
+
+__all__ = ["Making"]
+
+
+class Making(Instances):
+    """An interpreter that makes instances, each known by the place and the calls that led there, and runs modules."""
+
+    # -- making
+
+    def identity(self, arguments: Arguments) -> Key:
+        """The identity of what a call makes: its place, and the calls that led there."""
+        place = f"{self.module.name}{arguments.key}"
+        key = "/".join((*self.call_path, place))
+        if self.loops_open:
+            self.objects.stand_for_several(key)
+        return key
+
+    def construct(self, info: ClassInfo, arguments: Arguments) -> Value:
+        key = self.identity(arguments)
+        made: Module | Instance = Module(info.node.name, key, info) if info.is_module else Instance(info, key)
+        builder = info.method("__init__")
+        if has_generated_init(info):
+            self.fill_dataclass(info, made, arguments)
+        elif builder is not None:
+            self.apply(builder, made, arguments.args, arguments.keywords, arguments.complete)
+        elif isinstance(made, Instance) and is_dict(info):
+            given = arguments.args[0] if arguments.args else Table({})
+            known = arguments.complete and not arguments.keywords and isinstance(given, Table)
+            self.objects.put(key, ITEMS, given if known else UNKNOWN)
+        return made
+
+    def fill_dataclass(self, info: ClassInfo, made: Module | Instance, arguments: Arguments) -> None:
+        """The attributes that a dataclass gives its instances, and what its `__post_init__` does."""
+        left = dict(arguments.keywords)
+        for position, name in enumerate(fields_in(info)):
+            value = arguments.get(position, name)
+            left.pop(name, None)
+            if value is None:
+                default = next((parent.body[name] for parent in info.lineage if name in parent.body), UNKNOWN)
+                value = self.field_default(default) if arguments.complete else UNKNOWN
+            self.objects.put(made.key, name, value)
+        after = info.method("__post_init__")
+        if after is not None:
+            self.apply(after, made, [], left if after.node.args.kwarg is not None else {}, arguments.complete)
+
+    def fields_of(self, value: Value) -> Value:
+        """`dataclasses.fields(value)`."""
+        info = value.info if isinstance(value, (Module, Instance, Class)) else None
+        if info is None or not has_generated_init(info):
+            return UNKNOWN
+        found: list[Value] = []
+        for name in fields_in(info):
+            default = self.in_class(info, name)
+            given = default if isinstance(default, Field) else Field(UNKNOWN if default is None else default)
+            found.append(replace(given, name=name))
+        return Items(tuple(found))
+
+    def field_default(self, default: Value) -> Value:
+        """What a field holds that is not given: a constant, or what `field(default=...)` says."""
+        if isinstance(default, Field):
+            return default.default if default.made_by is None else self.called_plainly(default.made_by)
+        return default if isinstance(default, (Constant, Dtype)) else UNKNOWN
+
+    def called_plainly(self, callee: Value) -> Value:
+        """The result of a callable that is given nothing, as far as it is plain to see."""
+        if isinstance(callee, Function):
+            return self.apply(callee.info, callee.receiver, [], {}, True)
+        return Table({}) if callee == External("builtins.dict") else UNKNOWN
+
+    def new_layer(self, layer: Module, arguments: Arguments) -> Value:
+        """A layer of torch.nn, with the dtype that it is made with, and the modules that it is made of."""
+        key = self.identity(arguments)
+        made = layer if layer.key.startswith("@") is False else replace(layer, key=key)
+        held: list[Value] = []
+        for value in arguments.args:
+            held += value.items if isinstance(value, Items) else [value]
+        for value in held:
+            self.objects.own(made.key, value.item if isinstance(value, Iteration) else value)
+        children = _children(layer.name, arguments)
+        if arguments.args and isinstance(arguments.args[0], Table):
+            for name, value in arguments.args[0].items.items():
+                self.objects.put(made.key, str(name), value)
+        asked = arguments.keywords.get("dtype")
+        dtypes = None if not arguments.complete else self.default if asked is None or asked == NONE else dtype_of(asked)
+        return replace(made, items=children, dtypes=dtypes)
+
+    # -- modules
+
+    def run_forward(self, module: Module, arguments: Arguments) -> Value:
+        """What calling a module gives."""
+        if module.info is not None:
+            own = module.info.method("__call__") or module.info.method("forward")
+            if own is None:
+                return UNKNOWN
+            return self.apply(own, module, arguments.args, arguments.keywords, arguments.complete)
+        if module.name == "torch.nn.Sequential":
+            return self.run_sequential(module, arguments)
+        weights = self.cast_of(module.key, module.dtypes)
+        return layer_result(module.name.rpartition(".")[2], weights, arguments, self.flow.autocast)
+
+    def run_sequential(self, module: Module, arguments: Arguments) -> Value:
+        if module.items is None or len(arguments.args) != 1:
+            return UNKNOWN
+        value = arguments.args[0]
+        for item in module.items:
+            value = (
+                self.run_repeated(item, value, arguments)
+                if isinstance(item, Iteration)
+                else self.step(item, value, arguments)
+            )
+        return value
+
+    def step(self, layer: Value, value: Value, arguments: Arguments) -> Value:
+        """What a layer inside a Sequential makes of what reaches it."""
+        if not isinstance(layer, Module):
+            return UNKNOWN
+        value = self.run_forward(layer, Arguments(arguments.node, [value], {}, arguments.default))
+        return self.under_autocast(value) if self.flow.autocast is not None else value
+
+    def run_repeated(self, layers: Iteration, value: Value, arguments: Arguments) -> Value:
+        """What some layers, of which nobody knows how many or in which order, make of a value."""
+        for _ in range(_MOST_STEPS):
+            reached = value
+            for layer in options(layers.item):
+                reached = join(reached, self.step(layer, value, arguments))
+            if reached == value:
+                return value
+            value = reached
+        return UNKNOWN
+
+    def module_call(self, module: Module, method: str, arguments: Arguments) -> tuple[str, Value]:
+        """A method that every module has."""
+        target = f"torch.nn.Module.{method}"
+        is_cast, dtypes = cast_target(method, arguments)
+        if method == "to" and not is_cast and any(_may_be_dtype(value) for value in arguments.args):
+            is_cast, dtypes = True, None
+        if is_cast:
+            if dtypes is None or dtypes <= FLOATING | COMPLEX:
+                self.cast_module(module, dtypes)
+            return target, module
+        if method in ("register_buffer", "register_parameter") and len(arguments.args) >= 2:
+            name, value = arguments.args[0], arguments.args[1]
+            trait = Trait.BUFFER if method == "register_buffer" else Trait.PARAMETER
+            if isinstance(value, Tensor):
+                value = replace(value, traits=value.traits | trait)
+            return target, self.set_attribute(module, name, value)
+        if method == "apply":
+            self.lose(arguments.args[0] if arguments.args else UNKNOWN)
+            return target, module
+        if method in ("append", "extend", "insert", "add_module") and arguments.args:
+            for value in arguments.args[method in ("insert", "add_module") :]:
+                self.objects.put(module.key, ITEMS, self.item_of(value) if method == "extend" else value)
+            if method == "add_module" and isinstance(arguments.args[0], Constant):
+                self.set_attribute(module, arguments.args[0], arguments.args[-1])
+            return target, UNKNOWN
+        if method in _ALTERING:
+            self.cast_module(module, None)
+        return target, method_result(module, method, arguments)
+
+
+_MOST_STEPS = 4
+"""Rounds through layers of unknown number, until what comes out no longer changes."""
+_ALTERING = frozenset({"_apply", "to_empty"})
+"""Methods that may give a module weights of any dtype. load_state_dict copies into those that it has."""
+
+
+def _may_be_dtype(value: Value) -> bool:
+    return not all(isinstance(choice, (Device, Constant)) for choice in options(value))
+
+
+def _children(name: str, arguments: Arguments) -> tuple[Value, ...] | None:
+    """The modules that a container of torch.nn is made of."""
+    last = name.rpartition(".")[2]
+    if last == "Sequential":
+        return (
+            tuple(arguments.args)
+            if arguments.complete and all(isinstance(arg, (Module, Iteration)) for arg in arguments.args)
+            else None
+        )
+    if last == "ModuleList" and arguments.args:
+        given = arguments.args[0]
+        if isinstance(given, Items):
+            return given.items
+        return (given.item,) if isinstance(given, Iteration) else None
+    if last == "ModuleDict" and arguments.args and isinstance(arguments.args[0], Table):
+        return tuple(arguments.args[0].items.values())
+    return None
