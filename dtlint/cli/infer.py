@@ -119,6 +119,7 @@ def _tell(program: Path | None, at: str, output_format: str) -> None:
                     "column": step.span.column,
                     "expression": step.expression,
                     "dtypes": None if step.dtypes is None else sorted(step.dtypes),
+                    "symbolic": step.symbolic,
                     "reason": step.reason,
                 }
                 for step in steps
@@ -128,11 +129,11 @@ def _tell(program: Path | None, at: str, output_format: str) -> None:
     from dtlint.infer.why import shown
     from dtlint.source.file import shown_path
 
-    click.echo(f"{steps[0].expression}: {shown(steps[0].dtypes)}")
+    click.echo(f"{steps[0].expression}: {steps[0].symbolic or shown(steps[0].dtypes)}")
     for step in steps:
         where = f"{shown_path(step.path)}:{step.span.line}:{step.span.column + 1}"
-        click.echo(f"  {where}: `{step.expression}` is of {shown(step.dtypes)}: {step.reason}" if step.dtypes is None
-                   else f"  {where}: `{step.expression}` is {shown(step.dtypes)}: {step.reason}")
+        has = f"is {shown(step.dtypes)}" if step.dtypes is not None else f"has {step.symbolic or 'a dtype that is not known'}"
+        click.echo(f"  {where}: `{step.expression}` {has}: {step.reason}")
 
 
 def _place(at: str) -> tuple[Path, int, int]:
@@ -151,46 +152,58 @@ def _place(at: str) -> tuple[Path, int, int]:
 
 def _annotate(reading: Reading) -> None:
     """The source, each line followed by the dtype of what it computes."""
-    from dtlint.infer.why import shown
     from dtlint.report.colour import coloured
 
     colour = coloured(sys.stdout)
     notes = _notes(reading)
     for number, line in enumerate(reading.main.lines, 1):
-        what, dtypes = notes.get(number, ("", None))
-        note = f"  # {what}{shown(dtypes)}" if dtypes else ""
-        if dtypes and colour:
-            note = click.style(note, fg=COLOURS.get("".join(dtypes), "cyan") if len(dtypes) == 1 else "yellow")
+        note, dtypes = notes.get(number, ("", None))
+        note = f"  # {note}" if note else ""
+        if note and colour:
+            note = click.style(note, fg=_colour(dtypes))
         click.echo(line + note, color=colour)
 
 
 def _notes(reading: Reading) -> dict[int, tuple[str, Dtypes]]:
-    """For each line, the dtype of the widest tensor expression that ends on it.
+    """For each line, what to say of the widest tensor expression that ends on it, and its dtypes.
 
     Where a value is bound or returned, that is told or nothing; elsewhere the expression goes by its text.
     """
     import ast
 
-    from dtlint.infer.why import text
+    from dtlint.infer.why import shown, text
 
     binding = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
     statements = [node for node in ast.walk(reading.tree) if isinstance(node, (*binding, ast.Expr))]
     whole = {id(node.value) for node in statements}
     bound = {node.end_lineno for node in statements if isinstance(node, binding)}
+    notes: dict[int, tuple[str, Dtypes]] = {
+        reading.main.span(node).end_line: (symbol, None) for node, symbol in reading.symbols.items() if id(node) in whole
+    }
+    for line, node in _widest(reading).items():
+        dtypes = reading.tensors[node][1].dtypes
+        what = "" if id(node) in whole else f"{text(reading, node)}: "
+        if not what or (line not in bound and len(what) <= LONGEST):
+            notes[line] = f"{what}{shown(dtypes)}", dtypes
+    return notes
+
+
+def _widest(reading: Reading) -> dict[int, ast.expr]:
+    """For each line of the main file, the widest expression ending there of whose dtype something is known."""
     widest: dict[int, tuple[Span, ast.expr]] = {}
-    for node in reading.tensors:
-        path, value = reading.tensors[node]
+    for node, (path, value) in reading.tensors.items():
         if path == reading.path and value.dtypes is not None and len(value.dtypes) <= MANY:
             span = reading.span(node)
             known = widest.get(span.end_line)
             if known is None or span.contains(known[0]):
                 widest[span.end_line] = (span, node)
-    notes: dict[int, tuple[str, Dtypes]] = {}
-    for line, (_, node) in widest.items():
-        what = "" if id(node) in whole else f"{text(reading, node)}: "
-        if not what or (line not in bound and len(what) <= LONGEST):
-            notes[line] = what, reading.tensors[node][1].dtypes
-    return notes
+    return {line: node for line, (_, node) in widest.items()}
+
+
+def _colour(dtypes: Dtypes) -> str:
+    if dtypes is None:
+        return "bright_black"
+    return COLOURS.get("".join(dtypes), "cyan") if len(dtypes) == 1 else "yellow"
 
 
 COLOURS = {"float16": "red", "bfloat16": "magenta", "float64": "bright_red", "float32": "green"}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Span
+from dtlint.infer.interpreter import Interpreter
 from dtlint.infer.program import Program
 from dtlint.infer.project import ModuleInfo, Project
 from dtlint.infer.values import UNKNOWN, Constant, Dtypes, Tensor, Unknown, Value, join, options
@@ -46,6 +48,8 @@ class Reading:
             if isinstance(value, Tensor) and where.path is not None and id(node) not in hidden
         }
         """Each expression that is a tensor, with its file. None of them where the reading did not come to rest."""
+        self.symbols = _symbols(recorder.main.tree)
+        """What decides the dtype of expressions of the main file, where its functions are read for any caller."""
 
     def source(self, path: Path) -> Source:
         """The source of a file that was read."""
@@ -54,9 +58,13 @@ class Reading:
             known = self._sources[path] = Source.read(path)
         return known
 
+    def file(self, node: ast.expr) -> Path:
+        """The file of a tensor expression."""
+        return self.tensors[node][0] if node in self.tensors else self.path
+
     def span(self, node: ast.expr) -> Span:
-        """Where an expression stands in its file."""
-        return self.source(self.tensors[node][0]).span(node)
+        """Where a tensor expression stands in its file."""
+        return self.source(self.file(node)).span(node)
 
     def claims(self) -> dict[Path, list[Claim]]:
         """The claims for each file, in order of place."""
@@ -66,8 +74,12 @@ class Reading:
             place = path, self.span(node)
             known = by_place.get(place, frozenset())
             by_place[place] = None if known is None or value.dtypes is None else known | value.dtypes
+        decided = {self.main.span(node): text for node, text in self.symbols.items()}
+        for span in decided:
+            by_place.setdefault((self.path, span), None)
         for (path, span), dtypes in by_place.items():
-            found.setdefault(path, []).append(Claim(span, dtypes))
+            symbolic = decided.get(span) if path == self.path and dtypes is None else None
+            found.setdefault(path, []).append(Claim(span, dtypes, symbolic))
         return {file: sorted(given, key=lambda claim: claim.span) for file, given in found.items()}
 
     def at(self, path: Path, line: int, column: int) -> ast.expr | None:
@@ -75,8 +87,8 @@ class Reading:
         here = Span(line, column, line, column)
         around = [
             (span, node)
-            for node, (where, _) in self.tensors.items()
-            if where == path and (span := self.span(node)).contains(here)
+            for node in (*self.tensors, *self.symbols)
+            if self.file(node) == path and (span := self.span(node)).contains(here)
         ]
         innermost = max(around, key=lambda found: _closeness(found[0]), default=None)
         return None if innermost is None else innermost[1]
@@ -125,6 +137,30 @@ class _Recorder(Program):
             known = self.seen.get(node)
             self.seen[node] = (self.module, _seen(value) if known is None else _both(known[1], _seen(value)))
         return value
+
+
+class _Symbols(Interpreter):
+    """An interpreter of one file for any caller, that remembers by what the dtypes are decided that are not known."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        super().__init__(tree, {})
+        self.symbolic = True
+        self.seen: dict[ast.expr, str | None] = {}
+
+    def value(self, node: ast.expr) -> Value:
+        value = super().value(node)
+        if not self.muted and isinstance(node, _KINDS):
+            decided = isinstance(value, Tensor) and value.dtypes is None and value.symbol is not None
+            text = value.symbol.text if decided and isinstance(value, Tensor) and value.symbol is not None else None
+            self.seen[node] = text if self.seen.get(node, text) == text else None
+        return value
+
+
+def _symbols(tree: ast.Module) -> dict[ast.expr, str]:
+    symbols = _Symbols(tree)
+    with suppress(RecursionError):
+        symbols.run()
+    return {node: text for node, text in symbols.seen.items() if text is not None}
 
 
 _NO_TENSOR = Constant(None)

@@ -36,10 +36,15 @@ class Step:
     dtypes: Dtypes
     reason: str
     """What happens there, as the end of a sentence that begins with the expression."""
+    symbolic: str | None = None
+    """What decides the dtype where it is not known."""
 
 
 def why(reading: Reading, node: ast.expr) -> list[Step]:
     """The steps that gave a tensor expression its dtype, the expression first and its origin last."""
+    symbol = reading.symbols.get(node)
+    if symbol is not None and (node not in reading.tensors or reading.tensors[node][1].dtypes is None):
+        return [Step(reading.file(node), reading.span(node), text(reading, node), None, "the caller decides", symbol)]
     steps: list[Step] = []
     seen: set[ast.expr] = set()
     current: ast.expr | None = node
@@ -107,7 +112,7 @@ def _is_cast(node: ast.Call) -> bool:
 
 def text(reading: Reading, node: ast.expr) -> str:
     """The source of a tensor expression on one line."""
-    source = reading.source(reading.tensors[node][0])
+    source = reading.source(reading.file(node))
     span = source.span(node)
     lines = list(source.lines[span.line - 1 : span.end_line])
     lines[-1] = lines[-1][: span.end_column]

@@ -87,7 +87,9 @@ def test_one_place_is_told_with_the_steps_from_its_origin(program: Path) -> None
 
 def test_the_steps_lead_through_the_operand_that_promoted(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
-    path.write_text("import torch\ntable = torch.ones(2, dtype=torch.float64)\nh = torch.ones(2).half()\ny = h + table\n")
+    path.write_text(
+        "import torch\ntable = torch.ones(2, dtype=torch.float64)\nh = torch.ones(2).half()\ny = h + table\n"
+    )
     steps = json.loads(infer("--at", f"{path}:4:7", "--output-format", "json").output)
     assert [(step["line"], step["dtypes"], step["reason"]) for step in steps] == [
         (4, ["float64"], "promoted from float16 and float64"),
@@ -122,3 +124,36 @@ def test_without_a_file_it_says_what_to_name() -> None:
     result = infer()
     assert result.exit_code == 2
     assert "name a file" in result.output
+
+
+LIBRARY = """\
+import torch
+
+def scaled(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+    h = x.float() * 2
+    y = h.to(x.dtype)
+    return y + table
+"""
+
+
+def test_what_the_caller_decides_is_told_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "library.py"
+    path.write_text(LIBRARY)
+    assert infer(path).output.splitlines()[3:] == [
+        "    h = x.float() * 2  # float32",
+        "    y = h.to(x.dtype)  # the dtype of `x`",
+        "    return y + table  # the dtypes of `table` and `x` promoted",
+    ]
+    found = json.loads(infer(path, "--output-format", "json").output)
+    told = {(claim["line"], claim["column"], claim["end_column"]): claim for claim in found}
+    assert told[5, 8, 21]["dtypes"] is None
+    assert told[5, 8, 21]["symbolic"] == "the dtype of `x`"
+
+
+def test_one_place_of_a_library_is_told_by_what_decides_it(tmp_path: Path) -> None:
+    path = tmp_path / "library.py"
+    path.write_text(LIBRARY)
+    assert infer("--at", f"{path}:5:11").output.splitlines() == [
+        "h.to(x.dtype): the dtype of `x`",
+        f"  {path}:5:9: `h.to(x.dtype)` has the dtype of `x`: the caller decides",
+    ]
