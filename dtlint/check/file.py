@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dtlint.check import hygiene
+from dtlint.check.screen import triggered
 from dtlint.source.suppression import Suppressions
 
 if TYPE_CHECKING:
@@ -93,20 +94,17 @@ def _deeper() -> Iterator[None]:
 
 def _confirmed(source: Source, tree: ast.Module, rules: Sequence[AnyRule], checked: Checked) -> list[Confirmed]:
     """What the rules whose trigger words stand in the file find. Those of one file alone load inference, or libcst."""
-    triggered = [rule.load() for rule in rules if _may_fire(rule, source.text)]
-    if not triggered:
+    wanted = [rule.load() for rule in triggered(rules, source.text)]
+    if not wanted:
         return []
     from dtlint.check.judge import judge
 
-    judged = judge(tree, source, triggered)
+    judged = judge(tree, source, wanted)
     checked.crashes, checked.crashed = judged.crashes, judged.crashed
-    if not judged.suspicions:
-        return []
-    from dtlint.check.confirm import confirm
+    found: list[Confirmed] = []
+    if judged.suspicions:
+        from dtlint.check.confirm import confirm
 
-    return confirm(judged, source, tree)
-
-
-def _may_fire(rule: AnyRule, text: str) -> bool:
-    """Does the rule judge code at all, and does one of its words stand in the file?"""
-    return bool(rule.hears()) and (not rule.triggers or any(word in text for word in rule.triggers))
+        found = confirm(judged, source, tree)
+    judged.forget()
+    return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dtlint.infer.events import Assign, Call, Discard, End, Enter, Event, Exit, Operation, Reference
-from dtlint.infer.interpreter import interpret
+from dtlint.infer.interpreter import interpreter_of
 from dtlint.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -35,6 +35,10 @@ _EVENTS: dict[str, type[Event]] = {
 Handler = Callable[[Event], Iterable[Finding]]
 
 
+def _nothing() -> None:
+    """There was nothing to infer."""
+
+
 @dataclass(slots=True)
 class Suspicion:
     """A finding, and the rule that has it."""
@@ -52,6 +56,8 @@ class Judged:
     """Internal errors, one line each."""
     crashed: set[str] = field(default_factory=set)
     """The rules that have not judged the whole file: what they are silent about may still be there."""
+    forget: Callable[[], None] = _nothing
+    """Lets go of what was inferred, once the findings are confirmed: what their fixes ask for is kept until then."""
 
 
 def judge(tree: ast.Module, source: Source, rules: Sequence[type[Rule]]) -> Judged:
@@ -63,11 +69,14 @@ def judge(tree: ast.Module, source: Source, rules: Sequence[type[Rule]]) -> Judg
     if displayed and discard is not None:
         audience.listeners[Discard] = lambda event: None if event.node in displayed else discard(event)
     if audience.listeners:
+        interpreter = interpreter_of(tree, audience.listeners)
+        judged.forget = interpreter.forget
         try:
-            interpret(tree, audience.listeners)
+            interpreter.run()
         except RecursionError:
             judged.crashed.update(rule.code for rule in rules)
             judged.crashes.append(too_deep(source.path))
+        audience.listeners.clear()
     return judged
 
 
@@ -99,8 +108,9 @@ class _Audience:
     def __init__(self, path: str, rules: list[Rule], judged: Judged) -> None:
         self.path, self.judged = path, judged
         self.listeners: dict[type[Event], Callable[[Event], None]] = {}
+        heard = [(rule, rule.hears()) for rule in rules]
         for name, event in _EVENTS.items():
-            hearing = [(rule, getattr(rule, name)) for rule in rules if name in rule.hears()]
+            hearing = [(rule, getattr(rule, name)) for rule, handlers in heard if name in handlers]
             if hearing:
                 self.listeners[event] = self._caller(hearing) if event is Call else self._listener(hearing)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dtlint.check.garbage import seldom_searched
 from dtlint.check.job import Job, Mode, Result, finish
 from dtlint.source.file import shown_path
 
@@ -62,12 +63,13 @@ def run(
     if cache is not None:
         results = {job.path: Result(known) for job in jobs if (known := _known(job, cache, mode)) is not None}
     missing = [job for job in jobs if job.path not in results]
-    if len(missing) <= FEW or workers == 1:
-        results.update((job.path, finish(job, rules, mode, cache)) for job in missing)
-    else:
-        from dtlint.check.workers import in_processes
+    with seldom_searched():
+        if len(missing) <= FEW or workers == 1:
+            results.update((job.path, finish(job, rules, mode, cache)) for job in missing)
+        else:
+            from dtlint.check.workers import in_processes
 
-        results.update((job.path, result) for job, result in in_processes(missing, rules, mode, cache, workers))
+            results.update((job.path, result) for job, result in in_processes(missing, rules, mode, cache, workers))
     if cache is not None and missing:
         cache.prune()
     outcome = gather(results[job.path] for job in jobs)

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING
 
+from dtlint.check.garbage import search_seldom
 from dtlint.check.job import Job, Mode, Result, finish
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def _size(job: Job) -> int:
 
 def _start(rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None) -> None:
     global _rules, _mode, _cache
+    search_seldom()
     _rules, _mode, _cache = rules, mode, cache
 
 

@@ -5,13 +5,13 @@ Kept for the module asked of last, for everybody who judges a file asks about th
 
 from __future__ import annotations
 
-import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dtlint.infer.walk import nodes
+from dtlint.infer.walk import nodes, parts
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator
 
 __all__ = ["around", "parents"]
@@ -20,7 +20,7 @@ __all__ = ["around", "parents"]
 @lru_cache(maxsize=2)
 def parents(tree: ast.Module) -> dict[ast.AST, ast.AST]:
     """What each node of a module is directly a part of."""
-    return {child: node for node in nodes([tree]) for child in ast.iter_child_nodes(node)}
+    return {child: node for node in nodes([tree]) for child in parts(node)}
 
 
 def around(node: ast.AST, tree: ast.Module) -> Iterator[ast.AST]:

@@ -75,7 +75,16 @@ from dtlint.infer.values import (
     options,
 )
 
-__all__ = ["Arguments", "cast_target", "dtype_of", "external_result", "literal_tensor", "method_result", "modules_of"]
+__all__ = [
+    "CASTS",
+    "Arguments",
+    "cast_target",
+    "dtype_of",
+    "external_result",
+    "literal_tensor",
+    "method_result",
+    "modules_of",
+]
 
 Keywords = Mapping[str, Value]
 
@@ -148,7 +157,8 @@ _PYTHON_TYPES = {
 }
 """`dtype=float` is float64, as in NumPy; seen on torch 2.13."""
 
-_CAST_METHODS = ALIASES | {"bfloat16": "bfloat16", "bool": "bool"}
+CASTS = ALIASES | {"bfloat16": "bfloat16", "bool": "bool"}
+"""Methods that cast a tensor, and to what."""
 
 
 def cast_target(method: str, arguments: Arguments) -> tuple[bool, Dtypes]:
@@ -163,8 +173,8 @@ def cast_target(method: str, arguments: Arguments) -> tuple[bool, Dtypes]:
 
 def _cast(method: str, arguments: Arguments) -> tuple[bool, Dtypes, Symbol | None]:
     """`cast_target`, and what decides the dtype where it is not known."""
-    if method in _CAST_METHODS and not arguments.args:
-        return True, frozenset({_CAST_METHODS[method]}), None
+    if method in CASTS and not arguments.args:
+        return True, frozenset({CASTS[method]}), None
     if method == "type_as":
         other = arguments.get(0, "other")
         return True, _dtypes(other), symbol_of(other)

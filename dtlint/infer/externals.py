@@ -6,11 +6,12 @@ import ast
 from dataclasses import replace
 
 from dtlint.infer.calls import Arguments, external_result
+from dtlint.infer.certain import as_tensors, certain_result
+from dtlint.infer.choices import Choices
 from dtlint.infer.fields import Field
 from dtlint.infer.folding import folded_call, formatted
 from dtlint.infer.numbers import NUMBER_FUNCTIONS, NUMBERS
-from dtlint.infer.ops import op_result
-from dtlint.infer.turns import Turns
+from dtlint.infer.ops import is_untouched, op_result
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
@@ -38,7 +39,7 @@ from dtlint.infer.values import (
 __all__ = ["Externals"]
 
 
-class Externals(Turns):
+class Externals(Choices):
     """An interpreter that knows what calls of functions outside the program give, and which of them call back."""
 
     def external_call(self, name: str, arguments: Arguments) -> Value:
@@ -119,12 +120,20 @@ class Externals(Turns):
         whole = arguments.complete or name == "torch.nn.functional.scaled_dot_product_attention"
         if name.startswith("torch.") and whole and not isinstance(result, _MADE):
             asked = op_result(
-                name, arguments.args, arguments.keywords, self.default, self.flow.autocast, arguments.node
+                name,
+                as_tensors(name, arguments.args),
+                arguments.keywords,
+                self.default,
+                self.flow.autocast,
+                arguments.node,
             )
             if asked is not None and asked != UNKNOWN:
                 known = result.zero_dim if isinstance(result, Tensor) else None
                 return replace(asked, zero_dim=known) if isinstance(asked, Tensor) and known is not None else asked
-            if self.flow.autocast is not None:
+            certain = certain_result(name, arguments)
+            if certain is not None:
+                return certain
+            if self.flow.autocast is not None and not is_untouched(name):
                 return Tensor(origin=arguments.node) if isinstance(result, Tensor) else UNKNOWN
         if name in _TRACING and len(arguments.args) >= 2 and isinstance(arguments.args[0], Module):
             return self.traced(name, arguments.args[0], arguments.args[1], arguments)

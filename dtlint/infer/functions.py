@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.binding import bound_names
 from dtlint.infer.events import Flow
-from dtlint.infer.following import Following
 from dtlint.infer.interpreter import autocast_in, result_of
+from dtlint.infer.promises import Promises, meeting
 from dtlint.infer.scopes import ClassInfo, FunctionInfo
 from dtlint.infer.state import Cast, State, merged_casts
 from dtlint.infer.values import (
@@ -43,7 +43,7 @@ from dtlint.infer.values import (
 if TYPE_CHECKING:
     from dtlint.infer.project import ModuleInfo, Project
 
-__all__ = ["ANYBODY", "MOST_READINGS", "Functions", "Managed"]
+__all__ = ["ANYBODY", "ANY_REGION", "MOST_READINGS", "Functions", "Managed"]
 
 _DEEPEST = 60
 """Calls inside one another that are followed."""
@@ -59,11 +59,14 @@ ANYBODY = "?"
 """Begins the key of an instance that code may have that is not seen: its weights may have been cast to anything."""
 
 
+ANY_REGION = Autocast(None, None, None)
+"""The autocast region of code that is called from where nobody sees: there may be one, for any device, or none."""
+
 SUPPOSED = "~"
 """Begins the call path of what is read for anybody."""
 
 
-class Functions(Following):
+class Functions(Promises):
     """An interpreter that reads a function once for each way in which it is called."""
 
     def __init__(self, project: Project, main: ModuleInfo) -> None:
@@ -277,31 +280,21 @@ class Functions(Following):
         return result
 
     def read_for_anybody(self, info: FunctionInfo) -> None:
-        """Read a function as code may call it that is not seen: all that it is given is unknown."""
-        bound: dict[str, Value] = {}
+        """Read a function as code may call it that is not seen: all that it is given is unknown, and so is the region
+        in which it is called."""
         arguments = info.node.args
-        for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-            said = self.annotated_there(info, argument.annotation)
-            bound[argument.arg] = said or Unknown()
-        for rest in (arguments.vararg, arguments.kwarg):
-            if rest is not None:
-                bound[rest.arg] = Unknown()
+        given = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
+        bound: dict[str, Value] = {argument.arg: Unknown() for argument in given if argument is not None}
         owner = info.owner
         if owner is not None and info.is_plain_method and bound:
             first = next(iter(bound))
             key = f"{ANYBODY}{owner.node.name}@{owner.node.lineno}"
             bound[first] = Module(owner.node.name, key, owner) if owner.is_module else Instance(owner, key)
         path, self.call_path = self.call_path, [SUPPOSED]  # what it makes is no object of the calls in view
+        self.flow.contexts.append(ANY_REGION)
         self.reading_of(info, bound)
+        self.flow.contexts.pop()
         self.call_path = path
-
-    def annotated_there(self, info: FunctionInfo, annotation: ast.expr | None) -> Value | None:
-        if annotation is None or info.module is None:
-            return None
-        outer, self.outer = self.outer, info.names
-        said = self.annotated(annotation)
-        self.outer = outer
-        return said if isinstance(said, Tensor) else None
 
     def reading_of(self, info: FunctionInfo, bound: dict[str, Value]) -> tuple[Value, dict[Key, Cast]]:
         """Read a function's body from the names it begins with: its result, and the casts it leaves behind."""
@@ -314,7 +307,9 @@ class Functions(Following):
         self.returned, self.alive, self.exits, self.muted = None, True, [], 0
         self.outer, self.globals, self.module, self.tree = info.names, info.module.names, info.module, info.module.tree
         self.casts_at_returns, self.yields = None, []
-        state = State(dict(bound), casts=self.flow.state.casts.copy())
+        promised = self.promised(info)
+        names = {name: meeting(value, promised.get(name)) for name, value in bound.items()}
+        state = State(names, casts=self.flow.state.casts.copy())
         contexts = [*([self.flow.autocast] if self.flow.autocast else []), *info.contexts]
         body = [ast.Pass()] if isinstance(info.node, ast.Lambda) else info.node.body
         self.flow = Flow(state, info, contexts, [], [], list(body), body[0], self.tree)
@@ -338,7 +333,7 @@ class Functions(Following):
         self.flow, self.outer, self.returned, self.alive, self.exits, self.call_made, self.muted = saved
         self.globals, self.module, self.tree, self.casts_at_returns, self.yields, self.loops_open = saved_place
         self.breaks = saved_breaks
-        return result, self.flow.state.casts if casts is None else casts
+        return self.kept_promise(info, result), self.flow.state.casts if casts is None else casts
 
     def return_(self, node: ast.Return) -> None:
         super().return_(node)

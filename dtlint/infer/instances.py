@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING
@@ -12,7 +13,9 @@ from dtlint.infer.functions import ANYBODY, Functions
 from dtlint.infer.names import path_of
 from dtlint.infer.numbers import number_member
 from dtlint.infer.objects import Objects
+from dtlint.infer.promises import Declared
 from dtlint.infer.scopes import is_module_class
+from dtlint.infer.symbols import category_of
 from dtlint.infer.torch_attributes import MODULE_ATTRIBUTES, TENSOR_ATTRIBUTES
 from dtlint.infer.values import (
     NONE,
@@ -32,6 +35,7 @@ from dtlint.infer.values import (
     Key,
     Module,
     Namespace,
+    Number,
     Super,
     Table,
     Tensor,
@@ -83,6 +87,8 @@ class Instances(Functions):
             return self.resolved(Imported(base.name, name))
         if isinstance(base, Super):
             return self.inherited(base, name)
+        if isinstance(base, Declared):
+            return self.declared_member(base, name)
         if isinstance(base, Class):
             return self.class_member(base, name)
         if isinstance(base, Tensor):
@@ -186,7 +192,13 @@ class Instances(Functions):
             cast = value.traits & (Trait.PARAMETER | Trait.BUFFER)
             kept = value.dtypes is not None and (not cast or not value.dtypes & (FLOATING | COMPLEX))
             return value if kept else replace(value, dtypes=None)
-        return value if isinstance(value, (Module, Instance, Class)) else UNKNOWN
+        if isinstance(value, Either):
+            choices = [self.for_anybody(choice) for choice in value.choices]
+            return UNKNOWN if UNKNOWN in choices else reduce(join, choices)
+        category = category_of(value)
+        if category is not None:  # another instance may have another number
+            return Number(category)
+        return value if isinstance(value, (Module, Instance, Class, Declared)) or value == NONE else UNKNOWN
 
     def owned(self, value: Value, owner: Module | Instance) -> Value:
         """An attribute's value as it is now: weights have the dtype that their module was last cast to."""
@@ -216,7 +228,7 @@ class Instances(Functions):
                 self.put_in_class(choice, target.attr, value)
             elif isinstance(choice, Namespace):
                 self.put_in_module(choice.name, target.attr, value)
-            elif isinstance(choice, Unknown):
+            elif isinstance(choice, (Unknown, Declared)):
                 self.objects.forget(target.attr)
                 self.lose(value)
 

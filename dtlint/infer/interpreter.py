@@ -49,15 +49,20 @@ _DEEPEST = 24
 """Functions read inside one another, by calls; deeper ones wait until they are read for themselves."""
 
 
+def interpreter_of(tree: ast.Module, listeners: Listeners) -> Interpreter:
+    """What runs a module abstractly, for the checker, and tells the listeners what happens."""
+    interpreter = Interpreter(tree, listeners)
+    interpreter.symbolic = True
+    return interpreter
+
+
 def interpret(tree: ast.Module, listeners: Listeners) -> None:
     """Run a module abstractly and tell the listeners what happens.
 
     Raises:
         RecursionError: the source is nested deeper than Python's own limit lets the interpreter follow.
     """
-    interpreter = Interpreter(tree, listeners)
-    interpreter.symbolic = True
-    interpreter.run()
+    interpreter_of(tree, listeners).run()
 
 
 class Interpreter(Calling):
@@ -78,6 +83,8 @@ class Interpreter(Calling):
         self.stands: dict[ast.Lambda, tuple[list[ast.stmt], ast.stmt]] = {}
         """The block and the statement in which each lambda stands."""
         self.unread: list[FunctionInfo] = []
+        self.met: list[FunctionInfo | ClassInfo] = []
+        """All functions and classes that were met."""
         self.returned: Value | None = None
         self.depth = 0
         self.exits: list[list[State]] = []
@@ -94,6 +101,14 @@ class Interpreter(Calling):
             self.read(self.unread.pop(0))
             self.flow.state = module_state
         self.emit(End(self.tree, self.flow))
+
+    def forget(self) -> None:
+        """Let go of all that was learnt, once nobody asks any more. Functions, classes and what they are bound to hold each
+        other, and with them the syntax tree, until a search for garbage, which costs more than this."""
+        for info in self.met:
+            info.forget()
+        self.globals.clear()
+        self.__dict__.clear()
 
     # -- blocks and paths
 
@@ -453,6 +468,7 @@ class Interpreter(Calling):
             gradless,
             conditions=tuple(self.flow.conditions),
         )
+        self.met.append(info)
         if not self.muted:
             self.unread.append(info)
         known = all(
@@ -472,6 +488,7 @@ class Interpreter(Calling):
         for default in (*node.args.defaults, *(default for default in node.args.kw_defaults if default is not None)):
             self.value(default)
         info = FunctionInfo(node, self.scope(), conditions=tuple(self.flow.conditions))
+        self.met.append(info)
         self.stands[node] = (self.flow.block, self.flow.statement)
         if not self.muted:
             self.unread.append(info)
@@ -494,6 +511,7 @@ class Interpreter(Calling):
         for decorator in node.decorator_list:
             self.value(decorator)
         info = self.class_of(node, bases)
+        self.met.append(info)
         outer = self.flow.state
         self.flow.state = outer.copy()
         before = dict(self.flow.state.names)

@@ -88,6 +88,10 @@ KEEPING = frozenset(
 )
 """The result has the input's dtype."""
 
+_FLOAT32 = frozenset({"float32"})
+_LIFTED = frozenset({"Softplus", "AvgPool3d", "MaxPool3d", "AdaptiveAvgPool3d", "Upsample", "Mish", "LogSigmoid"})
+"""Of these, autocast makes float32 on some device."""
+
 NORMS = frozenset(
     {
         "LayerNorm",
@@ -125,13 +129,12 @@ def layer_result(name: str, weights: Dtypes, arguments: Arguments, autocast: Aut
         return Items((tensor, Items((tensor, tensor)) if name == "LSTM" else tensor))
     if name in LOOKUPS:
         return Tensor(weights, origin=origin)
+    kept = dtypes == _FLOAT32 or autocast is None
     if name in KEEPING:
-        return Tensor(dtypes, origin=origin) if isinstance(given, Tensor) else _unknown(given)
-    if name in NORMS:
-        known = dtypes is not None and dtypes <= FLOATING and (autocast is None or autocast.device == "cpu")
-        return Tensor(dtypes if known else None, origin=origin)
-    if name in ("Softmax", "LogSoftmax", "Softmin"):
-        known = dtypes is not None and dtypes <= FLOATING and (autocast is None or autocast.device == "cpu")
+        known = kept or name not in _LIFTED
+        return Tensor(dtypes if known else None, origin=origin) if isinstance(given, Tensor) else _unknown(given)
+    if name in NORMS or name in ("Softmax", "LogSoftmax", "Softmin"):
+        known = dtypes is not None and dtypes <= FLOATING and (kept or _is_of_cpu(autocast))
         return Tensor(dtypes if known else None, origin=origin)
     return Tensor(origin=origin) if name.endswith("Loss") else UNKNOWN
 
@@ -146,6 +149,10 @@ def _from_table(name: str, weights: Dtypes, arguments: Arguments, autocast: Auto
     if asked is None or asked == UNKNOWN:
         return None
     return asked if name.endswith("Loss") else with_dimensions(asked)
+
+
+def _is_of_cpu(autocast: Autocast | None) -> bool:
+    return autocast is not None and autocast.device == "cpu"
 
 
 def _unknown(given: Value | None) -> Value:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.values import Autocast, Dtypes
 
-__all__ = ["op_result"]
+__all__ = ["is_untouched", "op_result"]
 
 _MOST_QUESTIONS = 160
 """Combinations of operands that are asked for one call; past it, the result is unknown."""
@@ -62,7 +62,7 @@ def op_result(
     count = 1
     for choice in choices:
         count *= len(choice)
-    policies = _policies(table, op, autocast)
+    policies = _policies(table, op, autocast, (*args, *keywords.values()))
     if count > _MOST_QUESTIONS or policies is None:
         return UNKNOWN_VALUE
     result: Value | None = None
@@ -386,21 +386,84 @@ def _are_sizes(value: Items) -> bool:
     )
 
 
-def _policies(table: Table, op: str, autocast: Autocast | None) -> tuple[str | None, ...] | None:
+def is_untouched(op: str) -> bool:
+    """Is autocast known to have no say in what an op gives, on any device?"""
+    table = load()
+    return op in _FACTORIES or all(table.autocast(device, op) is None for device in _DEVICES)
+
+
+_DEVICES = ("cpu", "cuda", "mps", "xpu")
+_FACTORIES = frozenset(
+    f"torch.{name}"
+    for name in (
+        *(
+            "nn.Parameter",
+            "nn.Buffer",
+            "tensor",
+            "as_tensor",
+            "asarray",
+            "from_numpy",
+            "zeros",
+            "ones",
+            "empty",
+            "full",
+            "arange",
+            "eye",
+        ),
+        *("rand", "randn", "randint", "randperm", "zeros_like", "ones_like", "empty_like", "full_like", "rand_like"),
+        *(
+            "linspace",
+            "randn_like",
+            "randint_like",
+            "logspace",
+            "Tensor",
+            "scalar_tensor",
+            "tril_indices",
+            "triu_indices",
+        ),
+    )
+)
+"""What makes tensors of numbers, or wraps one, takes no part in autocast."""
+
+
+def _policies(table: Table, op: str, autocast: Autocast | None, args: Sequence[Value]) -> tuple[str | None, ...] | None:
     """What autocast may do with the op; None when that is not known."""
     if autocast is None:
         return (None,)
-    devices = (autocast.device,) if autocast.device is not None else ("cpu", "cuda")
+    devices = (autocast.device,) if autocast.device is not None else _DEVICES
     policies = {table.autocast(device, op) for device in devices}
+    if policies & {"composite", "unknown"} and op.rpartition(".")[2] in _NEVER_LOWERING and _none_is_half(args):
+        policies -= {"composite", "unknown"}
+        policies.add(None)
     if policies & {"composite", "unknown", "banned", "fp32_append_dtype"}:
         return None
     if policies == {None}:
         return (None,)
-    if autocast.dtype is None:
+    if "lower" in policies and autocast.dtype is None:
         return None
     if autocast.enabled is None:
         policies.add(None)
     return tuple(sorted(policies, key=str))
+
+
+_NEVER_LOWERING = frozenset(
+    {"mean", "nanmean", "square", "std", "var", "masked_select", "normalize", "pairwise_distance", "cross_entropy"}
+    | {"nll_loss", "NLLLoss", "CrossEntropyLoss", "roll", "tile", "hstack", "vstack", "dstack", "column_stack"}
+    | {"concat", "concatenate", "row_stack", "float_power", "trapz", "gumbel_softmax"}
+)
+"""Ops that call others within, none of which autocast gives a lower dtype: on float32 it has nothing to do for them."""
+
+
+def _none_is_half(args: Sequence[Value]) -> bool:
+    """Has no tensor among the operands a dtype that autocast would lift to float32?"""
+    for value in args:
+        for choice in value.items if isinstance(value, Items) else options(value):
+            if isinstance(choice, Tensor):
+                if choice.dtypes is None or choice.dtypes & {"float16", "bfloat16"}:
+                    return False
+            elif not isinstance(choice, (Number, Constant, Dtype, Items)):
+                return False
+    return True
 
 
 def _autocast(argument: object, policy: str | None, autocast: Autocast | None, given: Sequence[object]) -> object:

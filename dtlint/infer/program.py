@@ -11,17 +11,20 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dtlint.infer.calls import Arguments, cast_target
+from dtlint.infer.calls import CASTS, Arguments, cast_target
+from dtlint.infer.choices import beside_array
 from dtlint.infer.externals import Externals
 from dtlint.infer.folding import folded_method
 from dtlint.infer.functions import MOST_READINGS, Managed
 from dtlint.infer.instances import ITEMS
 from dtlint.infer.names import path_of
 from dtlint.infer.numbers import number_method
-from dtlint.infer.ops import REARRANGING, op_result, with_dimensions
+from dtlint.infer.ops import REARRANGING, is_untouched, op_result, with_dimensions
+from dtlint.infer.promises import DeclaredMethod
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
+    Array,
     Class,
     Constant,
     Either,
@@ -39,6 +42,7 @@ from dtlint.infer.values import (
     Table,
     Tensor,
     Trait,
+    Unknown,
     Value,
     join,
 )
@@ -97,6 +101,7 @@ class Program(Externals):
         self.loose.clear()
         self.contexts_of.clear()
         self.answers.clear()
+        self.promises.clear()
         self.reached.clear()
         self.default = self.default_known
         self.readings = self.clock = 0
@@ -144,11 +149,14 @@ class Program(Externals):
         callee = self.resolved(callee)
         if isinstance(receiver, Either):
             holding = [
-                choice for choice in receiver.choices if not isinstance(choice, (Constant, Items, Iteration, Table))
+                choice
+                for choice in receiver.choices
+                if not isinstance(choice, (Array, Constant, Items, Iteration, Number, Table))
             ]
             if len(holding) == 1:  # only that one has the method
-                receiver = holding[0]
-                callee = self.resolved(self.member(receiver, method))
+                callee = self.resolved(self.member(holding[0], method))
+                target, result = self.called(node, callee, holding[0], method, arguments)
+                return target, beside_array(receiver, result)
         if isinstance(callee, Either):
             results = [
                 self.called(node, choice, receiver, method, arguments)[1] for choice in callee.choices if choice != NONE
@@ -165,6 +173,10 @@ class Program(Externals):
             made = callee.function
             self.apply(made.info, made.receiver, arguments.args, arguments.keywords, arguments.complete)
             return "", self.context_of(callee)
+        if isinstance(callee, DeclaredMethod):
+            for value in (*arguments.args, *arguments.keywords.values()):
+                self.lose(value)
+            return "", self.kept_promise(callee.info, UNKNOWN)
         if isinstance(callee, Class):
             return "", self.construct(callee.info, arguments)
         if isinstance(callee, Module):
@@ -191,6 +203,9 @@ class Program(Externals):
                     return "", self.apply(closure.info, closure.receiver, [], {}, True)
         if isinstance(receiver, (Optimizer, GradScaler)):
             return super().called(node, callee, receiver, method, arguments)
+        if type(receiver) is Unknown and method in CASTS and not arguments.args and not arguments.keywords:
+            # A module has some of these too, but gives no tensor: of tensors there is only this one.
+            return "", Tensor(frozenset({CASTS[method]}), under=receiver.under, origin=node)
         for value in (*arguments.args, *arguments.keywords.values()):
             self.lose(value)
         return super().called(node, callee, receiver, method, arguments)
@@ -243,7 +258,7 @@ class Program(Externals):
             asked = op_result(target, given, arguments.keywords, self.default, self.flow.autocast, node)
             if asked is not None and asked != UNKNOWN:
                 return target, with_dimensions(asked) if method in _SHAPING and arguments.args else asked
-            if asked is not None or self.flow.autocast is not None:
+            if asked is not None or (self.flow.autocast is not None and not is_untouched(target)):
                 target, result = super().called(node, callee, tensor, method, arguments)
                 return target, _without_tensors(result, node)
         return super().called(node, callee, tensor, method, arguments)

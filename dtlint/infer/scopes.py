@@ -62,6 +62,11 @@ class FunctionInfo:
     module: ModuleInfo | None = None
     defaults: dict[str, Value] = field(default_factory=dict)
 
+    def forget(self) -> None:
+        """Let go of what it holds that may hold it."""
+        self.names, self.owner, self.result, self.conditions, self.module = (), None, None, (), None
+        self.attributes, self.defaults = {}, {}
+
     @property
     def name(self) -> str:
         """Its name, or `<lambda>`."""
@@ -83,6 +88,10 @@ class ClassInfo:
     bases: list[Value]
     methods: dict[str, FunctionInfo] = field(default_factory=dict)
     body: dict[str, Value] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Let go of what it holds that may hold it."""
+        self.__dict__.clear()
 
     @cached_property
     def lineage(self) -> list[ClassInfo]:

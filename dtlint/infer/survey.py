@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from dtlint.infer.walk import SCOPES
+from dtlint.infer.walk import PARTS, SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,18 +64,6 @@ def _survey(root: ast.AST) -> Facts:
     return surveyed[0][0]
 
 
-_NODES = {
-    kind: tuple(
-        name
-        for name in kind._fields
-        if name
-        not in frozenset({"ctx", "op", "ops", "id", "attr", "arg", "name", "names", "module", "level", "type_comment"})
-        | {"kind", "n", "s", "conversion", "is_async", "simple", "asname", "type_ignores", "type_params"}
-    )
-    for kind in vars(ast).values()
-    if isinstance(kind, type) and issubclass(kind, ast.AST)
-}
-"""The fields of each kind of node that hold nodes of interest."""
 _LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal})
 _SCOPES = frozenset(SCOPES)
 
@@ -110,7 +98,7 @@ def _look(scope: ast.AST, own: Facts) -> Iterator[ast.AST]:
             continue
         elif kind is ast.Yield or kind is ast.YieldFrom:
             own.yields = True
-        for name in _NODES.get(kind, ()):  # a list may hold None or a string
+        for name in PARTS.get(kind, ()):  # a list may hold None or a string
             child = getattr(node, name, None)
             if type(child) is list:
                 stack += child

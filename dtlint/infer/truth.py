@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.conditions import atoms
 from dtlint.infer.containers import Containers, one_of
 from dtlint.infer.events import Condition
+from dtlint.infer.functions import ANYBODY
 from dtlint.infer.instances import is_open_book
+from dtlint.infer.promises import Declared
 from dtlint.infer.scopes import is_module_class
 from dtlint.infer.values import (
     NONE,
@@ -30,10 +32,14 @@ from dtlint.infer.values import (
     Partial,
     Table,
     Tensor,
+    Unknown,
     Value,
     join,
     options,
 )
+
+if TYPE_CHECKING:
+    from dtlint.infer.scopes import ClassInfo
 
 __all__ = ["Truth", "truth_of"]
 
@@ -96,6 +102,9 @@ class Truth(Containers):
                 if left and len(left) < len(known.choices):
                     self.flow.state.names[subject.id] = left[0] if len(left) == 1 else Either(left)
                 return
+            if isinstance(known, Unknown) and isinstance(tested, Class):
+                self.flow.state.names[subject.id] = _some(tested.info)
+                return
         super().narrow_kind(subject, kind)
 
     def either(self, node: ast.IfExp) -> Value:
@@ -153,6 +162,15 @@ class Truth(Containers):
         answers = {_is_instance(choice, kind) for choice in options(value)}
         answer = answers.pop() if len(answers) == 1 else None
         return UNKNOWN if answer is None else Constant(answer)
+
+
+def _some(info: ClassInfo) -> Value:
+    """An instance of a class of which nothing else is known."""
+    return (
+        Module(info.node.name, f"{ANYBODY}{info.node.name}@{info.node.lineno}", info)
+        if info.is_module
+        else Declared(info)
+    )
 
 
 def truth_of(value: Value) -> bool | None:

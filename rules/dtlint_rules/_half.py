@@ -2,45 +2,42 @@
 
 from __future__ import annotations
 
-import ast
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION
 from dtlint.infer.reach import Reach, reach
 from dtlint.infer.values import Tensor
-from dtlint.infer.walk import nodes
-from dtlint_rules._forms import words_of
+from dtlint_rules._imports import imports, imports_torch
+from dtlint_rules._names import names_in
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Flow
     from dtlint.infer.reach import Reached
     from dtlint.infer.values import Value
 
-__all__ = ["half_at", "imports_torch", "is_half"]
+__all__ = ["half_at", "is_half"]
 
 _ASKING = frozenset(
     {"float16", "bfloat16", "half", "fp16", "bf16", "is_half", "use_fp16", "use_half", "is_autocast_enabled"}
 )
 """Who tests for these has a branch for half, and one for the rest."""
-
-
 _WIDE_ALONE = frozenset({"linear_operator", "gpytorch", "pykeops", "torchdiffeq", "scipy"})
-"""Packages of factorizations, kernels and solvers that have no half: what is built on them computes in float32 or float64."""
+"""Packages of factorizations, kernels and solvers that have no half: what is built on them computes in float32 or
+float64."""
 
 
 def half_at(
     flow: Flow, *values: Value, at_least: Reach = Reach.LIBRARY, dtype: str | None = "float16"
 ) -> Reached | None:
-    """How that half dtype, or any where it is None, reaches the running code and these values; None where it does not, or where a test for half
-    has been made and this is the other branch."""
-    if not imports_torch(flow.tree) or any(not _ASKING.isdisjoint(words_of(held.test)) for held in flow.conditions):
+    """How that half dtype, or any where it is None, reaches the running code and these values; None where it does not,
+    or where a test for half has been made and this is the other branch."""
+    if not imports_torch(flow.tree) or any(not _ASKING.isdisjoint(names_in(held.test)) for held in flow.conditions):
         return None
     region = flow.contexts[-1] if flow.contexts else None
     if region is not None and region.enabled is False and not values:
         return None
     found = reach(flow, *(value for value in values if not _is_any_floating(value)))
-    if found.level is Reach.LIBRARY and not _WIDE_ALONE.isdisjoint(_imported(flow.tree)):
+    if found.level is Reach.LIBRARY and not _WIDE_ALONE.isdisjoint(imports(flow.tree)):
         return None
     return found if found.level >= at_least and (dtype is None or dtype in found.dtypes) else None
 
@@ -54,20 +51,3 @@ def is_half(value: Value) -> bool:
 def _is_any_floating(value: Value) -> bool:
     """Is it only known to be floating, as the weights of a module are?"""
     return isinstance(value, Tensor) and value.dtypes is not None and value.dtypes >= FLOATING
-
-
-def imports_torch(tree: ast.Module) -> bool:
-    """Does a module import torch, or anything of it?"""
-    return "torch" in _imported(tree)
-
-
-@lru_cache(maxsize=64)
-def _imported(tree: ast.Module) -> frozenset[str]:
-    """The packages that a module imports from."""
-    found: set[str] = set()
-    for node in nodes([tree]):
-        if isinstance(node, ast.Import):
-            found.update(alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            found.add((node.module or "").partition(".")[0])
-    return frozenset(found)

@@ -13,14 +13,17 @@ from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.calls import dtype_of
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor
-from dtlint_rules._forms import last_name
 from dtlint_rules._half import is_half
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Assign, Call, Flow
     from dtlint.infer.values import Value
 
-__all__ = ["HalfNames"]
+__all__ = ["CASTS", "HalfNames"]
+
+CASTS = frozenset({"half", "bfloat16", "float", "double", "to", "type"})
+"""The methods that a rule has to hand on for this, besides what it asks about itself."""
 
 _NO_TENSOR = frozenset(
     {"shape", "device", "dtype", "size", "item", "dim", "ndim", "numel", "tolist", "config", "long", "int"}

@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import DTYPES, named
 from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
+from dtlint_rules._assignments import assignments
+from dtlint_rules._functions import defaults, parameters
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from dtlint.infer.events import Flow
 
@@ -115,9 +118,9 @@ def _limit(node: ast.Attribute) -> float | None:
     """`torch.finfo(torch.float32).min`, `np.finfo(float).eps`, `math.inf`."""
     if isinstance(node.value, ast.Call):
         call = node.value
-        if (path_of(call.func) or "").rpartition(".")[2] != "finfo" or not call.args or node.attr not in _LIMITS:
+        if last_name(call) != "finfo" or not call.args or node.attr not in _LIMITS:
             return None
-        last = (path_of(call.args[0]) or "").rpartition(".")[2]
+        last = last_name(call.args[0])
         of_numpy = not (path_of(call.args[0]) or "").startswith("torch.")
         name = "float64" if last == "float" and of_numpy else named(last)
         return _LIMITS[node.attr](name) if name in ("float16", "bfloat16", "float32", "float64") else None
@@ -149,46 +152,21 @@ def _names(scope: ast.AST) -> dict[str, ast.expr | None]:
     found: dict[str, ast.expr | None] = {}
     arguments = getattr(scope, "args", None)
     if isinstance(arguments, ast.arguments):
-        found.update(_defaults(arguments))
-    body = getattr(scope, "body", [])
-    for node in nodes(
-        body if isinstance(body, list) else [body], (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    ):
-        for name, value in _bound(node):
-            found[name] = None if name in found else value
+        rest = (arguments.vararg, arguments.kwarg)
+        found = {part.arg: None for part in (*parameters(scope), *rest) if part is not None}
+        found.update({parameter.arg: default for parameter, default in defaults(arguments)})
+    found.update((name, None if name in found else _only(lines)) for name, lines in assignments(scope).items())
     return found
 
 
-def _bound(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
-    if isinstance(node, ast.Assign):
-        for target in node.targets:
-            if isinstance(target, ast.Name):
-                yield target.id, node.value
-            elif isinstance(target, (ast.Tuple, ast.List)):
-                yield from ((part.id, None) for part in ast.walk(target) if isinstance(part, ast.Name))
-    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and isinstance(node.target, ast.Name):
-        yield node.target.id, node.value
-    elif isinstance(node, (ast.AugAssign, ast.For, ast.AsyncFor)) and isinstance(node.target, ast.Name):
-        yield node.target.id, None
-
-
-def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr | None]]:
-    positional = arguments.posonlyargs + arguments.args
-    for parameter in (*positional, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
-        if parameter is not None:
-            yield parameter.arg, None
-    for parameter, default in zip(positional[::-1], arguments.defaults[::-1], strict=False):
-        yield parameter.arg, default
-    for parameter, given in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        yield parameter.arg, given
+def _only(lines: list[tuple[int, ast.expr | None]]) -> ast.expr | None:
+    return lines[0][1] if len(lines) == 1 else None
 
 
 @lru_cache(maxsize=64)
 def _attributes(owner: ast.ClassDef) -> dict[str, ast.expr | None]:
     """The attributes of `self` that a class gives one value alone; that of a parameter is its default."""
-    found: dict[str, ast.expr | None] = {}
-    for name, value in (pair for statement in owner.body for pair in _bound(statement)):
-        found[name] = None if name in found else value
+    found = {name: _only(lines) for name, lines in assignments(owner).items()}
     for method in owner.body:
         if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue

@@ -15,14 +15,27 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Array, Constant, Module, Number, Tensor
-from dtlint_rules._forms import last_name
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.values import Value
 
-__all__ = ["FACTORIES", "JOINING", "Kind", "Origin", "Origins", "Roots", "cast_to_float32", "counts", "is_device", "is_open", "origins_of"]
+__all__ = [
+    "FACTORIES",
+    "FLOAT32",
+    "JOINING",
+    "Kind",
+    "Origin",
+    "Origins",
+    "Roots",
+    "cast_to_float32",
+    "counts",
+    "is_device",
+    "is_open",
+    "origins_of",
+]
 
 
 class Kind:
@@ -81,7 +94,19 @@ _DTYPE_FREE = frozenset({"arange", "randint", "randperm", "multinomial", "bernou
 _LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like"})
 _CASTS = {"float": "torch.float32", "half": "torch.float16", "double": "torch.float64", "bfloat16": "torch.bfloat16"}
 _NO_TENSOR = frozenset(
-    {"shape", "device", "dtype", "ndim", "is_cuda", "requires_grad", "grad_fn", "layout", "config", "training", "itemsize"}
+    {
+        "shape",
+        "device",
+        "dtype",
+        "ndim",
+        "is_cuda",
+        "requires_grad",
+        "grad_fn",
+        "layout",
+        "config",
+        "training",
+        "itemsize",
+    }
 )
 _SETTINGS = re.compile(r"(?:^|[._])(?:config|cfg|args|opts?|hparams|settings)\.")
 """In paths of numbers, strings and switches."""
@@ -89,25 +114,95 @@ _MEASURES = frozenset({"shape", "device"})
 _NO_DTYPE = frozenset(
     {"size", "dim", "item", "tolist", "numel", "argmax", "argmin", "argsort", "long", "int", "bool", "nonzero", "len"}
     | {"range", "isinstance", "is_tensor", "min_int", "max_int", "int32", "ge", "gt", "le", "lt", "eq", "ne", "isnan"}
-    | {"isinf", "isfinite", "all", "any", "numpy", "cpu_count", "hasattr", "print", "str", "enumerate", "is_floating_point"}
+    | {
+        "isinf",
+        "isfinite",
+        "all",
+        "any",
+        "numpy",
+        "cpu_count",
+        "hasattr",
+        "print",
+        "str",
+        "enumerate",
+        "is_floating_point",
+    }
 )
 """Calls whose result has no dtype, or one of its own that is no floating one."""
 _KEEPING = frozenset(
     {"view", "reshape", "expand", "repeat", "contiguous", "cpu", "cuda", "t", "transpose", "permute", "unsqueeze"}
-    | {"squeeze", "flatten", "chunk", "split", "unbind", "detach", "clone", "clamp", "exp", "log", "sqrt", "rsqrt", "pow"}
+    | {
+        "squeeze",
+        "flatten",
+        "chunk",
+        "split",
+        "unbind",
+        "detach",
+        "clone",
+        "clamp",
+        "exp",
+        "log",
+        "sqrt",
+        "rsqrt",
+        "pow",
+    }
     | {"sum", "mean", "softmax", "abs", "sin", "cos", "tanh", "sigmoid", "cumsum", "cumprod", "roll", "flip", "narrow"}
-    | {"index_select", "gather", "select", "requires_grad_", "add_", "sub_", "mul_", "div_", "copy_", "expand_as", "view_as", "repeat_interleave", "square", "std"}
+    | {
+        "index_select",
+        "gather",
+        "select",
+        "requires_grad_",
+        "add_",
+        "sub_",
+        "mul_",
+        "div_",
+        "copy_",
+        "expand_as",
+        "view_as",
+        "repeat_interleave",
+        "square",
+        "std",
+    }
     | {"var", "norm", "max", "min", "amax", "amin", "log_softmax", "relu", "round", "floor", "ceil", "tile", "movedim"}
     | {"pin_memory", "triu", "tril", "masked_fill", "masked_fill_", "clamp_", "normal_", "uniform_", "fill_", "zero_"}
-    | {"interpolate", "pad", "normalize", "dropout", "relu_", "reciprocal", "neg", "log1p", "expm1", "rearrange", "to_device"}
+    | {
+        "interpolate",
+        "pad",
+        "normalize",
+        "dropout",
+        "relu_",
+        "reciprocal",
+        "neg",
+        "log1p",
+        "expm1",
+        "rearrange",
+        "meshgrid",
+    }
 )
 """Methods and functions that give the dtype of their tensor."""
 JOINING = frozenset(
-    {"add", "sub", "mul", "div", "matmul", "bmm", "mm", "cat", "concat", "concatenate", "stack", "where", "lerp", "einsum"}
+    {
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "matmul",
+        "bmm",
+        "mm",
+        "cat",
+        "concat",
+        "concatenate",
+        "stack",
+        "where",
+        "lerp",
+        "einsum",
+    }
     | {"hstack", "vstack", "baddbmm", "addmm", "addcmul", "addcdiv", "maximum", "minimum"}
     | {"dot", "cross", "outer", "kron", "atan2", "hypot", "true_divide", "multiply", "subtract", "divide"}
 )
 """Methods and functions that give the promotion of their tensors."""
+FLOAT32 = ("torch.float32", "torch.float")
+"""How float32 is written."""
 _TORCH = ("torch", "th", "F", "nn.functional", "torch.nn.functional", "torch.linalg", "torch.special")
 
 
@@ -121,6 +216,8 @@ class Origins:
         """Names of dtypes: `dtype = x.dtype`."""
         self.measures: dict[str, Roots] = {}
         """Names of shapes, sizes and devices, with the tensors that they were taken of: `n, d = x.shape`."""
+        for argument in _parameters(scope):
+            self.bound[argument.arg] = frozenset({Origin(Kind.GIVEN, argument.arg, _name_of(argument))})
         body = getattr(scope, "body", [])
         if isinstance(body, ast.expr):
             self.read(body)
@@ -177,6 +274,8 @@ class Origins:
             return
         for name in after.keys() | self.bound.keys():
             default = before.get(name, _NOTHING)
+            if not default and "." in name:
+                default = frozenset({Origin(Kind.GIVEN, name, _placeless(name))})
             self.bound[name] = _few(after.get(name, default) | self.bound.get(name, default))
 
     def _bind(self, target: ast.expr, roots: Roots, value: ast.expr) -> None:
@@ -185,6 +284,9 @@ class Origins:
             for index, item in enumerate(target.elts):
                 matched = len(items) == len(target.elts)
                 self._bind(item, self[items[index]] if matched else roots, items[index] if matched else value)
+            return
+        if isinstance(target, ast.Subscript):
+            self.read(target.value)
             return
         path = path_of(target)
         if path is None:
@@ -210,7 +312,7 @@ class Origins:
         if path is not None:
             return self._named(node, path)
         if isinstance(node, ast.BinOp):
-            return self.read(node.left) | self.read(node.right)
+            return _met([self.read(node.left), self.read(node.right)])
         if isinstance(node, ast.UnaryOp):
             roots = self.read(node.operand)
             return _NOTHING if isinstance(node.op, ast.Not) else roots
@@ -223,7 +325,7 @@ class Origins:
             self.read(node.test)
             return self.read(node.body) | self.read(node.orelse)
         if isinstance(node, (ast.Tuple, ast.List)):
-            return _NOTHING.union(*(self.read(item) for item in node.elts))
+            return _met([self.read(item) for item in node.elts])
         if isinstance(node, ast.Call):
             return self._call(node)
         if isinstance(node, ast.Starred):
@@ -267,7 +369,9 @@ class Origins:
             if isinstance(part, ast.Attribute) and part.attr in _MEASURES:
                 found |= self[part.value]
             elif isinstance(part, ast.Call) and last_name(part) in ("size", "len", "get_device"):
-                found |= self[part.func.value if isinstance(part.func, ast.Attribute) else part.args[0] if part.args else part]
+                found |= self[
+                    part.func.value if isinstance(part.func, ast.Attribute) else part.args[0] if part.args else part
+                ]
             elif isinstance(part, ast.Name):
                 found |= self.measures.get(part.id, _NOTHING)
         return found
@@ -292,7 +396,7 @@ class Origins:
         every = _NOTHING.union(held, *given, *keywords.values())
         dtype = self.told(node)
         if dtype is not None and (of_torch or held or name in ("to", "type", "type_as", *_CASTS)):
-            return frozenset({Origin(Kind.CAST, dtype, node, every)})
+            return frozenset({Origin(Kind.CAST, dtype, node, held or every)})
         if name in _NO_DTYPE:
             return _NOTHING
         if of_torch and name in FACTORIES:
@@ -309,7 +413,10 @@ class Origins:
         if name == "to" and receiver is not None:
             return held
         if name in JOINING:
-            return every or frozenset({Origin.at(Kind.CALLED, name, node)})
+            tensors = (
+                [held, *given] if name not in ("matmul", "bmm", "mm", "einsum", "baddbmm", "addmm", "dot") else [every]
+            )
+            return _met(tensors) or frozenset({Origin.at(Kind.CALLED, path_of(node.func) or name, node)})
         if name in _KEEPING:
             return (given[0] if of_torch and given else held) or every
         if not of_torch and isinstance(node.func, ast.Name) and name in ("list", "tuple", "zip", "sum", "max", "min"):
@@ -331,7 +438,12 @@ class Origins:
             for argument in node.args:
                 if _names_dtype(argument) or (path_of(argument) or "") in self.dtypes:
                     return self._dtype(argument)
-            if name == "to" and len(node.args) == 1 and not node.keywords and isinstance(node.args[0], (ast.Name, ast.Attribute)):
+            if (
+                name == "to"
+                and len(node.args) == 1
+                and not node.keywords
+                and isinstance(node.args[0], (ast.Name, ast.Attribute))
+            ):
                 path = path_of(node.args[0]) or ""
                 if not is_device(node.args[0]) and self.bound.get(path, _NOTHING):
                     return f"{path}.dtype"
@@ -339,7 +451,47 @@ class Origins:
 
     def _dtype(self, node: ast.expr) -> str:
         text = ast.unparse(node)
-        return self.dtypes.get(text, text)
+        text = self.dtypes.get(text, text)
+        known = {
+            root.text if root.kind == Kind.CAST else "" for root in self.bound.get(text.removesuffix(".dtype"), ())
+        }
+        return known.pop() or text if text.endswith(".dtype") and len(known) == 1 else text
+
+
+def _parameters(scope: ast.AST) -> list[ast.arg]:
+    arguments = getattr(scope, "args", None)
+    if not isinstance(arguments, ast.arguments):
+        return []
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+
+
+def _name_of(argument: ast.arg) -> ast.expr:
+    """A parameter, as an expression of its place."""
+    return ast.copy_location(ast.Name(argument.arg, ast.Load()), argument)
+
+
+def _placeless(path: str) -> ast.expr:
+    """An attribute that only one branch assigned: before, it was what it is given."""
+    return ast.Name(path, ast.Load(), lineno=1, col_offset=0)
+
+
+def _met(operands: list[Roots]) -> Roots:
+    """What operands are promoted to. What was cast to float32 lifts the others to it, but for a scalar tensor."""
+    for roots in operands:
+        if roots and all(_lifts(origin) for origin in roots):
+            return roots
+    return _NOTHING.union(*operands)
+
+
+def _lifts(origin: Origin) -> bool:
+    scalar = isinstance(origin.node, ast.Call) and last_name(origin.node) in (
+        "tensor",
+        "as_tensor",
+        "sum",
+        "mean",
+        "item",
+    )
+    return origin.kind == Kind.CAST and origin.text in FLOAT32 and not scalar
 
 
 def _few(roots: Roots) -> Roots:
@@ -383,7 +535,6 @@ def origins_of(scope: ast.AST) -> Origins:
 
 # -- what they say of an operand --------------------------------------------------------------------------------------
 
-_FLOAT32 = ("torch.float32", "torch.float")
 _COUNTS = re.compile(
     r"(?:^|_)(?:ids?|idx|index|indices|labels?|lengths?|lens|targets?|tokens?|steps?|timesteps?|boxes|self|args|cfg)\d*$"
 )
@@ -392,7 +543,10 @@ _COUNTS = re.compile(
 
 def counts(origin: Origin) -> bool:
     """Is it no floating tensor, by its name?"""
-    return origin.kind == Kind.GIVEN and _COUNTS.search(re.sub(r"\W+", " ", origin.text).strip().rpartition(" ")[2]) is not None
+    return (
+        origin.kind == Kind.GIVEN
+        and _COUNTS.search(re.sub(r"\W+", " ", origin.text).strip().rpartition(" ")[2]) is not None
+    )
 
 
 def cast_to_float32(value: Value, roots: Roots) -> ast.expr | None:
@@ -402,7 +556,7 @@ def cast_to_float32(value: Value, roots: Roots) -> ast.expr | None:
             return None
         if value.cast is not None:
             return value.cast.node
-    if roots and all(origin.kind == Kind.CAST and origin.text in _FLOAT32 for origin in roots):
+    if roots and all(origin.kind == Kind.CAST and origin.text in FLOAT32 for origin in roots):
         return next(iter(roots)).node
     return None
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.dtypes.dtype import LOW_PRECISION
+from dtlint.infer.around import around
 from dtlint.infer.values import Tensor, Unknown
-from dtlint_rules._syntax import around, last, said
+from dtlint_rules._names import last_name, said
+from dtlint_rules._parts import given
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +24,7 @@ _FORCING = ("disable_autocast", "no_autocast", "force_fp32", "float32_ctx", "fp3
 
 def is_off(context: ast.expr) -> bool:
     """Does a context or a decorator switch autocast off: `autocast(..., enabled=False)`, `force_fp32()`?"""
-    name = last(context.func if isinstance(context, ast.Call) else context).lower()
+    name = last_name(context).lower()
     if any(word in name for word in _FORCING):
         return True
     if not isinstance(context, ast.Call):
@@ -31,7 +34,7 @@ def is_off(context: ast.expr) -> bool:
 
 
 def decided_here(node: ast.AST, tree: ast.Module) -> bool:
-    """Does the program decide at a place whether autocast is on: by a `with`, or a decorator of a function around it?"""
+    """Does the program decide here whether autocast is on: by a `with`, or a decorator of a function around it?"""
     return any(_names_autocast(context) for context in _contexts(node, tree))
 
 
@@ -52,16 +55,13 @@ def _is_false(node: ast.expr) -> bool:
 
 
 def _to_float32(context: ast.Call) -> bool:
-    return any(last(argument) == "float32" for argument in (*context.args, *(each.value for each in context.keywords)))
-
-
-_HALVES = frozenset({"float16", "bfloat16"})
+    return any(last_name(argument) == "float32" for argument in given(context))
 
 
 def half_from(value: Value) -> Autocast | None:
-    """The autocast region that a value comes from in half; None where it was cast since, or the region does not cast."""
+    """The autocast region that a value comes from in half; None where it was cast since, or nothing is cast there."""
     if not isinstance(value, (Tensor, Unknown)) or value.under is None or value.under.enabled is False:
         return None
-    if value.under.dtype not in _HALVES:
+    if value.under.dtype not in LOW_PRECISION:
         return None
-    return value.under if isinstance(value, Unknown) or value.dtypes is None or value.dtypes <= _HALVES else None
+    return value.under if isinstance(value, Unknown) or value.dtypes is None or value.dtypes <= LOW_PRECISION else None

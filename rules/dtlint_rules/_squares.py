@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
-from dtlint_rules._forms import assignments, last_name, same, source_of
+from dtlint_rules._assignments import assignments, source_of
+from dtlint_rules._functions import parameters
+from dtlint_rules._names import last_name
+from dtlint_rules._parts import given, receiver, same
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Flow
@@ -25,7 +28,7 @@ def mean_of_squares(node: ast.expr, flow: Flow) -> ast.expr | None:
     if not isinstance(node, ast.Call) or last_name(node) != "mean" or any(key.arg == "dtype" for key in node.keywords):
         return None
     of_torch = path_of(node.func) in ("torch.mean", "th.mean")
-    of = node.args[0] if of_torch and node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
+    of = node.args[0] if of_torch and node.args else receiver(node)
     if of is None or (not of_torch and path_of(node.func) in ("np.mean", "numpy.mean")):
         return None
     return squared(source_of(of, flow) or of)
@@ -54,7 +57,7 @@ def is_widened(node: ast.expr, flow: Flow, also: frozenset[str] = frozenset()) -
     wide = _WIDE | also
     queue: list[ast.expr] = [node]
     asked: set[str] = set()
-    parameters = _parameters(flow)
+    handed = {parameter.arg for parameter in parameters(flow.scope)}
     while queue:
         for part in nodes([queue.pop()]):
             if _widens(part, wide):
@@ -63,7 +66,7 @@ def is_widened(node: ast.expr, flow: Flow, also: frozenset[str] = frozenset()) -
                 continue
             asked.add(part.id)
             queue += [source for _, source in assignments(flow.scope).get(part.id, ()) if source is not None]
-            if part.id in parameters and flow.function is not None and _is_called_wide(flow.tree, flow.function.name):
+            if part.id in handed and flow.function is not None and _is_called_wide(flow.tree, flow.function.name):
                 return True
     return False
 
@@ -71,15 +74,7 @@ def is_widened(node: ast.expr, flow: Flow, also: frozenset[str] = frozenset()) -
 def _widens(node: ast.AST, wide: frozenset[str] = _WIDE) -> bool:
     if not isinstance(node, ast.Call):
         return False
-    given = [*node.args, *(keyword.value for keyword in node.keywords)]
-    return last_name(node) in wide or any((path_of(part) or "").rpartition(".")[2] in wide for part in given)
-
-
-def _parameters(flow: Flow) -> frozenset[str]:
-    arguments = getattr(flow.scope, "args", None)
-    return (
-        frozenset(part.arg for part in ast.walk(arguments) if isinstance(part, ast.arg)) if arguments else frozenset()
-    )
+    return last_name(node) in wide or any((path_of(part) or "").rpartition(".")[2] in wide for part in given(node))
 
 
 @lru_cache(maxsize=64)

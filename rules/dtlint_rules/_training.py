@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from dtlint.infer.calls import dtype_of
 from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
-from dtlint_rules._syntax import names, said
+from dtlint_rules._names import last_name, names, said
+from dtlint_rules._parts import receiver
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Call
@@ -49,7 +50,7 @@ class Models:
     half: dict[tuple[ast.AST, str], ast.Call] = field(default_factory=dict)
     """Casts of models to what may be float16, by function and path."""
     whole: list[tuple[int, str]] = field(default_factory=list)
-    """Casts to float32, by line and path, ahead of the first backward: what is cast after training is cast to be saved."""
+    """Casts to float32, by line and path, ahead of the first backward: those after training are for the file."""
     pipelines: dict[tuple[ast.AST, str], list[Pipeline]] = field(default_factory=dict)
     backward: bool = False
 
@@ -67,7 +68,7 @@ class Models:
         elif method == "backward":
             self.backward = True
         elif method == "add_adapter" or call.target.endswith("inject_adapter_in_model"):
-            model = node.func.value if method == "add_adapter" else call.argument_node(1, "model")  # type: ignore[attr-defined]
+            model = receiver(node) if method == "add_adapter" else call.argument_node(1, "model")
             path = path_of(model) if model is not None else None
             if path is not None:
                 self.adapted.append((node, path, call.flow.scope))
@@ -90,7 +91,7 @@ class Models:
             made.append(Pipeline(call.node, shares, dtypes))
 
     def sharing(self, scope: ast.AST, name: str, line: int) -> tuple[Pipeline, str] | None:
-        """The pipeline that a variable holds on a line, and a model in training that it shares; None where it shares none."""
+        """The pipeline that a variable holds on a line, and a model in training that it shares; None if it shares none."""
         made = [pipeline for pipeline in self.pipelines.get((scope, name), ()) if pipeline.node.lineno <= line]
         shared = sorted(made[-1].shares & self.trained) if made else []
         return (made[-1], shared[0]) if shared else None
@@ -100,7 +101,7 @@ def _model(node: ast.expr) -> str | None:
     """The path of the model in `unet` and `accelerator.unwrap_model(unet)`."""
     if isinstance(node, ast.IfExp):
         return _model(node.body) or _model(node.orelse)
-    if isinstance(node, ast.Call) and node.args and _UNWRAPS.search((path_of(node.func) or "").rpartition(".")[2]):
+    if isinstance(node, ast.Call) and node.args and _UNWRAPS.search(last_name(node)):
         node = node.args[0]
     return path_of(node)
 

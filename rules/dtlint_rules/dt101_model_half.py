@@ -9,9 +9,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
+from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Key, Module, Optimizer
 from dtlint.rule import Finding, Rule
+from dtlint_rules._parts import root_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -82,8 +84,8 @@ class ModelHalf(Rule):
         self.evaluated: set[Identity] = set()
         """Modules in evaluation mode, as far as reading has come."""
         self.partial: set[Identity | tuple[ast.AST, str]] = set()
-        """Modules of which a part is frozen or has its own dtype: who trains the rest may train it in float32. Those that
-        are known by name alone are here with scope and name."""
+        """Modules of which a part is frozen or has its own dtype: who trains the rest may train it in float32. Those
+        that are known by name alone are here with scope and name."""
         self.parts: set[ClassInfo] = set()
         """Classes that modules of the project make layers of."""
 
@@ -120,12 +122,12 @@ class ModelHalf(Rule):
             partial = cast.identity in self.partial or (cast.seen.scope, cast.root) in self.partial
             if not partial and (cast.trained_by is not None or (cast.training and cast.whole and cast.called)):
                 yield _of_training(cast)
-            elif cast.whole and cast.surely and cast.lasts and cast.info not in self.parts and not _saves(cast.seen.scope):
+            elif cast.is_for_inference and cast.info not in self.parts and not _saves(cast.seen.scope):
                 yield _of_inference(cast)
 
     def _module_called(self, call: Call, module: Module) -> None:
         is_cast, dtypes = call.cast
-        if is_cast and dtypes and dtypes & _HALVES:
+        if is_cast and dtypes and dtypes & LOW_PRECISION:
             if module.key not in _NOT_ONE_MODEL:
                 self.casts.append(_Cast.made(call, module, dtypes))
             return
@@ -221,13 +223,18 @@ class _Cast:
         """Was the model run in half, or may it be later? Cast back before that, it was only rounded."""
         return self.called or not self.undone
 
+    @property
+    def is_for_inference(self) -> bool:
+        """Is a whole model to compute in half for good, by what the program is written for?"""
+        return self.whole and self.surely and self.lasts
+
     @classmethod
     def made(cls, call: Call, module: Module, dtypes: frozenset[str]) -> _Cast:
         identity = _identity(module.key, call.flow)
-        subject = _subject(call)
+        subject = root_of(call.node)
         whole = _is_whole(call.flow.function, module, path_of(subject) or "")
-        dtype = max(dtypes & _HALVES)
-        surely = dtypes <= _HALVES and not any("dtype" in ast.unparse(part.test) for part in call.flow.conditions)
+        dtype = max(dtypes & LOW_PRECISION)
+        surely = dtypes <= LOW_PRECISION and not any("dtype" in ast.unparse(part.test) for part in call.flow.conditions)
         return cls(_Seen.at(call), identity, module.info, dtype, surely, whole, next(iter(_roots(subject)), ""))
 
     def precedes(self, later: _Seen) -> bool:
@@ -265,8 +272,6 @@ def _called(cast: _Cast, call: Call) -> None:
 
 _EFFECTS: dict[str, Callable[[_Cast, Call], None]] = {"train": _mode_set, "eval": _mode_set}
 """What methods of the module say of it, after the cast."""
-
-_HALVES = frozenset({"float16", "bfloat16"})
 
 _NOT_ONE_MODEL = frozenset({"self", "submodule"})
 """Keys of a module's own `self`, and of the variable of a loop over submodules."""
@@ -351,14 +356,6 @@ def _saves(scope: ast.AST) -> bool:
 
 def _in_module(function: FunctionInfo | None) -> bool:
     return function is not None and function.owner is not None and function.owner.is_module
-
-
-def _subject(call: Call) -> ast.expr:
-    """What is cast, without the methods that only hand it on: `model` of `model.cuda().half()`."""
-    subject: ast.expr = call.node
-    while isinstance(subject, ast.Call) and isinstance(subject.func, ast.Attribute):
-        subject = subject.func.value
-    return subject
 
 
 def _is_whole(function: FunctionInfo | None, module: Module, path: str) -> bool:

@@ -60,6 +60,7 @@ class TypeInplace(Rule):
     severity = Severity.ERROR
     fix = Applicability.SAFE
     triggers = (".type(",)
+    calls = frozenset({"type"})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         if call.method != "type" or "inplace" not in call.keywords:

@@ -9,6 +9,8 @@ from dtlint.diagnostic import Applicability, Fix
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor, Trait
 from dtlint.rule import Finding, Rule
+from dtlint_rules._casts import CAST_METHODS
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -65,6 +67,7 @@ class CastResultDiscarded(Rule):
         *(".to(", ".type(", ".type_as(", ".half(", ".bfloat16(", ".float(", ".double("),
         *(".bool(", ".byte(", ".char(", ".short(", ".int(", ".long("),
     )
+    calls = CAST_METHODS
 
     def __init__(self) -> None:
         self.casts: set[ast.Call] = set()
@@ -110,8 +113,8 @@ class CastResultDiscarded(Rule):
         model = "model" if walk.subject is None else ast.unparse(walk.subject)
         yield Finding(
             assign.node,
-            f"`{target.id}` is only a variable of this loop: rebinding it to a cast leaves the {walk.kind} of `{model}` "
-            "as they are",
+            f"`{target.id}` is only a variable of this loop: rebinding it to a cast leaves the {walk.kind} of "
+            f"`{model}` as they are",
             help=f"Cast the module itself, in place: `{model}.to(dtype)`",
         )
 
@@ -119,12 +122,11 @@ class CastResultDiscarded(Rule):
         """Is the cast run to see what it raises, or how long it takes?"""
         statement, scope = discard.node, discard.flow.scope
         loop = discard.flow.loops[-1].node if discard.flow.loops else None
-        if loop is not None and path_of(loop.target) == "_" and all(part is statement or _waits(part) for part in loop.body):
-            return True  # `for _ in range(100): x.half()` measures
+        measures = loop is not None and path_of(loop.target) == "_"  # `for _ in range(100): x.half()`
+        if loop is not None and measures and all(part is statement or _waits(part) for part in loop.body):
+            return True
         if scope not in self.expected:
-            self.expected[scope] = {
-                part for block in _expecting(scope) for outer in block for part in ast.walk(outer)
-            }
+            self.expected[scope] = {part for block in _expecting(scope) for outer in block for part in ast.walk(outer)}
         return statement in self.expected[scope]
 
 
@@ -146,7 +148,7 @@ def _can_be_assigned(subject: str, tensor: Tensor, flow: Flow) -> bool:
 
 def _waits(statement: ast.stmt) -> bool:
     """Is it `torch.cuda.synchronize()`, without which a measurement ends before the kernels do?"""
-    return isinstance(statement, ast.Expr) and _last_name(statement.value) == "synchronize"
+    return isinstance(statement, ast.Expr) and last_name(statement.value) == "synchronize"
 
 
 def _expecting(scope: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -155,16 +157,11 @@ def _expecting(scope: ast.AST) -> Iterator[list[ast.stmt]]:
         if isinstance(node, ast.Try):
             expecting = bool(node.handlers)
         elif isinstance(node, (ast.With, ast.AsyncWith)):
-            expecting = any(_last_name(item.context_expr) in _EXPECTING for item in node.items)
+            expecting = any(last_name(item.context_expr) in _EXPECTING for item in node.items)
         else:
             continue
         if expecting:
             yield node.body
-
-
-def _last_name(expression: ast.expr) -> str:
-    function = expression.func if isinstance(expression, ast.Call) else expression
-    return (path_of(function) or "").rpartition(".")[2]
 
 
 def _used_after(loop: ast.For | ast.AsyncFor, name: str, statement: ast.stmt) -> bool:

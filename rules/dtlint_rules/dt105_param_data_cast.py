@@ -9,6 +9,8 @@ from dtlint.diagnostic import Applicability, Fix
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._casts import CAST_METHODS
+from dtlint_rules._parts import given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -63,6 +65,7 @@ class ParamDataCast(Rule):
     code, name = "DT105", "param-data-cast"
     fix = Applicability.UNSAFE
     triggers = (".data =", ".data=")
+    calls = CAST_METHODS
 
     def __init__(self) -> None:
         self.casts: dict[ast.Call, Call] = {}
@@ -108,8 +111,8 @@ class ParamDataCast(Rule):
         model = "model" if walk.subject is None else ast.unparse(walk.subject)
         finding = Finding(
             assign.node,
-            f"The loop casts the parameters of `{model}` alone: its buffers, such as BatchNorm's running statistics, keep "
-            "the old dtype",
+            f"The loop casts the parameters of `{model}` alone: its buffers, such as BatchNorm's running statistics, "
+            "keep the old dtype",
             help=f"Cast the module, in place: `{model}.to(dtype)`",
             fix=_by_module_to(walk, variable, assign.node, cast.node),
         )
@@ -156,12 +159,12 @@ def _by_module_to(walk: Walk, variable: str, statement: ast.stmt, cast: ast.Call
             return None
         if isinstance(function.value, ast.Call) or _is_named(variable, cast):
             return None
-        given = ", ".join(
+        arguments = ", ".join(
             [*map(place.text, cast.args), *(f"{keyword.arg}={place.text(keyword.value)}" for keyword in cast.keywords)]
         )
         # `Module.type` casts integer buffers too; `Module.to` leaves them.
         method = "to" if function.attr == "type" else function.attr
-        text = f"{place.text(walk.subject)}.{method}({given})"
+        text = f"{place.text(walk.subject)}.{method}({arguments})"
         return Fix(f"Use `{text}`", (place.replace(loop, text),), Applicability.UNSAFE)
 
     return fix
@@ -177,5 +180,4 @@ def _core(body: list[ast.stmt]) -> ast.stmt | None:
 
 def _is_named(variable: str, cast: ast.Call) -> bool:
     """Do the cast's arguments speak of the loop's variable?"""
-    given = [*cast.args, *(keyword.value for keyword in cast.keywords)]
-    return any(isinstance(node, ast.Name) and node.id == variable for part in given for node in ast.walk(part))
+    return any(isinstance(node, ast.Name) and node.id == variable for part in given(cast) for node in ast.walk(part))

@@ -6,9 +6,11 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Module, Tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._casts import CAST_METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from dtlint.infer.loops import Walk
 
 __all__ = ["PartialModelCast"]
-
-_HALVES = frozenset({"float16", "bfloat16"})
 
 _DELIBERATE = re.compile(
     r"lora|adapter|ia3|prompt|norm|\bln|\bbn|quant|fp32|float32|keep|skip|exclu|ignor", re.IGNORECASE
@@ -68,12 +68,13 @@ class PartialModelCast(Rule):
 
     code, name = "DT106", "partial-model-cast"
     triggers = (".half", "import half", "float16", "HalfTensor")
+    calls = CAST_METHODS
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         if not isinstance(call.receiver, (Tensor, Module)) or not isinstance(call.node.func, ast.Attribute):
             return
         is_cast, dtypes = call.cast
-        if not is_cast or not dtypes or not dtypes <= _HALVES:
+        if not is_cast or not dtypes or not dtypes <= LOW_PRECISION:
             return
         variable = (path_of(call.node.func.value) or "").partition(".")[0]
         walk = call.flow.walk_over(variable) if variable else None
@@ -87,8 +88,8 @@ class PartialModelCast(Rule):
             call.node,
             f"Only the layers whose {picked} matches are cast to {target}: where they meet the others, "
             "torch may raise `mat1 and mat2 must have the same dtype`",
-            help=f"Run the whole model under `torch.autocast(device_type, dtype=torch.{target})`, which casts where it is "
-            "safe, or cast the whole model",
+            help=f"Run the whole model under `torch.autocast(device_type, dtype=torch.{target})`, which casts where "
+            "it is safe, or cast the whole model",
         )
 
 

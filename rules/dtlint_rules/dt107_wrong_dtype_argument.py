@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity
 from dtlint.infer.values import Constant, Dtype, External, Instance, Module, Tensor, Unknown, Value
 from dtlint.rule import Finding, Rule
-from dtlint_rules._reading import imports
+from dtlint_rules._fixes import respell
+from dtlint_rules._imports import imports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +87,7 @@ class WrongDtypeArgument(Rule):
     code, name = "DT107", "wrong-dtype-argument"
     severity = Severity.ERROR
     fix = Applicability.SAFE
-    triggers = ("torch_dtype=", 'dtype="', "dtype='", '.to("', ".to('", "np.", "numpy", ".astype(torch.")
+    triggers = ("torch_dtype=", 'dtype="', "dtype='", '.to("', ".to('", "numpy", ".astype(torch.")
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         if call.method == "astype":
@@ -197,12 +199,7 @@ def _misnamed(value: Value) -> str | None:
 
 
 def _respelled(node: ast.expr, name: str, sure: bool) -> Callable[[Place], Fix]:
-    def fix(place: Place) -> Fix:
-        spelling, edits = place.spelled(name)
-        applicability = Applicability.SAFE if sure else Applicability.UNSAFE
-        return Fix(f"Use `{spelling}`", (place.replace(node, spelling), *edits), applicability)
-
-    return fix
+    return partial(respell, node=node, name=name, applicability=Applicability.SAFE if sure else Applicability.UNSAFE)
 
 
 def _keyword_fix(place: Place, call: Call, sure: bool) -> Fix | None:

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
-from dtlint.infer.calls import Arguments, cast_target
+from dtlint.dtypes.dtype import DTYPES, FLOATING, LOW_PRECISION
 from dtlint.infer.values import Module
 from dtlint.rule import Finding, Rule
 
@@ -64,16 +64,15 @@ class CastChain(Rule):
     fix = Applicability.UNSAFE
     default = False
     triggers = (").half(", ").float(", ").bfloat16(", ").double(", ").to(", ").type(")
+    calls = frozenset({"to", "type", "half", "float", "double", "bfloat16"})
 
     def __init__(self) -> None:
         self.casts: dict[ast.Call, str] = {}
         """The floating dtype that casts give, by their nodes."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        from dtlint.dtypes.dtype import FLOATING
-
-        if call.method in _FLOAT_CASTS and not isinstance(call.receiver, Module):
-            is_cast, dtypes = cast_target(call.method, Arguments(call.node, call.args, call.keywords, None))
+        if not isinstance(call.receiver, Module):
+            is_cast, dtypes = call.cast
             if is_cast and dtypes is not None and len(dtypes) == 1 and dtypes <= FLOATING and _only_dtype(call):
                 (dtype,) = dtypes
                 self.casts[call.node] = dtype
@@ -81,12 +80,10 @@ class CastChain(Rule):
         return ()
 
     def _judge(self, node: ast.Call, dtype: str) -> Iterator[Finding]:
-        from dtlint.dtypes.dtype import DTYPES
-
         assert isinstance(node.func, ast.Attribute)
         inner = node.func.value
         first = self.casts.get(inner) if isinstance(inner, ast.Call) else None
-        if first is None or DTYPES[first].bits < DTYPES[dtype].bits or {first, dtype} == {"float16", "bfloat16"}:
+        if first is None or DTYPES[first].bits < DTYPES[dtype].bits or {first, dtype} == LOW_PRECISION:
             return
         what = (
             f"The tensor is cast to {dtype} twice"
@@ -100,9 +97,6 @@ class CastChain(Rule):
             notes=((inner, f"cast to {first} here"),),
             fix=lambda place: _without_first(place, inner),
         )
-
-
-_FLOAT_CASTS = frozenset({"to", "type", "half", "float", "double", "bfloat16"})
 
 
 def _only_dtype(call: Call) -> bool:

@@ -9,7 +9,8 @@ from dtlint.infer.conditions import exclusive
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Module
 from dtlint.rule import Finding, Rule
-from dtlint_rules._reading import subject_of
+from dtlint_rules._functions import parameters
+from dtlint_rules._parts import keyword, subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,6 +59,7 @@ class CastBackToSelf(Rule):
 
     code, name = "DT109", "cast-back-to-self"
     triggers = (".type_as(", ".dtype)")
+    calls = frozenset({"to", "type_as", "float", "double", "type"})
 
     def __init__(self) -> None:
         self.upcasts: dict[tuple[ast.AST, str], tuple[ast.stmt, list[Condition]]] = {}
@@ -68,7 +70,7 @@ class CastBackToSelf(Rule):
         """Casts to a floating dtype that is written out."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        is_cast, dtypes = call.cast if call.method in _CASTS else (False, None)
+        is_cast, dtypes = call.cast
         if not is_cast or isinstance(call.receiver, Module):
             return ()
         to = _source(call)
@@ -88,7 +90,7 @@ class CastBackToSelf(Rule):
             and isinstance(expression, ast.Call)
             and expression in self.literal
             and path_of(subject_of(expression)) == target.id
-            and target.id in _parameters(scope)
+            and any(parameter.arg == target.id for parameter in parameters(scope))
         ):
             self.upcasts[key] = (assign.node, list(assign.flow.conditions))
             self.computed[key] = {target.id}
@@ -114,14 +116,11 @@ class CastBackToSelf(Rule):
             return
         yield Finding(
             call.node,
-            f"The result is cast back to the dtype of `{to}`, which is itself the upcast by now: the cast does nothing, "
-            "and the result stays wide",
+            f"The result is cast back to the dtype of `{to}`, which is itself the upcast by now: the cast does "
+            "nothing, and the result stays wide",
             help=f"Keep `{to}.dtype` before the upcast, and cast back to that",
             notes=((upcast[0], f"`{to}` is bound to its own upcast here"),),
         )
-
-
-_CASTS = frozenset({"to", "type_as", "float", "double", "type"})
 
 
 def _is_returned(call: Call) -> bool:
@@ -143,18 +142,10 @@ def _source(call: Call) -> str | None:
         return given.id if isinstance(given, ast.Name) else None
     if call.method not in ("to", "type"):
         return None
-    arguments = [*call.node.args, *(keyword.value for keyword in call.node.keywords if keyword.arg == "dtype")]
-    for given in arguments:
+    for given in (*call.node.args, keyword(call.node, "dtype")):
         if isinstance(given, ast.Attribute) and given.attr == "dtype" and isinstance(given.value, ast.Name):
             return given.value.id
     return None
-
-
-def _parameters(scope: ast.AST) -> set[str]:
-    arguments = getattr(scope, "args", None)
-    if not isinstance(arguments, ast.arguments):
-        return set()
-    return {argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
 
 
 def _mentions(expression: ast.expr, names: set[str]) -> bool:

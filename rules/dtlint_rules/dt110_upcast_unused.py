@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Module, Tensor, Trait
 from dtlint.rule import Finding, Rule
-from dtlint_rules._reading import looks_like_tensor, own_nodes, read_later
+from dtlint_rules._casts import CAST_METHODS
+from dtlint_rules._functions import own_nodes
+from dtlint_rules._reads import read_later
+from dtlint_rules._tensors import looks_like_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,12 +61,13 @@ class UpcastUnused(Rule):
         *(".to(", ".type(", ".type_as(", ".half(", ".bfloat16(", ".float(", ".double("),
         *(".bool(", ".byte(", ".char(", ".short(", ".int(", ".long("),
     )
+    calls = CAST_METHODS
 
     def __init__(self) -> None:
         self.casts: dict[ast.Call, Call] = {}
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        if call.method in _CASTS and not isinstance(call.receiver, Module) and call.cast[0]:
+        if not isinstance(call.receiver, Module) and call.cast[0]:
             self.casts[call.node] = call
         return ()
 
@@ -102,11 +106,6 @@ class UpcastUnused(Rule):
             and any(path_of(bound) == path for bound in node.targets)
             for node in own_nodes(flow.scope)
         )
-
-
-_CASTS = frozenset(
-    {"to", "type", "type_as", "half", "bfloat16", "float", "double", "bool", "byte", "char", "short", "int", "long"}
-)
 
 
 def _sliced(node: ast.Subscript) -> bool:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
+from dtlint.infer.around import around, parents
 from dtlint.infer.conditions import atoms
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Module
 from dtlint.rule import Finding, Rule
-from dtlint_rules._reading import own_nodes, parents
+from dtlint_rules._functions import own_nodes
+from dtlint_rules._names import last_name
+from dtlint_rules._parts import below, given, keyword
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -93,6 +97,7 @@ class CastNonFloat(Rule):
     code, name = "DT111", "cast-non-float"
     fix = Applicability.UNSAFE
     triggers = (".to(", ".type(", ".half(", ".bfloat16(", ".float(", ".double(")
+    calls = frozenset({*(name.rpartition(".")[2] for name in _LOADERS), *_CASTS})
 
     def __init__(self) -> None:
         self.loaded: set[tuple[ast.AST, str]] = set()
@@ -115,36 +120,36 @@ class CastNonFloat(Rule):
                 if path is not None:
                     self.loaded.add((call.flow.scope, path))
 
-    def _judge(self, call: Call, given: ast.expr) -> Iterator[Finding]:
-        around = list(_around(call))
-        bare = _bare(given)
+    def _judge(self, call: Call, cast: ast.expr) -> Iterator[Finding]:
+        within = list(takewhile(lambda part: not isinstance(part, ast.stmt), around(call.node, call.flow.tree)))
+        bare = _bare(cast)
         if isinstance(bare, ast.Subscript) and isinstance(bare.slice, ast.Name):
             subject = bare.slice.id  # `for key in state_dict: state_dict[key] = state_dict[key].half()`
-            source = self._keyed(bare, around, call.flow)
+            source = self._keyed(bare, within, call.flow)
         elif isinstance(bare, ast.Name):
-            subject, source = bare.id, self._source(call, bare.id, around)
+            subject, source = bare.id, self._source(call, bare.id, within)
         else:
             return
         dtypes = call.cast[1]
         if source is None or (dtypes is not None and dtypes <= _EXACT and "state dict" in source):
             return  # float32 holds the counters of a state dict, and loading brings them back
-        if _asked(call, subject, around):
+        if _asked(call, subject, within):
             return
         text = ast.unparse(bare)
         to = next(iter(dtypes)) if dtypes is not None and len(dtypes) == 1 else "a floating dtype"
-        parent = around[0] if around else call.flow.statement
+        parent = within[0] if within else call.flow.statement
         whole = isinstance(parent, (ast.Assign, ast.Return)) or getattr(parent, "value", None) is call.node
         yield Finding(
             call.node,
             f"Every tensor of {source} is cast to {to}, those that hold integers or flags too",
             help=f"Cast only where `{text}.is_floating_point()`",
-            fix=_guarded(text) if whole and given is bare else None,
+            fix=_guarded(text) if whole and cast is bare else None,
         )
 
-    def _source(self, call: Call, name: str, around: list[ast.AST]) -> str | None:
+    def _source(self, call: Call, name: str, within: list[ast.AST]) -> str | None:
         """Where the tensor comes from, if from a collection that holds tensors of all dtypes."""
         flow = call.flow
-        for node in around:
+        for node in within:
             if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
                 for clause in node.generators:
                     if any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(clause.target)):
@@ -159,10 +164,10 @@ class CastNonFloat(Rule):
                 return self._items(loop.node.target, loop.node.iter, name, flow)
         return _fetched(name, flow) or self._handed_on(name, flow)
 
-    def _keyed(self, item: ast.Subscript, around: list[ast.AST], flow: Flow) -> str | None:
+    def _keyed(self, item: ast.Subscript, within: list[ast.AST], flow: Flow) -> str | None:
         """The dict of `d[key]`, where a loop or a comprehension goes over all its keys."""
         loops: list[tuple[ast.expr, ast.expr]] = [(loop.node.target, loop.node.iter) for loop in flow.loops]
-        for node in around:
+        for node in within:
             if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
                 loops += [(clause.target, clause.iter) for clause in node.generators]
         for target, over in loops:
@@ -194,8 +199,7 @@ class CastNonFloat(Rule):
             return f"`{called.removesuffix('._apply')}`"
         if called.rpartition(".")[2] not in _MAPS:
             return None
-        given = [*parent.args, *(keyword.value for keyword in parent.keywords)]
-        others = [argument for argument in given if argument is not function]
+        others = [argument for argument in given(parent) if argument is not function]
         return next(filter(None, (self._collection(other, flow) for other in others)), None)
 
     def _handed_on(self, name: str, flow: Flow) -> str | None:
@@ -203,11 +207,11 @@ class CastNonFloat(Rule):
         function = flow.scope
         if not isinstance(function, ast.FunctionDef) or [argument.arg for argument in function.args.args] != [name]:
             return None
-        around = parents(flow.tree)
-        for node in around:
+        known = parents(flow.tree)
+        for node in known:
             if isinstance(node, ast.Name) and node.id == function.name:
-                parent = around[node]
-                source = self._mapped(around.get(parent) if isinstance(parent, ast.keyword) else parent, node, flow)
+                parent = known[node]
+                source = self._mapped(known.get(parent) if isinstance(parent, ast.keyword) else parent, node, flow)
                 if source is not None:
                     return source
         return None
@@ -223,19 +227,9 @@ class CastNonFloat(Rule):
         return f"`{path}`" if _BATCHES.search(path) else None
 
 
-def _around(call: Call) -> Iterator[ast.AST]:
-    """The expressions in which a call stands, innermost first."""
-    outside = parents(call.flow.tree)
-    node = outside.get(call.node)
-    while node is not None and not isinstance(node, ast.stmt):
-        yield node
-        node = outside.get(node)
-
-
 def _bare(node: ast.expr) -> ast.expr:
     """What is cast, below methods that keep the dtype: `v` of `v.detach().cpu()` and of `v.data`."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MOVING:
-        node = node.func.value
+    node = below(node, _MOVING)
     return node.value if isinstance(node, ast.Attribute) and node.attr == "data" else node
 
 
@@ -247,9 +241,7 @@ def _fetched(name: str, flow: Flow) -> str | None:
         for node in own_nodes(flow.scope):
             if not isinstance(node, ast.Assign) or not any(path_of(target) in names for target in node.targets):
                 continue
-            value = node.value
-            while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _MOVING:
-                value = value.func.value
+            value = below(node.value, _MOVING)
             if isinstance(value, ast.Name):
                 names.add(value.id)
             elif isinstance(value, ast.Subscript) and (path_of(value.value) or "").endswith("._buffers"):
@@ -258,7 +250,7 @@ def _fetched(name: str, flow: Flow) -> str | None:
                 isinstance(value, ast.Call)
                 and path_of(value.func) == "getattr"
                 and len(value.args) == 2
-                and _TENSOR_NAME.search((path_of(value.args[1]) or "").rpartition(".")[2])
+                and _TENSOR_NAME.search(last_name(value.args[1]))
             ):
                 return f"`{ast.unparse(value.args[0])}`"
     return None
@@ -273,17 +265,17 @@ def _is_floating_cast(call: Call) -> bool:
         return is_cast and dtypes is not None and dtypes <= FLOATING
     if call.method != "to":
         return False
-    given = [*call.node.args, *(keyword.value for keyword in call.node.keywords if keyword.arg == "dtype")]
-    named = [path for node in given if (path := path_of(node) or "").endswith("dtype")]
+    written = [*call.node.args, *filter(None, [keyword(call.node, "dtype")])]
+    named = [path for node in written if (path := path_of(node) or "").endswith("dtype")]
     # `v.to(other.dtype)` follows what is there already.
     return bool(named) and all("." not in path or _SETTINGS.search(path) for path in named)
 
 
-def _asked(call: Call, name: str, around: list[ast.AST]) -> bool:
+def _asked(call: Call, name: str, within: list[ast.AST]) -> bool:
     """Does a test in force ask for the dtype, or pick tensors by their keys?"""
     tests = [part.test for part in atoms(call.flow.conditions)]
     loops: list[ast.expr] = [loop.node.target for loop in call.flow.loops]
-    for node in around:
+    for node in within:
         if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
             tests += [test for clause in node.generators for test in clause.ifs]
             loops += [clause.target for clause in node.generators]
@@ -302,7 +294,7 @@ def _is_no_question(test: ast.expr) -> bool:
         return isinstance(test.ops[0], (ast.Is, ast.IsNot))
     if not isinstance(test, ast.Call):
         return False
-    asked = (path_of(test.func) or "").rpartition(".")[2]
+    asked = last_name(test)
     return asked in ("is_tensor", "torch_is_tensor", "hasattr") or (
         asked == "isinstance" and len(test.args) == 2 and (path_of(test.args[1]) or "").endswith("Tensor")
     )

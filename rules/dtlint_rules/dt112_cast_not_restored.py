@@ -7,11 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.conditions import atoms, exclusive
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Module
 from dtlint.rule import Finding, Rule
-from dtlint_rules._reading import subject_of
+from dtlint_rules._functions import parameters
+from dtlint_rules._parts import subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -166,7 +168,7 @@ class CastNotRestored(Rule):
                 self._module_cast(call, path, "float32")
             else:
                 self.wide.add(call.node)
-        elif dtypes is not None and dtypes <= {"float16", "bfloat16"} and path is not None:
+        elif dtypes is not None and dtypes <= LOW_PRECISION and path is not None:
             self._evaluated_in(call, path, next(iter(dtypes)))
 
     def _module_cast(self, call: Call, path: str, dtype: str) -> None:
@@ -187,7 +189,7 @@ class CastNotRestored(Rule):
             isinstance(call.receiver, Module)
             and "." not in path
             and function is not None
-            and path in _parameters(function.node)
+            and any(parameter.arg == path for parameter in parameters(function.node))
         ):
             self.left[call.flow.scope, path] = _Left(call.node, dtype, "evaluation", list(call.flow.conditions))
 
@@ -256,8 +258,3 @@ def _is_layer(call: Call) -> bool:
     path = path_of(function) or ""
     owner = flow.function.owner if flow.function is not None else None
     return path.startswith("self.") and path.count(".") == 1 and owner is not None and owner.method(path[5:]) is None
-
-
-def _parameters(function: ast.AST) -> set[str]:
-    arguments = getattr(function, "args", None)
-    return {argument.arg for argument in arguments.args} if isinstance(arguments, ast.arguments) else set()

@@ -6,10 +6,13 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Dtype
 from dtlint.rule import Finding, Rule
-from dtlint_rules._reading import own_nodes, parents
+from dtlint_rules._assignments import bound_once
+from dtlint_rules._functions import defaults, parameters
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -133,7 +136,8 @@ class HardcodedCast(Rule):
             return
         if not isinstance(statement, ast.Assign) or statement.value is not call.node:
             return
-        if path_of(statement.targets[0]) != given.id or given.id not in _arguments(function):
+        names = {parameter.arg for parameter in parameters(function.node)}
+        if path_of(statement.targets[0]) != given.id or given.id not in names:
             return
         buffer = _buffer_behind(argument.value, call.flow, function.owner)
         if buffer is None or not _has_weights(function.owner):
@@ -165,34 +169,19 @@ def _parameter_for(function: FunctionInfo, literal: str) -> ast.arg | None:
     if function.owner is not None and (init := function.owner.method("__init__")) is not None:
         functions.append(init.node)
     for node in functions:
-        arguments = node.args
-        positional = [*arguments.posonlyargs, *arguments.args]
-        pairs = [
-            *zip(reversed(positional), reversed(arguments.defaults), strict=False),
-            *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-        ]
-        for parameter, default in pairs:
-            if parameter.arg.endswith("dtype") and default is not None and ast.unparse(default) == literal:
+        for parameter, default in defaults(node.args):
+            if parameter.arg.endswith("dtype") and ast.unparse(default) == literal:
                 return parameter
     return None
-
-
-def _arguments(function: FunctionInfo) -> set[str]:
-    return {argument.arg for argument in function.node.args.args}
 
 
 def _buffer_behind(node: ast.expr, flow: Flow, owner: ClassInfo) -> str | None:
     """The buffer of the class that an expression is taken from, perhaps by way of a local name."""
     path = path_of(node)
     if path is not None and "." not in path:
-        made = [
-            part.value
-            for part in own_nodes(flow.scope)
-            if isinstance(part, ast.Assign) and any(path_of(target) == path for target in part.targets)
-        ]
-        if len(made) != 1:
+        root: ast.AST | None = bound_once(path, flow.scope)
+        if root is None:
             return None
-        root: ast.AST = made[0]
         while path_of(root) is None and isinstance(root, (ast.Attribute, ast.Subscript, ast.Call)):
             function = root.func if isinstance(root, ast.Call) else None
             if function is not None and not isinstance(function, ast.Attribute):
@@ -220,7 +209,4 @@ def _buffers(owner: ClassInfo) -> set[str]:
 
 def _has_weights(owner: ClassInfo) -> bool:
     """Does the class make parameters of its own?"""
-    return any(
-        isinstance(node, ast.Call) and (path_of(node.func) or "").rpartition(".")[2] == "Parameter"
-        for node in ast.walk(owner.node)
-    )
+    return any(isinstance(node, ast.Call) and last_name(node) == "Parameter" for node in ast.walk(owner.node))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
+from dtlint_rules._parts import given
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,8 +124,6 @@ def _cast_with(owner: ClassInfo, path: str) -> ast.expr | None:
         if name == "__init__":
             continue
         for node in ast.walk(method.node):
-            if isinstance(node, ast.Call) and any(
-                path_of(given) == path for given in (*node.args, *(keyword.value for keyword in node.keywords))
-            ):
+            if isinstance(node, ast.Call) and any(path_of(part) == path for part in given(node)):
                 return node
     return None

@@ -28,20 +28,8 @@ _MAKERS = frozenset(
 _MAY_BE_REAL = frozenset({"torch.stft", "torch.Tensor.stft"})
 """Complex with `return_complex=True`, which real input needs since torch 2.0."""
 _KEEPING = frozenset(
-    {
-        "clone",
-        "contiguous",
-        "view",
-        "reshape",
-        "permute",
-        "transpose",
-        "squeeze",
-        "unsqueeze",
-        "flatten",
-        "expand",
-        "repeat",
-    }
-    | {"detach", "cpu", "cuda", "conj", "mul", "add", "sub", "div", "flip", "roll", "t", "to", "__getitem__"}
+    {"clone", "contiguous", "view", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "flatten", "expand"}
+    | {"repeat", "detach", "cpu", "cuda", "conj", "mul", "add", "sub", "div", "flip", "roll", "t", "to", "__getitem__"}
 )
 """Methods whose result is complex where their tensor is. `.to(device)` moves."""
 _CASTS = frozenset(
@@ -87,6 +75,7 @@ class ComplexCast(Rule):
 
     code, name = "DT115", "complex-cast"
     triggers = ("polar(", "complex", "fft", "stft")
+    calls = frozenset({*(name.rpartition(".")[2] for name in _MAKERS | _MAY_BE_REAL), *_KEEPING, *_CASTS})
 
     def __init__(self) -> None:
         self.made: dict[ast.expr, ast.expr] = {}

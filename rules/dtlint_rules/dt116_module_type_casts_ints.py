@@ -58,6 +58,7 @@ class ModuleTypeCastsInts(Rule):
     code, name = "DT116", "module-type-casts-ints"
     fix = Applicability.UNSAFE
     triggers = (".type(",)
+    calls = frozenset({"type"})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         from dtlint.dtypes.dtype import FLOATING

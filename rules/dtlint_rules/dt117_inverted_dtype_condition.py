@@ -9,7 +9,7 @@ from dtlint.diagnostic import Applicability, Edit, Fix, Severity
 from dtlint.infer.conditions import atoms
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
-from dtlint_rules._reading import own_nodes
+from dtlint_rules._functions import own_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,9 +62,10 @@ class InvertedDtypeCondition(Rule):
     severity = Severity.ERROR
     fix = Applicability.UNSAFE
     triggers = ("dtype is None", "not dtype", "_dtype", ".dtype ==", ".dtype is", ".dtype !=")
+    calls = frozenset({"to", "type", "half", "float", "double", "bfloat16", "type_as"})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
-        if not isinstance(call.node.func, ast.Attribute) or call.method not in _CASTS or not call.flow.conditions:
+        if not isinstance(call.node.func, ast.Attribute) or not call.flow.conditions:
             return
         target = _target(call)
         if target is None:
@@ -90,9 +91,6 @@ class InvertedDtypeCondition(Rule):
             notes=((condition.test, "by this test"),),
             fix=_turned(condition) if _stands_alone(condition, call.flow) else None,
         )
-
-
-_CASTS = frozenset({"to", "type", "half", "float", "double", "bfloat16", "type_as"})
 
 
 def _target(call: Call) -> str | None:

@@ -6,10 +6,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
+from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._reading import looks_like_tensor, own_nodes, parents
+from dtlint_rules._functions import own_nodes, parameters
+from dtlint_rules._names import last_name
+from dtlint_rules._tensors import looks_like_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,11 +87,9 @@ class UncalledDtypePredicate(Rule):
     def _is_tensor(self, path: str, scope: ast.AST) -> bool:
         if path.rpartition(".")[2].endswith(("dtype", "type")):
             return False
-        arguments = getattr(scope, "args", None)
-        if isinstance(arguments, ast.arguments):
-            for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-                if argument.arg == path and argument.annotation is not None:
-                    return (path_of(argument.annotation) or "").rpartition(".")[2] in ("Tensor", "Parameter")
+        for parameter in parameters(scope):
+            if parameter.arg == path and parameter.annotation is not None:
+                return last_name(parameter.annotation) in ("Tensor", "Parameter")
         used = any(
             isinstance(node, ast.Attribute) and node.attr in _CASTS and path_of(node.value) == path
             for node in nodes([scope])

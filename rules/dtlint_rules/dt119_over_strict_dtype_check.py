@@ -7,11 +7,14 @@ import re
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
+from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Dtype, Items, Value
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._reading import parents
+from dtlint_rules._functions import parameters
+from dtlint_rules._names import last_name
+from dtlint_rules._parts import given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,10 +74,10 @@ class OverStrictDtypeCheck(Rule):
     triggers = ("float64", "double", ".dtype == ", ".dtype != ")
 
     def on_call(self, call: Call) -> Iterator[Finding]:
-        name = (path_of(call.node.func) or "").rpartition(".")[2]
+        name = last_name(call.node)
         if not _CHECKING.search(name):
             return
-        for node in (*call.node.args, *(keyword.value for keyword in call.node.keywords)):
+        for node in given(call.node):
             if isinstance(node, (ast.Tuple, ast.List, ast.Set)) and _lacks_bfloat16(_value_of(call, node)):
                 yield Finding(
                     node,
@@ -161,9 +164,8 @@ def _parameter(node: ast.expr, function: FunctionInfo) -> str | None:
     """The parameter of which a check takes the dtype."""
     if not isinstance(node, ast.Attribute) or node.attr != "dtype" or not isinstance(node.value, ast.Name):
         return None
-    arguments = function.node.args
-    names = {argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-    return node.value.id if node.value.id in names else None
+    name = node.value.id
+    return name if any(parameter.arg == name for parameter in parameters(function.node)) else None
 
 
 def _value_of(call: Call, node: ast.expr) -> Value | None:

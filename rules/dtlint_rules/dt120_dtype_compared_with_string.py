@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability, Fix, Severity
+from dtlint.diagnostic import Applicability, Severity
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Dtype, External, Items, Tensor, Value
 from dtlint.rule import Finding, Rule
-from dtlint_rules._reading import imports, known
+from dtlint_rules._fixes import respell
+from dtlint_rules._imports import imports
+from dtlint_rules._known import known
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from dtlint.infer.events import Flow, Operation
-    from dtlint.source.place import Place
 
 __all__ = ["DtypeComparedWithString"]
 
@@ -97,7 +99,9 @@ class DtypeComparedWithString(Rule):
                 node,
                 f"`{ast.unparse(node)}` is always {_OPERATORS[type(node.ops[0])]}: {_WHY[kind]}",
                 help="Compare `x.dtype` with a torch dtype" + (f": `torch.{given}`" if given else ""),
-                fix=_compared(other, given) if given and kind == "dtype" else None,
+                fix=partial(respell, node=other, name=f"torch.{given}", message="Compare with `{}`")
+                if given and kind == "dtype"
+                else None,
             )
             return
 
@@ -154,11 +158,3 @@ def _stands_for(kind: str, value: Value, flow: Flow) -> str | None:
     if kind == "dtype" and value.name.startswith("numpy."):
         return named(value.name[6:])
     return "" if kind == "dtype" and value.name in _NUMBER_TYPES else None
-
-
-def _compared(other: ast.expr, dtype: str) -> Callable[[Place], Fix]:
-    def fix(place: Place) -> Fix:
-        spelling, edits = place.spelled(f"torch.{dtype}")
-        return Fix(f"Compare with `{spelling}`", (place.replace(other, spelling), *edits), Applicability.UNSAFE)
-
-    return fix

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Tensor, Value
 from dtlint.rule import Finding, Rule
-from dtlint_rules._reading import own_nodes
+from dtlint_rules._functions import own_nodes, parameters
+from dtlint_rules._names import last_name
+from dtlint_rules._parts import keyword
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +29,7 @@ _FILLS: dict[str, tuple[int, str]] = {
     "torch.Tensor.masked_fill_": (1, "value"),
     "torch.Tensor.new_full": (1, "fill_value"),
 }
-"""Calls that fill an integer tensor with a number, and where they are given it. They truncate; `torch.where` does not."""
+"""Calls that fill an integer tensor with a number, and where they are given it. They truncate, unlike `torch.where`."""
 
 
 class LossyIntCast(Rule):
@@ -68,6 +70,7 @@ class LossyIntCast(Rule):
 
     code, name = "DT121", "lossy-int-cast"
     triggers = ("] =", "fill", "full", "dtype=", ".dtype)", "type_as(")
+    calls = frozenset({"to", "type_as", "tensor", *(name.rpartition(".")[2] for name in _FILLS)})
 
     def on_assign(self, assign: Assign) -> Iterator[Finding]:
         base = assign.base
@@ -167,23 +170,15 @@ def _of_image(call: Call) -> Iterator[Finding]:
 def _image_of(call: Call) -> str | None:
     """The parameter, called like an image, whose dtype the call gives."""
     node = call.node
-    given = [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]
-    given += [] if call.target == "torch.tensor" else node.args
-    for part in given:
+    names = {parameter.arg for parameter in parameters(call.flow.scope)}
+    for part in (keyword(node, "dtype"), *(() if call.target == "torch.tensor" else node.args)):
         if isinstance(part, ast.Attribute) and part.attr == "dtype":
             part = part.value
         elif call.method == "to" and not isinstance(part, ast.Name):
             continue
-        if isinstance(part, ast.Name) and _IMAGES.search(part.id) and _is_parameter(part.id, call.flow.scope):
+        if isinstance(part, ast.Name) and _IMAGES.search(part.id) and part.id in names:
             return part.id
     return None
-
-
-def _is_parameter(name: str, scope: ast.AST) -> bool:
-    arguments = getattr(scope, "args", None)
-    return isinstance(arguments, ast.arguments) and any(
-        argument.arg == name for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-    )
 
 
 def _asks(scope: ast.AST, name: str) -> bool:
@@ -193,33 +188,18 @@ def _asks(scope: ast.AST, name: str) -> bool:
             return True
         if isinstance(node, ast.Compare) and f"{name}.dtype" in map(path_of, (node.left, *node.comparators)):
             return True
-        if isinstance(node, ast.Call) and any(path_of(argument) == name for argument in node.args):
-            asked = (path_of(node.func) or "").rpartition(".")[2]
-            if asked in ("is_floating_point", "_cast_squeeze_in", "convert_image_dtype", "to_dtype"):
-                return True
+        if isinstance(node, ast.Call) and last_name(node) in _ASKING_CALLS and name in map(path_of, node.args):
+            return True
     return False
 
 
 _ASKING = frozenset({"is_floating_point", "is_complex", "float", "half", "double"})
+_ASKING_CALLS = frozenset({"is_floating_point", "_cast_squeeze_in", "convert_image_dtype", "to_dtype"})
 
 
 _FRACTIONAL = frozenset(
-    {
-        "rand",
-        "randn",
-        "rand_like",
-        "randn_like",
-        "softmax",
-        "sigmoid",
-        "tanh",
-        "mean",
-        "std",
-        "var",
-        "exp",
-        "log",
-        "sqrt",
-    }
-    | {"rsqrt", "sin", "cos", "linspace", "normalize", "log_softmax"}
+    {"rand", "randn", "rand_like", "randn_like", "softmax", "sigmoid", "tanh", "mean", "std", "var", "exp", "log"}
+    | {"sqrt", "rsqrt", "sin", "cos", "linspace", "normalize", "log_softmax"}
 )
 """Functions whose results are hardly ever whole. Those of others may be whole numbers that happen to be floating."""
 

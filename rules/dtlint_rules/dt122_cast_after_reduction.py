@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Number, Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._reading import known
+from dtlint_rules._known import known
+from dtlint_rules._parts import below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,6 +21,8 @@ __all__ = ["CastAfterReduction"]
 
 _REDUCTIONS = frozenset({"sum", "mean", "norm", "prod", "var", "std", "cumsum", "logsumexp", "nansum", "nanmean"})
 """What may overflow, or loses the small summands, in half. Of integers, sums are int64."""
+_SMALL = frozenset({"int8", "uint8", "int16"})
+_WIDER = frozenset({"to", "type", "float", "double", "long", "int", "short"})
 _OPERATORS = (ast.Mult, ast.Add, ast.LShift, ast.Pow)
 
 
@@ -62,6 +65,7 @@ class CastAfterReduction(Rule):
 
     code, name = "DT122", "cast-after-reduction"
     triggers = (").long(", ").to(", ").float(", ").double(", ").int(", ").type(")
+    calls = _REDUCTIONS | _WIDER
 
     def __init__(self) -> None:
         self.narrow: dict[ast.expr, tuple[str, str]] = {}
@@ -138,10 +142,6 @@ def _half_reaches(call: Call) -> bool:
     return reach(call.flow).level >= Reach.LIBRARY
 
 
-_SMALL = frozenset({"int8", "uint8", "int16"})
-_WIDER = frozenset({"to", "type", "float", "double", "long", "int", "short"})
-
-
 _INT64 = frozenset({"int64"})
 _COUNTS = re.compile(r"(^|_)(num|n|nb|count|size|width|height|classes|stride)(_|$)|classes$|^[CNKHW]$")
 """How the number is called that an index is multiplied by."""
@@ -159,7 +159,7 @@ def _combined(call: Call, given: ast.expr) -> Iterator[Finding]:
     if len(counts) != 1:
         return
     index = next(node for node in factors if node is not counts[0])
-    names = [path_of(_unshaped(node)) for node in (index, other)]
+    names = [path_of(below(node, _SHAPING)) for node in (index, other)]
     if None in names or _is_number(other, call.flow) or any(_is_int64(node, call.flow) for node in (index, other)):
         return
     yield Finding(
@@ -168,13 +168,6 @@ def _combined(call: Call, given: ast.expr) -> Iterator[Finding]:
         "float16 is exact to 2048 only: the cast to int64 comes too late",
         help=f"Cast `{names[0]}` and `{names[1]}` first, and compute then",
     )
-
-
-def _unshaped(node: ast.expr) -> ast.expr:
-    """`target` of `target.view(-1)`."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SHAPING:
-        node = node.func.value
-    return node
 
 
 _SHAPING = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "contiguous"})
@@ -186,7 +179,7 @@ def _is_number(node: ast.expr, flow: Flow) -> bool:
 
 
 def _is_int64(node: ast.expr, flow: Flow) -> bool:
-    value = known(flow, _unshaped(node))
+    value = known(flow, below(node, _SHAPING))
     return isinstance(value, Tensor) and value.dtypes is not None and value.dtypes <= {"int64", "int32"}
 
 

@@ -6,9 +6,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
-from dtlint.infer.names import path_of
+from dtlint.infer.around import parents
 from dtlint.rule import Finding, Rule
-from dtlint_rules._reading import imports, parents
+from dtlint_rules._functions import defaults
+from dtlint_rules._imports import imports
+from dtlint_rules._names import last_name
+from dtlint_rules._parts import keyword
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,12 +65,10 @@ class FloatLiteralForInt(Rule):
     code, name = "DT123", "float-literal-for-int"
     fix = Applicability.UNSAFE
     triggers = ("type=int", "type = int", ": int =", ": int=", "Optional[int] =", "int | None =")
+    calls = frozenset({"add_argument", "add_arg"})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
-        if call.method not in ("add_argument", "add_arg"):
-            return
-        given = {keyword.arg: keyword.value for keyword in call.node.keywords}
-        kind, default = given.get("type"), given.get("default")
+        kind, default = keyword(call.node, "type"), keyword(call.node, "default")
         if not isinstance(kind, ast.Name) or kind.id != "int" or default is None or _float(default) is None:
             return
         if _of_torch(call):
@@ -91,7 +92,7 @@ class FloatLiteralForInt(Rule):
     def on_end(self, end: End) -> Iterator[Finding]:
         if not isinstance(end.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return
-        for parameter, default in _defaults(end.node.args):
+        for parameter, default in defaults(end.node.args):
             if (
                 parameter.annotation is not None
                 and _is_int(parameter.annotation)
@@ -117,7 +118,7 @@ def _float(node: ast.expr) -> float | None:
 
 def _is_int(annotation: ast.expr) -> bool:
     """`int`, `Optional[int]`, `int | None`."""
-    if isinstance(annotation, ast.Subscript) and (path_of(annotation.value) or "").rpartition(".")[2] == "Optional":
+    if isinstance(annotation, ast.Subscript) and last_name(annotation.value) == "Optional":
         annotation = annotation.slice
     if (
         isinstance(annotation, ast.BinOp)
@@ -126,15 +127,6 @@ def _is_int(annotation: ast.expr) -> bool:
     ):
         annotation = annotation.left
     return isinstance(annotation, ast.Name) and annotation.id == "int"
-
-
-def _defaults(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr]]:
-    positional = [*arguments.posonlyargs, *arguments.args]
-    for parameter, default in zip(reversed(positional), reversed(arguments.defaults), strict=False):
-        yield parameter, default
-    for parameter, keyword_default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        if keyword_default is not None:
-            yield parameter, keyword_default
 
 
 def _option(node: ast.Call, kind: ast.expr, default: ast.expr) -> Finding:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Module, Optimizer
 from dtlint.rule import Finding, Rule
-from dtlint_rules._reading import own_nodes, parents
+from dtlint_rules._functions import own_nodes, parameters
+from dtlint_rules._parts import given
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -68,7 +70,7 @@ class CheckpointDtype(Rule):
     """
 
     code, name = "DT124", "checkpoint-dtype"
-    triggers = ("save", "assign=True")
+    triggers = (".half(", ".bfloat16(", "assign=True")
 
     def __init__(self) -> None:
         self.assigned: dict[tuple[ast.AST, str], Call] = {}
@@ -89,7 +91,7 @@ class CheckpointDtype(Rule):
 
     def _saved(self, call: Call) -> Iterator[Finding]:
         around = parents(call.flow.tree)
-        for argument in (*call.node.args, *(keyword.value for keyword in call.node.keywords)):
+        for argument in given(call.node):
             for node in ast.walk(argument):
                 path = _halved(node)
                 if path is None or not isinstance(node, ast.Call):
@@ -135,6 +137,5 @@ def _goes_on(call: Call, path: str) -> bool:
     ]
     if any(method.attr in ("float", "to") and path_of(method.value) == path for method in behind):
         return False
-    arguments = getattr(flow.scope, "args", None)
-    handed = isinstance(arguments, ast.arguments) and path.partition(".")[0] in {part.arg for part in arguments.args}
+    handed = path.partition(".")[0] in {parameter.arg for parameter in parameters(flow.scope)}
     return handed or bool(flow.loops) or any(method.attr in ("backward", "train") for method in behind)

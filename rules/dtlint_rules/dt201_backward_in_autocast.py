@@ -27,9 +27,7 @@ _AFTER_FORWARD = {
     "backward": re.compile("loss|err", re.IGNORECASE),
     "step": re.compile("opt|scaler|sched", re.IGNORECASE),
     "update": re.compile("scaler", re.IGNORECASE),
-    **dict.fromkeys(
-        ("zero_grad", "unscale_", "clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"), re.compile("", re.IGNORECASE)
-    ),
+    **dict.fromkeys(("zero_grad", "unscale_", "clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"), re.compile("")),
 }
 """What ends a training step, and is the same in autocast or out of it, by the names of those who do it: `update` of a
 moving average or a metric may well compute something."""
@@ -42,11 +40,11 @@ class BackwardInAutocast(Rule):
     Reports `.backward()` of a loss where `torch.autocast` is in force, by `with` or as a decorator.
 
     ## Why it matters
-    Autocast belongs around the forward pass and the loss; the backward of each operator runs in the dtype of its forward
-    by itself. Called under autocast, the matrix products of the backward pass are cast a second time: those of layers
-    that ran in float32, outside autocast or in a region that switches it off, are cast to the lower precision. With a
-    float32 linear layer in a bfloat16 region the weight gradient is off by 0.4 %. Custom `autograd.Function`s and hooks
-    are cast too, and autocast's copies of the weights stay in memory until the region ends.
+    Autocast belongs around the forward pass and the loss; the backward of each operator runs in the dtype of its
+    forward by itself. Called under autocast, the matrix products of the backward pass are cast a second time: those of
+    layers that ran in float32, outside autocast or in a region that switches it off, are cast to the lower precision.
+    With a float32 linear layer in a bfloat16 region the weight gradient is off by 0.4 %. Custom `autograd.Function`s
+    and hooks are cast too, and autocast's copies of the weights stay in memory until the region ends.
 
     ## Example
     ```python
@@ -76,9 +74,9 @@ class BackwardInAutocast(Rule):
 
     ## Fix safety
     The fix moves the end of the region up to the call. It is offered where the call stands directly in the `with` block
-    and nothing follows in it but the end of a training step: backward, unscale, clip, step, update, zero_grad, of what is
-    called a loss, an optimizer, a scaler or a scheduler, and given nothing that is computed there. It is unsafe because
-    gradients change, to the better.
+    and nothing follows in it but the end of a training step: backward, unscale, clip, step, update, zero_grad, of what
+    is called a loss, an optimizer, a scaler or a scheduler, and given nothing that is computed there. It is unsafe
+    because gradients change, to the better.
 
     ## References
     - [torch.autocast: backward passes under autocast are not recommended](https://docs.pytorch.org/docs/stable/amp.html#torch.autocast)
@@ -88,6 +86,7 @@ class BackwardInAutocast(Rule):
     code, name = "DT201", "backward-in-autocast"
     fix = Applicability.UNSAFE
     triggers = ("autocast",)
+    calls = frozenset({"backward"})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         region = call.flow.autocast
@@ -105,8 +104,8 @@ class BackwardInAutocast(Rule):
 
 
 def _is_backward(call: Call) -> bool:
-    """Is it the backward of a tensor, as far as one can know: called without arguments that no tensor takes, with such as
-    only tensors do, on what was computed in the region, or on what is called a loss?"""
+    """Is it the backward of a tensor, as far as one can know: called without arguments that no tensor takes, with such
+    as only tensors do, on what was computed in the region, or on what is called a loss?"""
     if call.method != "backward" or call.args or not call.complete or not call.keywords.keys() <= _BACKWARD_KEYWORDS:
         return False
     receiver = call.receiver

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.values import Tensor, Unknown
 from dtlint.rule import Finding, Rule
+from dtlint_rules._names import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ _SCALING = (
     *("set_autocast_", "autocast_dtype"),
     *("accelerat", "fabric", "deepspeed", "apex", "lightning", "colossal", "megatron", "fairscale", "mmcv", "mmengine"),
 )
-"""In names of whatever may scale the loss, or set autocast's dtype: GradScaler and its kin, and libraries that do it unseen."""
+"""In names of whatever may scale the loss, or set autocast's dtype: GradScaler and its kin, libraries that do it unseen."""
 
 
 class MissingGradScaler(Rule):
@@ -33,8 +33,8 @@ class MissingGradScaler(Rule):
     ## Why it matters
     Gradients of a float16 operator are float16. The smallest number that it can hold is 6e-8, and below 6.1e-5 it loses
     precision; gradients of deep networks lie largely below that. What underflows is 0: those weights do not learn, and
-    nothing says so. A GradScaler multiplies the loss by 65536 at the start, so that the gradients come out in range, and
-    divides them before the optimizer's step. bfloat16 has the range of float32 and needs none.
+    nothing says so. A GradScaler multiplies the loss by 65536 at the start, so that the gradients come out in range,
+    and divides them before the optimizer's step. bfloat16 has the range of float32 and needs none.
 
     ## Example
     ```python
@@ -71,6 +71,7 @@ class MissingGradScaler(Rule):
 
     code, name = "DT202", "missing-grad-scaler"
     triggers = ("autocast",)
+    calls = frozenset({"backward"})
 
     def __init__(self) -> None:
         self.scales: bool | None = None
@@ -84,8 +85,7 @@ class MissingGradScaler(Rule):
         if region is None or region.dtype != "float16" or region.enabled is False or loss.scaled is not None:
             return
         if self.scales is None:
-            names = " ".join(_names(call.flow.tree)).lower()
-            self.scales = any(word in names for word in _SCALING)
+            self.scales = any(word in words(call.flow.tree) for word in _SCALING)
         if self.scales:
             return
         yield Finding(
@@ -94,20 +94,3 @@ class MissingGradScaler(Rule):
             help="Scale the loss with `torch.amp.GradScaler`, or autocast to bfloat16",
             notes=() if region.made is None else ((region.made, "autocast to float16 begins here"),),
         )
-
-
-def _names(tree: ast.Module) -> Iterator[str]:
-    """Every name in a module: of variables, attributes, arguments, and what it imports."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
-        elif isinstance(node, (ast.arg, ast.keyword)):
-            yield node.arg or ""
-        elif isinstance(node, ast.alias):
-            yield f"{node.name} {node.asname}"
-        elif isinstance(node, ast.ImportFrom):
-            yield node.module or ""
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield node.name

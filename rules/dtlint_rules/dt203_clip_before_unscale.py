@@ -11,6 +11,8 @@ from dtlint.diagnostic import Applicability, Fix
 from dtlint.infer.names import path_of
 from dtlint.infer.values import GradScaler, Key, Optimizer, Phase, Unknown
 from dtlint.rule import Finding, Rule
+from dtlint_rules._names import last_name, names_in
+from dtlint_rules._parts import given
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["ClipBeforeUnscale"]
 
 _CLIPS = {
-    "torch.nn.utils.clip_grad_norm_": "the norm comes out as many times too large, so that nearly every step is clipped, "
-    "to the limit divided by the scale",
+    "torch.nn.utils.clip_grad_norm_": "the norm comes out as many times too large, so that nearly every step is "
+    "clipped, to the limit divided by the scale",
     "torch.nn.utils.clip_grad_value_": "nearly every gradient is cut to the limit, which is then divided by the scale",
 }
 """What clips gradients, and what happens to it when they are scaled by 65536."""
@@ -53,15 +55,16 @@ class ClipBeforeUnscale(Rule):
     ## What it does
     Reports `torch.nn.utils.clip_grad_norm_` and `clip_grad_value_` between `scaler.scale(loss).backward()` and
     `scaler.step(optimizer)` where no `scaler.unscale_(optimizer)` stands before it. A limit that is multiplied by
-    `scaler.get_scale()`, and gradients that are divided by it by hand, are accepted. Reports also hooks that clip gradients,
-    `p.register_hook(lambda grad: grad.clamp(-1, 1))`, in a class or a function with a GradScaler: they run in backward.
+    `scaler.get_scale()`, and gradients that are divided by it by hand, are accepted. Reports also hooks that clip
+    gradients, `p.register_hook(lambda grad: grad.clamp(-1, 1))`, in a class or a function with a GradScaler: they run
+    in backward.
 
     ## Why it matters
-    After `scaler.scale(loss).backward()` every gradient is multiplied by the scale, 65536 at the start. Clipped to norm 1
-    then, they have norm 1/65536 once `scaler.step` has divided by the scale. With SGD the model hardly learns, and nothing
-    says so. Measured on a linear layer: the norm is 128251 instead of 1.96, and SGD's step 1.3e-5 instead of 0.86. Adam
-    divides by the size of the gradients, and its step stays about as large (0.281 instead of 0.283 there) while that is
-    far above its eps of 1e-8; but every gradient is clipped, not just those that are too large.
+    After `scaler.scale(loss).backward()` every gradient is multiplied by the scale, 65536 at the start. Clipped to norm
+    1 then, they have norm 1/65536 once `scaler.step` has divided by the scale. With SGD the model hardly learns, and
+    nothing says so. Measured on a linear layer: the norm is 128251 instead of 1.96, and SGD's step 1.3e-5 instead of
+    0.86. Adam divides by the size of the gradients, and its step stays about as large (0.281 instead of 0.283 there)
+    while that is far above its eps of 1e-8; but every gradient is clipped, not just those that are too large.
 
     ## Example
     ```python
@@ -93,10 +96,10 @@ class ClipBeforeUnscale(Rule):
     ```
 
     ## Fix safety
-    The fix inserts `scaler.unscale_(optimizer)` before the clip. It is offered where one `scaler.step(optimizer)` follows
-    in the same block, or in one around it, so that it is clear which optimizer is meant and that nothing is unscaled
-    twice. It is unsafe because it changes the training: the clipping gets the strength that it was meant to have, and a
-    learning rate that made up for it may be too large now.
+    The fix inserts `scaler.unscale_(optimizer)` before the clip. It is offered where one `scaler.step(optimizer)`
+    follows in the same block, or in one around it, so that it is clear which optimizer is meant and that nothing is
+    unscaled twice. It is unsafe because it changes the training: the clipping gets the strength that it was meant to
+    have, and a learning rate that made up for it may be too large now.
 
     ## References
     - [Working with unscaled gradients](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#working-with-unscaled-gradients)
@@ -176,7 +179,8 @@ class ClipBeforeUnscale(Rule):
             steps = _steps(scope, scaler)
             finding = Finding(
                 call.node,
-                f"Gradients are clipped while they are multiplied by the scale, 65536 at the start: {_CLIPS[call.target]}",
+                "Gradients are clipped while they are multiplied by the scale, 65536 at the start: "
+                f"{_CLIPS[call.target]}",
                 help=f"Call `{scaler}.unscale_({steps[0][1] if len(steps) == 1 else 'optimizer'})` before",
                 fix=partial(_fix, call, scaler, steps, scope) if first else None,
             )
@@ -198,17 +202,17 @@ class ClipBeforeUnscale(Rule):
                 if node.attr not in _CYCLE and (node.attr != "unscale_" or phase is Phase.PERHAPS_SCALED):
                     return True
             elif isinstance(node, (ast.Attribute, ast.Name)):
-                name = node.attr if isinstance(node, ast.Attribute) else node.id
+                name = last_name(node)
                 if "unscale" in name or name in _SCALES or (name in unscalers and not _is_name_of(scope, name)):
                     return True
-            elif isinstance(node, ast.Call) and any(path_of(given) == scaler for given in _given(node)):
+            elif isinstance(node, ast.Call) and any(path_of(part) == scaler for part in given(node)):
                 return True
         return False
 
 
 def _cuts(hook: ast.Lambda) -> bool:
     """Does a hook cut its gradient to limits that know nothing of a scale?"""
-    names = {node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "") for node in ast.walk(hook.body)}
+    names = set(names_in(hook.body))
     return not names.isdisjoint(_CUTS) and not any("scale" in name for name in names)
 
 
@@ -216,9 +220,7 @@ def _cuts(hook: ast.Lambda) -> bool:
 def _scales(scope: ast.AST) -> bool:
     """Does a class or a function train with a GradScaler: `self._scaler.scale(loss)`, `scaler.step(optimizer)`?"""
     return any(
-        isinstance(node, ast.Attribute)
-        and node.attr in ("scale", "step")
-        and "scaler" in (path_of(node.value) or "").rpartition(".")[2].lower()
+        isinstance(node, ast.Attribute) and node.attr in ("scale", "step") and "scaler" in last_name(node.value).lower()
         for node in ast.walk(scope)
     )
 
@@ -229,9 +231,9 @@ def _only_measures(call: Call) -> bool:
         return True
     limit = call.argument_node(1, "max_norm")
     if isinstance(limit, ast.Call) and path_of(limit.func) == "float" and len(limit.args) == 1:
-        (given,) = limit.args
-        return isinstance(given, ast.Constant) and str(given.value).lower().lstrip("+") in ("inf", "infinity")
-    return limit is not None and (path_of(limit) or "").rpartition(".")[2] == "inf"
+        (text,) = limit.args
+        return isinstance(text, ast.Constant) and str(text.value).lower().lstrip("+") in ("inf", "infinity")
+    return limit is not None and last_name(limit) == "inf"
 
 
 @lru_cache(maxsize=64)
@@ -254,10 +256,6 @@ def _unscalers(tree: ast.Module) -> Iterator[str]:
             isinstance(node, ast.Attribute) and node.attr in ("unscale_", "get_scale") for node in ast.walk(function)
         ):
             yield function.name
-
-
-def _given(node: ast.Call) -> list[ast.expr]:
-    return [*node.args, *(keyword.value for keyword in node.keywords)]
 
 
 @lru_cache(maxsize=64)

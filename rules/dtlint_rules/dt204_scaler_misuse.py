@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
+from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, GradScaler, Module, Optimizer, Tensor, Unknown
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._syntax import last, parents
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,7 +29,7 @@ class _Done:
     """One call of the cycle, and when it is reached."""
 
     what: str
-    """`scale`, `unscale_`, `step` and `update` of a scaler; `plain step` and `zero_grad` of an optimizer; `backward`."""
+    """`scale`, `unscale_`, `step` or `update` of a scaler, `plain step` or `zero_grad` of an optimizer, `backward`."""
     scaler: str
     optimizer: str
     node: ast.Call
@@ -46,13 +47,13 @@ class ScalerMisuse(Rule):
     ## What it does
     Follows what each function does with a GradScaler and reports where its cycle is broken on every path through the
     place: `unscale_` or `step` twice for one optimizer without an `update` between, `unscale_` after `step`, `update`
-    before `step`, gradients that are set to zero before they are used, the optimizer stepped by itself beside or instead
-    of `scaler.step`, `step` without `scale`, and `step` in a file that never calls `update`.
+    before `step`, gradients that are set to zero before they are used, the optimizer stepped by itself beside or
+    instead of `scaler.step`, `step` without `scale`, and `step` in a file that never calls `update`.
 
     ## Why it matters
-    The cycle is scale, backward, unscale_ (where gradients are looked at), step, update. Most other orders raise, but only
-    once they are reached; two go unnoticed: `optimizer.step()` on gradients that are 65536 times too large, and a second
-    step on the same gradients, which is not skipped where they are inf.
+    The cycle is scale, backward, unscale_ (where gradients are looked at), step, update. Most other orders raise, but
+    only once they are reached; two go unnoticed: `optimizer.step()` on gradients that are 65536 times too large, and a
+    second step on the same gradients, which is not skipped where they are inf.
 
     ## Example
     ```python
@@ -88,6 +89,7 @@ class ScalerMisuse(Rule):
 
     code, name, severity = "DT204", "scaler-misuse", Severity.ERROR
     triggers = ("Scaler", "scaler")
+    calls = _METHODS
 
     def __init__(self) -> None:
         self.done: dict[ast.AST, list[_Done]] = {}
@@ -98,10 +100,9 @@ class ScalerMisuse(Rule):
         """Paths by which scalers are called that this file makes."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        if call.method in _METHODS:
-            done = self._done(call)
-            if done is not None:
-                self.done.setdefault(call.flow.scope, []).append(done)
+        done = self._done(call)
+        if done is not None:
+            self.done.setdefault(call.flow.scope, []).append(done)
         return ()
 
     def on_end(self, end: End) -> Iterator[Finding]:
@@ -123,12 +124,12 @@ class ScalerMisuse(Rule):
         node, receiver, method = call.node, call.receiver, call.method
         if not isinstance(node.func, ast.Attribute):
             return None
-        path = path_of(node.func.value) or ""
+        path, owner = path_of(node.func.value) or "", last_name(node.func.value).lower()
         what, scaler, optimizer = method, "", ""
         if method == "backward":
             scaled = receiver.scaled if isinstance(receiver, (Tensor, Unknown)) else None
             what = "scaled backward" if scaled is not None else "backward"
-        elif isinstance(receiver, GradScaler) or (_is_unknown(receiver) and "scaler" in last(node.func.value).lower()):
+        elif isinstance(receiver, GradScaler) or (_is_unknown(receiver) and "scaler" in owner):
             if not path or method == "zero_grad":
                 return None
             scaler = path
@@ -138,7 +139,7 @@ class ScalerMisuse(Rule):
                     self.off.add(path)
             if method in ("step", "unscale_"):
                 optimizer = path_of(node.args[0]) or "" if node.args else ""
-        elif isinstance(receiver, Optimizer) or (_is_unknown(receiver) and "optim" in last(node.func.value).lower()):
+        elif isinstance(receiver, Optimizer) or (_is_unknown(receiver) and "optim" in owner):
             if method not in ("step", "zero_grad"):
                 return None
             what, optimizer = ("plain step" if method == "step" else method), path
@@ -339,7 +340,8 @@ def _unscaled_loss(scaler: str, sequence: list[_Done], tree: ast.Module) -> Iter
 def _has_method(tree: ast.Module, scaler: str, method: str) -> bool:
     name = scaler.rpartition(".")[2]
     return any(
-        isinstance(node, ast.Attribute) and node.attr == method and last(node.value) == name for node in nodes([tree])
+        isinstance(node, ast.Attribute) and node.attr == method and last_name(node.value) == name
+        for node in nodes([tree])
     )
 
 
@@ -348,7 +350,9 @@ def _given_away(tree: ast.Module, scaler: str) -> bool:
     name = scaler.rpartition(".")[2]
     known = parents(tree)
     for node in nodes([tree]):
-        if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load) or last(node) != name:
+        if not isinstance(node, (ast.Name, ast.Attribute)) or last_name(node) != name:
+            continue
+        if not isinstance(node.ctx, ast.Load):
             continue
         parent = known.get(node)
         if not isinstance(parent, (ast.Attribute, ast.Compare, ast.If, ast.IfExp, ast.BoolOp, ast.UnaryOp)):

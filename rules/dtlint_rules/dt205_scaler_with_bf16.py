@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.conditions import atoms
 from dtlint.infer.values import Dtype, Partial, options
 from dtlint.rule import Finding, Rule
-from dtlint_rules._syntax import mentions, said
+from dtlint_rules._names import last_name, mentions, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ __all__ = ["ScalerWithBf16"]
 
 _AUTOCASTS = {"torch.amp.autocast": 1, "torch.cuda.amp.autocast": 1, "torch.cpu.amp.autocast": 1}
 """Autocast, and where its dtype stands among the arguments."""
-_SCALER = re.compile(r"(?:.*\.)?(?:Sharded)?(?:Grad|Native)Scaler(?:WithGradNormCount)?")
+_SCALERS = frozenset({"GradScaler", "ShardedGradScaler", "NativeScaler", "NativeScalerWithGradNormCount"})
 """GradScaler of torch, and classes of other libraries that hold one: timm's NativeScaler."""
 _SPEAKS_OF_DTYPE = ("16", "half", "dtype", "precision")
 """Parts of names in a test by which the author chooses the scaler by dtype."""
@@ -33,15 +33,15 @@ class ScalerWithBf16(Rule):
     """A GradScaler is made for training in bfloat16.
 
     ## What it does
-    Reports a GradScaler, or a class such as timm's NativeScaler that holds one, that is made where the program trains in
-    bfloat16: under a test that says so, or beside an autocast whose dtype is or may be bfloat16. A scaler that is made, or
-    enabled, by a test of the dtype is left alone.
+    Reports a GradScaler, or a class such as timm's NativeScaler that holds one, that is made where the program trains
+    in bfloat16: under a test that says so, or beside an autocast whose dtype is or may be bfloat16. A scaler that is
+    made, or enabled, by a test of the dtype is left alone.
 
     ## Why it matters
-    bfloat16 has the exponent of float32, 8 bits: no gradient underflows in it that would not in float32. There is nothing
-    to scale. The scaler still multiplies each loss by 65536, looks through all gradients for inf with a synchronization
-    of the device in every step, and skips steps while it seeks its scale; a scale that doubles every 2,000 good steps
-    drives bfloat16 gradients towards overflow for nothing.
+    bfloat16 has the exponent of float32, 8 bits: no gradient underflows in it that would not in float32. There is
+    nothing to scale. The scaler still multiplies each loss by 65536, looks through all gradients for inf with a
+    synchronization of the device in every step, and skips steps while it seeks its scale; a scale that doubles every
+    2,000 good steps drives bfloat16 gradients towards overflow for nothing.
 
     ## Example
     ```python
@@ -74,7 +74,8 @@ class ScalerWithBf16(Rule):
     """
 
     code, name = "DT205", "scaler-with-bf16"
-    triggers = ("Scaler",)
+    triggers = ("GradScaler", "NativeScaler")
+    calls = frozenset({"autocast", "partial", *_SCALERS})
 
     def __init__(self) -> None:
         self.scalers: list[_Scaler] = []
@@ -87,7 +88,7 @@ class ScalerWithBf16(Rule):
         made = _called(call)
         if made in _AUTOCASTS:
             self._autocast(call, made)
-        elif _SCALER.fullmatch(call.target) and not _is_decided(call):
+        elif call.target.rpartition(".")[2] in _SCALERS and not _is_decided(call):
             self.scalers.append(_Scaler(call.node, list(call.flow.conditions), _place(call)))
         return ()
 
@@ -192,5 +193,5 @@ def _for_bf16(conditions: list[Condition]) -> ast.expr | None:
 def _names_bf16(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str) and _BF16.search(node.value) is not None
-    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    name = last_name(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
     return _BF16.search(name) is not None and not re.search(r"supported|available|not|no_|fp16", name, re.IGNORECASE)

@@ -9,7 +9,8 @@ from dtlint.infer.calls import dtype_of
 from dtlint.infer.names import path_of
 from dtlint.infer.values import GradScaler, Key, Module, Optimizer
 from dtlint.rule import Finding, Rule
-from dtlint_rules._syntax import words
+from dtlint_rules._names import words
+from dtlint_rules._parts import given
 from dtlint_rules._training import Models, upcasts
 
 if TYPE_CHECKING:
@@ -27,15 +28,15 @@ class Fp16ParamsWithScaler(Rule):
     """Parameters in float16 are trained with a GradScaler.
 
     ## What it does
-    Reports three ways to come to float16 parameters that a GradScaler refuses: a model that was cast to float16 and whose
-    optimizer the scaler steps; adapters that are added to a model cast to float16, where nothing makes them float32; and a
-    pipeline that shares the model in training and is cast to float16 for validation.
+    Reports three ways to come to float16 parameters that a GradScaler refuses: a model that was cast to float16 and
+    whose optimizer the scaler steps; adapters that are added to a model cast to float16, where nothing makes them
+    float32; and a pipeline that shares the model in training and is cast to float16 for validation.
 
     ## Why it matters
-    `scaler.unscale_` and `scaler.step` raise "Attempting to unscale FP16 gradients." for float16 parameters. They must be
-    float32: autocast makes the float16 copies that the forward pass computes with. Adapters take the dtype of the layer
-    that they are added to, and `pipeline.to(dtype=...)` casts in place every module that the pipeline holds, so that the
-    error comes in the first step, or in the first step after a validation.
+    `scaler.unscale_` and `scaler.step` raise "Attempting to unscale FP16 gradients." for float16 parameters. They must
+    be float32: autocast makes the float16 copies that the forward pass computes with. Adapters take the dtype of the
+    layer that they are added to, and `pipeline.to(dtype=...)` casts in place every module that the pipeline holds, so
+    that the error comes in the first step, or in the first step after a validation.
 
     ## Example
     ```python
@@ -70,7 +71,7 @@ class Fp16ParamsWithScaler(Rule):
     """
 
     code, name = "DT206", "fp16-params-with-scaler"
-    triggers = ("float16", ".half(")
+    triggers = ("GradScaler", "gradscaler", "mixed_precision", "MIXED_PRECISION")
 
     def __init__(self) -> None:
         self.models = Models()
@@ -131,14 +132,14 @@ class Fp16ParamsWithScaler(Rule):
             self.half.pop(key, None)
 
     def _stepped(self, call: Call) -> Iterator[Finding]:
-        given = call.argument(0, "optimizer")
+        optimizer = call.argument(0, "optimizer")
         if (
             not isinstance(call.receiver, GradScaler)
             or call.receiver.enabled is False
-            or not isinstance(given, Optimizer)
+            or not isinstance(optimizer, Optimizer)
         ):
             return
-        for key in given.of & self.half.keys():
+        for key in optimizer.of & self.half.keys():
             yield Finding(
                 call.node,
                 'The parameters are float16: GradScaler raises "Attempting to unscale FP16 gradients."',
@@ -154,8 +155,8 @@ class Fp16ParamsWithScaler(Rule):
         for call, caller in self.passed:
             if not isinstance(scope, ast.FunctionDef) or scope.name != path_of(call.node.func):
                 continue
-            given = _given(call, scope, name)
-            shared = self.models.sharing(caller, given.id, call.node.lineno) if isinstance(given, ast.Name) else None
+            handed = call.argument_node(_position(scope, name), name)
+            shared = self.models.sharing(caller, handed.id, call.node.lineno) if isinstance(handed, ast.Name) else None
             if shared is not None and _may_be_half(call, scope, cast):
                 return shared[0].node, shared[1]
         return None
@@ -166,14 +167,9 @@ def _position(function: ast.FunctionDef, name: str) -> int | None:
     return arguments.index(name) if name in arguments else None
 
 
-def _given(call: Call, function: ast.FunctionDef, name: str) -> ast.expr | None:
-    """The expression that a call gives for a parameter of the function."""
-    return call.argument_node(_position(function, name), name)
-
-
 def _may_be_half(call: Call, function: ast.FunctionDef, cast: ast.Call) -> bool:
     """Is what the function casts to, a parameter of it, float16 in this call?"""
-    for node in (*cast.args, *(keyword.value for keyword in cast.keywords)):
+    for node in given(cast):
         name = path_of(node) or ""
         dtypes = dtype_of(call.argument(_position(function, name), name))
         if dtypes is not None:

@@ -20,8 +20,8 @@ class BceInAutocast(Rule):
     """`binary_cross_entropy` and `BCELoss` raise under autocast on CUDA.
 
     ## What it does
-    Reports `torch.nn.functional.binary_cross_entropy` and calls of a `torch.nn.BCELoss` inside an autocast region that is
-    not one of the CPU.
+    Reports `torch.nn.functional.binary_cross_entropy` and calls of a `torch.nn.BCELoss` inside an autocast region that
+    is not one of the CPU.
 
     ## Why it matters
     A probability near 0 or 1 is rounded to 0 or 1 in half precision, and its logarithm is infinite. torch therefore

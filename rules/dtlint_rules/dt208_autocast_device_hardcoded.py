@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.infer.around import around
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Autocast
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._syntax import around, last, mentions, names, said
+from dtlint_rules._functions import parameters
+from dtlint_rules._names import last_name, mentions, names, said
+from dtlint_rules._parts import given
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,15 +31,16 @@ class AutocastDeviceHardcoded(Rule):
     """Autocast is told a device that need not be the one of the tensors.
 
     ## What it does
-    Reports an autocast whose device is chosen by `torch.cuda.is_available()` where the program has a device of its own in
-    hand (`self.device`, a parameter `device`); one that is written for CUDA, whatever that device is, and has no switch; and
-    one that is written for CUDA and switched off, `enabled=False`, in code that takes tensors of any device. Files that are
-    for CUDA alone, by `.cuda()`, Triton or a GradScaler, are left alone, as are tests and settings that choose the region.
+    Reports an autocast whose device is chosen by `torch.cuda.is_available()` where the program has a device of its own
+    in hand (`self.device`, a parameter `device`); one that is written for CUDA, whatever that device is, and has no
+    switch; and one that is written for CUDA and switched off, `enabled=False`, in code that takes tensors of any
+    device. Files that are for CUDA alone, by `.cuda()`, Triton or a GradScaler, are left alone, as are tests and
+    settings that choose the region.
 
     ## Why it matters
-    Autocast is kept per device. A region for CUDA does nothing for tensors on the CPU, on XPU or on MPS: a model that runs
-    on the CPU of a machine with a GPU runs in float32, and where the region is there to keep a computation in float32,
-    `autocast("cuda", enabled=False)`, the computation is cast to half under the autocast of any other device.
+    Autocast is kept per device. A region for CUDA does nothing for tensors on the CPU, on XPU or on MPS: a model that
+    runs on the CPU of a machine with a GPU runs in float32, and where the region is there to keep a computation in
+    float32, `autocast("cuda", enabled=False)`, the computation is cast to half under the autocast of any other device.
 
     ## Example
     ```python
@@ -62,6 +66,7 @@ class AutocastDeviceHardcoded(Rule):
 
     code, name = "DT208", "autocast-device-hardcoded"
     triggers = ("autocast",)
+    calls = frozenset({"autocast"})
 
     def __init__(self) -> None:
         self.off: list[ast.Call] = []
@@ -83,8 +88,8 @@ class AutocastDeviceHardcoded(Rule):
                 device = _device_in_hand(call)
                 if device is not None and "nullcontext" not in said(call.flow.scope):
                     self.always.append((call.node, device))
-        given = call.argument_node(0, "device_type") if call.target == "torch.amp.autocast" else None
-        return () if given is None else self._chosen(call, given)
+        device_type = call.argument_node(0, "device_type") if call.target == "torch.amp.autocast" else None
+        return () if device_type is None else self._chosen(call, device_type)
 
     def on_end(self, end: End) -> Iterator[Finding]:
         tree = end.flow.tree
@@ -106,11 +111,11 @@ class AutocastDeviceHardcoded(Rule):
                     help="Give the device of the tensors, `x.device.type`",
                 )
 
-    def _chosen(self, call: Call, given: ast.expr) -> Iterator[Finding]:
-        chosen, where = given, None
-        if isinstance(given, ast.Name):
-            bound = _binding(given.id, call)
-            if bound is None or _is_device(given.id, call.flow.scope):
+    def _chosen(self, call: Call, device_type: ast.expr) -> Iterator[Finding]:
+        chosen, where = device_type, None
+        if isinstance(device_type, ast.Name):
+            bound = _binding(device_type.id, call)
+            if bound is None or _is_device(device_type.id, call.flow.scope):
                 return
             chosen, where = bound.value, bound
         asked = _asked(chosen)
@@ -176,7 +181,7 @@ def _binding(name: str, call: Call) -> ast.Assign | None:
     bound = [
         node
         for node in nodes([call.flow.scope])
-        if isinstance(node, ast.Assign) and any(last(target) == name for target in node.targets)
+        if isinstance(node, ast.Assign) and any(last_name(target) == name for target in node.targets)
     ]
     before = [node for node in bound if node.lineno <= call.node.lineno]
     return before[-1] if before and all(_asked(node.value) is not None for node in bound) else None
@@ -184,12 +189,12 @@ def _binding(name: str, call: Call) -> ast.Assign | None:
 
 def _is_device(name: str, scope: ast.AST) -> bool:
     """Is the name also where the tensors go: `x.to(name)`, `device=name`, `torch.device(name)`?"""
-    for node in nodes([scope]):
-        if isinstance(node, ast.Call) and last(node.func) != "autocast":
-            given = [*node.args, *(keyword.value for keyword in node.keywords)]
-            if any(isinstance(each, ast.Name) and each.id == name for each in given):
-                return True
-    return False
+    return any(
+        isinstance(node, ast.Call)
+        and last_name(node) != "autocast"
+        and any(isinstance(each, ast.Name) and each.id == name for each in given(node))
+        for node in nodes([scope])
+    )
 
 
 def _device_in_hand(call: Call) -> str | None:
@@ -197,8 +202,7 @@ def _device_in_hand(call: Call) -> str | None:
     function = call.flow.function
     if function is None:
         return None
-    arguments = function.node.args
-    if any(each.arg == "device" for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)):
+    if any(parameter.arg == "device" for parameter in parameters(function.node)):
         return "device"
     where = function.owner.node if function.owner is not None else function.node
     return "self.device" if any(path_of(node) == "self.device" for node in nodes([where])) else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.values import Autocast
 from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._syntax import last
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,11 +24,12 @@ class AutocastNotEntered(Rule):
     """An autocast context is made and never entered.
 
     ## What it does
-    Reports `torch.autocast(...)` as a statement of its own, as what a `@contextmanager` yields, and as one side of `and`
-    or `or` in a `with`, of which Python enters only one.
+    Reports `torch.autocast(...)` as a statement of its own, as what a `@contextmanager` yields, and as one side of
+    `and` or `or` in a `with`, of which Python enters only one.
 
     ## Why it matters
-    Making the object does nothing. Everything runs in float32, at the speed and the memory of float32, and no error tells.
+    Making the object does nothing. Everything runs in float32, at the speed and the memory of float32, and no error
+    tells.
 
     ## Example
     ```python
@@ -92,14 +93,15 @@ class AutocastNotEntered(Rule):
                 yield from self._combined(node)
 
     def _yielded(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Finding]:
-        decorators = {last(part.func if isinstance(part, ast.Call) else part) for part in function.decorator_list}
+        decorators = {last_name(part) for part in function.decorator_list}
         if decorators.isdisjoint(_MANAGERS):
             return
         for node in nodes(function.body, SCOPES):
             if isinstance(node, ast.Yield) and node.value in self.made and not _entered_by_caller(function):
                 yield Finding(
                     node.value,
-                    "The context manager yields the autocast context without entering it: its `with` block runs in float32",
+                    "The context manager yields the autocast context without entering it: its `with` block runs in "
+                    "float32",
                     help="`with torch.autocast(...): yield`",
                 )
 
@@ -123,9 +125,9 @@ def _entered_by_caller(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool
     return (
         function.returns is not None
         and any(
-            "ContextManager" in last(node)
+            "ContextManager" in last_name(node)
             for node in ast.walk(function.returns)
             if isinstance(node, (ast.Name, ast.Attribute))
         )
-        and any("autocast" in last(node) for node in ast.walk(function.returns))
+        and any("autocast" in last_name(node) for node in ast.walk(function.returns))
     )

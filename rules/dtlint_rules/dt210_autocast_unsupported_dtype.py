@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.values import Autocast
 from dtlint.rule import Finding, Rule
 
@@ -14,22 +15,19 @@ if TYPE_CHECKING:
 
 __all__ = ["AutocastUnsupportedDtype"]
 
-_SUPPORTED = frozenset({"float16", "bfloat16"})
-"""On CPU, XPU and MPS alike, by torch 2.13. On CUDA nothing is checked, and float32 is what half inputs are then cast to."""
-
 
 class AutocastUnsupportedDtype(Rule):
     """Autocast is asked for a dtype other than float16 and bfloat16.
 
     ## What it does
-    Reports `torch.autocast("cpu", dtype=...)`, or that of another device than CUDA, with a dtype that it does not cast to,
-    such as float32 or float64. A device that the program decides is left alone, and so is CUDA, where torch does not check
-    the dtype, and autocast to float32 casts half inputs up.
+    Reports `torch.autocast("cpu", dtype=...)`, or that of another device than CUDA, with a dtype that it does not cast
+    to, such as float32 or float64. A device that the program decides is left alone, and so is CUDA, where torch does
+    not check the dtype, and autocast to float32 casts half inputs up.
 
     ## Why it matters
-    Autocast of the CPU, XPU and MPS casts to float16 or bfloat16. For any other dtype it warns, "the target dtype is not
-    supported. Disabling autocast", and is off: inputs that are half stay half, and meet float32 weights, which raises. Who wants float32 switches
-    autocast off with `enabled=False` and casts the inputs.
+    Autocast of the CPU, XPU and MPS casts to float16 or bfloat16. For any other dtype it warns, "the target dtype is
+    not supported. Disabling autocast", and is off: inputs that are half stay half, and meet float32 weights, which
+    raises. Who wants float32 switches autocast off with `enabled=False` and casts the inputs.
 
     ## Example
     ```python
@@ -59,12 +57,14 @@ class AutocastUnsupportedDtype(Rule):
 
     code, name = "DT210", "autocast-unsupported-dtype"
     triggers = ("autocast",)
+    calls = frozenset({"autocast"})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         region = call.result
         if not isinstance(region, Autocast) or region.made is not call.node or region.device in (None, "cuda"):
             return
-        if region.dtype is not None and region.dtype not in _SUPPORTED and region.enabled is not False:
+        # On CPU, XPU and MPS alike, by torch 2.13. CUDA checks nothing, and then casts half inputs to float32.
+        if region.dtype is not None and region.dtype not in LOW_PRECISION and region.enabled is not False:
             yield Finding(
                 call.node,
                 f"Autocast on {region.device} does not cast to {region.dtype}: it warns and is off",

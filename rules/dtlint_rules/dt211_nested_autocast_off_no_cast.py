@@ -30,8 +30,8 @@ class NestedAutocastOffNoCast(Rule):
     """A half result of autocast enters a layer where autocast is switched off.
 
     ## What it does
-    Reports a linear, convolutional or recurrent layer that is called under `torch.autocast(..., enabled=False)` on what an
-    enabled autocast region of the same function computed with such a layer, without a cast between.
+    Reports a linear, convolutional or recurrent layer that is called under `torch.autocast(..., enabled=False)` on what
+    an enabled autocast region of the same function computed with such a layer, without a cast between.
 
     ## Why it matters
     `enabled=False` only stops autocast from casting. The input is still half, the weight float32, and the layer raises
@@ -77,7 +77,8 @@ class NestedAutocastOffNoCast(Rule):
         if region is not None and (layer.dtypes is None or layer.dtypes == frozenset({"float32"})):
             yield Finding(
                 call.node,
-                f"The input is {region.dtype or 'half'} from autocast and the weight float32: with autocast off, the layer raises",
+                f"The input is {region.dtype or 'half'} from autocast and the weight float32: with autocast off, the "
+                "layer raises",
                 help="Cast the input with `.float()`",
                 notes=() if region.made is None else ((region.made, "computed under this autocast"),),
             )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._syntax import last, words
+from dtlint_rules._names import last_name, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,13 +28,14 @@ class CustomFunctionNoCustomFwd(Rule):
     """An `autograd.Function` with matrix products is not decorated for autocast.
 
     ## What it does
-    Reports subclasses of `torch.autograd.Function` whose `forward` and `backward` both multiply matrices, in a file that
-    speaks of autocast, mixed precision or half, where neither is decorated with `torch.amp.custom_fwd` and `custom_bwd`.
+    Reports subclasses of `torch.autograd.Function` whose `forward` and `backward` both multiply matrices, in a file
+    that speaks of autocast, mixed precision or half, where neither is decorated with `torch.amp.custom_fwd` and
+    `custom_bwd`.
 
     ## Why it matters
-    Under autocast the forward's product casts its inputs to half, but what was saved for backward is as it came. Autocast
-    is off when backward runs: there the half gradient meets float32 tensors, and the product raises "expected m1 and m2 to
-    have the same dtype". The two decorators run backward under the autocast of the forward.
+    Under autocast the forward's product casts its inputs to half, but what was saved for backward is as it came.
+    Autocast is off when backward runs: there the half gradient meets float32 tensors, and the product raises "expected
+    m1 and m2 to have the same dtype". The two decorators run backward under the autocast of the forward.
 
     ## Example
     ```python
@@ -81,7 +82,7 @@ class CustomFunctionNoCustomFwd(Rule):
     """
 
     code, name = "DT212", "custom-function-no-custom-fwd"
-    triggers = ("Function",)
+    triggers = ("save_for_backward",)
 
     def __init__(self) -> None:
         self.bases: set[ast.expr] = set()
@@ -122,7 +123,7 @@ def _judged(node: ast.ClassDef) -> Iterator[Finding]:
 
 def _is_aware(node: ast.ClassDef) -> bool:
     return any(
-        isinstance(part, (ast.Name, ast.Attribute)) and any(word in last(part).lower() for word in _AWARE)
+        isinstance(part, (ast.Name, ast.Attribute)) and any(word in last_name(part).lower() for word in _AWARE)
         for part in ast.walk(node)
     )
 
@@ -133,8 +134,7 @@ def _product(function: ast.FunctionDef) -> ast.expr | None:
         node
         for node in nodes(function.body)
         if (isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult))
-        or (isinstance(node, ast.Call) and last(node.func) in _PRODUCTS)
-        or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PRODUCTS)
+        or (isinstance(node, ast.Call) and last_name(node) in _PRODUCTS)
     ]
     return min(found, key=lambda node: node.lineno) if found else None
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
 from dtlint.infer.values import Tensor
-from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import bound_once
+from dtlint_rules._names import last_name, names, said
 from dtlint_rules._regions import decided_here
-from dtlint_rules._syntax import last, names, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,13 +46,13 @@ class AutocastDefeatsFp32(Rule):
     autocast region of the same function.
 
     ## Why it matters
-    Autocast casts the inputs of a matrix product to half even where they were cast to float32 one line before; the result
-    is half. bfloat16 holds whole numbers exactly up to 256, float16 up to 2048: positions beyond fall together, and the
-    angles of the embedding with them. Elementwise products are not cast: `position[:, None] * inv_freq` is what the
-    product computes, and stays float32.
+    Autocast casts the inputs of a matrix product to half even where they were cast to float32 one line before; the
+    result is half. bfloat16 holds whole numbers exactly up to 256, float16 up to 2048: positions beyond fall together,
+    and the angles of the embedding with them. Elementwise products are not cast: `position[:, None] * inv_freq` is what
+    the product computes, and stays float32.
 
-    An `einsum` that sums nothing is computed elementwise by torch 2.13, which leaves it in float32; older releases compute
-    it with `bmm`, which autocast casts. It is reported as information.
+    An `einsum` that sums nothing is computed elementwise by torch 2.13, which leaves it in float32; older releases
+    compute it with `bmm`, which autocast casts. It is reported as information.
 
     ## Example
     ```python
@@ -83,6 +83,7 @@ class AutocastDefeatsFp32(Rule):
 
     code, name = "DT213", "autocast-defeats-fp32"
     triggers = ("freq", "omega", "timescale", "autocast")
+    calls = frozenset({*(name.rpartition(".")[2] for name in (*_PRODUCTS, _EINSUM)), *_METHODS})
 
     def __init__(self) -> None:
         self.found: list[tuple[ast.expr, bool]] = []
@@ -119,8 +120,8 @@ class AutocastDefeatsFp32(Rule):
             if outer:
                 yield Finding(
                     node,
-                    "Positions and frequencies meet in `einsum`, which older releases of torch run in half under autocast: "
-                    "bfloat16 holds whole numbers up to 256",
+                    "Positions and frequencies meet in `einsum`, which older releases of torch run in half under "
+                    "autocast: bfloat16 holds whole numbers up to 256",
                     help="Multiply elementwise, `positions[..., None] * frequencies`, which autocast does not cast",
                     severity=Severity.INFO,
                 )
@@ -187,15 +188,11 @@ def _names_of(node: ast.expr, scope: ast.AST) -> list[str]:
     found = _subject(node)
     if found is None:
         return []
-    name = last(found).lower()
+    name = last_name(found).lower()
     if isinstance(found, ast.Name):
-        bound = [
-            part.value
-            for part in nodes([scope])
-            if isinstance(part, ast.Assign) and any(last(target) == found.id for target in part.targets)
-        ]
-        of = _subject(bound[0]) if len(bound) == 1 else None
-        return [name] if of is None else [name, last(of).lower()]
+        bound = bound_once(found.id, scope)
+        of = None if bound is None else _subject(bound)
+        return [name] if of is None else [name, last_name(of).lower()]
     return [name]
 
 
@@ -203,7 +200,7 @@ def _subject(node: ast.expr) -> ast.Name | ast.Attribute | None:
     """What an operand is, without the methods that shape or cast it and what it is indexed with."""
     while True:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            named = last(node.func.value) == "torch" and node.args
+            named = last_name(node.func.value) == "torch" and node.args
             node = node.args[0] if named else node.func.value
         elif isinstance(node, ast.Subscript):
             node = node.value

@@ -10,8 +10,8 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Autocast, Module
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._names import last_name
 from dtlint_rules._regions import half_from
-from dtlint_rules._syntax import last
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,14 +46,14 @@ class HalfOutputEscapesAutocast(Rule):
     """An output of autocast is used in half outside of the region.
 
     ## What it does
-    Reports a loss that is computed outside autocast on what a layer gave inside, a float32 layer that gets such a value,
-    and a `forward` that is replaced by itself under autocast, `model.forward = autocast(...)(model.forward)`, without a
-    cast of what it returns.
+    Reports a loss that is computed outside autocast on what a layer gave inside, a float32 layer that gets such a
+    value, and a `forward` that is replaced by itself under autocast, `model.forward = autocast(...)(model.forward)`,
+    without a cast of what it returns.
 
     ## Why it matters
-    Linear and convolutional layers return half under autocast. Inside the region losses, softmax and norms are cast up to
-    float32; outside nothing is: cross entropy of bfloat16 logits is a bfloat16 number, with 3 digits, and a float32 layer
-    raises. Losses belong into the region, and what leaves it wants `.float()`.
+    Linear and convolutional layers return half under autocast. Inside the region losses, softmax and norms are cast up
+    to float32; outside nothing is: cross entropy of bfloat16 logits is a bfloat16 number, with 3 digits, and a float32
+    layer raises. Losses belong into the region, and what leaves it wants `.float()`.
 
     ## Example
     ```python
@@ -134,7 +134,8 @@ class HalfOutputEscapesAutocast(Rule):
         if region is not None and not _is_cast(call.node.args[0], call.flow.scope):
             yield Finding(
                 call.node,
-                f"The loss is computed outside autocast, on what is {region.dtype or 'half'} from inside: it is not cast up",
+                f"The loss is computed outside autocast, on what is {region.dtype or 'half'} from inside: it is not "
+                "cast up",
                 help="Compute the loss inside the region, or cast with `.float()`",
                 notes=() if region.made is None else ((region.made, "computed under this autocast"),),
             )
@@ -144,21 +145,22 @@ class HalfOutputEscapesAutocast(Rule):
         if region is not None and not _is_cast(call.node.args[0], call.flow.scope):
             yield Finding(
                 call.node,
-                f"The layer's weight is float32 and its input {region.dtype or 'half'} from autocast: outside it raises",
+                f"The layer's weight is float32 and its input {region.dtype or 'half'} from autocast: outside it "
+                "raises",
                 help="Cast the input with `.float()`, or call the layer inside the region",
                 notes=() if region.made is None else ((region.made, "computed under this autocast"),),
             )
 
     def _autocast_in(self, value: ast.Call) -> ast.Call | None:
-        """The call that makes the autocast, in `autocast(...)(forward)` and in `MethodType(autocast(...)(forward), model)`."""
-        if last(value.func) == "MethodType" and value.args and isinstance(value.args[0], ast.Call):
+        """The call that makes autocast, in `autocast(...)(forward)` and `MethodType(autocast(...)(forward), model)`."""
+        if last_name(value.func) == "MethodType" and value.args and isinstance(value.args[0], ast.Call):
             value = value.args[0]
         return value.func if isinstance(value.func, ast.Call) and value.func in self.made else None
 
 
 def _is_called_loss(call: Call) -> bool:
     """Is it what programs call a loss, `criterion(output, target)`, whatever stands behind the name?"""
-    return not call.target and len(call.args) == 2 and last(call.node.func) in _CRITERIA
+    return not call.target and len(call.args) == 2 and last_name(call.node.func) in _CRITERIA
 
 
 _CASTS = frozenset({"float", "double", "to", "type", "type_as", "float32"})
@@ -194,6 +196,6 @@ class _Wrapped:
             isinstance(node, ast.Assign)
             and node.lineno > self.node.lineno
             and any(path_of(target) == self.path for target in node.targets)
-            and any("float" in (name := last(part).lower()) or "fp32" in name for part in ast.walk(node.value))
+            and any("float" in (name := last_name(part).lower()) or "fp32" in name for part in ast.walk(node.value))
             for node in nodes([self.scope])
         )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.dtypes.dtype import LOW_PRECISION
+from dtlint.infer.around import around
 from dtlint.rule import Finding, Rule
-from dtlint_rules._syntax import around, said
+from dtlint_rules._names import said
 from dtlint_rules._training import Models, upcasts
 
 if TYPE_CHECKING:
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
     from dtlint.infer.events import Call, End
 
 __all__ = ["AutocastMissing"]
-
-_HALVES = frozenset({"float16", "bfloat16"})
 
 
 class AutocastMissing(Rule):
@@ -77,7 +77,7 @@ class AutocastMissing(Rule):
         function = call.node.func
         if isinstance(function, ast.Name) and not call.flow.contexts:
             made = self.models.pipelines.get((call.flow.scope, function.id))
-            if made and made[-1].dtypes and made[-1].dtypes & _HALVES:
+            if made and made[-1].dtypes and made[-1].dtypes & LOW_PRECISION:
                 self.run.append((call.node, function.id, call.flow.scope))
         return ()
 

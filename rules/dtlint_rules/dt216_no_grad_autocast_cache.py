@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.infer.around import around
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Autocast, Module
 from dtlint.rule import Finding, Rule
-from dtlint_rules._syntax import around, last
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,13 +28,13 @@ class NoGradAutocastCache(Rule):
     Reports the second call of a module in an autocast region whose first call stands under `torch.no_grad` or
     `torch.inference_mode` in that region, unless the region has `cache_enabled=False`.
 
-    It is off unless selected: on torch 2.13 the gradients are there (run on the CPU), so that this concerns only programs
-    that must run with older releases.
+    It is off unless selected: on torch 2.13 the gradients are there (run on the CPU), so that this concerns only
+    programs that must run with older releases.
 
     ## Why it matters
-    Autocast keeps its half copies of the weights until the outermost region ends. A copy that is made under `no_grad` has no
-    way back to its weight; in torch releases of 2025 a later forward pass took it from the cache, and the weights got no
-    gradient, without an error.
+    Autocast keeps its half copies of the weights until the outermost region ends. A copy that is made under `no_grad`
+    has no way back to its weight; in torch releases of 2025 a later forward pass took it from the cache, and the
+    weights got no gradient, without an error.
 
     ## Example
     ```python
@@ -96,7 +97,7 @@ def _is_gradless(call: Call, region: Autocast) -> bool:
     for part in around(call.node, call.flow.tree):
         if isinstance(part, ast.With):
             made = [item.context_expr for item in part.items]
-            if any(isinstance(each, ast.Call) and last(each.func) in _GRADLESS for each in made):
+            if any(isinstance(each, ast.Call) and last_name(each.func) in _GRADLESS for each in made):
                 return True
             if region.made in made:
                 return False

@@ -9,7 +9,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import GradScaler
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._syntax import last
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +73,7 @@ class SchedulerAfterSkippedStep(Rule):
 
     code, name, default = "DT217", "scheduler-after-skipped-step", False
     triggers = ("Scaler",)
+    calls = frozenset({"step"})
 
     def __init__(self) -> None:
         self.stepped: dict[int, ast.Call] = {}
@@ -82,9 +83,9 @@ class SchedulerAfterSkippedStep(Rule):
         if call.method != "step" or not isinstance(call.node.func, ast.Attribute):
             return
         block, owner = id(call.flow.block), call.node.func.value
-        if isinstance(call.receiver, GradScaler) or "scaler" in last(owner).lower():
+        if isinstance(call.receiver, GradScaler) or "scaler" in last_name(owner).lower():
             self.stepped[block] = call.node
-        elif "sched" in last(owner).lower() and block in self.stepped and not _asks_scale(call.flow.scope):
+        elif "sched" in last_name(owner).lower() and block in self.stepped and not _asks_scale(call.flow.scope):
             yield Finding(
                 call.node,
                 f"`{path_of(owner)}` steps also where the scaler has skipped the optimizer's step",

@@ -6,11 +6,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
+from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Autocast
 from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._syntax import last, parents
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,10 +32,10 @@ class AmpWrapperMisuse(Rule):
     method that is wrapped in autocast and then bound a second time, `MethodType(autocast(...)(model.forward), model)`.
 
     ## Why it matters
-    `torch.autocast` without parentheses takes the function for a device and raises; that of `torch.cuda.amp` takes it for
-    `enabled`, and the decorated name is then a context and no function. A generator runs when it is iterated over, and by
-    then the region that the decorator entered has ended: it computes in float32, without a word. A method that is bound
-    twice gets `self` twice.
+    `torch.autocast` without parentheses takes the function for a device and raises; that of `torch.cuda.amp` takes it
+    for `enabled`, and the decorated name is then a context and no function. A generator runs when it is iterated over,
+    and by then the region that the decorator entered has ended: it computes in float32, without a word. A method that
+    is bound twice gets `self` twice.
 
     ## Example
     ```python
@@ -67,6 +68,7 @@ class AmpWrapperMisuse(Rule):
 
     code, name, severity = "DT218", "amp-wrapper-misuse", Severity.ERROR
     triggers = ("autocast",)
+    calls = frozenset({"autocast"})
 
     def __init__(self) -> None:
         self.made: set[ast.expr] = set()
@@ -90,7 +92,7 @@ class AmpWrapperMisuse(Rule):
         for node in nodes([tree]):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.decorator_list:
                 yield from self._decorated(node)
-            elif isinstance(node, ast.Call) and last(node.func) == "MethodType" and len(node.args) == 2:
+            elif isinstance(node, ast.Call) and last_name(node.func) == "MethodType" and len(node.args) == 2:
                 yield from self._bound_twice(node)
         for expression in self.named:
             if isinstance(known.get(expression), ast.withitem):
@@ -139,5 +141,5 @@ def _runs_later(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     if isinstance(function, ast.AsyncFunctionDef):
         return True
     yields = any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes(function.body, SCOPES))
-    managers = {last(part.func if isinstance(part, ast.Call) else part) for part in function.decorator_list}
+    managers = {last_name(part) for part in function.decorator_list}
     return yields and managers.isdisjoint({"contextmanager", "fixture"})

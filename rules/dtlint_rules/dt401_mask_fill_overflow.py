@@ -8,20 +8,24 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability, Fix
+from dtlint.diagnostic import Applicability
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import is_mask, is_tensor, last_name, root_of, words_of
+from dtlint_rules._fixes import limit_of
 from dtlint_rules._half import half_at
+from dtlint_rules._masks import is_mask
+from dtlint_rules._names import last_name, names_in
 from dtlint_rules._numbers import HALF, number_at, spelled
+from dtlint_rules._parts import given, receiver, root_of
+from dtlint_rules._subjects import is_function, operand
+from dtlint_rules._tensors import is_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Assign, Call, Flow, Operation
     from dtlint.infer.values import Value
-    from dtlint.source.place import Place
     from dtlint_rules._numbers import Number
 
 __all__ = ["MaskFillOverflow"]
@@ -36,7 +40,7 @@ _FILLS = {
 for `full_like`. All of them raise where the tensor cannot hold the number; seen on torch 2.13."""
 LARGE = (
     *(f"{e}{exponent}" for e in ("e", "E", "e+") for exponent in range(5, 39)),
-    *("**", "00000", "65536", "99999"),
+    *("0**", "0 **", "2**", "2 **", "00000", "65536", "99999"),
 )
 """How numbers beyond float16 are written."""
 _SCORES = re.compile(
@@ -51,9 +55,9 @@ class MaskFillOverflow(Rule):
 
     ## What it does
     Reports numbers beyond ±65504 that are written into scores or masks, by `masked_fill`, `full_like`, `torch.where`,
-    `scores[mask] = -1e9`, `(1 - mask) * -1e9`, a mask in a buffer, or a function whose name speaks of a mask; and limits of another
-    dtype, such as `torch.finfo(torch.float32).min`. The number is found as a constant of the module, as an attribute of
-    the class and as the default of a parameter, too. Code that only runs in float32 is left alone.
+    `scores[mask] = -1e9`, `(1 - mask) * -1e9`, a mask in a buffer, or a function whose name speaks of a mask; and
+    limits of another dtype, such as `torch.finfo(torch.float32).min`. The number is found as a constant of the module,
+    as an attribute of the class and as the default of a parameter, too. Code that only runs in float32 is left alone.
 
     ## Why it matters
     float16 ends at 65504. Under autocast, attention scores are float16, and
@@ -139,23 +143,18 @@ class MaskFillOverflow(Rule):
 
     def _filled(self, call: Call) -> Iterator[Finding]:
         name = last_name(call.node)
-        function = call.target.startswith("torch.") and not call.target.startswith("torch.Tensor.")
-        subject: ast.expr | None
+        function = is_function(call)
         if name == "where":
             yield from self._chosen(call, function)
             return
         if name not in _FILLS or (function and name in ("fill_", "new_full")):
             return
         position, keyword = _FILLS[name]
-        given = call.argument_node(position + (function and name != "full_like"), keyword)
-        number = _beyond(given, call.flow)
-        if number is None or given is None:
+        written = call.argument_node(position + (function and name != "full_like"), keyword)
+        number = _beyond(written, call.flow)
+        if number is None or written is None:
             return
-        if function:
-            subject, value = call.argument_node(0, "input"), call.argument(0, "input")
-        else:
-            assert isinstance(call.node.func, ast.Attribute)
-            subject, value = call.node.func.value, call.receiver
+        subject, value = operand(call)
         if (
             number.value > 0
             and name not in ("masked_fill", "masked_fill_")
@@ -165,7 +164,7 @@ class MaskFillOverflow(Rule):
         if _is_index(subject, number):
             return
         yield from self._found(
-            call.node, number, call.flow, value, f"`{name}` raises on a float16 tensor", given, subject
+            call.node, number, call.flow, value, f"`{name}` raises on a float16 tensor", written, subject
         )
 
     def _made(self, call: Call) -> Iterator[Finding]:
@@ -192,40 +191,39 @@ class MaskFillOverflow(Rule):
 
     def _chosen(self, call: Call, function: bool) -> Iterator[Finding]:
         """`torch.where(mask, scores, -1e9)`: the number may be made a tensor of first."""
-        nodes = [call.argument_node(1, "input"), call.argument_node(2, "other")] if function else []
-        if not function and isinstance(call.node.func, ast.Attribute):
-            nodes = [call.node.func.value, call.argument_node(1, "other")]
-        if len(nodes) != 2 or nodes[0] is None or nodes[1] is None:
+        first = call.argument_node(1, "input") if function else receiver(call.node)
+        second = call.argument_node(2 if function else 1, "other")
+        if first is None or second is None:
             return
-        for given, other in ((nodes[1], nodes[0]), (nodes[0], nodes[1])):
-            inner = given
-            if isinstance(given, ast.Call) and last_name(given) in ("tensor", "as_tensor") and given.args:
-                inner = given.args[0]
+        for filled, other in ((second, first), (first, second)):
+            inner = filled
+            if isinstance(filled, ast.Call) and last_name(filled) in ("tensor", "as_tensor") and filled.args:
+                inner = filled.args[0]
             number = _beyond(inner, call.flow)
             if number is None or number.value > 0:
                 continue
-            value = call.argument(1 if other is nodes[0] else 2, "") if function else call.receiver
-            subject = other if inner is given else None
+            value = call.argument(1 if other is first else 2, "") if function else call.receiver
+            subject = other if inner is filled else None
             yield from self._found(
-                call.node, number, call.flow, value, "`where` makes {inf} of it for a float16 tensor", given, subject
+                call.node, number, call.flow, value, "`where` makes {inf} of it for a float16 tensor", filled, subject
             )
             return
 
     def _handed(self, call: Call) -> Iterator[Finding]:
         """A function of somebody's that masks: `replace_masked_values(scores, mask, -1e20)`."""
-        given = [*call.node.args, *(keyword.value for keyword in call.node.keywords)]
-        if len(given) < 2 or not any(is_mask(argument) for argument in given):
+        arguments = given(call.node)
+        if len(arguments) < 2 or not any(map(is_mask, arguments)):
             return
-        for argument in given:
+        for argument in arguments:
             number = _beyond(argument, call.flow)
             if number is not None and number.literal and _is_float(number.written):
                 text = "a mask filled with it raises, or holds {inf}, in float16"
                 yield from self._found(call.node, number, call.flow, None, text, None, None)
                 return
 
-    def _multiplied(self, operation: Operation, given: ast.expr, mask: ast.expr, value: Value) -> Iterator[Finding]:
-        number = _beyond(given, operation.flow)
-        if number is None or (number.value > 0 and not any(map(_MASKING.search, words_of(mask)))):
+    def _multiplied(self, operation: Operation, written: ast.expr, mask: ast.expr, value: Value) -> Iterator[Finding]:
+        number = _beyond(written, operation.flow)
+        if number is None or (number.value > 0 and not any(map(_MASKING.search, names_in(mask)))):
             return
         if not _is_float(number.written):
             return
@@ -243,7 +241,7 @@ class MaskFillOverflow(Rule):
         flow: Flow,
         value: Value | None,
         happens: str,
-        given: ast.expr | None,
+        written: ast.expr | None,
         subject: ast.expr | None,
     ) -> Iterator[Finding]:
         if number.written in self.written:
@@ -257,8 +255,8 @@ class MaskFillOverflow(Rule):
         limit = "min" if number.value < 0 else "max"
         path = path_of(subject) if subject is not None else None
         fix = None
-        if number.literal and given is not None and path is not None:
-            fix = partial(_fix, given, path, limit)
+        if number.literal and written is not None and path is not None:
+            fix = partial(limit_of, node=written, path=path, limit=limit, verb="Use")
         elsewhere = not number.literal
         yield Finding(
             number.written if elsewhere else node,
@@ -276,7 +274,8 @@ def _beyond(node: ast.expr | None, flow: Flow) -> Number | None:
 
 
 def _is_large(value: Value) -> bool:
-    return isinstance(value, Constant) and type(value.value) in (int, float) and abs(value.value) > HALF.max  # type: ignore[arg-type]
+    number = value.value if isinstance(value, Constant) else None
+    return isinstance(number, (int, float)) and abs(number) > HALF.max
 
 
 def _may_be_large(value: Value) -> bool:
@@ -304,9 +303,3 @@ def _is_bool(mask: ast.expr) -> bool:
 
 def _is_ones(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and path_of(node.func) in ("torch.ones_like", "th.ones_like")
-
-
-def _fix(given: ast.expr, path: str, limit: str, place: Place) -> Fix | None:
-    finfo, imports = place.spelled("torch.finfo")
-    text = f"{finfo}({path}.dtype).{limit}"
-    return Fix(f"Use `{text}`", (place.replace(given, text), *imports), Applicability.UNSAFE)

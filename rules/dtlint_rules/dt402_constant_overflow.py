@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import DTYPES, FLOATING, INTEGRAL
 from dtlint.infer.values import Constant, Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import last_name
 from dtlint_rules._half import is_half
+from dtlint_rules._names import last_name
 from dtlint_rules._numbers import HALF, number_at, spelled
+from dtlint_rules._subjects import is_function, operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -63,6 +64,7 @@ class ConstantOverflow(Rule):
 
     code, name = "DT402", "constant-overflow"
     triggers = ("float16", "half", "int8", "int16", "HalfTensor", "ByteTensor")
+    calls = frozenset({*_FACTORIES, *_BOUNDS, *_CASTS})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         name = last_name(call.node)
@@ -112,12 +114,11 @@ class ConstantOverflow(Rule):
         yield _finding(call.node, number, dtype, happens, None)
 
     def _bounded(self, call: Call, name: str) -> Iterator[Finding]:
-        function = call.target.startswith("torch.") and not call.target.startswith("torch.Tensor.")
-        tensor = call.argument(0, "input") if function else call.receiver
+        _, tensor = operand(call)
         if not isinstance(tensor, Tensor) or not is_half(tensor) or "float16" not in (tensor.dtypes or ()):
             return
         for position, keyword in _BOUNDS[name]:
-            number = number_at(call.argument_node(position + function, keyword), call.flow)
+            number = number_at(call.argument_node(position + is_function(call), keyword), call.flow)
             if number is not None and HALF.max < abs(number.value) < math.inf:
                 yield _finding(call.node, number.value, "float16", f"`{name}` raises", tensor.origin)
                 return

@@ -11,10 +11,13 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import is_guarded, is_tensor, is_used_as_tensor, last_name, words_of
+from dtlint_rules._guards import is_guarded
 from dtlint_rules._half import half_at
+from dtlint_rules._names import last_name, names_in
 from dtlint_rules._numbers import HALF, number_at, spelled
 from dtlint_rules._squares import is_widened
+from dtlint_rules._subjects import is_function, operand
+from dtlint_rules._tensors import is_tensor, is_used_as_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,6 +82,7 @@ class EpsilonUnderflow(Rule):
 
     code, name = "DT403", "epsilon-underflow"
     triggers = (*_TINY, "finfo", "float_info", "0000000")
+    calls = frozenset({"add", "add_", *_CLAMPS})
 
     def __init__(self) -> None:
         self.written: set[ast.expr] = set()
@@ -99,7 +103,7 @@ class EpsilonUnderflow(Rule):
                 continue
             number = _tiny(given, operation.flow)
             if number is not None and (
-                is_tensor(subject, value, operation.flow) or is_used_as_tensor(node, operation.flow.scope)
+                is_tensor(subject, value, operation.flow) or is_used_as_tensor(node, operation.flow.tree)
             ):
                 yield from self._found(
                     node, number, operation.flow, subject, value, f"adding it leaves {_shown(subject)} as it is"
@@ -108,7 +112,7 @@ class EpsilonUnderflow(Rule):
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         name = last_name(call.node)
-        function = call.target.startswith("torch.") and not call.target.startswith("torch.Tensor.")
+        function = is_function(call)
         if name in ("add", "add_") and not function:
             yield from self._guarded(call, call.argument_node(0, "other"), function, "adding it changes nothing")
         elif name in _CLAMPS and (function or call.method):
@@ -119,7 +123,7 @@ class EpsilonUnderflow(Rule):
 
     def _guarded(self, call: Call, given: ast.expr | None, function: bool, happens: str) -> Iterator[Finding]:
         number = _tiny(given, call.flow)
-        subject, value = _subject(call, function)
+        subject, value = operand(call)
         if number is None or subject is None or _is_array(subject):
             return
         if not function and "clamp" not in call.method and not is_tensor(subject, value, call.flow):
@@ -139,7 +143,7 @@ class EpsilonUnderflow(Rule):
             text = ast.unparse(given) if given is not None else ""
         else:
             return
-        subject, value = _subject(call, function)
+        subject, value = operand(call)
         if subject is None or half_at(call.flow) is None or "float64" in (getattr(value, "dtypes", None) or ()):
             return
         yield Finding(
@@ -151,7 +155,7 @@ class EpsilonUnderflow(Rule):
     def _found(
         self, node: ast.expr | ast.stmt, number: Number, flow: Flow, subject: ast.expr, value: Value, happens: str
     ) -> Iterator[Finding]:
-        if number.written in self.written or not is_guarded(node, flow.scope) or _runs_in_float32(flow):
+        if number.written in self.written or not is_guarded(node, flow) or _runs_in_float32(flow):
             return
         if number.value >= FLOAT.tiny and (half_at(flow, value) is None or is_widened(subject, flow)):
             return
@@ -169,8 +173,8 @@ class EpsilonUnderflow(Rule):
 def _message(value: float, happens: str) -> str:
     if value < FLOAT.tiny:
         return (
-            f"{spelled(value)} is 0 in float16, and in float32 below its smallest normal number, 1.18e-38, so that it is "
-            f"0 where subnormal numbers are flushed: {happens}"
+            f"{spelled(value)} is 0 in float16, and in float32 below its smallest normal number, 1.18e-38, so that it "
+            f"is 0 where subnormal numbers are flushed: {happens}"
         )
     return f"{spelled(value)} is 0 in float16, whose smallest number is 5.96e-08: {happens}"
 
@@ -178,13 +182,6 @@ def _message(value: float, happens: str) -> str:
 def _tiny(node: ast.expr | None, flow: Flow) -> Number | None:
     number = number_at(node, flow)
     return number if number is not None and 0 < number.value <= _ROUNDS_TO_ZERO else None
-
-
-def _subject(call: Call, function: bool) -> tuple[ast.expr | None, Value]:
-    """What is clamped, or added to."""
-    if function:
-        return call.argument_node(0, "input"), call.argument(0, "input") or call.receiver
-    return (call.node.func.value if isinstance(call.node.func, ast.Attribute) else None), call.receiver
 
 
 def _is_array(subject: ast.expr) -> bool:
@@ -208,4 +205,4 @@ def _runs_in_float32(flow: Flow) -> bool:
         for part in nodes([function.node])
         if isinstance(part, (ast.Call, ast.Attribute, ast.arg))
         for word in ([part.arg] if isinstance(part, ast.arg) else [last_name(part)])
-    ) or any(word in ("float64", "double") for word in words_of(function.node))
+    ) or any(word in ("float64", "double") for word in names_in(function.node))

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import is_tensor, last_name, same, source_of
-from dtlint_rules._half import imports_torch
+from dtlint_rules._assignments import source_of
+from dtlint_rules._imports import imports_torch
+from dtlint_rules._names import last_name
+from dtlint_rules._parts import receiver, same
+from dtlint_rules._tensors import is_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,15 +29,15 @@ class MissingEpsilon(Rule):
     """Values are divided by their own spread, with nothing to keep that from 0.
 
     ## What it does
-    Reports `(x - x.mean()) / x.std()` and `(x - x.min()) / (x.max() - x.min())`, with the spread in place or by the name
-    it was given, where no epsilon is added, no clamp stands before it and no test asks for it. Other
-    divisions are left alone: that a norm or a sum may be 0 depends on the data, while equal values are to be expected
-    of rewards, masks, constant images and batches of one.
+    Reports `(x - x.mean()) / x.std()` and `(x - x.min()) / (x.max() - x.min())`, with the spread in place or by the
+    name it was given, where no epsilon is added, no clamp stands before it and no test asks for it. Other divisions are
+    left alone: that a norm or a sum may be 0 depends on the data, while equal values are to be expected of rewards,
+    masks, constant images and batches of one.
 
     ## Why it matters
-    Where all values are equal their standard deviation is 0, and `std` of a single value is NaN. Half makes it more likely:
-    values that differ by less than the resolution, 1/1024 of them in float16 and 1/256 in bfloat16, are equal there.
-    The NaN goes through the loss into every weight.
+    Where all values are equal their standard deviation is 0, and `std` of a single value is NaN. Half makes it more
+    likely: values that differ by less than the resolution, 1/1024 of them in float16 and 1/256 in bfloat16, are equal
+    there. The NaN goes through the loss into every weight.
 
     ## Example
     ```python
@@ -57,7 +60,7 @@ class MissingEpsilon(Rule):
     """
 
     code, name = "DT404", "missing-epsilon"
-    triggers = (".std(", ".var(", ".max(", ".amax(", "std_mean(")
+    triggers = (".std(", ".var(", ".min(", ".amin(")
 
     def on_operation(self, operation: Operation) -> Iterator[Finding]:
         node, flow = operation.node, operation.flow
@@ -81,7 +84,8 @@ class MissingEpsilon(Rule):
         yield Finding(
             node,
             f"{happens} is 0 where all values are equal: {_LEADS_TO_NAN}",
-            help=f"Add a small number to the divisor, {where}, or clamp it: 1e-6 in float32, 1e-3 where float16 may run",
+            help=f"Add a small number to the divisor, {where}, or clamp it: 1e-6 in float32, 1e-3 where float16 may "
+            "run",
         )
 
 
@@ -133,9 +137,7 @@ def _is_root_of_variance(node: ast.expr, subject: ast.expr, flow: Flow) -> bool:
     if not isinstance(node, ast.Call) or last_name(node) != "sqrt":
         return False
     of_torch = (path_of(node.func) or "") in ("torch.sqrt", "th.sqrt")
-    inner = (
-        node.args[0] if of_torch and node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
-    )
+    inner = node.args[0] if of_torch and node.args else receiver(node)
     return inner is not None and _is_reduction(_named(inner, flow), variance, subject)
 
 

@@ -12,9 +12,15 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import is_mask, is_tensor, last_name, root_of, source_of
-from dtlint_rules._half import imports_torch
+from dtlint_rules._assignments import source_of
+from dtlint_rules._fixes import limit_of
+from dtlint_rules._imports import imports_torch
+from dtlint_rules._masks import is_mask
+from dtlint_rules._names import last_name
 from dtlint_rules._numbers import number_at
+from dtlint_rules._parts import below, keyword, receiver, root_of
+from dtlint_rules._subjects import operand
+from dtlint_rules._tensors import is_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,9 +43,10 @@ class InfMaskNan(Rule):
     usual way, is left alone, for whether a whole row is masked depends on the data.
 
     ## Why it matters
-    `0 * inf` is NaN, so a product of mask and infinity is NaN in all places that the mask leaves alone. `log(0)` is -inf,
-    and a softmax over a row that is all -inf is NaN; one such row, a padded sentence, makes the loss NaN. `triu` keeps the
-    diagonal, so that the first row of a causal mask has nothing left to attend to. The softmax of +inf is NaN.
+    `0 * inf` is NaN, so a product of mask and infinity is NaN in all places that the mask leaves alone. `log(0)` is
+    -inf, and a softmax over a row that is all -inf is NaN; one such row, a padded sentence, makes the loss NaN. `triu`
+    keeps the diagonal, so that the first row of a causal mask has nothing left to attend to. The softmax of +inf is
+    NaN.
 
     ## Example
     ```python
@@ -70,7 +77,8 @@ class InfMaskNan(Rule):
 
     code, name = "DT405", "inf-mask-nan"
     fix = Applicability.UNSAFE
-    triggers = ("inf", "log")
+    triggers = ('"inf', "'inf", '"Inf', "'Inf", "-inf", "+inf", "-Inf", "nfinity", ".inf", ".log(")
+    calls = frozenset({"triu", "tril", "masked_fill", "masked_fill_", *_SOFTMAXES})
 
     def __init__(self) -> None:
         self.filled: dict[tuple[ast.AST, str], ast.Call] = {}
@@ -126,16 +134,17 @@ class InfMaskNan(Rule):
                 continue
             yield Finding(
                 node,
-                f"`{ast.unparse(term)}` is -inf where `{ast.unparse(mask)}` is 0: a row that is masked whole is all -inf, "
-                "and its softmax NaN",
-                help="Use `masked_fill(~mask, torch.finfo(x.dtype).min)`, or add `torch.finfo(x.dtype).tiny` to the mask",
+                f"`{ast.unparse(term)}` is -inf where `{ast.unparse(mask)}` is 0: a row that is masked whole is all "
+                "-inf, and its softmax NaN",
+                help="Use `masked_fill(~mask, torch.finfo(x.dtype).min)`, or add `torch.finfo(x.dtype).tiny` to the "
+                "mask",
             )
             return
 
     def _cut(self, call: Call, name: str) -> Iterator[Finding]:
         """`torch.triu(torch.full((n, n), float("-inf")))`."""
         function = call.target in ("torch.triu", "torch.tril")
-        subject = call.argument_node(0, "input") if function else _receiver(call)
+        subject = call.argument_node(0, "input") if function else receiver(call.node)
         given = call.argument_node(int(function), "diagonal")
         if (
             subject is None
@@ -159,14 +168,13 @@ class InfMaskNan(Rule):
         if name not in _SOFTMAXES:
             function = call.target.startswith("torch.masked")
             number = number_at(call.argument_node(1 + function, "value"), flow)
-            subject = call.argument_node(0, "input") if function else _receiver(call)
+            subject = call.argument_node(0, "input") if function else receiver(call.node)
             if number is not None and number.value == math.inf and subject is not None:
                 for path in (path_of(subject), *_targets(flow.statement)):
                     if path is not None:
                         self.filled[flow.scope, path] = call.node
             return
-        function = call.target.startswith("torch.") and not call.target.startswith("torch.Tensor.")
-        subject = call.argument_node(0, "input") if function else _receiver(call)
+        subject, _ = operand(call)
         if subject is None:
             return
         path = path_of(subject)
@@ -193,13 +201,12 @@ def _is_numpy(node: ast.expr) -> bool:
 
 def _of_logarithm(node: ast.expr) -> ast.expr | None:
     """What the logarithm is taken of: `mask.log()`, `torch.log(mask.float())`."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("unsqueeze", "to"):
-        node = node.func.value
+    node = below(node, ("unsqueeze", "to"))
     if not isinstance(node, ast.Call) or last_name(node) != "log":
         return None
     if node.args:
         return node.args[0] if (path_of(node.func) or "") in ("torch.log", "th.log") else None
-    return node.func.value if isinstance(node.func, ast.Attribute) else None
+    return receiver(node)
 
 
 def _keeps_from_zero(source: ast.expr) -> bool:
@@ -209,10 +216,6 @@ def _keeps_from_zero(source: ast.expr) -> bool:
         or (isinstance(part, ast.Call) and last_name(part).startswith(("clamp", "softmax", "sigmoid", "where")))
         for part in nodes([source])
     )
-
-
-def _receiver(call: Call) -> ast.expr | None:
-    return call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
 
 
 def _is_full_of_infinity(node: ast.expr, flow: Flow) -> bool:
@@ -225,7 +228,7 @@ def _is_full_of_infinity(node: ast.expr, flow: Flow) -> bool:
     position = {"full": 1, "full_like": 1, "new_full": 1, "fill_": 0}.get(last_name(node))
     if position is None:
         return False
-    given = next((keyword.value for keyword in node.keywords if keyword.arg in ("fill_value", "value")), None)
+    given = keyword(node, "fill_value") or keyword(node, "value")
     if given is None and position < len(node.args):
         given = node.args[position]
     return given is not None and _is_infinite(given, flow)
@@ -240,6 +243,4 @@ def _fix(given: ast.expr, name: str, flow: Flow, place: Place) -> Fix | None:
     number = number_at(given, flow)
     if number is None or not number.literal:
         return None
-    finfo, imports = place.spelled("torch.finfo")
-    text = f"{finfo}({name}.dtype).{'min' if number.value < 0 else 'max'}"
-    return Fix(f"Multiply by `{text}`", (place.replace(given, text), *imports), Applicability.UNSAFE)
+    return limit_of(place, given, name, "min" if number.value < 0 else "max", "Multiply by")

@@ -6,20 +6,23 @@ import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability, Fix
+from dtlint.diagnostic import Applicability
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import last_name, source_of
+from dtlint_rules._assignments import source_of
+from dtlint_rules._fixes import pass_dtype
+from dtlint_rules._functions import body_of
 from dtlint_rules._half import half_at, is_half
+from dtlint_rules._names import last_name
 from dtlint_rules._squares import is_widened, mean_of_squares, squared
+from dtlint_rules._subjects import operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, Flow
-    from dtlint.source.place import Place
 
 __all__ = ["ReductionInHalf"]
 
@@ -37,10 +40,10 @@ class ReductionInHalf(Rule):
     `torchvision.ops.batched_nms` of boxes that may be half, which adds an offset for each class to their coordinates.
 
     ## Why it matters
-    The kernels add in float32, but the result is half: a thousand values of 100 add up to inf in float16, and beyond 256
-    a bfloat16 sum of ones does not count. Squares overflow before they are added: `x * x` is inf from 256 on. Offsets of
-    classes and coordinates leave the 2048 whole numbers that float16 has exactly, so that boxes of different classes
-    meet. Autocast on CUDA computes sums in float32; a mean, and a product `x * x`, it does not.
+    The kernels add in float32, but the result is half: a thousand values of 100 add up to inf in float16, and beyond
+    256 a bfloat16 sum of ones does not count. Squares overflow before they are added: `x * x` is inf from 256 on.
+    Offsets of classes and coordinates leave the 2048 whole numbers that float16 has exactly, so that boxes of different
+    classes meet. Autocast on CUDA computes sums in float32; a mean, and a product `x * x`, it does not.
 
     ## Example
     ```python
@@ -59,8 +62,8 @@ class ReductionInHalf(Rule):
     ```
 
     ## Fix safety
-    The fix adds `dtype=torch.float32` to a sum. It is unsafe, for the result is float32 then, and so is what is computed
-    from it.
+    The fix adds `dtype=torch.float32` to a sum. It is unsafe, for the result is float32 then, and so is what is
+    computed from it.
 
     ## References
     - [torch.sum](https://docs.pytorch.org/docs/stable/generated/torch.sum.html)
@@ -68,7 +71,8 @@ class ReductionInHalf(Rule):
 
     code, name = "DT406", "reduction-in-half"
     fix = Applicability.UNSAFE
-    triggers = ("half", "float16", "mean(", "batched_nms")
+    triggers = ("half", "float16", ".mean(", "batched_nms")
+    calls = frozenset({*_SUMS, "mean", "batched_nms"})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         name = last_name(call.node)
@@ -81,8 +85,7 @@ class ReductionInHalf(Rule):
         return ()
 
     def _summed(self, call: Call, name: str) -> Iterator[Finding]:
-        function = call.target.startswith("torch.") and not call.target.startswith("torch.Tensor.")
-        value = call.argument(0, "input") if function else call.receiver
+        _, value = operand(call)
         if value is None or not is_half(value) or "dtype" in call.keywords or not call.complete:
             return
         if call.flow.autocast is not None or half_at(call.flow, value, dtype=None) is None:
@@ -93,10 +96,11 @@ class ReductionInHalf(Rule):
         origin = value.origin
         yield Finding(
             call.node,
-            f"`{name}` of a tensor that may be half gives half: float16 ends at 65504, and beyond 256 bfloat16 does not count ones",
+            f"`{name}` of a tensor that may be half gives half: float16 ends at 65504, and beyond 256 bfloat16 does "
+            "not count ones",
             help="Pass `dtype=torch.float32`",
             notes=((origin, "half since here"),) if origin is not None and origin is not call.node else (),
-            fix=partial(_fix, name),
+            fix=partial(pass_dtype, name="torch.float32", message=f"Compute `{name}` in float32"),
         )
 
     def _squared(self, call: Call) -> Iterator[Finding]:
@@ -111,8 +115,8 @@ class ReductionInHalf(Rule):
             return
         yield Finding(
             call.node,
-            f"The mean of squares is inf in float16 once `{ast.unparse(subject)}` reaches 256, and the variance made of it "
-            "loses all digits where the mean is large",
+            f"The mean of squares is inf in float16 once `{ast.unparse(subject)}` reaches 256, and the variance made "
+            "of it loses all digits where the mean is large",
             help="Compute the statistics in float32: `x = x.float()`, or use `torch.var_mean`",
         )
 
@@ -125,8 +129,8 @@ class ReductionInHalf(Rule):
             return
         yield Finding(
             call.node,
-            "`batched_nms` shifts the boxes of each class by the largest coordinate: in float16 the offsets leave its 2048 exact "
-            "whole numbers at once, and end at 65504",
+            "`batched_nms` shifts the boxes of each class by the largest coordinate: in float16 the offsets leave its "
+            "2048 exact whole numbers at once, and end at 65504",
             help=f"Pass the boxes in float32: `{ast.unparse(boxes)}.float()`",
         )
 
@@ -135,7 +139,7 @@ def _is_variance(node: ast.Call, flow: Flow) -> bool:
     """Is a square, or a product of a name with itself, subtracted from this mean, or from the name that it gets?"""
     names = {node} if not isinstance(flow.statement, ast.Assign) else {node, *flow.statement.targets}
     paths = {path_of(name) for name in names} - {None}
-    for part in nodes(flow.scope.body if isinstance(flow.scope.body, list) else [flow.scope.body]):
+    for part in nodes(body_of(flow.scope)):
         if not isinstance(part, ast.BinOp) or not isinstance(part.op, ast.Sub):
             continue
         if part.left is node or path_of(part.left) in paths:
@@ -151,9 +155,3 @@ def _is_mean(node: ast.expr, flow: Flow) -> bool:
         return True
     name = path_of(node) or ""
     return any(part in name for part in ("mean", "mu"))
-
-
-def _fix(name: str, place: Place) -> Fix | None:
-    float32, imports = place.spelled("torch.float32")
-    edits = (place.append_argument(f"dtype={float32}"), *imports)
-    return Fix(f"Compute `{name}` in float32", edits, Applicability.UNSAFE)

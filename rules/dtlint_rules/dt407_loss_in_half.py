@@ -11,14 +11,15 @@ from dtlint.infer.reach import Reach
 from dtlint.infer.values import Module
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import last_name
+from dtlint_rules._functions import body_of
 from dtlint_rules._half import half_at
 from dtlint_rules._halfnames import HalfNames
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Assign, Call, Flow
+    from dtlint.infer.events import Assign, Call
     from dtlint.infer.values import Value
     from dtlint.source.place import Place
 
@@ -43,13 +44,13 @@ class LossInHalf(Rule):
     """A loss computed in float16 or bfloat16.
 
     ## What it does
-    Reports `F.mse_loss`, `F.cross_entropy` and their like, as functions and as modules, on tensors that were cast
-    to half, or that a model computed from such tensors, outside of autocast; and a loss without `.float()` beside another of
-    the same kind, in the same function, that has it.
+    Reports `F.mse_loss`, `F.cross_entropy` and their like, as functions and as modules, on tensors that were cast to
+    half, or that a model computed from such tensors, outside of autocast; and a loss without `.float()` beside another
+    of the same kind, in the same function, that has it.
 
     ## Why it matters
-    A loss sums or averages over all elements. In float16 a squared error of 256 or more is inf, and a mean of
-    small errors loses those below 6e-8; in bfloat16 the result has 8 bits, so that a loss of 2.01 and one of 2.0 are the same
+    A loss sums or averages over all elements. In float16 a squared error of 256 or more is inf, and a mean of small
+    errors loses those below 6e-8; in bfloat16 the result has 8 bits, so that a loss of 2.01 and one of 2.0 are the same
     number. Autocast computes losses in float32 for that reason; a model that is cast itself does not.
 
     ## Example
@@ -73,8 +74,8 @@ class LossInHalf(Rule):
     ```
 
     ## Fix safety
-    The fix casts what the loss is computed from to float32. It is unsafe, for the loss and its gradients change in their
-    last digits, and a float64 tensor would be narrowed.
+    The fix casts what the loss is computed from to float32. It is unsafe, for the loss and its gradients change in
+    their last digits, and a float64 tensor would be narrowed.
 
     ## References
     - [What autocast computes in float32](https://docs.pytorch.org/docs/stable/amp.html#cuda-ops-that-autocast-to-float32)
@@ -82,7 +83,7 @@ class LossInHalf(Rule):
 
     code, name = "DT407", "loss-in-half"
     fix = Applicability.UNSAFE
-    triggers = ("_loss(", "cross_entropy", "kl_div", "Loss(")
+    triggers = tuple(sorted({*_FLOATING, *(name.rpartition(".")[2] for name in _MODULES)}))
 
     def __init__(self) -> None:
         self.half = HalfNames()
@@ -97,7 +98,7 @@ class LossInHalf(Rule):
             self.half.hear(call)
             return
         given = call.node.args[:count]
-        if len(given) < count or not all(map(_is_plain, given)) or _in_autocast(call.flow):
+        if len(given) < count or not all(map(_is_plain, given)) or call.flow.autocast is not None:
             return
         if not any(_is_widened(argument, self.half) for argument in given):
             yield from self._judged(call, given)
@@ -121,7 +122,10 @@ class LossInHalf(Rule):
             message = f"The loss is computed in half: {text} may be float16, {harm}"
             notes: tuple[tuple[ast.expr | ast.stmt, str], ...] = ((origin, "half since here"),)
         else:
-            message = f"The loss is computed in the dtype of {text}, which may be half: the same loss is computed in float32 elsewhere"
+            message = (
+                f"The loss is computed in the dtype of {text}, which may be half: "
+                "the same loss is computed in float32 elsewhere"
+            )
             assert sibling is not None
             notes = ((sibling, "cast to float32 here"),)
         yield Finding(
@@ -146,17 +150,13 @@ def _is_plain(node: ast.expr) -> bool:
     return not isinstance(node, ast.Starred)
 
 
-def _in_autocast(flow: Flow) -> bool:
-    return flow.autocast is not None
-
-
 def _is_widened(node: ast.expr, half: HalfNames) -> bool:
     return any(isinstance(part, ast.Call) and part in half.widened for part in nodes([node]))
 
 
 def _sibling(call: Call, count: int) -> ast.Call | None:
     """A call of the same loss, in the same function, that is given `.float()` in every place."""
-    for node in nodes(call.flow.scope.body if isinstance(call.flow.scope.body, list) else [call.flow.scope.body]):
+    for node in nodes(body_of(call.flow.scope)):
         if node is call.node or not isinstance(node, ast.Call) or last_name(node) != last_name(call.node):
             continue
         given = node.args[:count]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import is_guarded, last_name, parents_in
+from dtlint_rules._guards import is_guarded
 from dtlint_rules._half import half_at
+from dtlint_rules._names import last_name
 from dtlint_rules._squares import is_widened, mean_of_squares
 
 if TYPE_CHECKING:
@@ -23,14 +26,14 @@ class NormInHalf(Rule):
     """A normalization written by hand computes in the dtype of its input.
 
     ## What it does
-    Reports the root of a mean of squares, `x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)`, and `F.normalize` in a
-    class whose name speaks of a norm, where the input may be half and is not cast to float32 first. `F.rms_norm`,
+    Reports the root of a mean of squares, `x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)`, and `F.normalize`
+    in a class whose name speaks of a norm, where the input may be half and is not cast to float32 first. `F.rms_norm`,
     `F.layer_norm` and their modules compute in float32 inside and are left alone.
 
     ## Why it matters
     In float16 the square of 256 is inf: the manual norm of [300, 200] is [0, 0], and a row of zeros is NaN where the
-    epsilon is below 6e-8, as is that of `F.normalize`, 1e-12. Activations of large models have such outliers. In bfloat16
-    the sum has 8 bits.
+    epsilon is below 6e-8, as is that of `F.normalize`, 1e-12. Activations of large models have such outliers. In
+    bfloat16 the sum has 8 bits.
 
     ## Example
     ```python
@@ -67,7 +70,8 @@ class NormInHalf(Rule):
     """
 
     code, name = "DT408", "norm-in-half"
-    triggers = ("mean(", "normalize(")
+    triggers = ("keepdim", "normalize(")
+    calls = frozenset({"mean", "normalize"})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         name = last_name(call.node)
@@ -82,14 +86,15 @@ class NormInHalf(Rule):
         if not any(keyword.arg in ("keepdim", "keepdims") for keyword in call.node.keywords):
             return
         subject = mean_of_squares(call.node, flow)
-        if subject is None or not is_guarded(call.node, flow.scope) or is_widened(subject, flow):
+        if subject is None or not is_guarded(call.node, flow) or is_widened(subject, flow):
             return
         value = call.argument(0, "input") if call.target == "torch.mean" else call.receiver
         if half_at(flow, *(() if value is None else (value,))) is None:
             return
         yield Finding(
             call.node,
-            f"The square of `{ast.unparse(subject)}` is computed in its own dtype: in float16 it is inf from 256 on, and the result 0",
+            f"The square of `{ast.unparse(subject)}` is computed in its own dtype: in float16 it is inf from 256 on, "
+            "and the result 0",
             help="Use `F.rms_norm` or `F.layer_norm`, which compute in float32, or cast before: `x.float()`",
         )
 
@@ -109,20 +114,19 @@ class NormInHalf(Rule):
             return
         yield Finding(
             call.node,
-            f"`{owner}` normalizes in the dtype of `{ast.unparse(subject)}`: in float16 a norm beyond 65504 makes all of it 0, and "
-            "a row of zeros NaN, for the epsilon of 1e-12 is 0",
+            f"`{owner}` normalizes in the dtype of `{ast.unparse(subject)}`: in float16 a norm beyond 65504 makes all "
+            "of it 0, and a row of zeros NaN, for the epsilon of 1e-12 is 0",
             help="Use `F.rms_norm`, which computes in float32, or cast before: `x.float()`",
         )
 
 
 def _is_scaled(node: ast.Call, flow: Flow) -> bool:
     """Is the result multiplied by a scale, as a layer's is?"""
-    parents = parents_in(flow.scope)
-    parent = parents.get(node)
+    parent = parents(flow.tree).get(node)
     if isinstance(parent, ast.Assign):
         targets = {path_of(target) for target in parent.targets}
         return any(
             isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult) and path_of(part.left) in targets
-            for part in parents
+            for part in nodes([flow.scope])
         )
     return isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult)

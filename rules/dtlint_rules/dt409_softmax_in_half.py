@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability, Fix
+from dtlint.diagnostic import Applicability
 from dtlint.infer.reach import Reach
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import last_name
+from dtlint_rules._fixes import pass_dtype
 from dtlint_rules._half import half_at
+from dtlint_rules._names import last_name
 from dtlint_rules._squares import is_widened
+from dtlint_rules._subjects import operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dtlint.infer.events import Call
-    from dtlint.source.place import Place
 
 __all__ = ["SoftmaxInHalf"]
 
@@ -25,10 +27,11 @@ class SoftmaxInHalf(Rule):
     """A softmax without `dtype=torch.float32` where half can reach.
 
     ## What it does
-    Reports `softmax` and `log_softmax` without a `dtype`, of what has not been cast to float32, in a file that asks for half:
-    that casts to it, opens autocast or takes a dtype. The rule is off unless it is selected. Most attention is written
-    so; autocast on CUDA computes a softmax in float32 anyway, and for a row of some hundred scores float16 does well. Select
-    it for a model that runs in float16 or bfloat16 itself, or under autocast on a CPU, which leaves a softmax in bfloat16.
+    Reports `softmax` and `log_softmax` without a `dtype`, of what has not been cast to float32, in a file that asks for
+    half: that casts to it, opens autocast or takes a dtype. The rule is off unless it is selected. Most attention is
+    written so; autocast on CUDA computes a softmax in float32 anyway, and for a row of some hundred scores float16 does
+    well. Select it for a model that runs in float16 or bfloat16 itself, or under autocast on a CPU, which leaves a
+    softmax in bfloat16.
 
     ## Why it matters
     Of a row of a thousand equal scores, each probability is 1/1000, which bfloat16 holds to 8 bits, and float16 not at
@@ -62,18 +65,14 @@ class SoftmaxInHalf(Rule):
     fix = Applicability.UNSAFE
     default = False
     triggers = ("softmax",)
+    calls = frozenset({"softmax", "log_softmax"})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         name = last_name(call.node)
         if name not in ("softmax", "log_softmax") or "dtype" in call.keywords or not call.complete:
             return
-        function = call.target.startswith("torch.") and not call.target.startswith("torch.Tensor.")
-        if function:
-            subject, value = call.argument_node(0, "input"), call.argument(0, "input")
-        else:
-            subject = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
-            value = call.receiver
-        if subject is None or value is None or not (function or call.target) or is_widened(subject, call.flow):
+        subject, value = operand(call)
+        if subject is None or value is None or not call.target or is_widened(subject, call.flow):
             return
         flow = call.flow
         found = half_at(flow, value, at_least=Reach.ASKED) or half_at(
@@ -83,15 +82,9 @@ class SoftmaxInHalf(Rule):
             return
         yield Finding(
             call.node,
-            f"`{name}` computes in the dtype of `{ast.unparse(subject)}`, which may be half: small probabilities are 0 in "
-            "float16, and have 8 bits in bfloat16",
+            f"`{name}` computes in the dtype of `{ast.unparse(subject)}`, which may be half: small probabilities are "
+            "0 in float16, and have 8 bits in bfloat16",
             help="Pass `dtype=torch.float32`, and cast the result back",
             notes=((found.node, found.why),) if found.node is not None else (),
-            fix=_fix if function or call.method else None,
+            fix=partial(pass_dtype, name="torch.float32", message="Compute the softmax in float32"),
         )
-
-
-def _fix(place: Place) -> Fix | None:
-    float32, imports = place.spelled("torch.float32")
-    edits = (place.append_argument(f"dtype={float32}"), *imports)
-    return Fix("Compute the softmax in float32", edits, Applicability.UNSAFE)

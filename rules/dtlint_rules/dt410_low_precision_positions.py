@@ -7,27 +7,32 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability, Fix
+from dtlint.diagnostic import Applicability
 from dtlint.dtypes.dtype import LOW_PRECISION
+from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import last_name, parents_in, source_of, words_of
+from dtlint_rules._assignments import source_of
+from dtlint_rules._fixes import respell
+from dtlint_rules._functions import body_of
 from dtlint_rules._half import half_at
+from dtlint_rules._names import last_name, names_in
+from dtlint_rules._parts import keyword, receiver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dtlint.infer.events import Call
-    from dtlint.source.place import Place
 
 __all__ = ["LowPrecisionPositions"]
 
 _EXACT = 256
 """bfloat16 has every whole number up to here, float16 those up to 2048."""
 _POSITIONS = re.compile(
-    r"(?:^|_)(?:sin|cos|sincos\w*|sinusoid\w*|freqs?|inv_freqs?|rope|rotary|pos|positions?|pos_?emb\w*|bands?|theta|alibi|"
-    r"fourier\w*|timesteps?)(?:\d*d?)(?:_|$)"
+    r"(?:^|_)(?:sin|cos|sincos\w*|sinusoid\w*|freqs?|inv_freqs?|rope|rotary|pos|positions?|pos_?emb\w*|bands?|theta|"
+    r"alibi|fourier\w*|timesteps?)(?:\d*d?)(?:_|$)"
 )
 """Words of code that computes an encoding of positions."""
 _WHOLE = re.compile(
@@ -46,7 +51,8 @@ class LowPrecisionPositions(Rule):
     ## What it does
     Reports `torch.arange` and `torch.linspace` in code that computes an encoding of positions, where they are made in,
     or at once cast to, a half dtype, the dtype of another tensor or a dtype that the caller hands in: `dtype=x.dtype`,
-    `dtype=dtype`, `.type_as(x)`. Counts of 256 and less that are written out, and the dtypes of indices, are left alone.
+    `dtype=dtype`, `.type_as(x)`. Counts of 256 and less that are written out, and the dtypes of indices, are left
+    alone.
 
     ## Why it matters
     bfloat16 has every whole number up to 256 and float16 up to 2048; behind that, neighbours are the same number.
@@ -75,8 +81,8 @@ class LowPrecisionPositions(Rule):
     ```
 
     ## Fix safety
-    The fix counts in float32. It is unsafe: what is computed from the positions becomes float32 too, and has to be cast to
-    the dtype of the data at the end.
+    The fix counts in float32. It is unsafe: what is computed from the positions becomes float32 too, and has to be cast
+    to the dtype of the data at the end.
 
     ## References
     - [torch.arange](https://docs.pytorch.org/docs/stable/generated/torch.arange.html)
@@ -85,6 +91,7 @@ class LowPrecisionPositions(Rule):
     code, name = "DT410", "low-precision-positions"
     fix = Applicability.UNSAFE
     triggers = ("arange", "linspace")
+    calls = frozenset({"arange", "linspace", *_CASTS})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         name = last_name(call.node)
@@ -93,13 +100,12 @@ class LowPrecisionPositions(Rule):
             return
         if name not in ("arange", "linspace") or not call.target.startswith("torch."):
             return
-        given = next((keyword.value for keyword in call.node.keywords if keyword.arg == "dtype"), None)
-        parents = parents_in(call.flow.scope)
-        cast = None if given is not None else _cast_at_once(call.node, parents)
+        given, around = keyword(call.node, "dtype"), parents(call.flow.tree)
+        cast = None if given is not None else _cast_at_once(call.node, around)
         chosen = given if given is not None else cast
         if chosen is None or _counts_far_enough(call.node) or not _may_be_half(chosen, call, given is not None):
             return
-        if not _encodes_positions(call, by_name_alone=name == "linspace") or _is_exponent_of_two(call.node, parents):
+        if not _encodes_positions(call, by_name_alone=name == "linspace") or _is_exponent_of_two(call):
             return
         if half_at(call.flow, dtype=None) is None:
             return
@@ -108,13 +114,12 @@ class LowPrecisionPositions(Rule):
             f"`{name}` counts in {_shown(chosen)}, which may be half: bfloat16 has every whole number up to 256 only, "
             "float16 up to 2048",
             help="Count in float32 or int64, and cast the encoding at the end",
-            fix=None if given is None else partial(_fix, given),
+            fix=partial(respell, node=given, name="torch.float32", message="Count in float32") if given else None,
         )
 
     def _cast_by_name(self, call: Call) -> Iterator[Finding]:
         """`t = torch.arange(n)`, and behind it `t.to(x.dtype)`."""
-        subject = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
-        made = source_of(subject, call.flow) if isinstance(subject, ast.Name) else None
+        made = source_of(receiver(call.node), call.flow)
         if not isinstance(made, ast.Call) or not _is_whole_count(made) or _counts_far_enough(made):
             return
         chosen = _cast_dtype(call.node, call.method)
@@ -124,8 +129,8 @@ class LowPrecisionPositions(Rule):
             return
         yield Finding(
             call.node,
-            f"Positions are cast to {_shown(chosen)}, which may be half: bfloat16 has every whole number up to 256 only, "
-            "float16 up to 2048",
+            f"Positions are cast to {_shown(chosen)}, which may be half: bfloat16 has every whole number up to 256 "
+            "only, float16 up to 2048",
             help="Compute the encoding in float32, and cast it at the end",
             notes=((made, "they are counted here"),),
         )
@@ -139,16 +144,16 @@ def _cast_dtype(call: ast.Call, method: str) -> ast.expr | None:
     """What names the dtype that a cast casts to."""
     if method in ("half", "bfloat16"):
         return None if call.args else call.func
-    for given in (*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "dtype")):
+    for given in (*call.args, *filter(None, [keyword(call, "dtype")])):
         if method == "type_as" or (path_of(given) or "").endswith("dtype"):
             return given
     return None
 
 
-def _cast_at_once(node: ast.Call, parents: dict[ast.AST, ast.AST]) -> ast.expr | None:
+def _cast_at_once(node: ast.Call, around: dict[ast.AST, ast.AST]) -> ast.expr | None:
     """The argument of a cast that the count is given at once: `torch.arange(n).type_as(x)`."""
-    method = parents.get(node)
-    call = parents.get(method) if isinstance(method, ast.Attribute) and method.attr in _CASTS else None
+    method = around.get(node)
+    call = around.get(method) if isinstance(method, ast.Attribute) and method.attr in _CASTS else None
     if not isinstance(call, ast.Call) or not isinstance(method, ast.Attribute):
         return None
     return _cast_dtype(call, method.attr)
@@ -187,19 +192,18 @@ def _encodes_positions(call: Call, by_name_alone: bool) -> bool:
         names += re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", function.owner.node.name)
     if by_name_alone:
         return any(_POSITIONS.search(name.lower()) is not None for name in names)
-    body = call.flow.scope.body
-    words = (word for part in (body if isinstance(body, list) else [body]) for word in words_of(part))
+    words = (word for part in body_of(call.flow.scope) for word in names_in(part))
     return any(_POSITIONS.search(name.lower()) is not None for name in (*names, *words))
 
 
-def _is_exponent_of_two(node: ast.Call, parents: dict[ast.AST, ast.AST]) -> bool:
+def _is_exponent_of_two(call: Call) -> bool:
     """`2.0 ** torch.arange(n)`: small exponents, of which half has every one."""
-    parent = parents.get(node)
-    if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Pow) and parent.right is node:
+    parent = parents(call.flow.tree).get(call.node)
+    if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Pow) and parent.right is call.node:
         return isinstance(parent.left, ast.Constant) and parent.left.value == 2
     if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
         name = parent.targets[0].id
-        for part in parents:
+        for part in nodes([call.flow.scope]):
             power = None
             if isinstance(part, ast.Call) and last_name(part) in ("pow", "exp2") and part.args:
                 power = part.args[-1]
@@ -215,8 +219,3 @@ def _shown(node: ast.expr) -> str:
     if path.endswith("dtype"):
         return f"`{path}`"
     return path.rpartition(".")[2] if path.rpartition(".")[2] in LOW_PRECISION | {"half"} else f"the dtype of `{path}`"
-
-
-def _fix(given: ast.expr, place: Place) -> Fix | None:
-    float32, imports = place.spelled("torch.float32")
-    return Fix("Count in float32", (place.replace(given, float32), *imports), Applicability.UNSAFE)

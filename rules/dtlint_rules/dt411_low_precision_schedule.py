@@ -10,9 +10,11 @@ from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import assignments, last_name, root_of, source_of
+from dtlint_rules._assignments import assignments, source_of
 from dtlint_rules._half import half_at
-from dtlint_rules._halfnames import HalfNames
+from dtlint_rules._halfnames import CASTS, HalfNames
+from dtlint_rules._names import last_name
+from dtlint_rules._parts import receiver, root_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,14 +31,14 @@ class LowPrecisionSchedule(Rule):
     """A noise schedule or the phases of Fourier features are computed in half.
 
     ## What it does
-    Reports `scheduler.add_noise(x, noise, t)` where `x` or `noise` was cast to half, or computed from what was;
-    `1 - alphas_cumprod` where the table has been cast to the dtype of the data before; and the sine or cosine of a product
+    Reports `scheduler.add_noise(x, noise, t)` where `x` or `noise` was cast to half, or computed from what was; `1 -
+    alphas_cumprod` where the table has been cast to the dtype of the data before; and the sine or cosine of a product
     with powers of two that are made in the dtype of the data.
 
     ## Why it matters
-    The first steps of a schedule lie just below 1, where bfloat16 has only 0.996 and 1: `alphas_cumprod[0]` of 0.99915 is 1
-    there, and `1 - alphas_cumprod[0]` is 0, so that no noise is added at all. float16 keeps three digits of it. A phase
-    of `2**k * pi * x` reaches hundreds, where neighbouring numbers of bfloat16 lie 2 apart, and its sine is
+    The first steps of a schedule lie just below 1, where bfloat16 has only 0.996 and 1: `alphas_cumprod[0]` of 0.99915
+    is 1 there, and `1 - alphas_cumprod[0]` is 0, so that no noise is added at all. float16 keeps three digits of it. A
+    phase of `2**k * pi * x` reaches hundreds, where neighbouring numbers of bfloat16 lie 2 apart, and its sine is
     noise. Both are computed in float32 and cast at the end, for next to nothing.
 
     ## Example
@@ -63,7 +65,8 @@ class LowPrecisionSchedule(Rule):
     """
 
     code, name = "DT411", "low-precision-schedule"
-    triggers = ("add_noise", "alphas_", "alpha_", "sin(")
+    triggers = ("add_noise", "cumprod", "bar", "alphas_prod", "alpha_prod", ".sin(")
+    calls = frozenset({"add_noise", "sin", "cos", *CASTS})
 
     def __init__(self) -> None:
         self.half = HalfNames()
@@ -102,7 +105,8 @@ class LowPrecisionSchedule(Rule):
             return
         yield Finding(
             node,
-            f"`1 - {ast.unparse(node.right)}` is computed in {chosen}: where that is bfloat16, 0.999 is 1, and no noise is left",
+            f"`1 - {ast.unparse(node.right)}` is computed in {chosen}: where that is bfloat16, 0.999 is 1, and no "
+            "noise is left",
             help="Compute with the schedule in float32, and cast the factors at the end",
             notes=((cast, "the schedule is cast here"),),
         )
@@ -128,7 +132,7 @@ class LowPrecisionSchedule(Rule):
 
     def _waved(self, call: Call) -> Iterator[Finding]:
         flow = call.flow
-        phase = call.node.args[0] if call.node.args else _receiver(call)
+        phase = call.node.args[0] if call.node.args else receiver(call.node)
         if phase is None or flow.scope in self.waved:
             return
         powers = _powers_of_two(phase, flow)
@@ -139,8 +143,8 @@ class LowPrecisionSchedule(Rule):
         self.waved.add(flow.scope)
         yield Finding(
             call.node,
-            "The phase is computed in the dtype of the data: in bfloat16 neighbouring numbers lie 1 apart from 128 on, and the "
-            "sine of such a phase is noise",
+            "The phase is computed in the dtype of the data: in bfloat16 neighbouring numbers lie 1 apart from 128 "
+            "on, and the sine of such a phase is noise",
             help="Compute the features in float32, and cast them at the end",
             notes=((powers, "the frequencies are powers of two, in the dtype of the data"),),
         )
@@ -185,7 +189,7 @@ def _exponent(node: ast.expr) -> ast.expr | None:
 
 def _follows_dtype(made: ast.Call) -> bool:
     """Are the exponents made in the dtype of another tensor, or cast to it?"""
-    for call in (made, made.func.value if isinstance(made.func, ast.Attribute) else None):
+    for call in (made, receiver(made)):
         if isinstance(call, ast.Call):
             given = [keyword.value for keyword in call.keywords if keyword.arg == "dtype"]
             if last_name(call) in ("to", "type_as"):
@@ -199,7 +203,7 @@ def _follows_dtype(made: ast.Call) -> bool:
 
 
 def _cast_dtype(cast: ast.expr) -> str | None:
-    """In words, the dtype of the data that a table is cast to; None where that is no dtype of other data, or float32."""
+    """In words, the dtype of the data that a table is cast to; None where it is no dtype of data, or float32."""
     if not isinstance(cast, ast.Call) or last_name(cast) not in ("to", "type_as", "half", "bfloat16"):
         return None
     if last_name(cast) in ("half", "bfloat16"):
@@ -213,7 +217,3 @@ def _cast_dtype(cast: ast.expr) -> str | None:
         if path in ("torch.float16", "torch.half", "torch.bfloat16"):
             return f"`{path}`"
     return None
-
-
-def _receiver(call: Call) -> ast.expr | None:
-    return call.node.func.value if isinstance(call.node.func, ast.Attribute) else None

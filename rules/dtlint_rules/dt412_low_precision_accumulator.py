@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import assignments, last_name
+from dtlint_rules._assignments import assignments
 from dtlint_rules._half import is_half
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +57,8 @@ class LowPrecisionAccumulator(Rule):
     """
 
     code, name = "DT412", "low-precision-accumulator"
-    triggers = ("+=", ".add_(")
+    triggers = ("half", "float16", "HalfTensor", "autocast")
+    calls = frozenset({"add_"})
 
     def on_operation(self, operation: Operation) -> Iterator[Finding]:
         node = operation.node
@@ -83,11 +86,12 @@ class LowPrecisionAccumulator(Rule):
             return
         if begins_as_number and not (isinstance(added, Tensor) and added.zero_dim):
             return
-        half = ", ".join(sorted((total.dtypes or frozenset()) & {"float16", "bfloat16"}))
+        half = ", ".join(sorted((total.dtypes or frozenset()) & LOW_PRECISION))
         stops = "2048 in float16" if "float16" in half else "256 in bfloat16"
         yield Finding(
             node,
-            f"`{path_of(target)}` adds up in {half}, and stops growing once it is large against what is added: ones stop at {stops}",
+            f"`{path_of(target)}` adds up in {half}, and stops growing once it is large against what is added: ones "
+            f"stop at {stops}",
             help="Keep the total in float32, or in a Python float: `total += x.item()`",
             notes=((first, "the total begins here"),),
         )

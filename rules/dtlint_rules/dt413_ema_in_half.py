@@ -10,7 +10,8 @@ from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import last_name, words_of
+from dtlint_rules._halfnames import CASTS
+from dtlint_rules._names import last_name, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,6 +25,8 @@ _UPDATES = frozenset(
     {"lerp_", "mul_", "lerp", "update_parameters", "update", "update_ema", "step", "_foreach_lerp_", "copy_"}
 )
 """What moves an average on."""
+_MOVES = frozenset({"update_parameters", "update_ema", "momentum", "beta", "alpha"})
+"""Names of what moves an average, and of how far."""
 _AVERAGES = frozenset({"torch.optim.swa_utils.AveragedModel"})
 
 
@@ -31,13 +34,13 @@ class EmaInHalf(Rule):
     """An exponential moving average of weights is kept in half.
 
     ## What it does
-    Reports a model that is called an EMA, shadow or averaged model, or is a `torch.optim.swa_utils.AveragedModel`, and is
-    made in or cast to float16 or bfloat16, where the file moves it on afterwards. A copy that is cast to be saved, or to run
-    with, is left alone.
+    Reports a model that is called an EMA, shadow or averaged model, or is a `torch.optim.swa_utils.AveragedModel`, and
+    is made in or cast to float16 or bfloat16, where the file moves it on afterwards. A copy that is cast to be saved,
+    or to run with, is left alone.
 
     ## Why it matters
-    Each step moves the average by `1 - decay` of the distance. In half such a small step rounds away: with a decay of 0.999,
-    twenty thousand steps towards 1.0 end at 0.73 in float16 and at 0.50 in bfloat16.
+    Each step moves the average by `1 - decay` of the distance. In half such a small step rounds away: with a decay of
+    0.999, twenty thousand steps towards 1.0 end at 0.73 in float16 and at 0.50 in bfloat16.
 
     ## Example
     ```python
@@ -72,7 +75,8 @@ class EmaInHalf(Rule):
     """
 
     code, name = "DT413", "ema-in-half"
-    triggers = ("ema", "EMA", "AveragedModel", "shadow", "averaged")
+    triggers = ("half", "float16", "HalfTensor")
+    calls = frozenset({*CASTS, "AveragedModel"})
 
     def __init__(self) -> None:
         self.casts: dict[ast.Call, str] = {}
@@ -111,7 +115,8 @@ class EmaInHalf(Rule):
             sticks = "0.73" if dtype == "float16" else "0.50"
             yield Finding(
                 node,
-                f"{what} averages in {dtype}, where steps of 1 - decay round away: with a decay of 0.999 it comes {sticks} of the way",
+                f"{what} averages in {dtype}, where steps of 1 - decay round away: with a decay of 0.999 it comes "
+                f"{sticks} of the way",
                 help="Keep the average in float32, and cast a copy of it to run or save",
             )
 
@@ -130,19 +135,11 @@ def _moves_on(node: ast.AST) -> bool:
         return last_name(node) in _UPDATES and _speaks_of_average(node)
     return (
         isinstance(node, ast.For)
-        and any(_EMA.search(word) is not None for word in words_of(node.iter))
+        and any(_EMA.search(word) is not None for word in names_in(node.iter))
         and any(isinstance(part, ast.Call) and last_name(part) in _UPDATES for part in nodes(node.body))
     )
 
 
 def _speaks_of_average(node: ast.Call) -> bool:
     """Is it the average that moves, or is the step a decay?"""
-    for part in nodes([node]):
-        name = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
-        if (
-            _EMA.search(name)
-            or "decay" in name
-            or name in ("update_parameters", "update_ema", "momentum", "beta", "alpha")
-        ):
-            return True
-    return False
+    return any(_EMA.search(name) or "decay" in name or name in _MOVES for name in names_in(node))

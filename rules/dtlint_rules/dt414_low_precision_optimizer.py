@@ -10,8 +10,8 @@ from dtlint.infer.calls import dtype_of
 from dtlint.infer.values import Items, Key, Module, Optimizer, Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import last_name
 from dtlint_rules._half import is_half
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,14 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["LowPrecisionOptimizer"]
 
 _OTHERS_TRAIN = frozenset(
-    {
-        "get_peft_model",
-        "LoraConfig",
-        "deepspeed",
-        "FullyShardedDataParallel",
-        "fully_shard",
-        "Float16OptimizerWithFloat16Params",
-    }
+    {"get_peft_model", "LoraConfig", "deepspeed", "FullyShardedDataParallel", "fully_shard"}
+    | {"Float16OptimizerWithFloat16Params"}
 )
 """Who trains other weights than these, or keeps a float32 copy of them."""
 _ADAPTIVE = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adadelta"})
@@ -39,14 +33,14 @@ class LowPrecisionOptimizer(Rule):
     """An optimizer is given parameters in float16 or bfloat16.
 
     ## What it does
-    Reports a torch optimizer whose parameters are tensors made in half, layers of torch.nn made with `dtype=`, or a model
-    loaded with `from_pretrained(..., torch_dtype=torch.bfloat16)`. Models that are cast after they are made are the matter of
-    DT101; adapters, DeepSpeed and FSDP, which train other weights or keep a float32 copy, are left alone.
+    Reports a torch optimizer whose parameters are tensors made in half, layers of torch.nn made with `dtype=`, or a
+    model loaded with `from_pretrained(..., torch_dtype=torch.bfloat16)`. Models that are cast after they are made are
+    the matter of DT101; adapters, DeepSpeed and FSDP, which train other weights or keep a float32 copy, are left alone.
 
     ## Why it matters
-    An update that is small against its weight rounds away: at a weight of 1.0, a step of 1e-3 changes nothing in bfloat16,
-    and one of 2e-4 nothing in float16, so that training with the usual learning rates stands still without a word. In
-    float16 the `eps=1e-8` of Adam is 0 as well, and a zero gradient makes NaN of the weight.
+    An update that is small against its weight rounds away: at a weight of 1.0, a step of 1e-3 changes nothing in
+    bfloat16, and one of 2e-4 nothing in float16, so that training with the usual learning rates stands still without a
+    word. In float16 the `eps=1e-8` of Adam is 0 as well, and a zero gradient makes NaN of the weight.
 
     ## Example
     ```python
@@ -106,7 +100,8 @@ class LowPrecisionOptimizer(Rule):
             return
         name = call.target.rpartition(".")[2]
         small = "2e-4" if "float16" in dtypes else "1e-3"
-        text = f"{name} updates {' or '.join(sorted(dtypes))} parameters: at a weight of 1.0, a step of {small} rounds away"
+        kinds = " or ".join(sorted(dtypes))
+        text = f"{name} updates {kinds} parameters: at a weight of 1.0, a step of {small} rounds away"
         if "float16" in dtypes and name in _ADAPTIVE:
             text += ", and its eps of 1e-8 is 0"
         self.suspected.append(
@@ -129,7 +124,7 @@ def _tensors(value: Value | None) -> Iterator[Tensor]:
 
 def _others_train(tree: ast.Module) -> bool:
     return any(
-        (last_name(node) if isinstance(node, (ast.Name, ast.Attribute)) else getattr(node, "name", "")) in _OTHERS_TRAIN
+        (node.name if isinstance(node, ast.alias) else last_name(node)) in _OTHERS_TRAIN
         for node in nodes([tree])
         if isinstance(node, (ast.Name, ast.Attribute, ast.alias))
     )

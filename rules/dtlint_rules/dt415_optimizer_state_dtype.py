@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability, Fix
+from dtlint.diagnostic import Applicability
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import last_name, words_of
+from dtlint_rules._fixes import pass_dtype
+from dtlint_rules._names import last_name, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dtlint.infer.events import Assign
-    from dtlint.source.place import Place
 
 __all__ = ["OptimizerStateDtype"]
 
@@ -25,14 +26,14 @@ class OptimizerStateDtype(Rule):
     """An optimizer keeps its state in the dtype of the parameters.
 
     ## What it does
-    Reports `state["exp_avg"] = torch.zeros_like(p)` without a `dtype`, in a class that derives from an optimizer. The rule
-    is off unless it is selected: torch's own optimizers do the same, and it does harm only where parameters are half. Select it for
-    an optimizer that has to train models in float16 or bfloat16.
+    Reports `state["exp_avg"] = torch.zeros_like(p)` without a `dtype`, in a class that derives from an optimizer. The
+    rule is off unless it is selected: torch's own optimizers do the same, and it does harm only where parameters are
+    half. Select it for an optimizer that has to train models in float16 or bfloat16.
 
     ## Why it matters
-    A moving average of squares loses in half what it is there for: with beta 0.999 each step changes it by a thousandth,
-    which rounds away in bfloat16, and the square of a gradient of 1e-4 is 0 in float16, so that the update divides by
-    eps alone. `load_state_dict` casts the state to the parameter's dtype, too.
+    A moving average of squares loses in half what it is there for: with beta 0.999 each step changes it by a
+    thousandth, which rounds away in bfloat16, and the square of a gradient of 1e-4 is 0 in float16, so that the update
+    divides by eps alone. `load_state_dict` casts the state to the parameter's dtype, too.
 
     ## Example
     ```python
@@ -59,8 +60,8 @@ class OptimizerStateDtype(Rule):
     ```
 
     ## Fix safety
-    The fix adds `dtype=torch.float32`. It is unsafe: the state takes twice the memory of a half one, and the update has to be
-    cast to the parameter's dtype.
+    The fix adds `dtype=torch.float32`. It is unsafe: the state takes twice the memory of a half one, and the update has
+    to be cast to the parameter's dtype.
 
     ## References
     - [torch.optim.Optimizer.load_state_dict](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.load_state_dict.html)
@@ -78,19 +79,14 @@ class OptimizerStateDtype(Rule):
         if function is None or function.owner is None or any(key.arg in ("dtype", None) for key in made.keywords):
             return
         if not any("Optim" in last_name(base) for base in function.owner.node.bases) or "state" not in set(
-            words_of(target)
+            names_in(target)
         ):
             return
         of = path_of(made.args[0]) if made.args else None
         yield Finding(
             made,
-            f"The state has the dtype of `{of or 'the parameter'}`: in half its averages stand still, and squares below 6e-8 are 0",
+            f"The state has the dtype of `{of or 'the parameter'}`: in half its averages stand still, and squares "
+            "below 6e-8 are 0",
             help="Pass `dtype=torch.float32`",
-            fix=_fix,
+            fix=partial(pass_dtype, name="torch.float32", message="Keep the state in float32"),
         )
-
-
-def _fix(place: Place) -> Fix | None:
-    float32, imports = place.spelled("torch.float32")
-    edits = (place.append_argument(f"dtype={float32}"), *imports)
-    return Fix("Keep the state in float32", edits, Applicability.UNSAFE)

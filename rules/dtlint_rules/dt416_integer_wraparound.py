@@ -9,8 +9,9 @@ from dtlint.dtypes.dtype import DTYPES, SMALL_INTEGERS
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import last_name, same
+from dtlint_rules._names import last_name
 from dtlint_rules._numbers import number_at
+from dtlint_rules._parts import same
 from dtlint_rules._squares import WIDE_INTEGERS, is_widened
 
 if TYPE_CHECKING:
@@ -39,9 +40,9 @@ class IntegerWraparound(Rule):
     `image[..., 0] * 256 + image[..., 1]`, where the bytes have not been cast to a wider dtype.
 
     ## Why it matters
-    A Python number does not widen a tensor of the same category: uint8 times 256 is uint8, and all of it is 0. So it is in
-    NumPy 2. `3 - 5` is 254 in uint8, and the difference of two images is large where the second is a little brighter. There
-    is no error and no warning.
+    A Python number does not widen a tensor of the same category: uint8 times 256 is uint8, and all of it is 0. So it is
+    in NumPy 2. `3 - 5` is 254 in uint8, and the difference of two images is large where the second is a little
+    brighter. There is no error and no warning.
 
     ## Example
     ```python

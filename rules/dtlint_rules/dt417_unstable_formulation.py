@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability, Fix
+from dtlint.diagnostic import Applicability, Edit, Fix
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Module
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import last_name, same, source_of
+from dtlint_rules._assignments import source_of
+from dtlint_rules._names import last_name
+from dtlint_rules._parts import receiver, same
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,13 +63,13 @@ class UnstableFormulation(Rule):
 
     ## What it does
     Reports the logarithm of a softmax, of a sigmoid, of a sum of exponentials and of `1 + exp(x)`, at once or by the
-    name the inner value was given, and a softmax by hand, `x.exp() / x.exp().sum()`, without the maximum subtracted. One
-    to which an epsilon is added before the logarithm is left alone.
+    name the inner value was given, and a softmax by hand, `x.exp() / x.exp().sum()`, without the maximum subtracted.
+    One to which an epsilon is added before the logarithm is left alone.
 
     ## Why it matters
-    A softmax underflows to 0 where a logit lies 104 below the greatest in float32, and 17 in float16; the logarithm is -inf
-    then and its gradient NaN. `exp` overflows above 88.7 in float32 and above 11.1 in float16. `log_softmax`, `logsigmoid`,
-    `logsumexp` and `softplus` compute the same without leaving the range, and faster.
+    A softmax underflows to 0 where a logit lies 104 below the greatest in float32, and 17 in float16; the logarithm is
+    -inf then and its gradient NaN. `exp` overflows above 88.7 in float32 and above 11.1 in float16. `log_softmax`,
+    `logsigmoid`, `logsumexp` and `softplus` compute the same without leaving the range, and faster.
 
     ## Example
     ```python
@@ -150,7 +152,7 @@ class UnstableFormulation(Rule):
         if function:
             inner = call.argument_node(0, "input")
         else:
-            inner = call.node.func.value if isinstance(call.node.func, ast.Attribute) and not call.node.args else None
+            inner = None if call.node.args else receiver(call.node)
         if inner is None or not call.complete:
             return
         made = source_of(inner, call.flow) or inner
@@ -190,9 +192,7 @@ class UnstableFormulation(Rule):
         """What an exponential is taken of."""
         if not isinstance(node, ast.Call) or self.kinds.get(node) != "exp":
             return None
-        if node.args:
-            return node.args[0]
-        return node.func.value if isinstance(node.func, ast.Attribute) else None
+        return node.args[0] if node.args else receiver(node)
 
 
 _CALLED = {"softmax": "a softmax", "sigmoid": "a sigmoid", "sum": "a sum of exponentials", "softplus": "1 + exp(x)"}
@@ -237,7 +237,7 @@ def _fix(inner: ast.expr, function: str, last: str, place: Place) -> Fix | None:
         return None
     text, called = place.text(inner), place.text(inner.func)
     arguments = text[len(called) :]
-    imports: tuple[object, ...] = ()
+    imports: tuple[Edit, ...] = ()
     is_method = isinstance(inner.func, ast.Attribute) and path_of(inner.func.value) not in _PACKAGES
     if is_method and last == "logsigmoid":
         name, imports = place.spelled(function)
@@ -251,7 +251,7 @@ def _fix(inner: ast.expr, function: str, last: str, place: Place) -> Fix | None:
     else:
         name, imports = place.spelled(function)
         replaced = f"{name}{arguments}"
-    return Fix(f"Use `{last}`", (place.replace(place.abstract, replaced), *imports), Applicability.SAFE)  # type: ignore[arg-type]
+    return Fix(f"Use `{last}`", (place.replace(place.abstract, replaced), *imports), Applicability.SAFE)
 
 
 _PACKAGES = frozenset({"torch", "th", "F", "nn.functional", "torch.nn.functional", "torch.special", None})

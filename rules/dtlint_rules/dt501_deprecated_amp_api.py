@@ -8,8 +8,10 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix
+from dtlint.infer.around import around
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +34,9 @@ _AUTOCAST_PARAMETERS = ("enabled", "dtype", "cache_enabled")
 
 
 _TYPE_TESTS = frozenset({"isinstance", "issubclass", "assertIsInstance", "assertNotIsInstance"})
-_ASKING = _TYPE_TESTS | {"partial", "hasattr", "getattr", "callable", "signature", "patch", "object", "print", "repr", "id"}
+_ASKING = _TYPE_TESTS | {
+    *("partial", "hasattr", "getattr", "callable", "signature", "patch", "object", "print", "repr", "id")
+}
 """Functions that ask after what they are given, or are judged by themselves; `mock.patch.object` among them."""
 
 _HOLDERS = (ast.BoolOp, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.keyword, ast.Starred)
@@ -45,10 +49,10 @@ class DeprecatedAmpApi(Rule):
     """`torch.cuda.amp` and `torch.cpu.amp` are deprecated in favour of `torch.amp`.
 
     ## What it does
-    Reports uses of `torch.cuda.amp.autocast`, `GradScaler`, `custom_fwd` and `custom_bwd`, and of `torch.cpu.amp.autocast`
-    and `GradScaler`: where they are called, decorate, are the base of a class, stand in an annotation, `isinstance` or
-    `functools.partial`, or are returned, kept or handed on. Code that runs only with an older torch, by a version test or
-    an `except ImportError`, is left alone.
+    Reports uses of `torch.cuda.amp.autocast`, `GradScaler`, `custom_fwd` and `custom_bwd`, and of
+    `torch.cpu.amp.autocast` and `GradScaler`: where they are called, decorate, are the base of a class, stand in an
+    annotation, `isinstance` or `functools.partial`, or are returned, kept or handed on. Code that runs only with an
+    older torch, by a version test or an `except ImportError`, is left alone.
 
     ## Why it matters
     Since torch 2.4 calling them gives a FutureWarning, and the names are to go. Their successors take the device as an
@@ -79,10 +83,10 @@ class DeprecatedAmpApi(Rule):
     ## Fix safety
     The fix is safe: the old names call the new ones with the same values. Positional arguments of autocast become
     keywords, `import torch` is added where the file needs it, and an import that is left without a use is removed. In
-    `functools.partial(autocast, ...)` it is unsafe, for the partial may be called with positional arguments. There is no
-    fix where the arguments are hidden in `*args`, where a class inherits, where the name is looked up on an object or
-    handed on, inside of f-strings, or where the program changes autocast's default dtype, which the old autocast does not
-    heed.
+    `functools.partial(autocast, ...)` it is unsafe, for the partial may be called with positional arguments. There is
+    no fix where the arguments are hidden in `*args`, where a class inherits, where the name is looked up on an object
+    or handed on, inside of f-strings, or where the program changes autocast's default dtype, which the old autocast
+    does not heed.
 
     ## References
     - [torch.amp](https://docs.pytorch.org/docs/stable/amp.html)
@@ -97,7 +101,7 @@ class DeprecatedAmpApi(Rule):
     def __init__(self) -> None:
         self.named: dict[ast.expr, str] = {}
         """What expressions name of torch, for those that a fix may have to know."""
-        self.parents: dict[ast.AST, ast.AST] = {}
+        self.tree: ast.Module | None = None
         self.reported: set[str] = set()
         """The names, without what stands before a dot, by which those are spelled that are reported."""
         self.bound: list[tuple[Finding, frozenset[str]]] = []
@@ -109,22 +113,19 @@ class DeprecatedAmpApi(Rule):
             self.named[node] = name
         if name not in _DEVICES or reference.flow.version_gated:
             return
-        if not self.parents:
-            self.parents = {
-                child: node for node in ast.walk(reference.flow.tree) for child in ast.iter_child_nodes(node)
-            }
-        parent = self.parents.get(node)
+        self.tree = reference.flow.tree
+        parent = next(self._around(node), None)
         if isinstance(parent, ast.ClassDef) and node in parent.bases:
-            yield self._found(
-                Finding(node, f"`{name}`, which the class inherits from, is deprecated since torch 2.4", _help(name)), node
-            )
+            message = f"`{name}`, which the class inherits from, is deprecated since torch 2.4"
+            yield self._found(Finding(node, message, _help(name)), node)
         elif node in getattr(parent, "decorator_list", ()):
             fix = partial(self._decorating, name=name, node=node)
             yield self._found(Finding(node, _warns(name), _help(name), fix=fix), node)
         elif self._is_type(node):
-            message = f"`{name}` is deprecated since torch 2.4, and what `torch.amp.{_last(name)}` makes is no instance of it"
+            new = f"torch.amp.{_last(name)}"
+            message = f"`{name}` is deprecated since torch 2.4, and what `{new}` makes is no instance of it"
             fix = partial(self._renamed, name=name, node=node)
-            yield self._found(Finding(node, message, f"Use `torch.amp.{_last(name)}`", fix=fix), node)
+            yield self._found(Finding(node, message, f"Use `{new}`", fix=fix), node)
         else:
             yield from self._value(name, node)
 
@@ -147,17 +148,15 @@ class DeprecatedAmpApi(Rule):
 
     def _found(self, finding: Finding, spelled: ast.expr) -> Finding:
         """The finding, noted; without its fix in an f-string, where the quotes that it brings may end the string."""
-        self.reported.add((path_of(spelled) or "").rpartition(".")[2])
+        self.reported.add(last_name(spelled))
         if any(isinstance(node, _FORMATTED) for node in self._around(spelled)):
             finding.fix = None
         return finding
 
     def _around(self, node: ast.AST) -> Iterator[ast.AST]:
-        """What an expression stands in, innermost first, up to its statement."""
-        parent = self.parents.get(node)
-        while parent is not None:
-            yield parent
-            parent = None if isinstance(parent, ast.stmt) else self.parents.get(parent)
+        """What an expression stands in, innermost first."""
+        assert self.tree is not None
+        return around(node, self.tree)
 
     def _value(self, name: str, node: ast.expr) -> Iterator[Finding]:
         """The finding where a value is handed on: returned, kept, given as an argument."""
@@ -166,34 +165,35 @@ class DeprecatedAmpApi(Rule):
             if isinstance(parent, _HOLDERS) or (isinstance(parent, ast.IfExp) and child is not parent.test):
                 child = parent
                 continue
-            given = isinstance(parent, ast.Call) and child is not parent.func and _last_name(parent) not in _ASKING
+            given = isinstance(parent, ast.Call) and child is not parent.func and last_name(parent) not in _ASKING
             if given or isinstance(parent, (ast.Return, ast.Yield, ast.arguments, ast.Lambda)):
                 yield self._found(Finding(node, _warns(name), _help(name)), node)
             elif isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and child is parent.value:
                 targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
-                names = frozenset((path_of(target) or "").rpartition(".")[2] for target in targets)
+                names = frozenset(map(last_name, targets))
                 self.bound.append((Finding(node, _warns(name), _help(name)), names))
             return
 
     def _is_type(self, node: ast.expr) -> bool:
         """Does the expression stand for a type: in an annotation, or in `isinstance(x, node)`?"""
         child: ast.AST = node
-        parent = self.parents.get(child)
-        while parent is not None and not isinstance(parent, ast.stmt):
+        for parent in self._around(node):
+            if isinstance(parent, ast.stmt):
+                return child in (getattr(parent, "annotation", None), getattr(parent, "returns", None))
             if isinstance(parent, ast.arg):
                 return True
             if isinstance(parent, ast.Call):
-                asked = _last_name(parent) in _TYPE_TESTS
+                asked = last_name(parent) in _TYPE_TESTS
                 return asked and parent.args[1:2] == [child] and not _names_both(child)
-            child, parent = parent, self.parents.get(parent)
-        return child in (getattr(parent, "annotation", None), getattr(parent, "returns", None))
+            child = parent
+        return False
 
     # -- fixes
 
     def _successor(
         self, place: Place, name: str, node: ast.expr
     ) -> tuple[str, tuple[Edit, ...], tuple[str, ...]] | None:
-        """How the successor of what `node` names is written there, the import it takes, and the name it leaves alone."""
+        """How the successor of what `node` names is written there, the import it takes, the name it leaves alone."""
         new, last = f"torch.amp.{_last(name)}", _last(name)
         if not isinstance(node, (ast.Name, ast.Attribute)):
             return None
@@ -253,11 +253,6 @@ class DeprecatedAmpApi(Rule):
 
 def _last(name: str) -> str:
     return name.rpartition(".")[2]
-
-
-def _last_name(call: ast.Call) -> str:
-    """The name of what is called, without what stands before its last dot."""
-    return _last(path_of(call.func) or "")
 
 
 def _warns(name: str) -> str:

@@ -7,9 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
-from dtlint.infer.values import Either, Module, Tensor
+from dtlint.dtypes.dtype import LEGACY_TENSORS
+from dtlint.infer.values import Either, External, Module, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._legacy import METHODS, TensorType, cast_by_method, tensor_type
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,13 +30,14 @@ class LegacyConstructor(Rule):
     """A legacy tensor type is used where it does more than to choose a dtype.
 
     ## What it does
-    Reports `x.type(torch.FloatTensor)` and the like, legacy constructors that are given a tensor, `torch.LongTensor(index)`,
-    and `torch.Tensor` of whole numbers beyond 2**24. The other uses are those of `legacy-tensor`, DT509.
+    Reports `x.type(torch.FloatTensor)` and the like, legacy constructors that are given a tensor,
+    `torch.LongTensor(index)`, and `torch.Tensor` of whole numbers beyond 2**24. The other uses are those of
+    `legacy-tensor`, DT509.
 
     ## Why it matters
-    A legacy type is a dtype and a device. `x.type(torch.FloatTensor)` moves a tensor of the GPU to the CPU, and the next
-    operation with its neighbours raises. `torch.LongTensor(x)` takes only a tensor that is int64 and on the CPU already,
-    and raises TypeError for every other. `torch.Tensor` holds float32, in which 16777217 is 16777216.
+    A legacy type is a dtype and a device. `x.type(torch.FloatTensor)` moves a tensor of the GPU to the CPU, and the
+    next operation with its neighbours raises. `torch.LongTensor(x)` takes only a tensor that is int64 and on the CPU
+    already, and raises TypeError for every other. `torch.Tensor` holds float32, in which 16777217 is 16777216.
 
     ## Example
     ```python
@@ -63,6 +66,7 @@ class LegacyConstructor(Rule):
     code, name = "DT502", "legacy-constructor"
     fix = Applicability.UNSAFE
     triggers = (".type(", "Tensor(", "Tensor as ")
+    calls = frozenset({"type", "Tensor", *LEGACY_TENSORS})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         if call.method == "type" and len(call.args) == 1 and not isinstance(call.node.args[0], ast.Constant):
@@ -91,12 +95,13 @@ class LegacyConstructor(Rule):
 
     def _constructed(self, call: Call) -> Iterator[Finding]:
         name, given = call.target, call.node.args[0]
-        kind = tensor_type_of(name)
+        kind = tensor_type(External(name))
         if kind is not None and isinstance(call.args[0], Tensor):
             if call.args[0].dtypes != frozenset({kind.dtype}) or kind.device == "the CPU":
                 yield Finding(
                     call.node,
-                    f"`{name}` takes only tensors that are {kind.dtype} and on {kind.device} already, and raises for others",
+                    f"`{name}` takes only tensors that are {kind.dtype} and on {kind.device} already, and raises for "
+                    "others",
                     help=f"Use `.to(torch.{kind.dtype})`, or the tensor itself",
                 )
         elif name in ("torch.Tensor", "torch.FloatTensor") and (number := _beyond_float32(given)) is not None:
@@ -107,20 +112,9 @@ class LegacyConstructor(Rule):
             )
 
 
-def tensor_type_of(name: str) -> TensorType | None:
-    """The tensor type of that qualified name."""
-    from dtlint.infer.values import External
-
-    return tensor_type(External(name))
-
-
 def _is_made_on_cpu(node: ast.expr) -> bool:
     """Does a chain of calls begin with what makes a tensor on the CPU?"""
-    return any(
-        isinstance(part, ast.Call)
-        and (part.func.attr if isinstance(part.func, ast.Attribute) else getattr(part.func, "id", "")) in _MADE_ON_CPU
-        for part in ast.walk(node)
-    )
+    return any(isinstance(part, ast.Call) and last_name(part) in _MADE_ON_CPU for part in ast.walk(node))
 
 
 def _beyond_float32(node: ast.expr) -> int | None:

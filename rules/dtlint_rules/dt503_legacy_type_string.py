@@ -28,8 +28,8 @@ class LegacyTypeString(Rule):
 
     ## Why it matters
     The string names a dtype and a device. `x.type("torch.FloatTensor")` moves the tensor to the CPU, and
-    `x.type("torch.cuda.FloatTensor")` raises where there is no GPU. `x.type() == "torch.FloatTensor"` is false for the same
-    tensor on a GPU, whose type is `torch.cuda.FloatTensor`. `x.dtype` speaks of the dtype alone.
+    `x.type("torch.cuda.FloatTensor")` raises where there is no GPU. `x.type() == "torch.FloatTensor"` is false for the
+    same tensor on a GPU, whose type is `torch.cuda.FloatTensor`. `x.dtype` speaks of the dtype alone.
 
     ## Example
     ```python
@@ -57,6 +57,7 @@ class LegacyTypeString(Rule):
     code, name = "DT503", "legacy-type-string"
     fix = Applicability.UNSAFE
     triggers = ("Tensor'", 'Tensor"')
+    calls = frozenset({"type"})
 
     def __init__(self) -> None:
         self.compared: list[tuple[ast.Compare, TensorType]] = []
@@ -104,7 +105,8 @@ class LegacyTypeString(Rule):
 def _compared(node: ast.Compare, kind: TensorType) -> Finding:
     return Finding(
         node,
-        f'The comparison with "{kind.name}" is of the device too: it fails for {kind.dtype} elsewhere than on {kind.device}',
+        f'The comparison with "{kind.name}" is of the device too: it fails for {kind.dtype} elsewhere than '
+        f"on {kind.device}",
         help=f"Compare `x.dtype == torch.{kind.dtype}`",
     )
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING
 
+from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.calls import dtype_of
 from dtlint.infer.values import Dtype, options
-from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._syntax import is_script, names
+from dtlint_rules._names import names
+from dtlint_rules._scripts import is_library
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, End
 
 __all__ = ["GlobalDefaultDtype"]
 
-_HALVES = frozenset({"float16", "bfloat16"})
 _SETTER = "torch.set_default_dtype"
 _OLD_SETTER = "torch.set_default_tensor_type"
 
@@ -27,14 +27,14 @@ class GlobalDefaultDtype(Rule):
     """The default dtype is changed for the whole process.
 
     ## What it does
-    Reports `torch.set_default_dtype` in code that others import, at the level of the module or in a function that does not
-    put the old default back; a default of float16 or bfloat16 anywhere that is not put back; and
+    Reports `torch.set_default_dtype` in code that others import, at the level of the module or in a function that does
+    not put the old default back; a default of float16 or bfloat16 anywhere that is not put back; and
     `torch.set_default_tensor_type`.
 
     ## Why it matters
-    The default decides what every `torch.zeros`, every new layer and every Python number becomes, in all threads and all
-    libraries of the process. A half default makes the accumulators, the masks and the optimizer's state of code that knows
-    nothing of it half. `set_default_tensor_type` is deprecated since torch 2.1, and sets the device besides.
+    The default decides what every `torch.zeros`, every new layer and every Python number becomes, in all threads and
+    all libraries of the process. A half default makes the accumulators, the masks and the optimizer's state of code
+    that knows nothing of it half. `set_default_tensor_type` is deprecated since torch 2.1, and sets the device besides.
 
     ## Example
     ```python
@@ -60,6 +60,7 @@ class GlobalDefaultDtype(Rule):
 
     code, name = "DT504", "global-default-dtype"
     triggers = ("set_default_",)
+    calls = frozenset({"set_default_dtype", "set_default_tensor_type"})
 
     def __init__(self) -> None:
         self.set: list[tuple[ast.Call, str | None, bool]] = []
@@ -71,7 +72,7 @@ class GlobalDefaultDtype(Rule):
             dtypes = dtype_of(given)
             known = next(iter(dtypes)) if dtypes is not None and len(dtypes) == 1 else None
             halves = given is not None and any(
-                isinstance(each, Dtype) and each.name in _HALVES for each in options(given)
+                isinstance(each, Dtype) and each.name in LOW_PRECISION for each in options(given)
             )
             self.set.append((call.node, "bfloat16" if halves and known is None else known, call.flow.function is None))
         elif call.target == _OLD_SETTER and not call.flow.version_gated:
@@ -82,14 +83,14 @@ class GlobalDefaultDtype(Rule):
         tree = end.flow.tree
         if end.flow.function is not None or not self.set or _puts_back(tree, len(self.set)):
             return
-        script = is_script(tree)
+        library = is_library(tree)
         for node, dtype, at_import in self.set:
-            if dtype in _HALVES:
+            if dtype in LOW_PRECISION:
                 yield _found(
                     node,
                     f"Every float tensor and layer of the process is {dtype} from here on, accumulators and masks too",
                 )
-            elif at_import and not script and dtype != "float32" and _is_package(tree):
+            elif at_import and library and dtype != "float32":
                 yield _found(
                     node, f"Importing this module makes {dtype or 'another dtype'} the default of the whole process"
                 )
@@ -104,7 +105,8 @@ def _found(node: ast.Call, message: str) -> Finding:
 def _old(node: ast.Call) -> Finding:
     return Finding(
         node,
-        "`torch.set_default_tensor_type` is deprecated since torch 2.1, and sets dtype and device for the whole process",
+        "`torch.set_default_tensor_type` is deprecated since torch 2.1, and sets dtype and device for the whole "
+        "process",
         help="Use `torch.set_default_dtype` and `torch.set_default_device`",
     )
 
@@ -112,12 +114,3 @@ def _old(node: ast.Call) -> Finding:
 def _puts_back(tree: ast.Module, count: int) -> bool:
     """Does the module remember the default, or set it more than once?"""
     return count > 1 or "get_default_dtype" in names(tree)
-
-
-def _is_package(tree: ast.Module) -> bool:
-    """Is there something for others in the module, and nothing that runs a program?"""
-    defines = any(isinstance(node, (ast.FunctionDef, ast.ClassDef)) for node in tree.body)
-    runs = any(isinstance(node, (ast.For, ast.While, ast.With)) for node in tree.body) or any(
-        isinstance(node, ast.Attribute) and node.attr == "backward" for node in nodes([tree])
-    )
-    return defines and not runs

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant
-from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._syntax import is_script
+from dtlint_rules._scripts import is_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,13 +28,13 @@ class Tf32Setting(Rule):
     """Importing a module lowers the precision of float32 products.
 
     ## What it does
-    Reports `torch.backends.cuda.matmul.allow_tf32 = True`, `torch.set_float32_matmul_precision("high")` and the like among
-    the own statements of a module that others import. Programs may set what they like.
+    Reports `torch.backends.cuda.matmul.allow_tf32 = True`, `torch.set_float32_matmul_precision("high")` and the like
+    among the own statements of a module that others import. Programs may set what they like.
 
     ## Why it matters
-    The setting is one for the process. With TensorFloat-32, products of float32 have 10 bits of precision instead of 23: an
-    error of 1e-3 instead of 1e-7. Who imports a library for one function gets that in all of the program, geometry and
-    solvers included, and finds no line that asks for it.
+    The setting is one for the process. With TensorFloat-32, products of float32 have 10 bits of precision instead of
+    23: an error of 1e-3 instead of 1e-7. Who imports a library for one function gets that in all of the program,
+    geometry and solvers included, and finds no line that asks for it.
 
     ## Example
     ```python
@@ -65,6 +64,7 @@ class Tf32Setting(Rule):
 
     code, name = "DT505", "tf32-setting"
     triggers = ("allow_tf32", "matmul_precision", "fp32_precision")
+    calls = frozenset({"set_float32_matmul_precision"})
 
     def on_assign(self, assign: Assign) -> Iterator[Finding]:
         target, value = assign.target, assign.value
@@ -84,17 +84,12 @@ class Tf32Setting(Rule):
 def _found(node: ast.expr) -> Finding:
     return Finding(
         node,
-        "Importing this module lowers float32 products of the whole process to TensorFloat-32: an error of 1e-3, not 1e-7",
+        "Importing this module lowers float32 products of the whole process to TensorFloat-32: an error of 1e-3, not "
+        "1e-7",
         help="Leave the setting to the program, or set it around what needs it and put it back",
     )
 
 
 def _is_import(flow: Flow) -> bool:
     """Does the statement run when the module is imported, and is the module there to be imported?"""
-    if flow.function is not None or flow.conditions or is_script(flow.tree):
-        return False
-    body = flow.tree.body
-    defines = any(isinstance(node, (ast.FunctionDef, ast.ClassDef)) for node in body)
-    runs = any(isinstance(node, (ast.For, ast.While, ast.With)) for node in body)
-    trains = any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in nodes(body))
-    return defines and not runs and not trains
+    return flow.function is None and not flow.conditions and is_library(flow.tree)

@@ -7,10 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
+from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
-from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._syntax import last, parents, said
+from dtlint_rules._assignments import bound_once
+from dtlint_rules._fixes import pass_dtype
+from dtlint_rules._names import last_name, said
+from dtlint_rules._parts import keyword
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,7 +27,7 @@ _INTO_TORCH = frozenset({"torch.from_numpy", "torch.as_tensor", "torch.tensor"})
 _KEEPING = frozenset({"copy", "reshape", "round", "flatten", "ravel", "repeat", "squeeze", "transpose", "clip"})
 """Methods of an array whose result has its dtype."""
 _WHOLE = frozenset({"numpy.arange", "numpy.random.permutation", "numpy.random.randint"})
-"""Functions that give platform integers for whole numbers. Sorting and searching give int64 on every 64-bit platform."""
+"""Functions that give platform integers for whole numbers. Sorting and searching give int64 on 64-bit platforms."""
 _SUMS = frozenset({"numpy.sum", "numpy.cumsum", "numpy.prod", "numpy.cumprod"})
 _COUNTS = ("len", "count", "size", "num", "token", "length")
 """Parts of names of what is counted, and so whole."""
@@ -39,9 +42,9 @@ class PlatformInt(Rule):
     whole numbers without a dtype, and sums of counts without one that size a memory map.
 
     ## Why it matters
-    NumPy before 2.0 takes C's `long`, which is 32 bits on Windows and 64 elsewhere. The tensor is int32 there: it raises
-    where torch wants int64 (`one_hot`, `scatter_`, the target of `cross_entropy`), and a sum beyond 2,147,483,647 wraps
-    around to a negative number. With a dtype the program is the same everywhere.
+    NumPy before 2.0 takes C's `long`, which is 32 bits on Windows and 64 elsewhere. The tensor is int32 there: it
+    raises where torch wants int64 (`one_hot`, `scatter_`, the target of `cross_entropy`), and a sum beyond
+    2,147,483,647 wraps around to a negative number. With a dtype the program is the same everywhere.
 
     ## Example
     ```python
@@ -71,6 +74,7 @@ class PlatformInt(Rule):
     code, name = "DT506", "platform-int"
     fix = Applicability.SAFE
     triggers = ("from_numpy", "as_tensor", "torch.tensor(", "memmap")
+    calls = frozenset({*(name.rpartition(".")[2] for name in _INTO_TORCH | _WHOLE | _SUMS), "memmap"})
 
     def __init__(self) -> None:
         self.whole: set[ast.expr] = set()
@@ -109,7 +113,7 @@ class PlatformInt(Rule):
                     source, "The tensor is", ((node, "made a tensor here"),) if source.lineno != node.lineno else ()
                 )
         for node, scope in self.maps:
-            shape = next((keyword.value for keyword in node.keywords if keyword.arg == "shape"), None)
+            shape = keyword(node, "shape")
             for name in ast.walk(shape) if shape is not None else ():
                 source = _source(name, scope) if isinstance(name, ast.Name) else None
                 if source in self.sums:
@@ -128,17 +132,16 @@ def _found(node: ast.expr | None, what: str, notes: tuple[tuple[ast.expr, str], 
 
 
 def _fix(node: ast.expr, place: Place) -> Fix | None:
-    if not isinstance(node, ast.Call) or last(node.func) == "permutation":
+    if not isinstance(node, ast.Call) or last_name(node) == "permutation":
         return None
-    spelled, edits = place.spelled("numpy.int64")
-    return Fix("Give `dtype=np.int64`", (place.append_argument(f"dtype={spelled}"), *edits), Applicability.SAFE)
+    return pass_dtype(place, "numpy.int64", "Give `dtype=np.int64`", Applicability.SAFE)
 
 
 def _is_cast(node: ast.AST | None) -> bool:
     """Does the method that is called behind give a dtype? `.to(device)` does not."""
     if not isinstance(node, ast.Call):
         return True
-    if last(node.func) != "to" and not (isinstance(node.func, ast.Attribute) and node.func.attr == "to"):
+    if last_name(node) != "to":
         return True
     return any("device" not in word for argument in (*node.args, *node.keywords) for word in list(said(argument))[-1:])
 
@@ -153,10 +156,10 @@ def _is_whole(node: ast.expr) -> bool:
         exact = isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod))
         return exact and _is_whole(node.left) and _is_whole(node.right)
     if isinstance(node, ast.Call):
-        return last(node.func) in ("len", "int")
+        return last_name(node.func) in ("len", "int")
     if isinstance(node, ast.Subscript):
-        return last(node.value) == "shape"
-    name = last(node).lower()
+        return last_name(node.value) == "shape"
+    name = last_name(node).lower()
     return name in ("n", "t") or any(part in name for part in (*_COUNTS, "steps", "epochs", "batch", "width", "height"))
 
 
@@ -176,26 +179,14 @@ def _source(node: ast.AST, scope: ast.AST) -> ast.expr | None:
             node = node.func.value
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)):
             other = node.right if isinstance(node.left, (ast.Call, ast.Subscript, ast.Name)) else node.left
-            if not _is_whole(other) and "ratio" not in last(other):
+            if not _is_whole(other) and "ratio" not in last_name(other):
                 return None
             node = node.left if other is node.right else node.right
         elif isinstance(node, ast.Name):
-            bound = _bound(scope, node.id)
+            bound = bound_once(node.id, scope)
             if bound is None:
                 return None
             node = bound
         else:
             return node if isinstance(node, ast.expr) else None
     return None
-
-
-def _bound(scope: ast.AST, name: str) -> ast.expr | None:
-    """What a name is bound to, where the function binds it once."""
-    body = getattr(scope, "body", [])
-    values = [
-        node.value
-        for node in (nodes(body, SCOPES) if isinstance(body, list) else ())
-        if isinstance(node, ast.Assign)
-        and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
-    ]
-    return values[0] if len(values) == 1 else None

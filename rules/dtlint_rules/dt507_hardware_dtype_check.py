@@ -6,9 +6,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
+from dtlint.infer.around import around
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._syntax import around, mentions, names, said
+from dtlint_rules._names import mentions, names, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["HardwareDtypeCheck"]
 
 _ASKING = {
-    "torch.cuda.is_bf16_supported": "raises without CUDA before torch 2.5: AssertionError, Torch not compiled with CUDA enabled",
+    "torch.cuda.is_bf16_supported": "raises without CUDA before torch 2.5: AssertionError, Torch not compiled with "
+    "CUDA enabled",
     "torch.cuda.get_device_capability": "raises without CUDA",
 }
 """Questions about the GPU, and what they do where there is none."""
@@ -33,14 +35,14 @@ class HardwareDtypeCheck(Rule):
     """bfloat16 is chosen without a look at the hardware, or the look raises where there is no CUDA.
 
     ## What it does
-    Reports `torch.cuda.is_bf16_supported()` and comparisons of `torch.cuda.get_device_capability()` that no test for CUDA
-    guards; and a setting `dtype = "bfloat16"` of a script for CUDA that picks the dtype of autocast by name, in a file that
-    never asks what the GPU can do.
+    Reports `torch.cuda.is_bf16_supported()` and comparisons of `torch.cuda.get_device_capability()` that no test for
+    CUDA guards; and a setting `dtype = "bfloat16"` of a script for CUDA that picks the dtype of autocast by name, in a
+    file that never asks what the GPU can do.
 
     ## Why it matters
-    Both questions raise on a machine without CUDA (`is_bf16_supported` in releases before 2.5), so that a script that would
-    run on the CPU or on a Mac ends at its first line. GPUs before Ampere have no bfloat16: V100 and T4 emulate it, at a
-    fraction of the speed of float16, or refuse.
+    Both questions raise on a machine without CUDA (`is_bf16_supported` in releases before 2.5), so that a script that
+    would run on the CPU or on a Mac ends at its first line. GPUs before Ampere have no bfloat16: V100 and T4 emulate
+    it, at a fraction of the speed of float16, or refuse.
 
     ## Example
     ```python
@@ -64,6 +66,7 @@ class HardwareDtypeCheck(Rule):
 
     code, name = "DT507", "hardware-dtype-check"
     triggers = ("is_bf16_supported", "get_device_capability", "bfloat16'", 'bfloat16"')
+    calls = frozenset(name.rpartition(".")[2] for name in _ASKING)
 
     def __init__(self) -> None:
         self.asked: list[tuple[ast.Call, str]] = []
@@ -105,7 +108,8 @@ class HardwareDtypeCheck(Rule):
                     yield Finding(
                         statement,
                         "bfloat16 is the default for every GPU: those before Ampere, V100 and T4 among them, have none",
-                        help="Choose it where `torch.cuda.is_available() and torch.cuda.is_bf16_supported()`, else float16",
+                        help="Choose it where `torch.cuda.is_available() and torch.cuda.is_bf16_supported()`, else "
+                        "float16",
                         severity=Severity.INFO,
                     )
 

@@ -28,8 +28,8 @@ class LegacyTensor(Rule):
     ## What it does
     Reports `torch.FloatTensor([...])`, `torch.LongTensor(...)`, `torch.Tensor([...])` and the like, as information.
 
-    It is off unless selected: the constructors still work, and old code is full of them. Uses that go wrong are reported
-    by `legacy-constructor`, DT502.
+    It is off unless selected: the constructors still work, and old code is full of them. Uses that go wrong are
+    reported by `legacy-constructor`, DT502.
 
     ## Why it matters
     They always make tensors on the CPU, whatever `torch.set_default_device` says, know no `device` of another kind, and
@@ -62,6 +62,7 @@ class LegacyTensor(Rule):
     fix = Applicability.SAFE
     default = False
     triggers = ("Tensor(",)
+    calls = frozenset(_DTYPES)
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         package, _, last = call.target.rpartition(".")

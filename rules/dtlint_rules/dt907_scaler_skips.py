@@ -10,7 +10,8 @@ from dtlint.rule import RuntimeRule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.trace.record import Scaler, TraceRecord
+    from dtlint.trace.record import TraceRecord
+    from dtlint.trace.schema import Scaler
 
 WARM_UP = 16
 """Halvings from the usual first scale of 65536 down to 1."""

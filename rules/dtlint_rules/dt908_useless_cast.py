@@ -10,7 +10,8 @@ from dtlint.rule import RuntimeRule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.trace.record import Entry, TraceRecord
+    from dtlint.trace.record import TraceRecord
+    from dtlint.trace.schema import Entry
 
 BITS = {"float64": 64, "float32": 32, "float16": 16, "bfloat16": 16}
 

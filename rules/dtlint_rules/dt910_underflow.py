@@ -11,7 +11,8 @@ from dtlint.rule import RuntimeRule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.trace.record import Entry, TraceRecord
+    from dtlint.trace.record import TraceRecord
+    from dtlint.trace.schema import Entry
 
 SHARE = 0.1
 """A share of lost values from which a cast is worth a word: the tail of a distribution is always lost."""

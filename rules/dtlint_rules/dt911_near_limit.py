@@ -11,7 +11,8 @@ from dtlint.rule import RuntimeRule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.trace.record import Entry, TraceRecord
+    from dtlint.trace.record import TraceRecord
+    from dtlint.trace.schema import Entry
 
 NEAR = 0.5
 """A share of the limit from which the next doubling overflows."""

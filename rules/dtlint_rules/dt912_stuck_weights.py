@@ -10,7 +10,8 @@ from dtlint.rule import RuntimeRule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.trace.record import TraceRecord, Weight
+    from dtlint.trace.record import TraceRecord
+    from dtlint.trace.schema import Weight
 
 MOST = 0.5
 """A share of values that keep still from which the weight is stuck: a few always are."""

@@ -1,0 +1,54 @@
+"""What the names of a function are assigned: each time, the last time above a place, or the only time."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from dtlint.infer.walk import nodes
+from dtlint_rules._functions import own_nodes
+
+if TYPE_CHECKING:
+    from dtlint.infer.events import Flow
+
+__all__ = ["assignments", "bound_once", "source_of"]
+
+
+@lru_cache(maxsize=64)
+def assignments(scope: ast.AST) -> dict[str, list[tuple[int, ast.expr | None]]]:
+    """For each name that a function assigns, the lines and what was assigned there; None where that is taken apart."""
+    found: dict[str, list[tuple[int, ast.expr | None]]] = {}
+    targets: list[ast.expr]
+    value: ast.expr | None
+    for node in own_nodes(scope):
+        if isinstance(node, ast.Assign):
+            targets, value = node.targets, node.value
+        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
+            targets, value = [node.target], node.value
+        elif isinstance(node, (ast.AugAssign, ast.For, ast.AsyncFor)):
+            targets, value = [node.target], None
+        else:
+            continue
+        for target in targets:
+            for name in nodes([target]):
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
+                    found.setdefault(name.id, []).append((node.lineno, value if name is target else None))
+    for lines in found.values():
+        lines.sort(key=lambda line: line[0])
+    return found
+
+
+def source_of(node: ast.expr | None, flow: Flow) -> ast.expr | None:
+    """What a name was last assigned above it in the running function: by line, so that a branch's assignment counts."""
+    if not isinstance(node, ast.Name):
+        return None
+    here = flow.statement.lineno if flow.statement is not None else node.lineno
+    above = [value for line, value in assignments(flow.scope).get(node.id, ()) if line < here]
+    return above[-1] if above else None
+
+
+def bound_once(name: str, scope: ast.AST) -> ast.expr | None:
+    """What a name is assigned, where the function assigns it one thing; None where it is more, or nothing."""
+    values = [value for _, value in assignments(scope).get(name, ()) if value is not None]
+    return values[0] if len(values) == 1 else None

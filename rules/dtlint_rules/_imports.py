@@ -1,0 +1,27 @@
+"""The packages that a module imports, wherever the import stands."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+from dtlint.infer.walk import nodes
+
+__all__ = ["imports", "imports_torch"]
+
+
+@lru_cache(maxsize=2)
+def imports(tree: ast.Module) -> frozenset[str]:
+    """The first parts of the names of what a module imports from: `torch` of `from torch.nn import Linear`."""
+    found: set[str] = set()
+    for node in nodes([tree]):
+        if isinstance(node, ast.Import):
+            found.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return frozenset(found)
+
+
+def imports_torch(tree: ast.Module) -> bool:
+    """Does a module import torch, or anything of it?"""
+    return "torch" in imports(tree)

@@ -1,0 +1,39 @@
+"""The value of a name or a path at a place, as inference knows it there, or by all that the function does with it."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from dtlint.infer.names import path_of
+from dtlint.infer.values import UNKNOWN, Module, Tensor, Unknown
+
+if TYPE_CHECKING:
+    from dtlint.infer.events import Flow
+    from dtlint.infer.evidence import Evidence
+    from dtlint.infer.values import Value
+
+__all__ = ["known"]
+
+
+def known(flow: Flow, node: ast.expr) -> Value:
+    """The value of a name or a dotted path just now, without evaluating anything."""
+    from dtlint.infer.evidence import Kind
+
+    path = path_of(node)
+    if path is None:
+        return UNKNOWN
+    value = (flow.state.names if isinstance(node, ast.Name) else flow.state.paths).get(path, UNKNOWN)
+    if isinstance(value, Unknown):
+        kind = _evidence(flow.scope).kind(path, node.lineno)
+        if kind is not None:
+            return Tensor() if kind is Kind.TENSOR else Module("torch.nn.Module", path)
+    return value
+
+
+@lru_cache(maxsize=16)
+def _evidence(scope: ast.AST) -> Evidence:
+    from dtlint.infer.evidence import gather
+
+    return gather(scope)

@@ -1,0 +1,35 @@
+"""Masks, by how they are made and named."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from dtlint.infer.names import path_of
+from dtlint_rules._names import last_name
+
+__all__ = ["is_mask"]
+
+_MASK = re.compile(r"(?:^|_)(?:\w*mask\w*|pad(?:ding)?|adj|adjacency|invalid|valid|keep)(?:_|$)", re.IGNORECASE)
+
+
+def is_mask(node: ast.expr) -> bool:
+    """Does an expression hold ones and zeros that say which entries count: `~m`, `x == 0`, `1 - mask`, `mask.float()`,
+    `torch.triu(torch.ones(n, n))`, or by its name?"""
+    while isinstance(node, (ast.Call, ast.Subscript)):
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node.func, ast.Attribute) and path_of(node.func.value) not in ("torch", "th", "np"):
+            node = node.func.value
+        elif last_name(node) in ("triu", "tril", "logical_not", "logical_and", "logical_or", "eq", "ne") and node.args:
+            return last_name(node) not in ("triu", "tril") or last_name(node.args[0]) in ("ones", "ones_like")
+        else:
+            return False
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Invert)
+    if isinstance(node, ast.Compare):
+        return len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE))
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        one = isinstance(node.left, ast.Constant) and node.left.value == 1
+        return one and is_mask(node.right)
+    return _MASK.search(last_name(node)) is not None

@@ -1,0 +1,132 @@
+"""The operands of torch's functions, methods and layers, and the dtypes that they certainly have.
+
+Inference knows the dtype of what it knows to be a tensor. Of a parameter that is only ever cast it knows neither: but
+`y.int()` is int32 if the program gets past it, whatever `y` is.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix
+from dtlint.dtypes.dtype import DTYPES, Category, named
+from dtlint.infer.values import Module, Tensor, Unknown
+from dtlint_rules._forms import assignments, last_name
+from dtlint_rules._legacy import METHODS
+
+if TYPE_CHECKING:
+    from dtlint.infer.events import Call, Flow
+    from dtlint.infer.values import Dtypes, Value
+    from dtlint.source.place import Place
+
+__all__ = [
+    "BOOL",
+    "INTEGRAL",
+    "Operand",
+    "cast_fix",
+    "certain",
+    "listed",
+    "operand_of",
+    "origin_note",
+    "settled",
+    "tensor_op",
+]
+
+BOOL = frozenset({"bool"})
+INTEGRAL = frozenset(name for name, dtype in DTYPES.items() if dtype.category <= Category.INTEGER)
+"""bool, and the integers."""
+_CASTS = {method: dtype for dtype, method in METHODS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An argument, or what a method is called on."""
+
+    node: ast.expr
+    value: Value
+
+
+def tensor_op(call: Call) -> str:
+    """The op that is called: `gather` of `torch.gather` and `x.gather`, `nn.functional.one_hot`, and `nn.Embedding` of
+    a layer that is called; "" where it is not torch's."""
+    if isinstance(call.receiver, Module) and call.target == "torch.nn.Module.__call__":
+        return call.receiver.name.removeprefix("torch.") if call.receiver.name.startswith("torch.nn.") else ""
+    if not call.target.startswith("torch."):
+        return ""
+    return call.target.removeprefix("torch.").removeprefix("Tensor.")
+
+
+def operand_of(call: Call, position: int, name: str) -> Operand | None:
+    """An operand by its position in the function, where the tensor comes first, or its keyword; None if it is not given."""
+    if call.target.startswith("torch.Tensor."):
+        if position == 0:
+            assert isinstance(call.node.func, ast.Attribute)
+            return Operand(call.node.func.value, call.receiver)
+        position -= 1
+    node, value = call.argument_node(position, name), call.argument(position, name)
+    return None if node is None or value is None else Operand(node, value)
+
+
+def certain(value: Value) -> Dtypes:
+    """The dtypes of a tensor, where an expression of this file gives them. An annotation does not: `labels:
+    torch.LongTensor` stands in front of labels of every dtype. Nor does a call with `out=`, whose dtype is that of `out`."""
+    if not isinstance(value, Tensor) or value.origin is None:
+        return None
+    origin = value.origin
+    if isinstance(origin, ast.Call) and any(keyword.arg == "out" for keyword in origin.keywords):
+        return None
+    return value.dtypes
+
+
+def origin_note(value: Value, node: ast.expr | ast.stmt, text: str) -> tuple[tuple[ast.expr | ast.stmt, str], ...]:
+    """The note that shows where a tensor has its dtype from, if that is another line."""
+    origin = value.origin if isinstance(value, Tensor) else None
+    return ((origin, text),) if origin is not None and origin.lineno != node.lineno else ()
+
+
+def settled(operand: Operand, flow: Flow) -> Dtypes:
+    """The dtypes that an operand can have: as inference has them, or by the cast that is written where it stands, or
+    where its name is bound."""
+    if isinstance(operand.value, Tensor) and operand.value.dtypes is not None:
+        return certain(operand.value)
+    if not isinstance(operand.value, (Tensor, Unknown)):
+        return None
+    node: ast.expr | None = operand.node
+    if isinstance(node, ast.Name):
+        bound = assignments(flow.scope).get(node.id, ())
+        node = bound[0][1] if len(bound) == 1 and bound[0][0] < node.lineno else None
+    return _written(node) if isinstance(node, ast.Call) else None
+
+
+def _written(node: ast.Call) -> Dtypes:
+    """The dtype of `y.int()` and `y.to(torch.int32)`. A method `float` or `long` of no argument is one of tensors."""
+    if not isinstance(node.func, ast.Attribute):
+        return None
+    if not node.args and not node.keywords:
+        dtype = _CASTS.get(node.func.attr)
+    elif node.func.attr in ("to", "type") and len(node.args) == 1 and not node.keywords:
+        (given,) = node.args
+        of_torch = isinstance(given, ast.Attribute) and last_name(given.value) in ("torch", "th")
+        dtype = named(last_name(given)) if of_torch else None
+    else:
+        return None
+    return None if dtype is None else frozenset({dtype})
+
+
+def listed(dtypes: frozenset[str]) -> str:
+    """Dtypes in words: `int8 or int32`."""
+    return " or ".join(sorted(dtypes))
+
+
+def cast_fix(node: ast.expr, cast: str, what: str, applicability: Applicability, place: Place) -> Fix:
+    """The fix that casts an operand where it stands: `node.cast`, in which `cast` is `long()`. A cast to an integer that
+    stands there makes way."""
+    inner = node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args and not node.keywords:
+        inner = node.func.value if _CASTS.get(node.func.attr) in INTEGRAL - BOOL else node
+    text = place.text(inner)
+    if not isinstance(inner, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
+        text = f"({text})"
+    return Fix(what, (place.replace(node, f"{text}.{cast}"),), applicability)

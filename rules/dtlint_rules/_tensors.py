@@ -1,0 +1,111 @@
+"""Is it a tensor, by how the code uses it?
+
+Inference knows what is proved. A library's function knows of its arguments only how they are used; these readings are
+for the rules that judge such code, each with the methods that it trusts.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.infer.around import parents
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Tensor
+from dtlint_rules._assignments import source_of
+from dtlint_rules._functions import own_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.events import Flow
+    from dtlint.infer.values import Value
+
+__all__ = ["is_tensor", "is_used_as_tensor", "looks_like_tensor"]
+
+_METHODS = frozenset(
+    {
+        *("unsqueeze", "masked_fill", "masked_fill_", "type_as", "expand_as", "detach", "norm", "pow", "exp", "log"),
+        *("sqrt", "rsqrt", "sigmoid", "softmax", "log_softmax", "logsumexp", "clamp", "clamp_min", "clamp_max"),
+        *("float", "half", "double", "bfloat16", "square", "mul", "add", "div", "sub", "permute", "contiguous"),
+        *("index_select", "gather", "scatter_add", "amax", "amin", "chunk", "new_zeros", "new_ones", "expand"),
+        *("log2", "log10", "bmm", "matmul", "exp_", "clamp_", "pow_", "sqrt_", "add_", "mul_", "div_", "to", "tanh"),
+        *("relu", "abs_", "diagonal"),
+    }
+)
+"""Methods that arrays and numbers do not have."""
+_KEYWORDS = frozenset({"dim", "keepdim", "unbiased"})
+"""NumPy calls them axis, keepdims and ddof."""
+_MEMBERS = frozenset(
+    {
+        *("shape", "size", "ndim", "dim", "numel", "view", "reshape", "permute", "transpose", "expand", "chunk"),
+        *("flatten", "unsqueeze", "squeeze", "masked_fill", "softmax", "mean", "sum", "matmul", "contiguous"),
+        *("is_cuda", "requires_grad", "detach", "unbind", "repeat_interleave", "index_select", "gather", "argmax"),
+        *("clamp", "is_contiguous", "stride"),
+    }
+)
+"""What arrays and tensors have and modules have not."""
+_OF_TORCH = ("torch.", "F.", "th.")
+
+
+def is_tensor(node: ast.expr, value: Value, flow: Flow) -> bool:
+    """Is it a tensor: by inference, by a method or keyword that only tensors have, or as a result of torch?"""
+    if isinstance(value, Tensor) or any(map(_shows_tensor, _computed(node))):
+        return True
+    source = source_of(node, flow)
+    return source is not None and any(map(_shows_tensor, _computed(source)))
+
+
+def is_used_as_tensor(node: ast.AST, tree: ast.Module) -> bool:
+    """Is a method of tensors called on what `node` computes, or is it given to torch: `(p + eps).log()`?"""
+    around = parents(tree)
+    parent = around.get(node)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in _METHODS and isinstance(around.get(parent), ast.Call)
+    return isinstance(parent, ast.Call) and (path_of(parent.func) or "").startswith(_OF_TORCH)
+
+
+def looks_like_tensor(path: str, scope: ast.AST) -> bool:
+    """Does a function use a name as only tensors and arrays are used: `x.shape`, `x[:, 0]`, `x @ w`?"""
+    return any(_uses_as_tensor(node, path) for node in own_nodes(scope))
+
+
+def _uses_as_tensor(node: ast.AST, path: str) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in _MEMBERS and path_of(node.value) == path
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, (ast.Tuple, ast.Slice)) and path_of(node.value) == path
+    return (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.MatMult)
+        and path in (path_of(node.left), path_of(node.right))
+    )
+
+
+def _computed(node: ast.expr) -> Iterator[ast.expr]:
+    """An expression, and what its arithmetic and its chains of methods are made of, but not their arguments."""
+    queue = [node]
+    while queue:
+        part = queue.pop()
+        yield part
+        if isinstance(part, ast.BinOp):
+            queue += [part.left, part.right]
+        elif isinstance(part, ast.UnaryOp):
+            queue.append(part.operand)
+        elif isinstance(part, ast.Subscript):
+            queue.append(part.value)
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+            queue.append(part.func.value)
+
+
+def _shows_tensor(part: ast.expr) -> bool:
+    if not isinstance(part, ast.Call):
+        return False
+    path = path_of(part.func) or ""
+    if path.startswith(_OF_TORCH):
+        return not path.endswith((".item", ".size", ".tolist"))
+    if path.startswith(("np.", "numpy.", "math.")) or not isinstance(part.func, ast.Attribute):
+        return False
+    if part.func.attr in ("item", "tolist", "numpy"):
+        return False
+    return part.func.attr in _METHODS or any(keyword.arg in _KEYWORDS for keyword in part.keywords)

@@ -1,0 +1,160 @@
+"""DT301: one operand of an op that does not promote was cast to float32, and the other was not."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix, Severity
+from dtlint.infer.names import path_of
+from dtlint.infer.values import UNKNOWN, Tensor
+from dtlint.rule import Finding, Rule
+from dtlint_rules._half import half_at
+from dtlint_rules._names import last_name
+from dtlint_rules._origins import cast_to_float32, is_open, origins_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Call, Flow, Operation
+    from dtlint.infer.values import Value
+    from dtlint.source.place import Place
+
+__all__ = ["OpOperandMismatch"]
+
+_PRODUCTS = frozenset(
+    {"matmul", "mm", "bmm", "mv", "dot", "vdot", "inner", "linear", "bilinear", "cdist", "tensordot", "grid_sample"}
+    | {"baddbmm", "addmm", "addbmm", "addmv", "scaled_dot_product_attention", "lerp", "prelu"}
+    | {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
+)
+"""Ops that raise where their operands differ in dtype, with how many there are."""
+_OPERANDS = {"baddbmm": 3, "addmm": 3, "addbmm": 3, "addmv": 3, "scaled_dot_product_attention": 3, "bilinear": 3}
+_NORMS = frozenset({"layer_norm", "group_norm", "batch_norm", "instance_norm"})
+_WEIGHTS = {"layer_norm": 2, "group_norm": 2, "batch_norm": 3, "instance_norm": 3}
+"""The position of a norm's weight. A half norm of float32 weights runs, and the other way round raises."""
+
+
+class OpOperandMismatch(Rule):
+    """One operand of an op that does not promote was cast to float32, and the other was not.
+
+    ## What it does
+    Reports a matrix product, convolution, attention, `grid_sample`, `lerp` or norm of which one operand was cast to float32
+    in the same function, and another is what the caller gives, or a weight of the module, as it is.
+
+    ## Why it matters
+    `torch.matmul`, `bmm`, `einsum`, `F.linear`, `F.layer_norm` and their kin do not promote: with a half operand beside the
+    float32 one they raise "expected m1 and m2 to have the same dtype". In a float32 run nobody sees it.
+
+    ## Example
+    ```python
+    import torch
+
+
+    def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        scores = torch.matmul(query, key.transpose(-1, -2)).float().softmax(-1)
+        return torch.matmul(scores, value)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+
+    def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        scores = torch.matmul(query, key.transpose(-1, -2)).float().softmax(-1)
+        return torch.matmul(scores.to(value.dtype), value)
+    ```
+
+    ## References
+    - [torch.matmul](https://docs.pytorch.org/docs/stable/generated/torch.matmul.html)
+    - [Type promotion](https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc)
+    """
+
+    code, name, severity = "DT301", "op-operand-mismatch", Severity.WARNING
+    fix = Applicability.UNSAFE
+    triggers = ("float32", ".float()", "torch.float")
+    calls = frozenset({*_PRODUCTS, *_NORMS, "einsum"})
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        operands = list(_operands(call)) if call.target.startswith("torch.") and call.complete else []
+        name = last_name(call.node)
+        yield from _judge(call.node, call.flow, operands, name, weighted=name in _NORMS)
+
+    def on_operation(self, operation: Operation) -> Iterator[Finding]:
+        node = operation.node
+        if isinstance(operation.operator, ast.MatMult) and isinstance(node, ast.BinOp):
+            operands = [_Operand(node.left, operation.left), _Operand(node.right, operation.right)]
+            yield from _judge(node, operation.flow, operands, "@", weighted=False)
+
+
+@dataclass(slots=True)
+class _Operand:
+    node: ast.expr
+    value: Value
+
+
+def _operands(call: Call) -> Iterator[_Operand]:
+    """The operands of an op that have to be of one dtype."""
+    name = last_name(call.node)
+    receiver = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
+    given = [_Operand(node, value) for node, value in zip(call.node.args, call.args, strict=False)]
+    if call.target.startswith("torch.Tensor.") and receiver is not None:
+        given.insert(0, _Operand(receiver, call.receiver))
+    if name == "einsum":
+        yield from given[1:] if _contracts(call.node) else ()
+    elif name in _NORMS:
+        weight = call.argument_node(_WEIGHTS[name], "weight")
+        yield from given[:1]
+        if weight is not None:
+            yield _Operand(weight, call.argument(_WEIGHTS[name], "weight") or UNKNOWN)
+    else:
+        yield from given[: _OPERANDS.get(name, 2)]
+
+
+def _contracts(einsum: ast.Call) -> bool:
+    """Does it sum over an index? An outer product is only multiplied, and promotes."""
+    equation = einsum.args[0] if einsum.args else None
+    if not isinstance(equation, ast.Constant) or not isinstance(equation.value, str) or len(einsum.args) != 3:
+        return False
+    given, _, kept = equation.value.replace(" ", "").partition("->")
+    first, _, second = given.partition(",")
+    return any(letter in second and letter not in kept for letter in first if letter.isalpha())
+
+
+def _judge(node: ast.expr, flow: Flow, operands: list[_Operand], name: str, weighted: bool) -> Iterable[Finding]:
+    if len(operands) < 2 or flow.function is None or flow.autocast is not None:
+        return
+    origins = origins_of(flow.scope)
+    casts = [cast_to_float32(operand.value, origins[operand.node]) for operand in operands]
+    if not any(casts) or (weighted and casts[0] is None):
+        return
+    for wide, cast in zip(operands, casts, strict=True):
+        for other, also in zip(operands, casts, strict=True):
+            if cast is None or also is not None or not is_open(other.value, origins[other.node]):
+                continue
+            if half_at(flow, other.value if isinstance(other.value, Tensor) else UNKNOWN, dtype=None) is None:
+                continue
+            yield _finding(node, name, wide, cast, other, weighted)
+            return
+
+
+def _finding(node: ast.expr, name: str, wide: _Operand, cast: ast.expr, other: _Operand, weighted: bool) -> Finding:
+    shown, open_ = ast.unparse(wide.node), ast.unparse(other.node)
+    path = path_of(other.node)
+    return Finding(
+        node,
+        f"`{shown}` is float32 and `{open_}` is as it was given: `{name}` does not promote, and raises if that is half",
+        help=f"Cast `{open_}` to float32, too" if weighted else f"Cast `{shown}` back: `.to({open_}.dtype)`",
+        notes=((cast, "cast to float32 here"),) if cast.lineno != node.lineno else (),
+        fix=partial(_fix, wide.node, path) if path is not None and not weighted else None,
+    )
+
+
+def _fix(wide: ast.expr, other: str, place: Place) -> Fix | None:
+    text = place.text(wide)
+    if isinstance(wide, (ast.BinOp, ast.UnaryOp, ast.IfExp)):
+        text = f"({text})"
+    edit = place.replace(wide, f"{text}.to({other}.dtype)")
+    return Fix(f"Cast it back to the dtype of `{other}`", (edit,), Applicability.UNSAFE)

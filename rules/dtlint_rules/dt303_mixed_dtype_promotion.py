@@ -1,0 +1,340 @@
+"""DT303: one of two values is cast to the dtype of a tensor that it meets, and the other is not."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Tensor, Trait
+from dtlint.infer.walk import nodes
+from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import assignments
+from dtlint_rules._half import half_at
+from dtlint_rules._names import last_name
+from dtlint_rules._origins import FACTORIES, JOINING, Kind, counts, is_device, origins_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Call, End
+    from dtlint_rules._origins import Origin, Origins, Roots
+
+__all__ = ["MixedDtypePromotion"]
+
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+
+
+class MixedDtypePromotion(Rule):
+    """One of two values is cast to the dtype of the tensor that both meet, and the other is not.
+
+    ## What it does
+    Reports three forms of one oversight:
+
+    - a value that one branch of an `if` casts to `x.dtype`, and the other branch leaves as it is;
+    - of two attributes of one object, such as a mean and a standard deviation, one is cast to `x.dtype` and the other is
+      not, in one computation with `x`;
+    - a table kept on `self` that is moved to `x.device`, and not cast to `x.dtype`, before arithmetic with `x`.
+
+    ## Why it matters
+    Arithmetic, `torch.cat` and `torch.stack` promote: one float32 operand with dimensions makes the result float32, with no
+    word, although somebody took care to prevent it at the other place. It is noticed layers later, where half weights raise.
+
+    ## Example
+    ```python
+    import torch
+
+
+    def standardise(stats: torch.nn.BatchNorm1d, x: torch.Tensor) -> torch.Tensor:
+        mean = stats.running_mean.to(x.device, x.dtype)
+        std = stats.running_var.sqrt()
+        return (x - mean) / std
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+
+    def standardise(stats: torch.nn.BatchNorm1d, x: torch.Tensor) -> torch.Tensor:
+        mean = stats.running_mean.to(x.device, x.dtype)
+        std = stats.running_var.sqrt().to(x.device, x.dtype)
+        return (x - mean) / std
+    ```
+
+    ## References
+    - [Type promotion](https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc)
+    - [torch.result_type](https://docs.pytorch.org/docs/stable/generated/torch.result_type.html)
+    """
+
+    code, name = "DT303", "mixed-dtype-promotion"
+    triggers = ("dtype", "type_as", ".device")
+    calls = frozenset({"to", "type_as", "type", *FACTORIES})
+
+    def __init__(self) -> None:
+        self.casting: dict[ast.AST, bool] = {}
+        """The functions that cast something, and whether half can reach them."""
+        self.moved: dict[ast.AST, list[ast.Call]] = {}
+        """By function, what is moved to the device of a tensor, and keeps its dtype."""
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        scope = call.flow.scope
+        if call.flow.function is None or not call.method:
+            return ()
+        moved = call.method == "to" and _is_moved(call)
+        if moved or _names_dtype_of(call.node):
+            if scope not in self.casting:
+                self.casting[scope] = half_at(call.flow, dtype=None) is not None
+            if moved and call.node not in self.moved.setdefault(scope, []):
+                self.moved[scope].append(call.node)
+        return ()
+
+    def on_end(self, end: End) -> Iterator[Finding]:
+        moved = self.moved.pop(end.node, ())
+        if not self.casting.pop(end.node, False):
+            return
+        origins = origins_of(end.node)
+        for node in nodes([end.node]):
+            if isinstance(node, ast.If) and node.orelse and not _has_dtype_of(node.test):
+                yield from _of_branches(node, origins, end.node)
+        seen: set[ast.expr] = set()
+        for node in nodes([end.node]):
+            operands = _operands(node)
+            for finding in (*_of_siblings(operands, origins, end.node), *_of_tables(operands, origins, moved)):
+                if finding.node not in seen:
+                    seen.add(finding.node)  # type: ignore[arg-type]  # an expression, by both
+                    yield finding
+
+
+# -- one branch casts -------------------------------------------------------------------------------------------------
+
+
+def _of_branches(node: ast.If, origins: Origins, scope: ast.AST) -> Iterator[Finding]:
+    one, two = _last_bound(node.body), _last_bound(node.orelse)
+    for name in one.keys() & two.keys():
+        for cast, plain in ((one[name], two[name]), (two[name], one[name])):
+            tensor = _cast_to(origins[cast.value])
+            if tensor is None or not _is_foreign(origins[plain.value], tensor) or _has_dtype_of(plain.value):
+                continue
+            if not _is_cast_call(cast.value) and not _is_of_torch(origins[plain.value]):
+                continue  # where one branch makes it, the other may have been given it in that dtype
+            if not _is_used_uncast(name, node, scope, origins):
+                continue
+            by_itself = isinstance(cast.value, ast.Call) and name in {part.id for part in _names(cast.value)}
+            where = cast.value if by_itself else plain.value
+            yield Finding(
+                where,
+                f"`{name}` has the dtype of `{tensor}` only where this branch is taken: the other leaves it as it is"
+                if by_itself
+                else f"`{name}` has the dtype of `{tensor}` by the other branch, and not by this one",
+                help="Cast it behind the `if`" if by_itself else f"Cast it here, too: `.to({tensor}.dtype)`",
+                notes=((plain.value if by_itself else cast.value, "the other branch"),),
+            )
+
+
+def _last_bound(block: list[ast.stmt]) -> dict[str, ast.Assign]:
+    """The last assignment of each name among the statements of a block."""
+    return {
+        statement.targets[0].id: statement
+        for statement in block
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
+    }
+
+
+def _cast_to(roots: Roots) -> str | None:
+    """The tensor to whose dtype a value is cast, on each path."""
+    texts = {origin.text for origin in roots if origin.kind == Kind.CAST}
+    if len(texts) != 1 or any(origin.kind != Kind.CAST for origin in roots):
+        return None
+    base, _, attribute = texts.pop().rpartition(".")
+    return base if attribute == "dtype" and base.replace(".", "").isidentifier() and base != "torch" else None
+
+
+def _is_foreign(roots: Roots, tensor: str) -> bool:
+    """Does a value come from elsewhere, without a cast: not from that tensor either?"""
+    if not roots or any(origin.kind == Kind.CAST or counts(origin) for origin in roots):
+        return False
+    return not any(_is_of(origin, tensor) or _is_owned(origin, tensor) for root in roots for origin in root.closure())
+
+
+def _is_owned(origin: Origin, tensor: str) -> bool:
+    """Does a part of the model that the tensor belongs to compute it: `attn.to_k(x)`, for `attn.to_q.weight`?"""
+    owner = _owner(origin.text)
+    return origin.kind == Kind.CALLED and owner == _owner(tensor) and owner not in ("torch", origin.text)
+
+
+def _owner(path: str) -> str:
+    parts = path.split(".")
+    return ".".join(parts[:2] if parts[0] == "self" else parts[:1])
+
+
+def _is_cast_call(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and last_name(node) in ("to", "type", "type_as")
+
+
+def _is_of_torch(roots: Roots) -> bool:
+    """Does a function of torch make a value, which is told no dtype?"""
+    return all(
+        root.kind == Kind.MADE or (root.kind == Kind.CALLED and root.text.startswith("torch.")) for root in roots
+    )
+
+
+def _meets(roots: Roots, tensor: str) -> bool:
+    return any(_is_of(root, tensor) for root in roots)
+
+
+def _is_of(origin: Origin, tensor: str) -> bool:
+    return origin.kind == Kind.GIVEN and (origin.text == tensor or origin.text.startswith(f"{tensor}."))
+
+
+def _has_dtype_of(node: ast.expr) -> bool:
+    return any(isinstance(part, ast.Attribute) and part.attr.endswith("dtype") for part in ast.walk(node)) or any(
+        isinstance(part, (ast.Name, ast.keyword))
+        and (getattr(part, "id", None) or getattr(part, "arg", None) or "").endswith("dtype")
+        for part in ast.walk(node)
+    )
+
+
+def _is_used_uncast(name: str, branch: ast.If, scope: ast.AST, origins: Origins) -> bool:
+    """Does it go into arithmetic or a call behind the `if`, before anybody casts it?"""
+    end = branch.end_lineno or branch.lineno
+    later = sorted(
+        (node for node in nodes([scope]) if isinstance(node, (ast.BinOp, ast.Call)) and node.lineno > end),
+        key=lambda node: (node.lineno, -node.col_offset),
+    )
+    for node in later:
+        if isinstance(node, ast.Call):
+            receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
+            if isinstance(receiver, ast.Name) and receiver.id == name:
+                if origins.told(node) is not None:
+                    return False
+                continue
+            given: list[ast.expr] = _operands(node)
+        else:
+            given = [node.left, node.right]
+        if any(isinstance(part, ast.Name) and part.id == name for part in given):
+            return True
+    return False
+
+
+# -- one of two siblings is cast --------------------------------------------------------------------------------------
+
+
+def _of_siblings(operands: list[ast.expr], origins: Origins, scope: ast.AST) -> Iterator[Finding]:
+    for cast in operands:
+        tensor = _cast_to(origins[cast])
+        if tensor is None or not any(path_of(other) == tensor or _meets(origins[other], tensor) for other in operands):
+            continue
+        cast_from = [inner for root in origins[cast] for inner in root.of if inner.kind == Kind.GIVEN]
+        of_tensor = frozenset(root for other in operands if path_of(other) == tensor for root in origins[other])
+        for other in operands if len(cast_from) == 1 else ():
+            roots = origins[other]
+            if len(roots) != 1 or roots & of_tensor or not _is_foreign(roots, tensor):
+                continue
+            (root,), (sibling,) = roots, cast_from
+            if root.kind != Kind.GIVEN or not _are_siblings(root.text, sibling.text):
+                continue
+            place = _where_bound(other, scope)
+            yield Finding(
+                place,
+                f"`{sibling.text}` is cast to the dtype of `{tensor}`, and `{root.text}` is not: it promotes `{tensor}` to its own",
+                help=f"Cast it, too: `.to({tensor}.dtype)`",
+                notes=((next(iter(origins[cast])).node, f"`{sibling.text}` is cast here"),),
+            )
+
+
+_PAIRS = (
+    *({"mean", "std"}, {"mean", "var"}, {"scale", "shift"}, {"scale", "bias"}, {"weight", "bias"}, {"cos", "sin"}),
+    *({"gamma", "beta"}, {"scale", "zero"}, {"min", "max"}, {"alpha", "beta"}, {"alpha", "sigma"}),
+)
+
+
+def _are_siblings(one: str, other: str) -> bool:
+    """Are two paths attributes of one object that go together: `bn.running_mean` and `bn.running_var`?"""
+    family, _, name = one.rpartition(".")
+    if one == other or not family or family != other.rpartition(".")[0]:
+        return False
+    words, others = set(name.lower().split("_")), set(other.rpartition(".")[2].lower().split("_"))
+    return family != "self" or any(pair <= words | others and not pair <= words & others for pair in _PAIRS)
+
+
+def _where_bound(node: ast.expr, scope: ast.AST) -> ast.expr:
+    """The value that a name was bound to last, before it is used there; the expression itself where it is no name."""
+    if not isinstance(node, ast.Name):
+        return node
+    before = [value for line, value in assignments(scope).get(node.id, ()) if line < node.lineno]
+    return before[-1] if before and before[-1] is not None else node
+
+
+# -- a table is moved and not cast ------------------------------------------------------------------------------------
+
+
+def _is_moved(call: Call) -> bool:
+    """Is it `self.table.to(x.device)`, of what is no weight of a module?"""
+    receiver = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
+    path = path_of(receiver) if receiver is not None else None
+    if path is None or not path.startswith("self.") or len(call.node.args) + len(call.node.keywords) != 1:
+        return False
+    if isinstance(call.receiver, Tensor) and call.receiver.traits & (Trait.PARAMETER | Trait.BUFFER):
+        return False
+    device = call.argument_node(0, "device")
+    return (
+        isinstance(device, ast.Attribute)
+        and device.attr == "device"
+        and path_of(device) != "self.device"
+        and is_device(device)
+    )
+
+
+def _of_tables(operands: list[ast.expr], origins: Origins, moved: Iterable[ast.Call]) -> Iterator[Finding]:
+    for call in moved:
+        device = call.args[0] if call.args else call.keywords[0].value
+        assert isinstance(call.func, ast.Attribute) and isinstance(device, ast.Attribute)
+        table, tensor = path_of(call.func.value), path_of(device.value)
+        if tensor is None or table is None:
+            continue
+        with_table = [node for node in operands if {root.text for root in origins[node]} == {table}]
+        with_tensor = [node for node in operands if _meets(origins[node], tensor)]
+        if with_table and with_tensor and not any(counts(root) for node in with_tensor for root in origins[node]):
+            yield Finding(
+                call,
+                f"`{table}` is moved to the device of `{tensor}`, and keeps its dtype: a half `{tensor}` is promoted to that, or the op raises",
+                help=f"Cast it with the move: `.to(device={tensor}.device, dtype={tensor}.dtype)`",
+                notes=((with_table[0], f"it meets `{tensor}` here"),),
+            )
+
+
+# -- what meets -------------------------------------------------------------------------------------------------------
+
+
+def _operands(node: ast.AST) -> list[ast.expr]:
+    """The tensors that meet in a sum, a product or a joining function."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC):
+        left, right = _terms(node.left), _terms(node.right)
+        return [*left, *right]
+    if isinstance(node, ast.Call) and last_name(node) in JOINING:
+        given = [
+            item
+            for argument in node.args
+            for item in (argument.elts if isinstance(argument, (ast.List, ast.Tuple)) else [argument])
+        ]
+        receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
+        return given if receiver is None or path_of(receiver) in ("torch", "th", "F") else [receiver, *given]
+    return []
+
+
+def _terms(node: ast.expr) -> list[ast.expr]:
+    """What an expression adds up and multiplies; itself where it does not."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC):
+        return [*_terms(node.left), *_terms(node.right)]
+    return [node]
+
+
+def _names(node: ast.AST) -> Iterator[ast.Name]:
+    return (part for part in ast.walk(node) if isinstance(part, ast.Name))
+
+
+def _names_dtype_of(node: ast.Call) -> bool:
+    """Does a cast name the dtype of something: `.to(x.dtype)`, `.to(dtype)`, `.type_as(x)`?"""
+    to_tensor = last_name(node) == "to" and len(node.args) == 1 and isinstance(node.args[0], ast.Name)
+    return last_name(node) == "type_as" or _has_dtype_of(node) or (to_tensor and not is_device(node.args[0]))

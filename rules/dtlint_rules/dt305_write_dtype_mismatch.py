@@ -1,0 +1,210 @@
+"""DT305: a write by index, where what is written has not the dtype of what it is written into."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix, Severity
+from dtlint.dtypes.dtype import FLOATING
+from dtlint.infer.names import path_of
+from dtlint.infer.symbols import same_dtype
+from dtlint.infer.values import Tensor
+from dtlint.infer.walk import nodes
+from dtlint.rule import Finding, Rule
+from dtlint_rules._half import half_at
+from dtlint_rules._names import last_name
+from dtlint_rules._origins import Kind, cast_to_float32, is_open, origins_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Assign, Call, Flow
+    from dtlint.infer.values import Value
+    from dtlint.source.place import Place
+    from dtlint_rules._origins import Roots
+
+__all__ = ["WriteDtypeMismatch"]
+
+_WRITES = {
+    **dict.fromkeys(
+        ("scatter_", "scatter_add_", "scatter_reduce_", "scatter", "scatter_add", "scatter_reduce"), (2, "src")
+    ),
+    **dict.fromkeys(("index_add_", "index_copy_", "index_reduce_", "index_add", "index_copy"), (2, "source")),
+    **dict.fromkeys(("masked_scatter_", "masked_scatter"), (1, "source")),
+    **dict.fromkeys(("index_put_", "index_put"), (1, "values")),
+}
+"""Methods that raise where what they write has another dtype, with the position and the name of that argument."""
+_FLOAT32 = frozenset({"float32"})
+_INDICES = re.compile(
+    r"(?:^|_)(?:\w*mask|idx|idxs|index|indices|inds?|keep|valid|perm|order|selected|nonzero|where|argsort|topk)\d*(?:_|$)"
+)
+"""Names of index tensors, and of what gives them."""
+
+
+class WriteDtypeMismatch(Rule):
+    """What is written by index has not the dtype of the tensor that it is written into.
+
+    ## What it does
+    Reports `scatter_`, `scatter_add_`, `index_add_`, `index_copy_`, `index_put_`, `masked_scatter_` and `out[index] = x`
+    with a tensor as index, where one side is float32 (a factory without `dtype=`, or a cast) and the other has the dtype of
+    what the caller gives, and where the two dtypes are known and differ.
+
+    ## Why it matters
+    Writing a slice casts, `out[:n] = x`; writing by index does not: "Index put requires the source and destination dtypes
+    match", "scatter(): Expected self.dtype to be equal to src.dtype". In a float32 run nobody sees it; half inputs and
+    autocast raise.
+
+    ## Example
+    ```python
+    import torch
+
+
+    def pool(x: torch.Tensor, index: torch.Tensor, groups: int) -> torch.Tensor:
+        out = torch.zeros(groups, x.shape[1], device=x.device)
+        return out.index_add_(0, index, x)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+
+    def pool(x: torch.Tensor, index: torch.Tensor, groups: int) -> torch.Tensor:
+        out = torch.zeros(groups, x.shape[1], device=x.device)
+        return out.index_add_(0, index, x.to(out.dtype))
+    ```
+
+    ## References
+    - [Tensor.index_add_](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.index_add_.html)
+    - [Tensor.scatter_](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.scatter_.html)
+    """
+
+    code, name, severity = "DT305", "write-dtype-mismatch", Severity.WARNING
+    fix = Applicability.UNSAFE
+    triggers = ("scatter", "index_", "] = ")
+    calls = frozenset(_WRITES)
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        if not call.method or not call.complete or not isinstance(call.node.func, ast.Attribute):
+            return
+        position, name = _WRITES[last_name(call.node)]
+        node, value = call.argument_node(position, name), call.argument(position, name)
+        if node is not None and value is not None and (call.target.startswith("torch.Tensor.") or not call.target):
+            yield from _judge(
+                call.node.func.value, call.receiver, node, value, call.flow, call.node, last_name(call.node)
+            )
+
+    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+        target, value = assign.target, assign.expression
+        if not isinstance(target, ast.Subscript) or value is None or not _is_by_tensor(target.slice):
+            return
+        if not isinstance(assign.value, Tensor) or _is_counted(target.slice, assign.flow.scope):
+            return
+        yield from _judge(target.value, assign.base, value, assign.value, assign.flow, assign.node, "[...] =")
+
+
+def _is_by_tensor(index: ast.expr) -> bool:
+    """Is an index a tensor, by its form or its name? Slices and whole numbers are not."""
+    if isinstance(index, ast.Compare):
+        return isinstance(index.ops[0], (ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.Eq, ast.NotEq))
+    if isinstance(index, ast.UnaryOp):
+        return isinstance(index.op, ast.Invert)
+    if isinstance(index, ast.Tuple):
+        return any(map(_is_by_tensor, index.elts))
+    path = path_of(index.func if isinstance(index, ast.Call) else index)
+    return path is not None and _INDICES.search(path.rpartition(".")[2].lower()) is not None
+
+
+def _is_counted(index: ast.expr, scope: ast.AST) -> bool:
+    """Is an index a number, by its name or because a loop counts it: `layer_idx`, `for idx in range(n)`?"""
+    names = {part.id for part in ast.walk(index) if isinstance(part, ast.Name)}
+    if any(isinstance(part, ast.Attribute) and part.attr.endswith("idx") for part in ast.walk(index)):
+        return True
+    loops = (node for node in nodes([scope]) if isinstance(node, (ast.For, ast.AsyncFor)))
+    counted = {part.id for loop in loops for part in ast.walk(loop.target) if isinstance(part, ast.Name)}
+    return not names.isdisjoint(counted)
+
+
+def _judge(
+    into: ast.expr, held: Value, node: ast.expr, value: Value, flow: Flow, place: ast.expr | ast.stmt, name: str
+) -> Iterable[Finding]:
+    if flow.function is None or isinstance(node, ast.Constant):
+        return
+    if _surely_differ(held, value):
+        assert isinstance(held, Tensor) and isinstance(value, Tensor)
+        what = f"`{ast.unparse(into)}` is {_one(held)} and `{_short(node)}` {_one(value)}: `{name}` does not cast, and raises"
+        yield _finding(place, what, into, node, None)
+        return
+    origins = origins_of(flow.scope)
+    target, source = origins[into], origins[node]
+    wide, wide_source = _is_float32(held, target), _is_float32(value, source)
+    if wide is not None and is_open(value, source) and half_at(flow, value, dtype=None) is not None:
+        what = f"`{ast.unparse(into)}` is float32 and `{_short(node)}` as it was given"
+    elif wide_source is not None and _follows(held, target) and half_at(flow, held, dtype=None) is not None:
+        what = f"`{_short(node)}` is float32 and `{ast.unparse(into)}` has the dtype of what was given"
+    else:
+        return
+    yield _finding(
+        place, f"{what}: `{name}` does not cast, and raises if that is half", into, node, wide or wide_source
+    )
+
+
+def _surely_differ(held: Value, value: Value) -> bool:
+    """Are both of known floating dtypes, and not the same?"""
+    if not isinstance(held, Tensor) or not isinstance(value, Tensor) or value.zero_dim is not False:
+        return False
+    known = (held.dtypes, value.dtypes)
+    return all(dtypes is not None and len(dtypes) == 1 and dtypes <= FLOATING for dtypes in known) and (
+        same_dtype(held, value) is False
+    )
+
+
+def _is_float32(value: Value, roots: Roots) -> ast.expr | None:
+    """Where a tensor is made float32, by a cast or by a factory that is told no dtype; None where it may be another."""
+    if (
+        isinstance(value, Tensor)
+        and value.dtypes == _FLOAT32
+        and value.zero_dim is not True
+        and value.origin is not None
+    ):
+        return cast_to_float32(value, roots) or value.origin
+    return cast_to_float32(value, roots)
+
+
+def _follows(value: Value, roots: Roots) -> bool:
+    """Has a tensor the dtype of what is given: itself, or made with `dtype=x.dtype`?"""
+    if is_open(value, roots):
+        return True
+    cast = bool(roots) and all(root.kind == Kind.CAST and not root.text.startswith("torch.") for root in roots)
+    return cast and not (isinstance(value, Tensor) and value.dtypes is not None and not value.dtypes >= FLOATING)
+
+
+def _one(tensor: Tensor) -> str:
+    return next(iter(tensor.dtypes or ("unknown",)))
+
+
+def _short(node: ast.expr) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _finding(place: ast.expr | ast.stmt, what: str, into: ast.expr, node: ast.expr, made: ast.expr | None) -> Finding:
+    path = path_of(into)
+    return Finding(
+        place,
+        what,
+        help=f"Write `{_short(node)}.to({ast.unparse(into)}.dtype)`, or make the one in the dtype of the other",
+        notes=((made, "float32 since here"),) if made is not None and made.lineno != place.lineno else (),
+        fix=partial(_fix, node, path) if path is not None else None,
+    )
+
+
+def _fix(node: ast.expr, into: str, place: Place) -> Fix | None:
+    text = place.text(node)
+    if not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
+        text = f"({text})"
+    edit = place.replace(node, f"{text}.to({into}.dtype)")
+    return Fix(f"Cast it to the dtype of `{into}`", (edit,), Applicability.UNSAFE)

@@ -1,0 +1,132 @@
+"""DT306: what is looked up by, counted by or encoded is of a dtype that torch does not index with."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability
+from dtlint.infer.values import Tensor
+from dtlint.rule import Finding, Rule
+from dtlint_rules._operands import (
+    BOOL,
+    INTEGRAL,
+    Operand,
+    cast_fix,
+    listed,
+    operand_of,
+    origin_note,
+    settled,
+    tensor_op,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Assign, Call, Flow
+
+__all__ = ["IndexDtype"]
+
+_LONG = frozenset({"int64"})
+_WIDE = frozenset({"int32", "int64"})
+_SUBSCRIPT = frozenset({"bool", "uint8", "int32", "int64"})
+_INDICES = {
+    **dict.fromkeys(
+        ("nn.Embedding", "nn.EmbeddingBag", "nn.functional.embedding", "nn.functional.embedding_bag"),
+        (0, "input", _WIDE),
+    ),
+    "nn.functional.one_hot": (0, "tensor", _LONG),
+    "bincount": (0, "input", INTEGRAL - BOOL),
+    **{
+        f"{name}{place}": (2, "index", accepted)
+        for names, accepted in (
+            (("gather", "scatter", "scatter_add", "scatter_reduce", "index_select", "index_add"), _WIDE),
+            (("index_copy", "index_fill"), _LONG),
+        )
+        for name in names
+        for place in ("", "_")
+    },
+    "take": (1, "index", _LONG),
+    "take_along_dim": (1, "indices", _LONG),
+    "repeat_interleave": (1, "repeats", _WIDE),
+}
+"""By op, the operand that is an index, and the dtypes that torch 2.13 takes for it."""
+
+
+class IndexDtype(Rule):
+    """An index has a dtype that torch does not index with.
+
+    ## What it does
+    Reports `one_hot` of anything but int64, `gather`, `scatter`, `index_select` and embeddings by anything but int32 and
+    int64, `bincount` of what is no integer, and a subscript `x[i]` by a floating tensor. Also where the index was
+    computed with `/`, which gives float32 for integers.
+
+    ## Why it matters
+    Each raises: "one_hot is only applicable to index tensor of type LongTensor", "Expected tensor for argument #1
+    'indices' to have one of the following scalar types: Long, Int", "tensors used as indices must be long, int, byte or
+    bool tensors". Releases of torch before 2.0 refuse int32 in most places as well.
+
+    ## Example
+    ```python
+    import torch
+    import torch.nn.functional as F
+
+    labels = torch.arange(4, dtype=torch.int32)
+    encoded = F.one_hot(labels, num_classes=4)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    import torch.nn.functional as F
+
+    labels = torch.arange(4, dtype=torch.int32)
+    encoded = F.one_hot(labels.long(), num_classes=4)
+    ```
+
+    ## Fix safety
+    The fix casts an integer index to int64, which is safe. A floating index gets it as well, and is cut to whole numbers:
+    that is unsafe, for the code may mean something else.
+
+    ## References
+    - [torch.nn.functional.one_hot](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.one_hot.html)
+    """
+
+    code, name = "DT306", "index-dtype"
+    fix = Applicability.SAFE
+    triggers = ("mbedding", "one_hot", "bincount", "gather", "scatter", "index_", "take", "repeat_interleave", "[")
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        op = tensor_op(call)
+        position, name, accepted = _INDICES.get(op, (0, "", _LONG))
+        if not name or not call.complete:
+            return ()
+        return self._judged(operand_of(call, position, name), accepted, f"`{op.rpartition('.')[2]}`", call.flow)
+
+    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+        """`y = x[i]` and `x[i] = y`: subscripts have no events of their own."""
+        for part, base in ((assign.expression, None), (assign.target, assign.base)):
+            if not isinstance(part, ast.Subscript) or not isinstance(part.slice, ast.Name):
+                continue
+            names = assign.flow.state.names
+            if base is None and isinstance(part.value, ast.Name):
+                base = names.get(part.value.id)
+            index = names.get(part.slice.id)
+            if isinstance(base, Tensor) and isinstance(index, Tensor):
+                yield from self._judged(Operand(part.slice, index), _SUBSCRIPT, "A subscript", assign.flow)
+
+    def _judged(self, operand: Operand | None, accepted: frozenset[str], who: str, flow: Flow) -> Iterator[Finding]:
+        dtypes = settled(operand, flow) if operand is not None else None
+        if operand is None or not dtypes or dtypes & accepted:
+            return
+        safe = Applicability.SAFE if dtypes <= INTEGRAL else Applicability.UNSAFE
+        yield Finding(
+            operand.node,
+            f"{who} takes an index of {listed(accepted)}: this one is {listed(dtypes)}, and it raises",
+            help="Cast it with `.long()`"
+            if dtypes <= INTEGRAL
+            else "Compute the index in integers: `//`, or `.long()`",
+            notes=origin_note(operand.value, operand.node, f"{listed(dtypes)} since here"),
+            fix=partial(cast_fix, operand.node, "long()", "Cast the index to int64", safe),
+        )

@@ -1,0 +1,194 @@
+"""DT308: a mask is of a dtype with which it does not mask, or is turned around as numbers are."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix
+from dtlint.dtypes.dtype import FLOATING
+from dtlint.infer.values import Tensor
+from dtlint.rule import Finding, Rule
+from dtlint_rules._forms import is_mask, source_of
+from dtlint_rules._operands import (
+    BOOL,
+    INTEGRAL,
+    cast_fix,
+    certain,
+    listed,
+    operand_of,
+    origin_note,
+    settled,
+    tensor_op,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.events import Call, Flow, Operation
+    from dtlint.infer.values import Value
+    from dtlint.source.place import Place
+    from dtlint_rules._operands import Operand
+
+__all__ = ["MaskDtype"]
+
+_BOOL_ALONE = {
+    **dict.fromkeys(("masked_fill", "masked_fill_", "masked_select", "masked_scatter", "masked_scatter_"), (1, "mask")),
+    "where": (0, "condition"),
+}
+"""Ops that take a bool mask, and its place. `torch.where` still takes uint8, with a warning."""
+_ATTENTION = {
+    "nn.functional.scaled_dot_product_attention": ((3, "attn_mask"),),
+    "nn.MultiheadAttention": ((3, "key_padding_mask"), (5, "attn_mask")),
+    "nn.TransformerEncoderLayer": ((1, "src_mask"), (2, "src_key_padding_mask")),
+    "nn.TransformerEncoder": ((1, "mask"), (2, "src_key_padding_mask")),
+    **dict.fromkeys(
+        ("nn.TransformerDecoderLayer", "nn.TransformerDecoder"),
+        ((2, "tgt_mask"), (3, "memory_mask"), (4, "tgt_key_padding_mask"), (5, "memory_key_padding_mask")),
+    ),
+}
+"""Attention, whose masks are bool, or floating and then added to the scores."""
+
+
+class MaskDtype(Rule):
+    """A mask of integers is given where a bool one is needed, or a bool one is negated by arithmetic.
+
+    ## What it does
+    Reports `masked_fill`, `masked_select` and `torch.where` with a mask that is not bool; attention with a mask of
+    integers, or with a bool mask that was cast to a floating dtype; `1 - mask` and `-mask` of a bool tensor; and `~mask`
+    of an integer one.
+
+    ## Why it matters
+    Most of it raises: "masked_fill_ only supports boolean masks", "Subtraction, the `-` operator, with a bool tensor is
+    not supported". The rest is silent: `~` of a uint8 1 is 254, which counts as true, and attention adds a floating mask
+    to the scores, so that ones and zeros hide nothing.
+
+    ## Example
+    ```python
+    import torch
+
+
+    def hide(scores: torch.Tensor, tokens: torch.Tensor, pad: int) -> torch.Tensor:
+        padding = (tokens == pad).long()
+        return scores.masked_fill(padding, float("-inf"))
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+
+    def hide(scores: torch.Tensor, tokens: torch.Tensor, pad: int) -> torch.Tensor:
+        padding = (tokens == pad).long()
+        return scores.masked_fill(padding.bool(), float("-inf"))
+    ```
+
+    ## Fix safety
+    The fix casts the mask with `.bool()`, or turns `1 - mask` into `~mask`. It is safe where the code raises without it,
+    and unsafe where it ran with a wrong result.
+
+    ## References
+    - [torch.Tensor.masked_fill_](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.masked_fill_.html)
+    - [scaled_dot_product_attention: attn_mask](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html)
+    """
+
+    code, name = "DT308", "mask-dtype"
+    fix = Applicability.SAFE
+    triggers = ("mask", "where(", "ttention(", "~", "1 - ", "1.0 - ", "1. - ", "1-", "- (", "-(")
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        op = tensor_op(call)
+        if not call.complete:
+            return
+        if op in _BOOL_ALONE:
+            position, name = _BOOL_ALONE[op]
+            mask = operand_of(call, position + (call.target == "torch.Tensor.where"), name)
+            dtypes = settled(mask, call.flow) if mask is not None else None
+            if mask is not None and dtypes and not dtypes & (BOOL | ({"uint8"} if op == "where" else BOOL)):
+                yield _refused(mask, f"`{op}` takes a bool mask: this one is {listed(dtypes)}, and it raises")
+            return
+        for position, name in _ATTENTION.get(op, ()):
+            mask = operand_of(call, position, name)
+            dtypes = settled(mask, call.flow) if mask is not None else None
+            if mask is None or not dtypes:
+                continue
+            if dtypes <= INTEGRAL - BOOL:
+                yield _refused(
+                    mask,
+                    f"Attention takes masks that are bool or floating: `{name}` is {listed(dtypes)}, and it raises",
+                )
+            elif dtypes <= FLOATING and (cast := _cast_of_bool(mask, call.flow)) is not None:
+                yield _added(mask, cast, name)
+
+    def on_operation(self, operation: Operation) -> Iterator[Finding]:
+        node, operator = operation.node, operation.operator
+        if isinstance(operator, ast.Sub) and isinstance(node, ast.BinOp):
+            left, right = _is_bool(operation.left), _is_bool(operation.right)
+            if left or right:
+                turned = right and isinstance(node.left, ast.Constant) and node.left.value == 1
+                yield Finding(
+                    node,
+                    "`-` of a bool tensor raises: subtraction is not defined for bool",
+                    help="Turn a mask around with `~`, or cast it first",
+                    fix=partial(_turn, node) if turned else None,
+                )
+        elif isinstance(operator, ast.USub) and _is_bool(operation.right):
+            yield Finding(
+                node,
+                "`-` of a bool tensor raises: negation is not defined for bool",
+                help="Turn a mask around with `~`",
+            )
+        elif isinstance(operator, ast.Invert) and isinstance(node, ast.UnaryOp):
+            dtypes = certain(operation.right)
+            if dtypes and dtypes <= INTEGRAL - BOOL and _is_zeros_and_ones(node.operand, operation):
+                word = "254" if dtypes == {"uint8"} else "-2"
+                yield Finding(
+                    node,
+                    f"`~` of a mask of {listed(dtypes)} flips its bits: of 1 it makes {word}, which counts as true",
+                    help="Cast the mask first: `~mask.bool()`",
+                    fix=partial(cast_fix, node.operand, "bool()", "Cast the mask to bool", Applicability.UNSAFE),
+                )
+
+
+def _refused(mask: Operand, message: str) -> Finding:
+    return Finding(
+        mask.node,
+        message,
+        help="Cast it with `.bool()`",
+        notes=origin_note(mask.value, mask.node, "made here"),
+        fix=partial(cast_fix, mask.node, "bool()", "Cast the mask to bool", Applicability.SAFE),
+    )
+
+
+def _added(mask: Operand, cast: ast.expr, name: str) -> Finding:
+    return Finding(
+        mask.node,
+        f"Attention adds a floating mask to the scores: the ones and zeros of `{name}` hide nothing",
+        help="Pass the bool mask, or one of 0 and -inf",
+        notes=((cast, "cast from bool here"),) if cast.lineno != mask.node.lineno else (),
+    )
+
+
+def _cast_of_bool(mask: Operand, flow: Flow) -> ast.expr | None:
+    """The cast from bool that a mask is as it stands, or that its name was bound to."""
+    cast = mask.value.cast if isinstance(mask.value, Tensor) else None
+    if cast is None or cast.dtypes != BOOL:
+        return None
+    return cast.node if cast.node in (mask.node, source_of(mask.node, flow)) else None
+
+
+def _is_bool(value: Value) -> bool:
+    return certain(value) == BOOL
+
+
+def _is_zeros_and_ones(node: ast.expr, operation: Operation) -> bool:
+    cast = operation.right.cast if isinstance(operation.right, Tensor) else None
+    return is_mask(node) or (cast is not None and cast.dtypes == BOOL)
+
+
+def _turn(node: ast.BinOp, place: Place) -> Fix:
+    text = place.text(node.right)
+    simple = isinstance(node.right, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+    turned = f"~{text}" if simple else f"~({text})"
+    return Fix("Turn the mask around with `~`", (place.replace(node, turned),), Applicability.SAFE)

@@ -1,0 +1,94 @@
+"""DT309: a mean, a deviation or a norm of integers or bools, which only floating tensors have."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix
+from dtlint.rule import Finding, Rule
+from dtlint_rules._operands import BOOL, INTEGRAL, cast_fix, listed, operand_of, origin_note, settled, tensor_op
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dtlint.infer.events import Call
+    from dtlint.source.place import Place
+
+__all__ = ["IntReduction"]
+
+_FLOATING_ALONE = frozenset(
+    {"mean", "nanmean", "std", "var", "std_mean", "var_mean", "norm", "linalg.norm", "linalg.vector_norm", "quantile"}
+    | {"nanquantile", "softmax", "log_softmax", "nn.functional.softmax", "nn.functional.log_softmax", "cdist", "pdist"}
+    | {"nn.functional.normalize", "nn.functional.cosine_similarity", "cosine_similarity", "renorm", "multinomial"}
+)
+"""What torch 2.13 refuses for integers and bools."""
+_NOT_OF_BOOL = frozenset({"argmax", "argmin"})
+
+
+class IntReduction(Rule):
+    """A mean, a deviation, a norm or a softmax is taken of integers or bools.
+
+    ## What it does
+    Reports `mean`, `std`, `var`, `norm`, `quantile`, `softmax`, `cdist` and their kin on a tensor that is an integer or a
+    bool one, without `dtype=`; and `argmax` of a bool tensor.
+
+    ## Why it matters
+    They raise: "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got:
+    Long". An accuracy is where it happens most: `(predicted == labels).mean()` works in NumPy only.
+
+    ## Example
+    ```python
+    import torch
+
+
+    def accuracy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return (logits.argmax(-1) == labels).mean()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+
+    def accuracy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return (logits.argmax(-1) == labels).float().mean()
+    ```
+
+    ## Fix safety
+    The fix casts to float32 first. It is safe: without it the call raises. float32 counts exactly up to 16,777,216.
+
+    ## References
+    - [torch.mean](https://docs.pytorch.org/docs/stable/generated/torch.mean.html)
+    """
+
+    code, name = "DT309", "int-reduction"
+    fix = Applicability.SAFE
+    calls = frozenset(op.rpartition(".")[2] for op in (*_FLOATING_ALONE, *_NOT_OF_BOOL))
+    triggers = tuple(f"{name}(" for name in sorted(calls))
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        op = tensor_op(call)
+        refused = INTEGRAL if op in _FLOATING_ALONE else BOOL if op in _NOT_OF_BOOL else None
+        if refused is None or not call.complete or "dtype" in call.keywords:
+            return ()
+        operand = operand_of(call, 0, "input")
+        dtypes = settled(operand, call.flow) if operand is not None else None
+        if operand is None or not dtypes or not dtypes <= refused:
+            return ()
+        name = op.rpartition(".")[2]
+        return (
+            Finding(
+                call.node,
+                f"`{name}` raises for {listed(dtypes)}: it takes floating tensors",
+                help="Cast first: `.float()`",
+                notes=origin_note(operand.value, call.node, f"{listed(dtypes)} since here"),
+                fix=partial(_as_method, name)
+                if call.target.startswith("torch.Tensor.")
+                else partial(cast_fix, operand.node, "float()", "Cast to float32 first", Applicability.SAFE),
+            ),
+        )
+
+
+def _as_method(name: str, place: Place) -> Fix:
+    return Fix("Cast to float32 first", (place.rename_method(f"float().{name}"),), Applicability.SAFE)

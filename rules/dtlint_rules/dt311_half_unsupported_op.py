@@ -1,0 +1,212 @@
+"""DT311: an operator that float16 and bfloat16 do not have is given a tensor that can be of such a dtype."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability
+from dtlint.infer.names import path_of
+from dtlint.infer.reach import Reach
+from dtlint.infer.values import Tensor
+from dtlint.rule import Finding, Rule
+from dtlint_rules._forms import last_name
+from dtlint_rules._half import half_at, is_half
+from dtlint_rules._operands import cast_fix, operand_of, tensor_op
+from dtlint_rules._origins import Kind, origins_of
+from dtlint_rules._syntax import is_script, said
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dtlint.infer.events import Call, Flow
+    from dtlint_rules._operands import Operand
+
+__all__ = ["HalfUnsupportedOp"]
+
+_NOWHERE = "has no kernel for float16 and bfloat16"
+_REFUSED = "refuses float16 and bfloat16"
+_FFT = "has no kernel for bfloat16, and for float16 only CUDA's, for sizes that are powers of 2"
+_NO_KERNEL = (
+    *("linalg.svd", "linalg.svdvals", "linalg.eigh", "linalg.eigvalsh", "linalg.eig", "linalg.eigvals", "linalg.qr"),
+    *("linalg.solve", "linalg.cholesky", "linalg.cholesky_ex", "linalg.lu", "linalg.lu_factor", "linalg.det"),
+    *("linalg.solve_triangular", "linalg.cond", "svd", "qr", "cholesky", "det", "svd_lowrank", "pca_lowrank", "lobpcg"),
+    *("triangular_solve", "cholesky_solve", "cholesky_inverse", "cdist", "nn.functional.ctc_loss"),
+)
+_NOT_TAKEN = (
+    *(
+        "quantile",
+        "nanquantile",
+        "linalg.inv",
+        "inverse",
+        "linalg.pinv",
+        "pinverse",
+        "linalg.lstsq",
+        "logdet",
+        "slogdet",
+    ),
+    *("linalg.slogdet", "linalg.matrix_rank"),
+)
+_OPS = {
+    **dict.fromkeys(_NO_KERNEL, _NOWHERE),
+    **dict.fromkeys(_NOT_TAKEN, _REFUSED),
+    **{f"fft.{prefix}{name}": _FFT for prefix in ("", "i", "r", "ir") for name in ("fft", "fft2", "fftn")},
+    "stft": _FFT,
+    "view_as_complex": "refuses bfloat16, and makes the experimental complex32 of float16",
+    "nn.init.orthogonal_": "is made of a QR decomposition, which float16 and bfloat16 do not have",
+}
+"""What lacks half kernels in torch 2.13, by the name behind `torch.`, and how. Measured on CPU; the messages of those that
+refuse, and MAGMA and cuSOLVER behind the others, are the same on CUDA."""
+
+_IN_AUTOCAST = frozenset({"nn.functional.ctc_loss", "stft", "cdist"}) | {
+    name for name in _OPS if name.startswith("fft.")
+}
+"""CUDA's autocast gives these float32; the rest takes what it gets."""
+
+_ON_ACTIVATIONS = frozenset({"quantile", "nanquantile", "fft", "interpolate", "view_as_complex"})
+"""What models do to their activations, in whatever dtype they compute. The others work on statistics and weights, which
+numerical code keeps in float32."""
+_WIDE = frozenset({"float", "float32", "double", "float64"})
+
+
+class HalfUnsupportedOp(Rule):
+    """An operator without a half kernel is given a tensor that can be half.
+
+    ## What it does
+    Reports `torch.quantile`, most of `torch.linalg`, `torch.fft`, `view_as_complex`, `ctc_loss`, `nn.init.orthogonal_`
+    and `interpolate` with `antialias=True` on a tensor that is float16 or bfloat16, and on a tensor whose dtype the caller decides in code that
+    asks for half itself. A tensor that was cast to float32 before is fine.
+
+    ## Why it matters
+    These operators raise RuntimeError in half: `quantile() input tensor must be either float or double dtype`,
+    `"linalg_svd_cpu" not implemented for 'Half'`. Autocast does not help with most of them. `torch.fft` has kernels for
+    float16 on CUDA only, for powers of 2, and none for bfloat16. Antialiased interpolation has none on CPU.
+
+    ## Example
+    ```python
+    import torch
+
+
+    def threshold(sample: torch.Tensor, ratio: float) -> torch.Tensor:
+        if sample.dtype == torch.bfloat16:
+            sample = sample.half()
+        return torch.quantile(sample.abs(), ratio)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+
+    def threshold(sample: torch.Tensor, ratio: float) -> torch.Tensor:
+        if sample.dtype == torch.bfloat16:
+            sample = sample.half()
+        return torch.quantile(sample.abs().float(), ratio)
+    ```
+
+    ## Fix safety
+    The fix casts the operand to float32. It is unsafe, for the result is float32 then: cast it back to the operand's dtype
+    where what follows needs that.
+
+    ## References
+    - [torch.quantile](https://docs.pytorch.org/docs/stable/generated/torch.quantile.html)
+    - [torch.linalg](https://docs.pytorch.org/docs/stable/linalg.html)
+    """
+
+    code, name = "DT311", "half-unsupported-op"
+    fix = Applicability.UNSAFE
+    triggers = ("quantile", "linalg", "fft", "antialias", "stft", "ctc_loss", "orthogonal_", "svd", "qr(", "inverse", "det(", "cholesky", "pinv", "lu(", "lstsq", "slogdet", "cdist", "view_as_complex")  # fmt: skip
+    calls = frozenset({*(name.rpartition(".")[2] for name in _OPS), "interpolate"})
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        why = _lacking(call)
+        operand = operand_of(call, 0, "input") if why is not None else None
+        if operand is None or not call.complete:
+            return ()
+        level = _level(call, operand)
+        if level is None:
+            return ()
+        half = is_half(operand.value)
+        notes = (
+            () if level.lineno == call.node.lineno else ((level, "half here" if half else "half is asked for here"),)
+        )
+        return (
+            Finding(
+                call.node,
+                f"`{last_name(call.node)}` {why}: it raises where `{ast.unparse(operand.node)}` is half",
+                help="Compute it in float32: cast the operand with `.float()`, and the result back",
+                notes=notes,
+                fix=partial(cast_fix, operand.node, "float()", "Compute it in float32", Applicability.UNSAFE),
+            ),
+        )
+
+
+def _lacking(call: Call) -> str | None:
+    """What the op that is called lacks in half, in the region in force; None for every other call."""
+    op = tensor_op(call)
+    if op == "nn.functional.interpolate":
+        antialias = call.flow.autocast is None and _is_on(call.argument_node(7, "antialias"), call.flow)
+        return "with antialias has no kernel for float16 and bfloat16 on CPU" if antialias else None
+    return None if call.flow.autocast is not None and op in _IN_AUTOCAST else _OPS.get(op)
+
+
+def _is_on(node: ast.expr | None, flow: Flow) -> bool:
+    """Is it `True`, or a parameter that is unless the caller says otherwise?"""
+    if isinstance(node, ast.Constant):
+        return node.value is True
+    if not isinstance(node, ast.Name) or flow.function is None:
+        return False
+    given = flow.function.node.args
+    named = [*given.posonlyargs, *given.args]
+    defaults = dict(zip((arg.arg for arg in named[len(named) - len(given.defaults) :]), given.defaults, strict=True))
+    defaults |= {
+        arg.arg: value for arg, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value is not None
+    }
+    default = defaults.get(node.id)
+    return isinstance(default, ast.Constant) and default.value is True
+
+
+def _level(call: Call, operand: Operand) -> ast.expr | ast.stmt | None:
+    """The place that shows that the operand can be half; None where nothing does."""
+    value = operand.value
+    if not isinstance(value, Tensor):
+        return None
+    if is_half(value):
+        return value.origin or operand.node
+    if value.dtypes is not None or is_script(call.flow.tree):
+        return None
+    symbol = value.symbol
+    if symbol is None and not _is_given(operand.node, call.flow):
+        return None
+    if symbol is not None and not all(atom.parameter and "dtype" not in atom.text for atom in symbol.of):
+        return None
+    found = half_at(call.flow, value, dtype=None)
+    if found is None:
+        return None
+    if not _ON_ACTIVATIONS.isdisjoint(tensor_op(call).split(".")):
+        return found.node or operand.node
+    return found.node if symbol is not None and found.level >= Reach.ASKED and found.near else None
+
+
+def _is_given(node: ast.expr, flow: Flow) -> bool:
+    """Is the operand, on some path, what the caller gives, uncast: not a tensor that is made or cast here?"""
+    if flow.function is None:
+        return False
+    given = {argument.arg for argument in ast.walk(flow.function.node.args) if isinstance(argument, ast.arg)}
+    roots = origins_of(flow.scope)[node]
+    if any(origin.kind == Kind.CAST for origin in roots) and _asks_for_wide(flow.scope):
+        return False
+    return any(
+        origin.kind == Kind.GIVEN and origin.text.partition(".")[0] in given - {"self", "cls"} for origin in roots
+    )
+
+
+def _asks_for_wide(scope: ast.AST) -> bool:
+    """Does the function compare a dtype with float32 or float64, and so cast all others?"""
+    return any(
+        isinstance(part, ast.Compare)
+        and (path_of(part.left) or "").endswith("dtype")
+        and not _WIDE.isdisjoint(said(part))
+        for part in ast.walk(scope)
+    )

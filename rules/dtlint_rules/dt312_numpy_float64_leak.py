@@ -1,0 +1,158 @@
+"""DT312: float64 comes along with an array of NumPy, where its default is float64 and torch's is float32."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Fix
+from dtlint.dtypes.dtype import DTYPES, FLOATING, Category
+from dtlint.infer.values import Array, Module, Tensor
+from dtlint.rule import Finding, Rule
+from dtlint_rules._forms import last_name
+from dtlint_rules._syntax import names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dtlint.infer.events import Call, Flow, Operation
+    from dtlint.infer.values import Value
+    from dtlint.source.place import Place
+
+__all__ = ["NumpyFloat64Leak"]
+
+_TAKING = frozenset({"from_numpy", "tensor", "as_tensor", "asarray"})
+"""Functions of torch that give a tensor the dtype of an array."""
+_WITH_WEIGHTS = (
+    "Linear",
+    "Bilinear",
+    "Conv",
+    "LayerNorm",
+    "BatchNorm",
+    "GroupNorm",
+    "LSTM",
+    "GRU",
+    "RNN",
+    "Sequential",
+)
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.MatMult, ast.Pow)
+_FLOAT64 = frozenset({"float64"})
+_DOUBLE = frozenset({"double", "set_default_dtype", "float64"})
+"""Names by which a module shows that it computes in float64."""
+
+
+class NumpyFloat64Leak(Rule):
+    """A float64 array of NumPy becomes a tensor, which then meets float32 or goes into a layer.
+
+    ## What it does
+    Reports arithmetic of a floating tensor with a tensor that `torch.from_numpy`, `torch.tensor` or `torch.as_tensor` made
+    of a float64 array, or with such an array itself; and a layer with weights that is called with one. Whole modules
+    that speak of float64 themselves are left alone.
+
+    ## Why it matters
+    NumPy computes in float64 by default: `np.linspace(0, 1, 9)`, `pixels / 255.0`. Arithmetic promotes the other tensor,
+    so that memory doubles and CUDA computes at a fraction of its speed, MPS raises, and the next layer raises "mat1 and
+    mat2 must have the same dtype, but got Double and Float". A scalar such as `np.float64(2)` does no harm.
+
+    ## Example
+    ```python
+    import numpy as np
+    import torch
+
+
+    def windowed(signal: torch.Tensor) -> torch.Tensor:
+        window = torch.from_numpy(np.hanning(256))
+        return signal.float() * window
+    ```
+
+    ## Use instead
+    ```python
+    import numpy as np
+    import torch
+
+
+    def windowed(signal: torch.Tensor) -> torch.Tensor:
+        window = torch.from_numpy(np.hanning(256)).float()
+        return signal.float() * window
+    ```
+
+    ## Fix safety
+    The fix casts the new tensor to float32. It is unsafe, for digits are lost if float64 was meant.
+
+    ## References
+    - [torch.from_numpy](https://docs.pytorch.org/docs/stable/generated/torch.from_numpy.html)
+    - [Type promotion](https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc)
+    """
+
+    code, name = "DT312", "numpy-float64-leak"
+    fix = Applicability.UNSAFE
+    triggers = ("numpy",)
+
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
+        if not isinstance(operation.operator, _ARITHMETIC):
+            return ()
+        for value, other in ((operation.left, operation.right), (operation.right, operation.left)):
+            if _is_leak(value) and _is_lifted(other):
+                message = "This float64 came with an array of NumPy: it makes the result float64, whatever the other tensor is"
+                return self._found(operation.node, value, message, operation.flow)
+        return ()
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        module = call.receiver
+        if not isinstance(module, Module) or call.target != "torch.nn.Module.__call__" or not call.args:
+            return ()
+        given, name = call.args[0], module.name.rpartition(".")[2]
+        if not _is_leak(given) or (module.dtypes and "float64" in module.dtypes) or not name.startswith(_WITH_WEIGHTS):
+            return ()
+        return self._found(
+            call.node,
+            given,
+            f"This float64 came with an array of NumPy: `{name}` raises where its weights are float32",
+            call.flow,
+        )
+
+    def _found(self, node: ast.expr | ast.stmt, value: Value, message: str, flow: Flow) -> Iterable[Finding]:
+        if not _DOUBLE.isdisjoint(names(flow.tree)):
+            return ()
+        origin = getattr(value, "origin", None)
+        made = origin if isinstance(value, Tensor) else None
+        return (
+            Finding(
+                node,
+                message,
+                help="Cast it to float32: `.float()`, or `.astype(np.float32)` in NumPy",
+                notes=((origin, "float64 since here"),) if origin is not None and origin.lineno != node.lineno else (),
+                fix=partial(_fix, made) if made is not None else None,
+            ),
+        )
+
+
+def _is_leak(value: Value) -> bool:
+    """Is it a float64 array, or a tensor with dimensions that was made of one?"""
+    if isinstance(value, Array):
+        return value.dtypes == _FLOAT64 and value.scalar is False
+    if not isinstance(value, Tensor) or value.dtypes != _FLOAT64 or value.zero_dim is not False:
+        return False
+    origin = value.origin
+    return (
+        isinstance(origin, ast.Call)
+        and last_name(origin) in _TAKING
+        and not any(key.arg == "dtype" for key in origin.keywords)
+    )
+
+
+def _is_lifted(value: Value) -> bool:
+    """Is it a floating tensor of fewer bits, or one whose dtype the program decides: weights, what a layer computes?"""
+    if not isinstance(value, Tensor) or value.zero_dim:
+        return False
+    if value.dtypes is not None:
+        return value.dtypes >= FLOATING or (
+            value.dtypes <= FLOATING and all(DTYPES[dtype].bits <= 32 for dtype in value.dtypes)
+        )
+    symbol = value.symbol
+    return symbol is not None and (symbol.floor >= Category.FLOAT or any(atom.floating for atom in symbol.of))
+
+
+def _fix(made: ast.expr, place: Place) -> Fix:
+    return Fix("Cast it to float32", (place.replace(made, f"{place.text(made)}.float()"),), Applicability.UNSAFE)

@@ -1,0 +1,168 @@
+"""DT314: a float64 tensor is made on, or moved to, whatever device the program runs on."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import FLOATING
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Dtype, Tensor
+from dtlint.rule import Finding, Rule
+from dtlint_rules._forms import assignments, last_name
+from dtlint_rules._syntax import is_script, parents, said
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dtlint.infer.events import Call, Flow
+
+__all__ = ["Float64OnDevice"]
+
+_FACTORIES = frozenset(
+    {"zeros", "ones", "full", "empty", "arange", "linspace", "logspace", "tensor", "as_tensor", "eye", "rand", "randn"}
+)
+_GUARDS = ("mps", "npu", "xla", "is_cpu", "is_cuda", "supports_float64", "fp64", "float64_supported")
+"""Words by which a function shows that it asks where it runs."""
+_HAVING_FLOAT64 = ("cpu", "cuda", "meta")
+_FLOAT64 = frozenset({"float64"})
+_HELP = 'Use float32 where `device.type == "mps"`, or where float64 is not needed'
+
+
+class Float64OnDevice(Rule):
+    """A float64 tensor is made on, or moved to, a device that may not have float64.
+
+    ## What it does
+    Reports `torch.arange(n, dtype=torch.float64, device=x.device)` and its kin, a cast to float64 of a tensor that the
+    caller gives, and `.to(device)` of a tensor that NumPy made float64, in code that does not ask which device it is.
+
+    ## Why it matters
+    MPS (Apple's GPUs) and several other accelerators have no float64: "Cannot convert a MPS Tensor to float64 dtype as
+    the MPS framework doesn't support float64". Code that was only tried on CPU and CUDA dies there.
+
+    ## Example
+    ```python
+    import torch
+
+
+    def frequencies(positions: torch.Tensor, width: int) -> torch.Tensor:
+        scale = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device) / width
+        return positions[:, None] / 10000**scale
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+
+    def frequencies(positions: torch.Tensor, width: int) -> torch.Tensor:
+        scale = torch.arange(0, width, 2, dtype=torch.float32, device=positions.device) / width
+        return positions[:, None] / 10000**scale
+    ```
+
+    ## References
+    - [PyTorch: MPS backend](https://docs.pytorch.org/docs/stable/notes/mps.html)
+    """
+
+    code, name = "DT314", "float64-on-device"
+    triggers = ("float64", "torch.double", "from_numpy")
+    calls = frozenset({*_FACTORIES, "to"})
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        finding = self._moved(call) if call.method == "to" else self._made(call)
+        if finding is None or is_script(call.flow.tree) or _asks(call.flow):
+            return ()
+        return (finding,)
+
+    def _made(self, call: Call) -> Finding | None:
+        """`torch.zeros(n, dtype=torch.float64, device=x.device)`."""
+        package, _, name = call.target.rpartition(".")
+        dtype, device = call.argument(None, "dtype"), call.argument_node(None, "device")
+        if package != "torch" or name not in _FACTORIES or dtype != Dtype("float64") or not _is_open(device):
+            return None
+        assert device is not None
+        return Finding(
+            call.node,
+            f"MPS and some other devices have no float64: on such a `{ast.unparse(device)}` this raises",
+            help=_HELP,
+        )
+
+    def _moved(self, call: Call) -> Finding | None:
+        """`x.to(torch.float64)` of the caller's tensor, and `.to(device)` of one that is float64."""
+        tensor = call.receiver
+        if not isinstance(tensor, Tensor) or not call.complete:
+            return None
+        is_cast, dtypes = call.cast
+        if is_cast:
+            sole = tensor.symbol.sole if tensor.symbol is not None else None
+            if dtypes != _FLOAT64 or sole is None or not sole.parameter or _is_closed(call):
+                return None
+            message = f"MPS and some other devices have no float64: where `{sole.text}` lies on one, this raises"
+            return Finding(call.node, message, help=_HELP)
+        device = call.argument_node(0, "device")
+        if not _is_open(device):
+            return None
+        dtypes, origin = tensor.dtypes, tensor.origin
+        if dtypes is None:
+            origin = _of_one_branch(tensor, call.flow)
+        if (origin is None) if dtypes is None else ("float64" not in dtypes or dtypes >= FLOATING):
+            return None
+        word = "is" if dtypes == _FLOAT64 else "can be"
+        return Finding(
+            call.node,
+            f"The tensor {word} float64, which MPS and some other devices do not have: moving it there raises",
+            help="Cast it to float32 with the move",
+            notes=((origin, "float64 since here"),) if origin is not None and origin.lineno != call.node.lineno else (),
+        )
+
+
+def _of_one_branch(tensor: Tensor, flow: Flow) -> ast.expr | None:
+    """The `np.array([...])` that leaves the dtype to NumPy, where `torch.from_numpy` takes a name that another branch gives
+    an array of float32: floats are meant, and they are float64 in this branch."""
+    made = tensor.origin
+    if not isinstance(made, ast.Call) or last_name(made) != "from_numpy" or not made.args:
+        return None
+    name = made.args[0]
+    bound = assignments(flow.scope).get(name.id, ()) if isinstance(name, ast.Name) else ()
+    above = [source for line, source in bound if line < made.lineno and source is not None]
+    told = ["float32" in said(source) for source in above]
+    if not any(told) or told[-1]:
+        return None
+    return next((source for source in reversed(above) if _is_array_of_list(source)), None)
+
+
+def _is_array_of_list(node: ast.expr) -> bool:
+    """Is it `np.array([f(x) for x in xs])` without a dtype, rounded or not?"""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("round", "copy"):
+        node = node.func.value
+    return (
+        isinstance(node, ast.Call)
+        and path_of(node.func) in ("np.array", "numpy.array")
+        and not node.keywords
+        and len(node.args) == 1
+        and isinstance(node.args[0], ast.ListComp)
+    )
+
+
+def _is_open(device: ast.expr | None) -> bool:
+    """Is it a device that the program or its caller decides: `x.device`, `device`, `self.device`?"""
+    path = path_of(device) if device is not None else None
+    return path is not None and path.rpartition(".")[2].endswith("device")
+
+
+def _is_closed(call: Call) -> bool:
+    """Is the tensor on a device that has float64: `x.cpu().to(torch.float64)`, `x.to(torch.float64).numpy()`?"""
+    parent = parents(call.flow.tree).get(call.node)
+    to_numpy = isinstance(parent, ast.Attribute) and parent.attr in ("numpy", "cpu", "tolist")
+    return to_numpy or any(word.startswith(_HAVING_FLOAT64) for word in said(call.node))
+
+
+def _asks(flow: Flow) -> bool:
+    """Does the running function ask on which device it is?"""
+    words = [word.lower() for word in said(flow.scope)] if not isinstance(flow.scope, ast.Module) else []
+    if any(guard in word for word in words for guard in _GUARDS):
+        return True
+    return any(
+        isinstance(part, ast.Attribute) and part.attr == "type" and (path_of(part.value) or "").endswith("device")
+        for part in ast.walk(flow.scope)
+    )

@@ -1,0 +1,177 @@
+"""Operands of dtypes that torch refuses, DT306 to DT314: what is flagged, what the fixes write, and that they run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from dtlint import Applicability, Diagnostic, Rule, discover
+from dtlint.check.file import check_source
+from dtlint.check.fix import fix_source
+from dtlint.config import Settings
+from dtlint.source.file import Source
+
+RULES: dict[str, type[Rule]] = {code: rule for code, rule in discover().items() if "DT306" <= code <= "DT314"}
+HEAD = "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+
+
+def source_of(text: str) -> Source:
+    return Source.from_bytes((HEAD + textwrap.dedent(text)).encode(), "example.py")
+
+
+def found(code: str, text: str) -> list[Diagnostic]:
+    checked = check_source(source_of(text), [RULES[code]], Settings())
+    assert list(checked.crashes) == []
+    return checked.diagnostics
+
+
+def fixed(code: str, text: str) -> str:
+    result = fix_source(source_of(text), [RULES[code]], Settings(), Applicability.UNSAFE)
+    assert result.failed is None
+    return result.source.text.removeprefix(HEAD).strip()
+
+
+FIXES = {
+    "DT306": {
+        "codes = torch.arange(4).int()\nF.one_hot(codes)": "codes = torch.arange(4).int()\nF.one_hot(codes.long())",
+        "F.one_hot(torch.arange(4).int())": "F.one_hot(torch.arange(4).long())",
+        "torch.zeros(4).index_fill(0, index=torch.arange(4).int() // 2, value=1)": (
+            "torch.zeros(4).index_fill(0, index=(torch.arange(4).int() // 2).long(), value=1)"
+        ),
+    },
+    "DT307": {
+        "F.cross_entropy(torch.rand(3, 4), torch.zeros(3).int())": "F.cross_entropy(torch.rand(3, 4), torch.zeros(3).long())",
+        "p, y = torch.rand(3), torch.arange(3)\nF.binary_cross_entropy(p, y == 0)": (
+            "p, y = torch.rand(3), torch.arange(3)\nF.binary_cross_entropy(p, (y == 0).to(p.dtype))"
+        ),
+        "nn.BCEWithLogitsLoss()(torch.rand(3), torch.zeros(3).long())": (
+            "nn.BCEWithLogitsLoss()(torch.rand(3), torch.zeros(3).float())"
+        ),
+    },
+    "DT308": {
+        "x = torch.rand(3)\n(1 - (x > 0.5)) * x": "x = torch.rand(3)\n(~(x > 0.5)) * x",
+        "x = torch.rand(3)\nmask = x > 0.5\n1.0 - mask": "x = torch.rand(3)\nmask = x > 0.5\n~mask",
+        "x = torch.rand(3)\nx.masked_select((x > 0.5).byte())": "x = torch.rand(3)\nx.masked_select((x > 0.5).bool())",
+        "mask = torch.ones(3, dtype=torch.uint8)\n~mask": "mask = torch.ones(3, dtype=torch.uint8)\n~mask.bool()",
+    },
+    "DT309": {
+        "(torch.arange(3) == 1).mean()": "(torch.arange(3) == 1).float().mean()",
+        "torch.std(torch.arange(3) + 1)": "torch.std((torch.arange(3) + 1).float())",
+        "torch.arange(3).norm(dim=0)  # a note": "torch.arange(3).float().norm(dim=0)  # a note",
+    },
+    "DT310": {
+        "n = torch.arange(3)\nn *= 0.5  # halve": "n = torch.arange(3)\nn = n * 0.5  # halve",
+        "n = torch.arange(3)\nn /= 1 + 1": "n = torch.arange(3)\nn = n / (1 + 1)",
+    },
+    "DT311": {
+        "x = torch.rand(4).half()\nx.quantile(0.5)": "x = torch.rand(4).half()\nx.float().quantile(0.5)",
+        "x = torch.rand(4, 4).half()\ntorch.linalg.svd(x + 1)": "x = torch.rand(4, 4).half()\ntorch.linalg.svd((x + 1).float())",
+    },
+    "DT312": {
+        "torch.rand(3) * torch.from_numpy(np.ones(3))": "torch.rand(3) * torch.from_numpy(np.ones(3)).float()",
+        "nn.Linear(3, 2)(torch.as_tensor(np.linspace(0, 1, 3)))": "nn.Linear(3, 2)(torch.as_tensor(np.linspace(0, 1, 3)).float())",
+    },
+    "DT313": {
+        "torch.rand(3).bfloat16().cpu().numpy()": "torch.rand(3).bfloat16().cpu().float().numpy()",
+        "np.asarray(torch.rand(3).bfloat16())": "np.asarray(torch.rand(3).bfloat16().float().cpu())",
+    },
+}
+CASES = [(code, before, after) for code, pairs in FIXES.items() for before, after in pairs.items()]
+
+
+@pytest.mark.parametrize(("code", "before", "after"), CASES)
+def test_a_fix_casts_where_it_is_needed(code: str, before: str, after: str) -> None:
+    assert [item.code for item in found(code, before)] == [code]
+    assert fixed(code, before) == after
+    assert found(code, after) == []
+
+
+SILENT = ("~mask", "torch.rand(3) *")
+"""In what is flagged for a wrong result: `~` of integers, and promotion to float64."""
+RAISING = [case[1:] for case in CASES if not any(part in case[1] for part in SILENT)]
+
+
+def test_what_is_flagged_raises_and_what_is_fixed_runs() -> None:
+    pytest.importorskip("torch")
+    program = (
+        HEAD
+        + "import json, sys\nfor before, after in json.load(sys.stdin):\n"
+        + "    exec(after, dict(globals()))\n    try:\n        exec(before, dict(globals()))\n"
+        + "    except Exception:\n        continue\n    print(before)\n"
+    )
+    pairs = json.dumps(RAISING)
+    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", program], input=pairs, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+GOOD = {
+    "DT306": {
+        "an annotation proves nothing": "def f(labels: torch.IntTensor):\n    return F.one_hot(labels)",
+        "dtypes by branch": "def f(x: torch.Tensor, wide):\n    i = x.long() if wide else x.int()\n    return F.one_hot(i)",
+        "*args": "def f(args):\n    return F.one_hot(torch.arange(3).int(), *args)",
+    },
+    "DT307": {
+        "probabilities": "def f(x, y):\n    return F.cross_entropy(x, F.one_hot(y).float())",
+        "a loss of the project": "def cross_entropy(x, y):\n    return x\ncross_entropy(1, torch.arange(3).int())",
+    },
+    "DT308": {
+        "arrays": "def f(a):\n    m = np.asarray(a) > 0\n    return 1 - m",
+        "a bias": "def f(q, m: torch.Tensor):\n    b = (m == 0).float() * -1e4\n    return F.scaled_dot_product_attention(q, q, q, b)",
+        "numbers": "def f(x: torch.Tensor):\n    return 1 - (x > 0).float()",
+    },
+    "DT309": {
+        "dtype=": "def f(x: torch.Tensor):\n    return (x > 0).mean(dtype=torch.float32)",
+        "a floating sum": "def f(x: torch.Tensor):\n    return (torch.arange(3) * 0.5).mean()",
+        "arrays": "def f(a):\n    return (np.asarray(a) > 0).mean()",
+    },
+    "DT310": {
+        "whole numbers": "n = torch.arange(3)\nn += 1\nn //= 2\nn %= 3",
+        "a name bound anew": "n = torch.arange(3)\nn = n / 2\nn += 0.5",
+        "numbers": "n = len([])\nn += 0.5",
+    },
+    "DT311": {
+        "float32": "def f(x: torch.Tensor):\n    return torch.linalg.svd(x.float())",
+        "an unknown array": "def f(x):\n    return np.quantile(x, 0.5)",
+        "statistics of what is given": "def f(x: torch.Tensor):\n    return torch.linalg.inv(x)",
+    },
+    "DT312": {
+        "a scalar": "torch.rand(3) * np.sqrt(2)",
+        "float32": "torch.rand(3) * torch.from_numpy(np.ones(3, dtype=np.float32))",
+        "a program in float64": "x = torch.rand(3, dtype=torch.float64)\ntorch.rand(3) * torch.from_numpy(np.ones(3))",
+    },
+    "DT313": {
+        "no bfloat16 in sight": "def f(model, x):\n    return model(x).cpu().numpy()",
+        "cast by the method in between": """
+            class P(Pipeline):
+                def waveform(self, x):
+                    return self.vocoder(x).cpu().float()
+                def run(self, x):
+                    return self.waveform(self.unet(x)).numpy()
+        """,
+        "float16": "def f(model, x):\n    return model(x.half()).cpu().numpy()",
+    },
+    "DT314": {
+        "the host": "torch.zeros(3, dtype=torch.float64, device='cpu')",
+        "asked": "def f(x: torch.Tensor):\n    if x.device.type == 'mps':\n        return x\n    return x.to(torch.float64)",
+        "moved in float32": "def f(device):\n    return torch.from_numpy(np.ones(3)).to(device, torch.float32)",
+    },
+}
+
+
+@pytest.mark.parametrize(("code", "name"), [(code, name) for code, cases in GOOD.items() for name in cases])
+def test_good_code_is_left_alone(code: str, name: str) -> None:
+    assert found(code, GOOD[code][name]) == []
+
+
+def test_the_message_says_what_is_taken_and_what_is_given() -> None:
+    (item,) = found("DT307", "def f(x, y):\n    return F.nll_loss(x, y.int())")
+    assert item.message == "`nll_loss` takes class numbers of int64: this one is int32, and it raises"
+
+
+def test_the_note_shows_where_the_dtype_is_from() -> None:
+    (item,) = found("DT308", "def f(s: torch.Tensor):\n    m = (s > 0).long()\n    return s.masked_fill(m, 0)")
+    assert [(note.location.span.line, note.message) for note in item.notes] == [(6, "made here")]
