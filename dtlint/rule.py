@@ -67,7 +67,8 @@ class Rule:
     """A file in which none of these words stands is clean by this rule, and is not interpreted for it. Empty: every file
     is interpreted."""
     calls: ClassVar[frozenset[str] | None] = None
-    """The last names of the functions and methods whose calls `on_call` is told of; None: of all."""
+    """The last names of the functions and methods whose calls `on_call` is told of, as they are written or as torch has
+    them: `__call__` of a layer. None: of all."""
     default: ClassVar[bool] = True
     """Is the rule on unless it is selected? A rule that is useful but chatty is not, and its documentation says why."""
     since: ClassVar[tuple[int, int]] = (0, 0)

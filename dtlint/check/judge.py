@@ -115,19 +115,19 @@ class _Audience:
                 self.listeners[event] = self._caller(hearing) if event is Call else self._listener(hearing)
 
     def _caller(self, handlers: list[tuple[Rule, Handler]]) -> Callable[[Event], None]:
-        """The listener for calls: each goes to the rules that want one of its name, and to those that want all."""
-        names = {name for rule, _ in handlers for name in rule.calls or ()}
-        every = self._listener([(rule, handle) for rule, handle in handlers if rule.calls is None])
-        by_name = {
-            name: self._listener(
-                [(rule, handle) for rule, handle in handlers if rule.calls is None or name in rule.calls]
-            )
-            for name in names
-        }
+        """The listener for calls: each goes once to the rules that want one of its names, and to those that want all. A
+        method has two where an attribute holds something else: `self.scaler_class()` is also a `GradScaler()`."""
+        wanted = frozenset(name for rule, _ in handlers for name in rule.calls or ())
+        known: dict[frozenset[str], Callable[[Event], None]] = {}
 
         def tell(event: Event) -> None:
             assert isinstance(event, Call)
-            by_name.get(event.method or event.target.rpartition(".")[2], every)(event)
+            names = wanted & {event.target.rpartition(".")[2], event.method}
+            if names not in known:
+                known[names] = self._listener(
+                    [(rule, handle) for rule, handle in handlers if rule.calls is None or names & rule.calls]
+                )
+            known[names](event)
 
         return tell
 

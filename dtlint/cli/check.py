@@ -17,12 +17,12 @@ from dtlint.report.filename import STDIN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from dtlint.catalogue import AnyRule
     from dtlint.check.baseline import Baseline
     from dtlint.check.job import Mode
     from dtlint.check.run import Outcome
     from dtlint.config import Configuration, Settings
     from dtlint.diagnostic import Applicability, Diagnostic
-    from dtlint.catalogue import AnyRule
 
 __all__ = ["command"]
 

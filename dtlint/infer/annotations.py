@@ -27,10 +27,11 @@ _TENSORS: dict[str, Dtypes] = {
     "torch.HalfTensor": frozenset({"float16"}),
     "torch.BFloat16Tensor": frozenset({"bfloat16"}),
     "torch.DoubleTensor": frozenset({"float64"}),
-    "torch.LongTensor": frozenset({"int64"}),
+    "torch.LongTensor": None,
     "torch.BoolTensor": frozenset({"bool"}),
 }
-"""Classes of tensors. FloatTensor says no more than Tensor: programs write it for whatever is no index, half included."""
+"""Classes of tensors. FloatTensor and LongTensor say no more than Tensor: programs write the one for
+whatever is no index, half included, and the other for labels and masks of every dtype."""
 
 _JAXTYPING = re.compile(r"jaxtyping\.(Float16|BFloat16|Float32|Float64|Int8|Int16|Int32|Int64|UInt8|Bool)")
 _JAXTYPING_KINDS = re.compile(r"jaxtyping\.(Float|Int|Integer|Real|Num|Shaped|Inexact|Complex\w*|UInt\w*|Key)")

@@ -76,6 +76,8 @@ def _rank(operands: list[Value], tensors: list[Tensor]) -> bool | None:
 
 
 _MOST_COMBINATIONS = 64
+_DEFAULTS = ("float16", "bfloat16", "float32", "float64")
+"""What the default dtype may be set to."""
 
 
 def _ranked(value: Value, default: Dtypes) -> list[Operand] | None:
@@ -85,6 +87,8 @@ def _ranked(value: Value, default: Dtypes) -> list[Operand] | None:
             return None
         ranks = (1, 2) if value.zero_dim is None else (1,) if value.zero_dim else (2,)
         return [(dtype, rank) for dtype in sorted(value.dtypes) for rank in ranks]
+    if default is None and category_of(value) is Category.FLOAT:
+        return [(dtype, 0) for dtype in _DEFAULTS]
     number = _number_dtype(value, default)
     return None if number is None else [(number, 0)]
 

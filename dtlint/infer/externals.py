@@ -11,7 +11,9 @@ from dtlint.infer.choices import Choices
 from dtlint.infer.fields import Field
 from dtlint.infer.folding import folded_call, formatted
 from dtlint.infer.numbers import NUMBER_FUNCTIONS, NUMBERS
-from dtlint.infer.ops import is_untouched, op_result
+from dtlint.infer.ops import op_result
+from dtlint.infer.promises import Cache
+from dtlint.infer.regions import is_untouched
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
@@ -73,6 +75,10 @@ class Externals(Choices):
             return Partial(arguments.args[0], tuple(arguments.args[1:]), dict(arguments.keywords))
         if name in _DEVICES:
             return Device()
+        if Cache.is_made_by(name):
+            return Cache()
+        if name.endswith(_SWITCHING_OFF) and arguments.keywords.get("enabled") == Constant(False):
+            return Autocast(None, None, False, arguments.node)
         if name == "torch.nn.Module.__init__":
             return NONE
         if name == "builtins.isinstance" and len(arguments.args) == 2:
@@ -133,7 +139,7 @@ class Externals(Choices):
             certain = certain_result(name, arguments)
             if certain is not None:
                 return certain
-            if self.flow.autocast is not None and not is_untouched(name):
+            if not is_untouched(name, self.flow.autocast, arguments.args):
                 return Tensor(origin=arguments.node) if isinstance(result, Tensor) else UNKNOWN
         if name in _TRACING and len(arguments.args) >= 2 and isinstance(arguments.args[0], Module):
             return self.traced(name, arguments.args[0], arguments.args[1], arguments)
@@ -271,4 +277,6 @@ _NEVER_CALLING = tuple(
 _DEVICES = frozenset(
     {"torch.device", "torch.accelerator.current_accelerator", "torch.get_default_device", "torch.cuda.current_device"}
 )
+_SWITCHING_OFF = "utils.generic.maybe_autocast"
+"""transformers' own: with `enabled=False` no autocast is in force inside, whether one was around it or not."""
 _MADE = (Autocast, GradScaler, Optimizer, NullContext, Device)

@@ -97,8 +97,8 @@ class Interpreter(Calling):
         """Read the module, then every function that no call has read yet."""
         self.block(self.tree.body)
         module_state = self.flow.state
-        while self.unread:
-            self.read(self.unread.pop(0))
+        for function in self.unread:  # which grows meanwhile, by the functions inside them
+            self.read(function)
             self.flow.state = module_state
         self.emit(End(self.tree, self.flow))
 
@@ -573,8 +573,6 @@ class Interpreter(Calling):
         self.locals, self.gradless = saved_names
         function.reading = False
         function.result = result
-        if function in self.unread:
-            self.unread.remove(function)
         return result
 
     def entry(self, function: FunctionInfo) -> State:

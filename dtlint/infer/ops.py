@@ -10,8 +10,9 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import ARITHMETIC, DTYPES, Category
-from dtlint.dtypes.table import DTYPE, UNKNOWN, Outcome, Table, load
+from dtlint.dtypes.dtype import ARITHMETIC, Category
+from dtlint.dtypes.table import DTYPE, UNKNOWN, Outcome, load
+from dtlint.infer.regions import as_cast, policies_for
 from dtlint.infer.values import UNKNOWN as UNKNOWN_VALUE
 from dtlint.infer.values import Constant, Dtype, Either, Items, Iteration, Number, Tensor, Unknown, Value, join, options
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.values import Autocast, Dtypes
 
-__all__ = ["is_untouched", "op_result"]
+__all__ = ["KEEPING_DIMENSIONS", "REARRANGING", "op_result", "with_dimensions"]
 
 _MOST_QUESTIONS = 160
 """Combinations of operands that are asked for one call; past it, the result is unknown."""
@@ -30,9 +31,6 @@ _BETTER_KNOWN = {
     f"{owner}.clip{place}": f"{owner}.clamp{place}" for owner in ("torch", "torch.Tensor") for place in ("", "_")
 }
 """Second names of ops that the table has learned more of under the first."""
-
-_CASTABLE = frozenset({"float16", "bfloat16", "float32"})
-"""What autocast casts; float64 and integers it leaves alone."""
 
 
 def op_result(
@@ -62,13 +60,13 @@ def op_result(
     count = 1
     for choice in choices:
         count *= len(choice)
-    policies = _policies(table, op, autocast, (*args, *keywords.values()))
+    policies = policies_for(table, op, autocast, (*args, *keywords.values()))
     if count > _MOST_QUESTIONS or policies is None:
         return UNKNOWN_VALUE
     result: Value | None = None
     for given in product(*choices):
         for policy, standard in product(policies, standards):
-            now = [_autocast(argument, policy, autocast, given) for argument in given]
+            now = [as_cast(argument, policy, autocast, given) for argument in given]
             outcome = table.call(
                 op, now[: len(args)], dict(zip(names, now[len(args) :], strict=True)), default=standard
             )
@@ -384,114 +382,6 @@ def _are_sizes(value: Items) -> bool:
         or (isinstance(item, Constant) and type(item.value) is int)
         for item in value.items
     )
-
-
-def is_untouched(op: str) -> bool:
-    """Is autocast known to have no say in what an op gives, on any device?"""
-    table = load()
-    return op in _FACTORIES or all(table.autocast(device, op) is None for device in _DEVICES)
-
-
-_DEVICES = ("cpu", "cuda", "mps", "xpu")
-_FACTORIES = frozenset(
-    f"torch.{name}"
-    for name in (
-        *(
-            "nn.Parameter",
-            "nn.Buffer",
-            "tensor",
-            "as_tensor",
-            "asarray",
-            "from_numpy",
-            "zeros",
-            "ones",
-            "empty",
-            "full",
-            "arange",
-            "eye",
-        ),
-        *("rand", "randn", "randint", "randperm", "zeros_like", "ones_like", "empty_like", "full_like", "rand_like"),
-        *(
-            "linspace",
-            "randn_like",
-            "randint_like",
-            "logspace",
-            "Tensor",
-            "scalar_tensor",
-            "tril_indices",
-            "triu_indices",
-        ),
-    )
-)
-"""What makes tensors of numbers, or wraps one, takes no part in autocast."""
-
-
-def _policies(table: Table, op: str, autocast: Autocast | None, args: Sequence[Value]) -> tuple[str | None, ...] | None:
-    """What autocast may do with the op; None when that is not known."""
-    if autocast is None:
-        return (None,)
-    devices = (autocast.device,) if autocast.device is not None else _DEVICES
-    policies = {table.autocast(device, op) for device in devices}
-    if policies & {"composite", "unknown"} and op.rpartition(".")[2] in _NEVER_LOWERING and _none_is_half(args):
-        policies -= {"composite", "unknown"}
-        policies.add(None)
-    if policies & {"composite", "unknown", "banned", "fp32_append_dtype"}:
-        return None
-    if policies == {None}:
-        return (None,)
-    if "lower" in policies and autocast.dtype is None:
-        return None
-    if autocast.enabled is None:
-        policies.add(None)
-    return tuple(sorted(policies, key=str))
-
-
-_NEVER_LOWERING = frozenset(
-    {"mean", "nanmean", "square", "std", "var", "masked_select", "normalize", "pairwise_distance", "cross_entropy"}
-    | {"nll_loss", "NLLLoss", "CrossEntropyLoss", "roll", "tile", "hstack", "vstack", "dstack", "column_stack"}
-    | {"concat", "concatenate", "row_stack", "float_power", "trapz", "gumbel_softmax"}
-)
-"""Ops that call others within, none of which autocast gives a lower dtype: on float32 it has nothing to do for them."""
-
-
-def _none_is_half(args: Sequence[Value]) -> bool:
-    """Has no tensor among the operands a dtype that autocast would lift to float32?"""
-    for value in args:
-        for choice in value.items if isinstance(value, Items) else options(value):
-            if isinstance(choice, Tensor):
-                if choice.dtypes is None or choice.dtypes & {"float16", "bfloat16"}:
-                    return False
-            elif not isinstance(choice, (Number, Constant, Dtype, Items)):
-                return False
-    return True
-
-
-def _autocast(argument: object, policy: str | None, autocast: Autocast | None, given: Sequence[object]) -> object:
-    """An operand as autocast hands it to the op."""
-    if policy is None or autocast is None:
-        return argument
-    if isinstance(argument, list):
-        return [_autocast(item, policy, autocast, given) for item in argument]
-    if not isinstance(argument, tuple) or argument[1] == DTYPE or argument[0] not in _CASTABLE:
-        return argument
-    if policy == "lower":
-        return (autocast.dtype, argument[1])
-    if policy == "promote":
-        return (_widest(given) or argument[0], argument[1])
-    return ("float32", argument[1])
-
-
-def _widest(given: Sequence[object]) -> str | None:
-    """The dtype that the operands of a promoting op are cast to."""
-    floats = [
-        operand[0]
-        for argument in given
-        for operand in (argument if isinstance(argument, list) else [argument])
-        if isinstance(operand, tuple) and operand[1] != DTYPE and DTYPES[operand[0]].category is Category.FLOAT
-    ]
-    if len(set(floats)) > 1 and any(DTYPES[dtype].bits >= 32 for dtype in floats):
-        return "float32"
-    return None
 
 
 def _value(outcome: Outcome, origin: ast.expr) -> Value:

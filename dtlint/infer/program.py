@@ -19,8 +19,9 @@ from dtlint.infer.functions import MOST_READINGS, Managed
 from dtlint.infer.instances import ITEMS
 from dtlint.infer.names import path_of
 from dtlint.infer.numbers import number_method
-from dtlint.infer.ops import REARRANGING, is_untouched, op_result, with_dimensions
-from dtlint.infer.promises import DeclaredMethod
+from dtlint.infer.ops import REARRANGING, op_result, with_dimensions
+from dtlint.infer.promises import Cache, DeclaredMethod
+from dtlint.infer.regions import is_untouched
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
@@ -134,7 +135,11 @@ class Program(Externals):
                     self.uncovered[key] = info
                 else:
                     self.flow.state.casts = dict.fromkeys(self.ever_cast, (self.clock, None))
+                    default = self.default
+                    if not self.is_program:  # whoever calls it may have set another
+                        self.default = None
                     self.read_for_anybody(info)
+                    self.default = default
 
     @staticmethod
     def widened(value: Value) -> Value:
@@ -197,6 +202,8 @@ class Program(Externals):
             return "", computed
         if isinstance(receiver, Tensor):
             return self.tensor_call(node, callee, receiver, method, arguments)
+        if isinstance(receiver, Cache):
+            return "", receiver.result(method)
         if isinstance(receiver, Optimizer) and method == "step":
             for closure in (*arguments.args, *arguments.keywords.values()):
                 if isinstance(closure, Function):
@@ -258,7 +265,7 @@ class Program(Externals):
             asked = op_result(target, given, arguments.keywords, self.default, self.flow.autocast, node)
             if asked is not None and asked != UNKNOWN:
                 return target, with_dimensions(asked) if method in _SHAPING and arguments.args else asked
-            if asked is not None or (self.flow.autocast is not None and not is_untouched(target)):
+            if asked is not None or not is_untouched(target, self.flow.autocast, given):
                 target, result = super().called(node, callee, tensor, method, arguments)
                 return target, _without_tensors(result, node)
         return super().called(node, callee, tensor, method, arguments)

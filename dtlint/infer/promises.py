@@ -16,7 +16,7 @@ from dtlint.dtypes.dtype import Category
 from dtlint.infer.annotations import declared
 from dtlint.infer.following import Following
 from dtlint.infer.state import State
-from dtlint.infer.values import NONE, UNKNOWN, Class, Either, Number, Tensor, Unknown, Value, join, options
+from dtlint.infer.values import NONE, UNKNOWN, Class, Either, External, Number, Tensor, Unknown, Value, join, options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dtlint.infer.project import ModuleInfo, Project
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
 
-__all__ = ["Declared", "DeclaredMethod", "Promises", "meeting"]
+__all__ = ["Cache", "Declared", "DeclaredMethod", "Promises", "meeting"]
 
 _INTEGER = Number(Category.INTEGER)
 _REAL = Either((_INTEGER, Number(Category.FLOAT)))
@@ -33,6 +33,10 @@ _REAL = Either((_INTEGER, Number(Category.FLOAT)))
 _FREE = re.compile(r"mask")
 """Tensors by whose name a dtype is promised that they do not have: masks are whole numbers, truths or floats to be added,
 whatever their annotation says (transformers annotates all of them with FloatTensor or LongTensor)."""
+
+_LONG = re.compile(r"\bLongTensor\b(?!.*Tensor)")
+_INDEX = re.compile(r"(?:^|_)(?:ids?|idx|index|indices)$")
+"""LongTensor is believed of what is called an index. Labels may be floats to regress on, whatever their annotation says."""
 
 _NOTHING = re.compile(r"\b(?:None|Optional)\b")
 
@@ -49,6 +53,21 @@ class DeclaredMethod(Value):
     """A method of such an instance: a class that inherits may have another, which promises the same result."""
 
     info: FunctionInfo
+
+
+@dataclass(slots=True)
+class Cache(Value):
+    """A cache of keys and values of transformers, where the file is read without the package that it is in."""
+
+    @staticmethod
+    def result(method: str) -> Value:
+        """What a method gives: how many tokens it holds is an int by all its classes' annotations."""
+        return _INTEGER if method == "get_seq_length" else UNKNOWN
+
+    @staticmethod
+    def is_made_by(name: str) -> bool:
+        """Is it a class of these, by its qualified name?"""
+        return name.endswith(("cache_utils.Cache", "cache_utils.DynamicCache"))
 
 
 class Promises(Following):
@@ -74,6 +93,8 @@ class Promises(Following):
             if argument.annotation is None:
                 continue
             said = self.said(info, argument.annotation)
+            if isinstance(said, Tensor) and _is_index(argument):
+                said = Tensor(frozenset({"int64"}))
             if isinstance(said, Tensor) and said.dtypes is not None:
                 doubted = _doubted(info) if doubted is None else doubted
                 if argument.arg in doubted or _FREE.search(argument.arg):
@@ -94,7 +115,7 @@ class Promises(Following):
         self.outer, self.flow.state, self.module = saved
         if isinstance(said, Number):
             return _INTEGER if said == _INTEGER else _REAL
-        return said if isinstance(said, (Tensor, Declared)) else None
+        return said if isinstance(said, (Tensor, Declared, Cache)) else None
 
     def class_said(self, annotation: ast.expr) -> Value | None:
         """A class of the project that an annotation names, modules aside: `LlamaConfig`, `Cache | None`."""
@@ -106,6 +127,8 @@ class Promises(Following):
         if not isinstance(annotation, (ast.Name, ast.Attribute)):
             return None
         named = self.quietly(annotation)
+        if isinstance(named, External) and Cache.is_made_by(named.name):
+            return Cache()
         return Declared(named.info) if isinstance(named, Class) and not named.info.is_module else None
 
     def kept_promise(self, info: FunctionInfo, result: Value) -> Value:
@@ -114,7 +137,7 @@ class Promises(Following):
         if returns is None or type(result) is not Unknown:
             return result
         said = self.said(info, returns)
-        if said is None or isinstance(said, Declared):
+        if said is None or isinstance(said, (Declared, Cache)):
             return result
         return _or_none(said) if _admits_none(returns) else said
 
@@ -171,6 +194,15 @@ def _doubted(info: FunctionInfo) -> set[str]:
 
 
 _ASKING = frozenset({"is_floating_point", "is_complex"})
+
+
+def _is_index(argument: ast.arg) -> bool:
+    """Is it annotated as a LongTensor, and an index by its name?"""
+    return (
+        argument.annotation is not None
+        and _INDEX.search(argument.arg) is not None
+        and _LONG.search(ast.unparse(argument.annotation)) is not None
+    )
 
 
 def _or_none(said: Value) -> Value:

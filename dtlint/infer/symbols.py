@@ -130,6 +130,7 @@ class _Answer(NamedTuple):
     """What an op gave for its operands: one output, or a tuple of them."""
 
     outputs: list[_Learnt]
+    floors: list[Category]
     single: bool
 
 
@@ -170,13 +171,13 @@ def asked(
     answer = _answers[key]
     if answer is None:
         return None
-    outputs = [_made(output, atoms, origin) for output in answer.outputs]
+    outputs = [_made(output, floor, atoms, origin) for output, floor in zip(answer.outputs, answer.floors, strict=True)]
     return outputs[0] if answer.single else Items(tuple(outputs))
 
 
-def _made(learnt: _Learnt, atoms: list[Atom], origin: ast.expr) -> Tensor:
+def _made(learnt: _Learnt, floor: Category, atoms: list[Atom], origin: ast.expr) -> Tensor:
     dtypes, follows = learnt
-    symbol = Symbol(frozenset({atoms[min(follows)]}), floor=Category.FLOAT) if follows else None
+    symbol = Symbol(frozenset({atoms[min(follows)]}), floor=floor) if follows else None
     if symbol is None and len(dtypes) > 2:
         return Tensor(origin=origin)
     return Tensor(None if symbol is not None else dtypes, origin=origin, symbol=symbol)
@@ -241,7 +242,24 @@ def _answer(
             return None
         else:
             outputs = [(a | b, f & g) for (a, f), (b, g) in zip(outputs, learnt, strict=True)]
-    return None if outputs is None else _Answer(outputs, single)
+    if outputs is None:
+        return None
+    whole = op_result(
+        op, [_with(value, dict.fromkeys(atoms, "int64")) for value in args], keywords, default, None, origin
+    )
+    kept = [whole] if isinstance(whole, Tensor) else list(whole.items) if isinstance(whole, Items) else []
+    floors = [_floor_of(output) for output in kept] if len(kept) == len(outputs) else [Category.FLOAT] * len(outputs)
+    return _Answer(outputs, floors, single)
+
+
+def _floor_of(output: Value) -> Category:
+    """What an op lifts whole numbers to: a sum leaves them whole. One that refuses them has floating tensors for certain."""
+    whole = (
+        isinstance(output, Tensor)
+        and output.dtypes
+        and all(DTYPES[name].category <= Category.INTEGER for name in output.dtypes)
+    )
+    return Category.INTEGER if whole else Category.FLOAT
 
 
 def _learnt(output: Tensor, dtypes: tuple[str, ...]) -> _Learnt:

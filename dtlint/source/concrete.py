@@ -1,18 +1,20 @@
 """The concrete syntax tree of just those statements that somebody suspects.
 
-libcst keeps every comma and comment, and takes twenty times as long as `ast`; so only the top-level statements that
-hold a finding are parsed with it.
+libcst keeps every comma and comment, and takes twenty times as long as `ast`; so of a file only the innermost statements
+that hold a finding are parsed with it.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dtlint.diagnostic import Span
 
 if TYPE_CHECKING:
     import ast
+    from collections.abc import Sequence
 
     import libcst as cst
     from libcst.metadata import MetadataWrapper
@@ -35,9 +37,8 @@ class ConcreteTree:
 
     def __init__(self, source: Source, tree: ast.Module) -> None:
         self.source = source
-        self._segments = _segments(tree)
-        self._starts = [first for first, _ in self._segments]
-        self._parsed: dict[int, dict[Span, list[cst.CSTNode]]] = {}
+        self._tree = tree
+        self._parsed: dict[_Piece, dict[Span, list[cst.CSTNode]]] = {}
         self._spans: dict[int, Span] = {}
         """By the node's id, for hashing a node hashes all below it."""
         self._alive: list[MetadataWrapper] = []
@@ -58,31 +59,32 @@ class ConcreteTree:
 
     def _candidates(self, node: ast.expr | ast.stmt) -> list[cst.CSTNode]:
         """The concrete nodes of exactly that span."""
-        index = bisect_right(self._starts, node.lineno) - 1
-        return self._nodes(index).get(self.source.span(node), []) if index >= 0 else []
+        piece = _piece(node, self._tree, self.source.lines)
+        return [] if piece is None else self._nodes(piece).get(self.source.span(node), [])
 
     def span(self, node: cst.CSTNode) -> Span:
         """Where a node of this tree stands, without the whitespace and parentheses around it."""
         return self._spans[id(node)]
 
-    def _nodes(self, index: int) -> dict[Span, list[cst.CSTNode]]:
-        nodes = self._parsed.get(index)
+    def _nodes(self, piece: _Piece) -> dict[Span, list[cst.CSTNode]]:
+        nodes = self._parsed.get(piece)
         if nodes is None:
-            nodes = self._parsed[index] = self._parse(*self._segments[index])
+            nodes = self._parsed[piece] = self._parse(piece)
         return nodes
 
-    def _parse(self, first: int, last: int) -> dict[Span, list[cst.CSTNode]]:
+    def _parse(self, piece: _Piece) -> dict[Span, list[cst.CSTNode]]:
         import libcst as cst
         from libcst.metadata import MetadataWrapper, PositionProvider
 
-        lines = self.source.lines[first - 1 : last]
+        lines = self.source.lines[piece.first - 1 : piece.last]
+        head = ["if 1:"] if piece.inner else []  # a block of its own, in which it keeps its columns
         try:
             # Nothing else holds the tree, so it need not be copied; the copy takes as long as the parse.
-            wrapper = MetadataWrapper(cst.parse_module("\n".join(lines) + "\n"), unsafe_skip_copy=True)
+            wrapper = MetadataWrapper(cst.parse_module("\n".join([*head, *lines, ""])), unsafe_skip_copy=True)
         except cst.ParserSyntaxError:
             return {}
         nodes: dict[Span, list[cst.CSTNode]] = {}
-        shift = first - 1
+        shift = piece.first - 1 - len(head)
         for node, position in wrapper.resolve(PositionProvider).items():
             start, end = position.start, position.end
             span = Span(start.line + shift, start.column, end.line + shift, end.column)
@@ -92,15 +94,58 @@ class ConcreteTree:
         return nodes
 
 
-def _segments(tree: ast.Module) -> list[tuple[int, int]]:
-    """The first and last lines of the top-level statements; those that share a line go together."""
-    segments: list[tuple[int, int]] = []
-    for statement in tree.body:
-        decorators = getattr(statement, "decorator_list", [])
-        first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
-        last = statement.end_lineno or statement.lineno
-        if segments and first <= segments[-1][1]:
-            segments[-1] = (segments[-1][0], max(last, segments[-1][1]))
-        else:
-            segments.append((first, last))
-    return segments
+class _Piece(NamedTuple):
+    """Lines that can be parsed alone: of a statement, or of several that share a line."""
+
+    first: int
+    last: int
+    inner: bool
+    """Do they stand inside a block?"""
+
+
+def _piece(node: ast.expr | ast.stmt, tree: ast.Module, lines: Sequence[str]) -> _Piece | None:
+    """The innermost statement with a node that has its lines to itself."""
+    found = None
+    block = tree.body
+    while block:
+        low = bisect_right(block, node.lineno, key=_first_line) - 1
+        if low < 0:
+            return found
+        high = low + 1
+        while low > 0 and _last_line(block[low - 1]) >= _first_line(block[low]):
+            low -= 1
+        while high < len(block) and _first_line(block[high]) <= _last_line(block[high - 1]):
+            high += 1
+        first, last = _first_line(block[low]), _last_line(block[high - 1])
+        if found is None or _begins_line(block[low], lines[first - 1]):
+            found = _Piece(first, last, found is not None)
+        if high - low > 1:
+            return found
+        block = next(
+            (inner for inner in _blocks(block[low]) if _first_line(inner[0]) <= node.lineno <= _last_line(inner[-1])),
+            [],
+        )
+    return found
+
+
+def _first_line(statement: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def _last_line(statement: ast.stmt) -> int:
+    return statement.end_lineno or statement.lineno
+
+
+def _begins_line(statement: ast.stmt, line: str) -> bool:
+    """Does a line begin with the statement, and not as an `elif`, which is no statement alone?"""
+    written = line.lstrip()
+    if written.startswith("@"):
+        return True
+    return len(line) - len(written) == statement.col_offset and re.match(r"elif\b", written) is None
+
+
+def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
+    """The blocks of a compound statement."""
+    blocks = [block for name in ("body", "orelse", "finalbody") if (block := getattr(statement, name, None))]
+    return blocks + [part.body for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ()))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION
@@ -26,6 +27,10 @@ _WIDE_ALONE = frozenset({"linear_operator", "gpytorch", "pykeops", "torchdiffeq"
 float64."""
 
 
+_PREPARING = re.compile(r"(?:(?:Image|Video|Audio|Speech)Process(?:or|ing)|FeatureExtractor|Tokenizer)\w{0,4}$")
+"""Classes that make tensors of pictures, sound and text, in float32: the model casts them."""
+
+
 def half_at(
     flow: Flow, *values: Value, at_least: Reach = Reach.LIBRARY, dtype: str | None = "float16"
 ) -> Reached | None:
@@ -37,6 +42,9 @@ def half_at(
     if region is not None and region.enabled is False and not values:
         return None
     found = reach(flow, *(value for value in values if not _is_any_floating(value)))
+    owner = flow.function.owner if flow.function is not None else None
+    if found.level < Reach.PROVED and owner is not None and _PREPARING.search(owner.node.name) is not None:
+        return None
     if found.level is Reach.LIBRARY and not _WIDE_ALONE.isdisjoint(imports(flow.tree)):
         return None
     return found if found.level >= at_least and (dtype is None or dtype in found.dtypes) else None

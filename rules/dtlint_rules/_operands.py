@@ -7,28 +7,30 @@ Inference knows the dtype of what it knows to be a tensor. Of a parameter that i
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import DTYPES, Category, named
 from dtlint.infer.values import Module, Tensor, Unknown
-from dtlint_rules._forms import assignments, last_name
+from dtlint_rules._assignments import assignments
 from dtlint_rules._legacy import METHODS
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dtlint.infer.events import Call, Flow
     from dtlint.infer.values import Dtypes, Value
     from dtlint.source.place import Place
+    from dtlint_rules._subjects import Operand
 
 __all__ = [
     "BOOL",
     "INTEGRAL",
-    "Operand",
+    "called",
     "cast_fix",
     "certain",
     "listed",
-    "operand_of",
     "origin_note",
     "settled",
     "tensor_op",
@@ -38,14 +40,6 @@ BOOL = frozenset({"bool"})
 INTEGRAL = frozenset(name for name, dtype in DTYPES.items() if dtype.category <= Category.INTEGER)
 """bool, and the integers."""
 _CASTS = {method: dtype for dtype, method in METHODS.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """An argument, or what a method is called on."""
-
-    node: ast.expr
-    value: Value
 
 
 def tensor_op(call: Call) -> str:
@@ -58,15 +52,10 @@ def tensor_op(call: Call) -> str:
     return call.target.removeprefix("torch.").removeprefix("Tensor.")
 
 
-def operand_of(call: Call, position: int, name: str) -> Operand | None:
-    """An operand by its position in the function, where the tensor comes first, or its keyword; None if it is not given."""
-    if call.target.startswith("torch.Tensor."):
-        if position == 0:
-            assert isinstance(call.node.func, ast.Attribute)
-            return Operand(call.node.func.value, call.receiver)
-        position -= 1
-    node, value = call.argument_node(position, name), call.argument(position, name)
-    return None if node is None or value is None else Operand(node, value)
+def called(ops: Iterable[str]) -> frozenset[str]:
+    """The names by which a rule hears of ops, as `tensor_op` has them: `__call__` for layers, the last names of others."""
+    last = {op.rpartition(".")[2] for op in ops}
+    return frozenset("__call__" if name[:1].isupper() else name for name in last)
 
 
 def certain(value: Value) -> Dtypes:

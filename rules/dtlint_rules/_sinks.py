@@ -20,15 +20,58 @@ if TYPE_CHECKING:
 
 __all__ = ["RAISING", "escapes"]
 
-RAISING = frozenset({"matmul", "mm", "bmm", "mv", "dot", "einsum", "addmm", "baddbmm", "linear", "conv1d", "conv2d", "conv3d"})
+RAISING = frozenset(
+    {"matmul", "mm", "bmm", "mv", "dot", "einsum", "addmm", "baddbmm", "linear", "conv1d", "conv2d", "conv3d"}
+)
 """Products, which do not promote: operands of two dtypes raise."""
 _TOLD = frozenset(
-    {"to", "type", "type_as", "float", "half", "double", "bfloat16", "long", "int", "bool", "byte", "short", "to_device"}
+    {
+        "to",
+        "type",
+        "type_as",
+        "float",
+        "half",
+        "double",
+        "bfloat16",
+        "long",
+        "int",
+        "bool",
+        "byte",
+        "short",
+        "to_device",
+    }
 )
 """Casts: behind them the dtype is theirs."""
 _NO_TENSOR = frozenset(
-    {"argsort", "argmax", "argmin", "topk", "multinomial", "bernoulli", "nonzero", "bincount", "item", "tolist", "numpy"}
-    | {"isnan", "isinf", "isfinite", "any", "all", "allclose", "equal", "eq", "ne", "lt", "le", "gt", "ge", "searchsorted"}
+    {
+        "argsort",
+        "argmax",
+        "argmin",
+        "topk",
+        "multinomial",
+        "bernoulli",
+        "nonzero",
+        "bincount",
+        "item",
+        "tolist",
+        "numpy",
+    }
+    | {
+        "isnan",
+        "isinf",
+        "isfinite",
+        "any",
+        "all",
+        "allclose",
+        "equal",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "searchsorted",
+    }
     | {"bucketize", "isinstance", "is_tensor", "len", "print", "str", "repr", "size", "dim", "numel", "zeros_like"}
 )
 """What gives indices, flags or Python's numbers: the dtype that was asked about is gone."""
@@ -82,7 +125,14 @@ class _Flow:
         if name in RAISING:
             return True
         written = name.endswith("_") and not name.endswith("__")
-        if written or name in _NO_TENSOR or name in _TOLD or _is_told(call) or _LOSS.search(name) or _DECOMPOSED.search(name):
+        if (
+            written
+            or name in _NO_TENSOR
+            or name in _TOLD
+            or _is_told(call)
+            or _LOSS.search(name)
+            or _DECOMPOSED.search(name)
+        ):
             return False
         if name in _TOTALS and (path_of(call.func) or "").partition(".")[0] in ("torch", "th"):
             return _has_dim(call, 1) and self.escapes(call)
@@ -126,7 +176,12 @@ class _Flow:
                 behind = block[block.index(statement) + 1 :]
                 last = next((node.end_lineno or last for node in behind if _binds(node, name)), last)
         for part in nodes([self.scope]):
-            if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load) and first < part.lineno <= last:
+            if (
+                isinstance(part, ast.Name)
+                and part.id == name
+                and isinstance(part.ctx, ast.Load)
+                and first < part.lineno <= last
+            ):
                 yield part
 
 
@@ -143,7 +198,10 @@ def _is_told(call: ast.Call) -> bool:
     paths = [path_of(argument) or "" for argument in told]
     if last_name(call) != "to":
         return any(path.endswith(".dtype") for path in paths)
-    return any("device" not in path and not isinstance(argument, ast.Constant) for path, argument in zip(paths, told, strict=True))
+    return any(
+        "device" not in path and not isinstance(argument, ast.Constant)
+        for path, argument in zip(paths, told, strict=True)
+    )
 
 
 def _has_dim(call: ast.Call, position: int) -> bool:

@@ -1,8 +1,11 @@
-"""What an op is applied to, whether it is called as a function of torch or as a method of the tensor."""
+"""What an op is applied to, whether it is called as a function of torch or as a method of the tensor.
+
+As a function an op takes its tensor first; as a method it is called on it, and every other operand moves up by one.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dtlint.infer.values import UNKNOWN
 from dtlint_rules._parts import receiver
@@ -13,7 +16,18 @@ if TYPE_CHECKING:
     from dtlint.infer.events import Call
     from dtlint.infer.values import Value
 
-__all__ = ["is_function", "operand"]
+__all__ = ["ABSENT", "Operand", "is_function", "operand"]
+
+
+class Operand(NamedTuple):
+    """An argument, or what a method is called on."""
+
+    node: ast.expr
+    value: Value
+
+
+ABSENT = (None, UNKNOWN)
+"""What stands for an operand that is not given, where its parts are asked for: `node, value = operand(call) or ABSENT`."""
 
 
 def is_function(call: Call) -> bool:
@@ -21,8 +35,12 @@ def is_function(call: Call) -> bool:
     return call.target.startswith("torch.") and not call.target.startswith("torch.Tensor.")
 
 
-def operand(call: Call) -> tuple[ast.expr | None, Value]:
-    """The expression of the tensor that an op is applied to, None where it is not given alone, and its value."""
-    if is_function(call):
-        return call.argument_node(0, "input"), call.argument(0, "input") or UNKNOWN
-    return receiver(call.node), call.receiver
+def operand(call: Call, position: int = 0, name: str = "input") -> Operand | None:
+    """An operand by its position in the function, where the tensor comes first, or its keyword; None if it is not given."""
+    if not is_function(call):
+        if position == 0:
+            node = receiver(call.node)
+            return None if node is None else Operand(node, call.receiver)
+        position -= 1
+    given, value = call.argument_node(position, name), call.argument(position, name)
+    return None if given is None else Operand(given, UNKNOWN if value is None else value)

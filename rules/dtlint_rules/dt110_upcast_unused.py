@@ -94,9 +94,11 @@ class UpcastUnused(Rule):
 
     def _is_tensor(self, cast: Call, given: ast.expr, flow: Flow) -> bool:
         """Is it a tensor that is cast, and not a module, which is cast in place?"""
+        path = path_of(given)
+        if path is None and isinstance(given, ast.Call):
+            return False  # nothing holds what was not cast: a result that nobody needs
         if isinstance(cast.receiver, Tensor):
             return Trait.PARAMETER not in cast.receiver.traits
-        path = path_of(given)
         if path is None:
             return isinstance(given, ast.BinOp) or (isinstance(given, ast.Subscript) and _sliced(given))
         return looks_like_tensor(path, flow.scope) or any(

@@ -104,7 +104,9 @@ class AutocastDeviceHardcoded(Rule):
         if self.on:
             return
         for node in self.off:
-            if any(isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)) for part in around(node, tree)):
+            within = next((part for part in around(node, tree) if isinstance(part, _REGIONS)), None)
+            in_function = any(isinstance(part, _FUNCTIONS) for part in around(node, tree))
+            if in_function and within is not None and not _only_moves(within):
                 yield Finding(
                     node,
                     "This switches autocast off for CUDA alone: under autocast of the CPU, XPU or MPS it does nothing",
@@ -137,6 +139,20 @@ def _is_switched(node: ast.Call) -> bool:
         or ("cuda" in old and bool(node.args))
         or len(node.args) > 2
     )
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_REGIONS = (*_FUNCTIONS, ast.With, ast.AsyncWith)
+_MOVING = frozenset({"rearrange", "repeat", "reduce", "stack", "cat", "chunk", "split", "unbind", "view", "reshape"})
+"""What autocast leaves alone, on every device."""
+
+
+def _only_moves(region: ast.AST) -> bool:
+    """Does a region, or a decorated function, compute nothing that autocast would cast: `torch.stack((-b, a), dim=-1)`?"""
+    body = [part for statement in getattr(region, "body", []) for part in ast.walk(statement)]
+    called = [last_name(part) for part in body if isinstance(part, ast.Call)]
+    products = any(isinstance(part, ast.BinOp) and isinstance(part.op, (ast.MatMult, ast.Pow)) for part in body)
+    return bool(called) and not products and _MOVING.issuperset(called)
 
 
 _ANYWHERE = frozenset({"is_available", "amp", "is_bf16_supported"})

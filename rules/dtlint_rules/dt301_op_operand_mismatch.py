@@ -13,7 +13,8 @@ from dtlint.infer.values import UNKNOWN, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name
-from dtlint_rules._origins import cast_to_float32, is_open, origins_of
+from dtlint_rules._origins import origins_of
+from dtlint_rules._widths import cast_to_float32, is_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -66,6 +67,10 @@ class OpOperandMismatch(Rule):
         scores = torch.matmul(query, key.transpose(-1, -2)).float().softmax(-1)
         return torch.matmul(scores.to(value.dtype), value)
     ```
+
+    ## Fix safety
+    The fix casts the float32 operand back to the dtype of the other. It is unsafe, for in half the op then rounds what was
+    float32 until there: where the digits are needed, cast the other operand to float32 instead.
 
     ## References
     - [torch.matmul](https://docs.pytorch.org/docs/stable/generated/torch.matmul.html)

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.infer.around import around
 from dtlint.infer.names import path_of
-from dtlint.infer.reach import Reach
 from dtlint.infer.values import Module, Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
+from dtlint_rules._effects import FACTORIES, FLOAT32
 from dtlint_rules._half import half_at
-from dtlint_rules._names import last_name
-from dtlint_rules._origins import FACTORIES, FLOAT32, Kind, cast_to_float32, origins_of
+from dtlint_rules._names import last_name, names
+from dtlint_rules._origin import Kind
+from dtlint_rules._origins import origins_of
 from dtlint_rules._regions import decided_here
+from dtlint_rules._widths import cast_to_float32
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, End
-    from dtlint_rules._origins import Origin, Origins
+    from dtlint_rules._origin import Origin
+    from dtlint_rules._origins import Origins
 
 __all__ = ["WeightInputMismatch"]
 
@@ -40,6 +44,8 @@ _FEATURES = re.compile(r"^Timesteps$|FourierProj|SinusoidalTime|SinusoidalPosEmb
 _PREPARING = re.compile(r"processor|feature_extractor|preprocess", re.IGNORECASE)
 """Names of what turns pictures and sound into float32 tensors."""
 _PREPARED = frozenset({"pixel_values", "input_features", "input_values", "pixel_values_videos"})
+_SPEAKING = _PREPARED | {"dtype", "half"}
+_CASTS = frozenset({"to", "type", "type_as", "half", "float", "bfloat16", "double"})
 _MAKING = FACTORIES | {"arange"}
 _FLOAT32 = frozenset({"float32"})
 _MODELS = re.compile(r"model|encoder|decoder|net$|unet|vae|transformer|checker|estimator|tower|backbone|^G$|^D$")
@@ -103,23 +109,19 @@ class WeightInputMismatch(Rule):
     """
 
     code, name = "DT302", "weight-input-mismatch"
-    triggers = ("float", "dtype", "pixel_values", "input_features", "input_values", "Timesteps", "Fourier", "Sinusoid")
+    triggers = ("dtype", ".half(", *sorted(_PREPARED), "Timestep", "FourierProj", "SinusoidalTime", "SinusoidalPosEmb")
+
+    calls = frozenset({"__call__"})
 
     def __init__(self) -> None:
-        self.asked: dict[ast.AST, bool] = {}
-        """The functions in which one of the forms may stand, and whether half can reach them."""
         self.cast_for: dict[tuple[object, str], str] = {}
         """Models by class and path, with the dtype that an input of theirs is cast to somewhere: their own."""
         self.cast_else: list[_Cast] = []
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         flow = call.flow
-        if flow.function is None or not call.node.args + call.node.keywords:
-            return
-        if flow.scope not in self.asked and _may_matter(flow.scope):
-            self.asked[flow.scope] = half_at(flow, dtype=None, at_least=Reach.LIBRARY) is not None
         layer = call.receiver
-        if not isinstance(layer, Module) or layer.name not in _LAYERS or not call.target.endswith("__call__"):
+        if flow.function is None or not isinstance(layer, Module) or layer.name not in _LAYERS:
             return
         if layer.dtypes == _FLOAT32 or not call.args or not call.node.args or flow.autocast is not None:
             return
@@ -140,14 +142,16 @@ class WeightInputMismatch(Rule):
         )
 
     def on_end(self, end: End) -> Iterator[Finding]:
-        if end.flow.function is None:
+        function = end.flow.function
+        if function is None:
             yield from self._cast_to_another()
             return
-        if not self.asked.pop(end.node, False):
+        weightless = _weightless(function.owner.node, end.flow.tree) if function.owner is not None else {}
+        if not (weightless or _may_matter(end.node, end.flow.tree)) or half_at(end.flow, dtype=None) is None:
             return
         origins = origins_of(end.node)
         inputs = list(_inputs(end.node, origins))
-        yield from _of_features(inputs, origins, end)
+        yield from _of_features(inputs, origins, weightless)
         yield from _of_processors(inputs, origins, end.node)
         yield from _of_programs(inputs, origins, end)
         yield from self._of_own_dtype(inputs, origins, end)
@@ -165,7 +169,7 @@ class WeightInputMismatch(Rule):
             if own and not others:
                 self.cast_for.setdefault((owner, model), own[0].text)
             elif own and all(root.kind in (Kind.GIVEN, Kind.CALLED) for root in others):
-                if any(_asks_dtype(root.node, end.flow.tree) for root in own):
+                if any(_asks_dtype(root.node, end.flow.tree) for root in own) or not _are_paths_of_one(own, others):
                     continue
                 yield Finding(
                     own[0].node,
@@ -227,24 +231,36 @@ def _inputs(scope: ast.AST, origins: Origins) -> Iterator[_Input]:
                 yield _Input(argument, node, callee, position == 0)
 
 
-@lru_cache(maxsize=8)
-def _may_matter(scope: ast.AST) -> bool:
-    """Does a function speak of dtypes, of prepared inputs, or call what may be a weightless module?"""
-    return any(
-        (isinstance(node, ast.Attribute) and (node.attr in _PREPARED or node.attr == "dtype" or "proj" in node.attr))
-        or (isinstance(node, ast.keyword) and node.arg == "dtype")
-        or (isinstance(node, ast.Name) and node.id.endswith("dtype"))
-        for node in nodes([scope])
-    )
+def _may_matter(scope: ast.AST, tree: ast.Module) -> bool:
+    """Does a function speak of dtypes or of prepared inputs, and does it cast something, or prepare it?"""
+    first, last = getattr(scope, "lineno", 0), getattr(scope, "end_lineno", 0)
+    return all(bisect_left(lines, first) < bisect_right(lines, last) for lines in _lines(tree))
+
+
+@lru_cache(maxsize=2)
+def _lines(tree: ast.Module) -> tuple[list[int], list[int]]:
+    """The lines of a module that speak of dtypes or of prepared inputs, and those that cast or prepare; in order."""
+    speaking, doing = [], []
+    for node in nodes([tree]):
+        if isinstance(node, ast.Attribute):
+            if node.attr in _SPEAKING:
+                speaking.append(node.lineno)
+            if node.attr in _CASTS:
+                doing.append(node.lineno)
+        elif isinstance(node, ast.keyword):
+            if node.arg == "dtype":
+                speaking.append(node.lineno)
+            elif node.arg == "return_tensors":
+                doing.append(node.lineno)
+        elif isinstance(node, ast.Name) and node.id.endswith("dtype"):
+            speaking.append(node.lineno)
+    return sorted(speaking), sorted(doing)
 
 
 # -- features of a module without weights -----------------------------------------------------------------------------
 
 
-def _of_features(inputs: list[_Input], origins: Origins, end: End) -> Iterator[Finding]:
-    function = end.flow.function
-    owner = function.owner if function is not None else None
-    weightless = _weightless(owner.node, end.flow.tree) if owner is not None else {}
+def _of_features(inputs: list[_Input], origins: Origins, weightless: dict[str, str]) -> Iterator[Finding]:
     for given in inputs if weightless else ():
         roots = origins[given.node]
         for root in roots if all(root.kind in (Kind.CALLED, Kind.GIVEN) for root in roots) else ():
@@ -262,18 +278,19 @@ def _of_features(inputs: list[_Input], origins: Origins, end: End) -> Iterator[F
             return
 
 
+@lru_cache(maxsize=8)
 def _weightless(owner: ast.ClassDef, tree: ast.Module) -> dict[str, str]:
     """The attributes of a module that hold features without weights, with their classes; inference knows those of the file."""
+    if not any(map(_FEATURES.search, names(tree))):
+        return {}
     found: dict[str, str] = {}
     defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
     for node in nodes([owner]):
-        if (
-            isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.Call)
-            and _FEATURES.search(last_name(node.value))
-        ):
-            found.update({path: last_name(node.value) for target in node.targets if (path := path_of(target))})
-    return {path: name for path, name in found.items() if path.startswith("self.") and name not in defined}
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            made = last_name(node.value)
+            if _FEATURES.search(made) and made not in defined:
+                found.update({path: made for target in node.targets if (path := path_of(target))})
+    return {path: made for path, made in found.items() if path.startswith("self.")}
 
 
 # -- what a processor returns -----------------------------------------------------------------------------------------
@@ -431,10 +448,18 @@ def _is_own(dtype: str, model: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(model)}\b.*dtype$", dtype) is not None
 
 
+def _are_paths_of_one(own: list[Origin], others: list[Origin]) -> bool:
+    """Is what is cast on the one path the same thing that is not on the other, and no other part of a sum?"""
+    return any(inner in others for root in own for inner in root.of)
+
+
 def _asks_dtype(cast: ast.expr, tree: ast.Module) -> bool:
-    """Is a cast made where the dtype of the very tensor was looked at: `if x.dtype != dtype: x = x.to(dtype)`?"""
+    """Is a cast made where the dtype of the very tensor was looked at: `if x.dtype != dtype: x = x.to(dtype)`? Or where
+    that of the weights was, which are whole numbers once they are quantized."""
     subject = path_of(cast.func.value) if isinstance(cast, ast.Call) and isinstance(cast.func, ast.Attribute) else None
-    tests = (part.test for part in around(cast, tree) if isinstance(part, ast.If))
+    tests = [part.test for part in around(cast, tree) if isinstance(part, ast.If)]
+    if any(last_name(part) == "is_floating_point" for test in tests for part in ast.walk(test)):
+        return True
     return subject is not None and any(
         path_of(part) == f"{subject}.dtype"
         for test in tests

@@ -10,15 +10,20 @@ from dtlint.infer.values import Tensor, Trait
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
+from dtlint_rules._effects import FACTORIES, JOINING
 from dtlint_rules._half import half_at
+from dtlint_rules._meanings import counts, is_device
 from dtlint_rules._names import last_name
-from dtlint_rules._origins import FACTORIES, JOINING, Kind, counts, is_device, origins_of
+from dtlint_rules._origin import Kind
+from dtlint_rules._origins import origins_of
+from dtlint_rules._sinks import escapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, End
-    from dtlint_rules._origins import Origin, Origins, Roots
+    from dtlint_rules._origin import Origin, Roots
+    from dtlint_rules._origins import Origins
 
 __all__ = ["MixedDtypePromotion"]
 
@@ -100,6 +105,8 @@ class MixedDtypePromotion(Rule):
         seen: set[ast.expr] = set()
         for node in nodes([end.node]):
             operands = _operands(node)
+            if operands and not escapes(node, end.node, end.flow.tree):
+                continue
             for finding in (*_of_siblings(operands, origins, end.node), *_of_tables(operands, origins, moved)):
                 if finding.node not in seen:
                     seen.add(finding.node)  # type: ignore[arg-type]  # an expression, by both
@@ -273,7 +280,10 @@ def _is_moved(call: Call) -> bool:
     """Is it `self.table.to(x.device)`, of what is no weight of a module?"""
     receiver = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
     path = path_of(receiver) if receiver is not None else None
-    if path is None or not path.startswith("self.") or len(call.node.args) + len(call.node.keywords) != 1:
+    of_self = (
+        path is not None and path.startswith("self.") and path.count(".") == 1
+    )  # a part of a model is cast with it
+    if not of_self or len(call.node.args) + len(call.node.keywords) != 1:
         return False
     if isinstance(call.receiver, Tensor) and call.receiver.traits & (Trait.PARAMETER | Trait.BUFFER):
         return False

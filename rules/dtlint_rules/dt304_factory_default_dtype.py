@@ -8,22 +8,28 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
-from dtlint.infer.around import around, parents
+from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Number, Tensor, Trait
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
+from dtlint_rules._effects import FACTORIES, JOINING
+from dtlint_rules._functions import parameters
 from dtlint_rules._half import half_at
+from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
-from dtlint_rules._origins import FACTORIES, JOINING, Kind, counts, origins_of
+from dtlint_rules._origin import Kind
+from dtlint_rules._origins import origins_of
+from dtlint_rules._sinks import RAISING, escapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, End
     from dtlint.source.place import Place
-    from dtlint_rules._origins import Origin, Origins, Roots
+    from dtlint_rules._origin import Origin, Roots
+    from dtlint_rules._origins import Origins
 
 __all__ = ["FactoryDefaultDtype"]
 
@@ -32,6 +38,7 @@ _HELPERS = frozenset({"randn_tensor", "rand_tensor"})
 _NOISE = frozenset({"randn", "rand", *_HELPERS})
 _MIXERS = re.compile(r"noise|noisy|q_sample|mix|lerp|blend|interpolate", re.IGNORECASE)
 """Names of functions that add up what they are given."""
+_PLAIN = frozenset({"str", "int", "float", "bool", "Path", "os.PathLike", "SparseTensor", "np.ndarray"})
 _PRODUCTS = frozenset({"conv1d", "conv2d", "conv3d", "linear", "grid_sample"})
 _RECURRENT = re.compile(r"(?:^|_)(?:lstm|gru|rnn|cells?)\d*$", re.IGNORECASE)
 """Names of recurrent layers, whose states have to be of the dtype of their input."""
@@ -43,7 +50,7 @@ _SUMS = re.compile(
 
 
 class FactoryDefaultDtype(Rule):
-    """A tensor that is made in the shape, or on the device, of another has the default dtype, and then meets it.
+    """A tensor that is made in the shape of another has the default dtype, and then meets it.
 
     ## What it does
     Reports a factory without `dtype=` (`torch.randn`, `torch.zeros`, `torch.full`, `torch.where(mask, 1.0, 0.0)`) that
@@ -75,6 +82,10 @@ class FactoryDefaultDtype(Rule):
         noise = torch.randn(x.shape, device=x.device, dtype=x.dtype)
         return x + scale * noise
     ```
+
+    ## Fix safety
+    The fix passes the dtype of the tensor that the shape or the device was taken of. It is unsafe: in half the values of the
+    factory are rounded, numbers drawn at random are others than before, and that tensor may hold integers.
 
     ## References
     - [torch.randn: dtype](https://docs.pytorch.org/docs/stable/generated/torch.randn.html)
@@ -134,30 +145,74 @@ def _meeting(factory: ast.Call, origins: Origins, scope: ast.AST, tree: ast.Modu
     after = {
         origin: part for part, roots in _made_after(factory, origins, tree) for origin in roots if not counts(origin)
     }
+    plain = {parameter.arg for parameter in parameters(scope) if _is_plain(parameter.annotation)}
+    after = {origin: part for origin, part in after.items() if not _is_of_plain(origin, plain)}
     noise = last_name(factory) in _NOISE
     if not after and not noise:
         return None
-    for node in nodes([scope]):
-        if isinstance(node, ast.BinOp) and not isinstance(node.op, (ast.Mod, ast.FloorDiv)):
-            operands: list[ast.expr] = [node.left, node.right]
-        elif isinstance(node, ast.Call) and (last_name(node) in JOINING or last_name(node) in _PRODUCTS):
-            operands = _joined(node)
-        elif isinstance(node, ast.Call) and _RECURRENT.search(last_name(node)):
-            operands = _flat(node.args)
-        elif isinstance(node, ast.Call) and noise:
-            model = _configured(node, factory, origins, scope)
-            if model is not None:
-                return _into_model(factory, node, model)
-            operands = list(node.args) if _MIXERS.search(last_name(node)) else []
-        else:
+    promoted: Finding | None = None
+    for node in sorted((part for part in nodes([scope]) if isinstance(part, ast.expr)), key=_place_of):
+        operands = _operands(node, noise)
+        if operands is None or not _is_in(factory, operands, origins):
             continue
-        if not _is_in(factory, operands, origins) or _is_settled(node, origins, scope, tree):
-            continue
-        for operand in operands:
+        if noise and isinstance(node, ast.Call) and (model := _configured(node, factory, origins, scope)) is not None:
+            return _into_model(factory, node, model)
+        for operand in operands if _joins(node) else ():
             origin = next((origin for origin in _told(origins[operand], factory) if origin in after), None)
-            if origin is not None and not _is_in(factory, [operand], origins):
+            if origin is None or _is_in(factory, [operand], origins):
+                continue
+            if _raises(node):
                 return _finding(factory, node, operand, after[origin])
-    return None
+            if promoted is None and not _is_padding(factory, operand) and escapes(node, scope, tree):
+                promoted = _finding(factory, node, operand, after[origin])
+    return promoted
+
+
+def _is_plain(annotation: ast.expr | None) -> bool:
+    """Is a parameter annotated as no tensor of torch: a path, a number, a matrix of another package?"""
+    return annotation is not None and path_of(annotation) in _PLAIN
+
+
+def _is_of_plain(origin: Origin, plain: set[str]) -> bool:
+    """Is it such a parameter, or what a function makes of nothing else: `read(folder, name)`?"""
+    if origin.kind == Kind.CALLED and origin.of:
+        return all(_is_of_plain(inner, plain) for inner in origin.of)
+    return origin.kind == Kind.GIVEN and origin.text in plain
+
+
+def _place_of(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _operands(node: ast.expr, noise: bool) -> list[ast.expr] | None:
+    """The expressions that meet in an operation, or go into a call; None if it is neither."""
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if not isinstance(node, ast.Call):
+        return None
+    if last_name(node) in JOINING or last_name(node) in _PRODUCTS:
+        return _joined(node)
+    return _flat(node.args) if noise or _joins(node) else None
+
+
+def _joins(node: ast.expr) -> bool:
+    """Are the operands of an operation promoted to one dtype, or refused?"""
+    if isinstance(node, ast.BinOp):
+        return not isinstance(node.op, (ast.Mod, ast.FloorDiv))
+    name = last_name(node) if isinstance(node, ast.Call) else ""
+    return name in JOINING or name in _PRODUCTS or any(known.search(name) for known in (_RECURRENT, _MIXERS))
+
+
+def _raises(node: ast.expr) -> bool:
+    """Does an operation refuse operands of two dtypes?"""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.MatMult)
+    return last_name(node) in {*RAISING, "grid_sample"} or _RECURRENT.search(last_name(node)) is not None
+
+
+def _is_padding(factory: ast.Call, operand: ast.expr) -> bool:
+    """Is it one for each token, in front of a mask that says which tokens count? Such a mask holds integers or flags."""
+    return last_name(factory) == "ones" and "mask" in ast.unparse(operand)
 
 
 def _made_after(factory: ast.Call, origins: Origins, tree: ast.Module) -> Iterator[tuple[ast.expr | None, Roots]]:
@@ -184,41 +239,6 @@ def _joined(call: ast.Call) -> list[ast.expr]:
         return list(given[0].elts)
     receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
     return list(given) if receiver is None or path_of(receiver) in ("torch", "th", "F") else [receiver, *given]
-
-
-_COMPARING = frozenset({"argsort", "argmax", "argmin", "topk", "sort"})
-
-
-def _is_settled(node: ast.AST, origins: Origins, scope: ast.AST, tree: ast.Module) -> bool:
-    """Does the dtype of the result not matter: only its order counts, or it is cast, or written into another tensor?"""
-    for part in around(node, tree):
-        if isinstance(part, ast.Compare) or (isinstance(part, ast.Call) and last_name(part) in (*_COMPARING, "copy_")):
-            return True
-        if isinstance(part, ast.Call) and origins.told(part) is not None:
-            return True
-        if isinstance(part, ast.stmt):
-            target = part.targets[0] if isinstance(part, ast.Assign) else None
-            name = target.id if isinstance(target, ast.Name) else None
-            return isinstance(target, ast.Subscript) or (
-                name is not None and _is_settled_next(name, part, origins, scope, tree)
-            )
-    return False
-
-
-def _is_settled_next(name: str, statement: ast.stmt, origins: Origins, scope: ast.AST, tree: ast.Module) -> bool:
-    """Is the first thing that becomes of a name below a statement a comparison, a cast, or a copy into another tensor?"""
-    below = (
-        node
-        for node in nodes([scope])
-        if isinstance(node, ast.Name) and node.id == name and node.lineno > (statement.end_lineno or statement.lineno)
-    )
-    first = min(below, key=lambda node: (node.lineno, node.col_offset), default=None)
-    user = next(around(first, tree), None) if first is not None else None
-    if isinstance(user, ast.Attribute):
-        user = parents(tree).get(user)
-    if isinstance(user, ast.Compare):
-        return not isinstance(user.ops[0], (ast.Is, ast.IsNot))
-    return isinstance(user, ast.Call) and (last_name(user) == "copy_" or origins.told(user) is not None)
 
 
 def _flat(given: list[ast.expr]) -> list[ast.expr]:
@@ -259,9 +279,11 @@ _SAYS = "`{name}` has no `dtype=`, so the tensor is of the default dtype, float3
 def _finding(factory: ast.Call, node: ast.expr, operand: ast.expr, after: ast.expr | None) -> Finding:
     met, given = ast.unparse(operand), path_of(after) if after is not None else None
     source = given or met
+    op = "`@`" if isinstance(node, ast.BinOp) else f"`{last_name(node)}`"
+    refused, promoted = f"{op} raises if `{_short(met)}` is half", f"`{_short(met)}` is promoted to it if that is half"
     return Finding(
         factory,
-        f"{_SAYS.format(name=last_name(factory))}, and `{_short(met)}` is promoted to it if that is half",
+        f"{_SAYS.format(name=last_name(factory))}, and {refused if _raises(node) else promoted}",
         help=f"Pass `dtype={source}.dtype`" if len(source) < 40 else "Pass the dtype of the tensor that it meets",
         notes=((node, f"it meets `{_short(met)}` here"),) if node.lineno != factory.lineno else (),
         fix=partial(_fix, given) if given is not None and last_name(factory) != "where" else None,

@@ -16,7 +16,9 @@ from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name
-from dtlint_rules._origins import Kind, cast_to_float32, is_open, origins_of
+from dtlint_rules._origin import Kind
+from dtlint_rules._origins import origins_of
+from dtlint_rules._widths import cast_to_float32, is_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from dtlint.infer.events import Assign, Call, Flow
     from dtlint.infer.values import Value
     from dtlint.source.place import Place
-    from dtlint_rules._origins import Roots
+    from dtlint_rules._origin import Roots
 
 __all__ = ["WriteDtypeMismatch"]
 
@@ -77,6 +79,10 @@ class WriteDtypeMismatch(Rule):
         return out.index_add_(0, index, x.to(out.dtype))
     ```
 
+    ## Fix safety
+    The fix casts what is written to the dtype of the tensor that it is written into. It is unsafe, for where that is half
+    digits are lost, and sums of many terms with them: there, make the tensor in float32 instead.
+
     ## References
     - [Tensor.index_add_](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.index_add_.html)
     - [Tensor.scatter_](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.scatter_.html)
@@ -84,13 +90,15 @@ class WriteDtypeMismatch(Rule):
 
     code, name, severity = "DT305", "write-dtype-mismatch", Severity.WARNING
     fix = Applicability.UNSAFE
-    triggers = ("scatter", "index_", "] = ")
+    triggers = ("torch.", "torch import", "torch as")
     calls = frozenset(_WRITES)
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         if not call.method or not call.complete or not isinstance(call.node.func, ast.Attribute):
             return
-        position, name = _WRITES[last_name(call.node)]
+        position, name = _WRITES.get(last_name(call.node), (0, ""))
+        if not name:
+            return
         node, value = call.argument_node(position, name), call.argument(position, name)
         if node is not None and value is not None and (call.target.startswith("torch.Tensor.") or not call.target):
             yield from _judge(

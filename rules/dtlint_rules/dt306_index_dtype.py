@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING
 from dtlint.diagnostic import Applicability
 from dtlint.infer.values import Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._operands import (
-    BOOL,
-    INTEGRAL,
-    Operand,
-    cast_fix,
-    listed,
-    operand_of,
-    origin_note,
-    settled,
-    tensor_op,
-)
+from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, listed, origin_note, settled, tensor_op
+from dtlint_rules._subjects import Operand, operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -95,14 +86,15 @@ class IndexDtype(Rule):
 
     code, name = "DT306", "index-dtype"
     fix = Applicability.SAFE
-    triggers = ("mbedding", "one_hot", "bincount", "gather", "scatter", "index_", "take", "repeat_interleave", "[")
+    triggers = ("torch.", "torch import", "torch as")
+    calls = called(_INDICES)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         op = tensor_op(call)
         position, name, accepted = _INDICES.get(op, (0, "", _LONG))
         if not name or not call.complete:
             return ()
-        return self._judged(operand_of(call, position, name), accepted, f"`{op.rpartition('.')[2]}`", call.flow)
+        return self._judged(operand(call, position, name), accepted, f"`{op.rpartition('.')[2]}`", call.flow)
 
     def on_assign(self, assign: Assign) -> Iterator[Finding]:
         """`y = x[i]` and `x[i] = y`: subscripts have no events of their own."""
@@ -116,17 +108,17 @@ class IndexDtype(Rule):
             if isinstance(base, Tensor) and isinstance(index, Tensor):
                 yield from self._judged(Operand(part.slice, index), _SUBSCRIPT, "A subscript", assign.flow)
 
-    def _judged(self, operand: Operand | None, accepted: frozenset[str], who: str, flow: Flow) -> Iterator[Finding]:
-        dtypes = settled(operand, flow) if operand is not None else None
-        if operand is None or not dtypes or dtypes & accepted:
+    def _judged(self, index: Operand | None, accepted: frozenset[str], who: str, flow: Flow) -> Iterator[Finding]:
+        dtypes = settled(index, flow) if index is not None else None
+        if index is None or not dtypes or dtypes & accepted:
             return
         safe = Applicability.SAFE if dtypes <= INTEGRAL else Applicability.UNSAFE
         yield Finding(
-            operand.node,
+            index.node,
             f"{who} takes an index of {listed(accepted)}: this one is {listed(dtypes)}, and it raises",
             help="Cast it with `.long()`"
             if dtypes <= INTEGRAL
             else "Compute the index in integers: `//`, or `.long()`",
-            notes=origin_note(operand.value, operand.node, f"{listed(dtypes)} since here"),
-            fix=partial(cast_fix, operand.node, "long()", "Cast the index to int64", safe),
+            notes=origin_note(index.value, index.node, f"{listed(dtypes)} since here"),
+            fix=partial(cast_fix, index.node, "long()", "Cast the index to int64", safe),
         )

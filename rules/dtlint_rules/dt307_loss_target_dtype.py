@@ -10,23 +10,14 @@ from dtlint.diagnostic import Applicability
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
-from dtlint_rules._operands import (
-    BOOL,
-    INTEGRAL,
-    cast_fix,
-    certain,
-    listed,
-    operand_of,
-    origin_note,
-    settled,
-    tensor_op,
-)
+from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, certain, listed, origin_note, settled, tensor_op
+from dtlint_rules._subjects import operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dtlint.infer.events import Call
-    from dtlint_rules._operands import Operand
+    from dtlint_rules._subjects import Operand
 
 __all__ = ["LossTargetDtype"]
 
@@ -108,12 +99,13 @@ class LossTargetDtype(Rule):
     code, name = "DT307", "loss-target-dtype"
     fix = Applicability.SAFE
     triggers = ("_loss", "Loss", "entropy", "kl_div")
+    calls = called(_REFUSED)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         op = tensor_op(call)
         if op not in _REFUSED or not call.complete:
             return ()
-        target, given = operand_of(call, 2 if op in _THIRD else 1, "target"), operand_of(call, 0, "input")
+        target, given = operand(call, 2 if op in _THIRD else 1, "target"), operand(call)
         dtypes = settled(target, call.flow) if target is not None else None
         if target is None or not dtypes:
             return ()

@@ -10,18 +10,10 @@ from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.values import Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import is_mask, source_of
-from dtlint_rules._operands import (
-    BOOL,
-    INTEGRAL,
-    cast_fix,
-    certain,
-    listed,
-    operand_of,
-    origin_note,
-    settled,
-    tensor_op,
-)
+from dtlint_rules._assignments import source_of
+from dtlint_rules._masks import is_mask
+from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, certain, listed, origin_note, settled, tensor_op
+from dtlint_rules._subjects import operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +21,7 @@ if TYPE_CHECKING:
     from dtlint.infer.events import Call, Flow, Operation
     from dtlint.infer.values import Value
     from dtlint.source.place import Place
-    from dtlint_rules._operands import Operand
+    from dtlint_rules._subjects import Operand
 
 __all__ = ["MaskDtype"]
 
@@ -96,6 +88,7 @@ class MaskDtype(Rule):
     code, name = "DT308", "mask-dtype"
     fix = Applicability.SAFE
     triggers = ("mask", "where(", "ttention(", "~", "1 - ", "1.0 - ", "1. - ", "1-", "- (", "-(")
+    calls = called((*_BOOL_ALONE, *_ATTENTION))
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         op = tensor_op(call)
@@ -103,13 +96,13 @@ class MaskDtype(Rule):
             return
         if op in _BOOL_ALONE:
             position, name = _BOOL_ALONE[op]
-            mask = operand_of(call, position + (call.target == "torch.Tensor.where"), name)
+            mask = operand(call, position + (call.target == "torch.Tensor.where"), name)
             dtypes = settled(mask, call.flow) if mask is not None else None
             if mask is not None and dtypes and not dtypes & (BOOL | ({"uint8"} if op == "where" else BOOL)):
                 yield _refused(mask, f"`{op}` takes a bool mask: this one is {listed(dtypes)}, and it raises")
             return
         for position, name in _ATTENTION.get(op, ()):
-            mask = operand_of(call, position, name)
+            mask = operand(call, position, name)
             dtypes = settled(mask, call.flow) if mask is not None else None
             if mask is None or not dtypes:
                 continue

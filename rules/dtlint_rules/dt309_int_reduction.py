@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.rule import Finding, Rule
-from dtlint_rules._operands import BOOL, INTEGRAL, cast_fix, listed, operand_of, origin_note, settled, tensor_op
+from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, listed, origin_note, settled, tensor_op
+from dtlint_rules._subjects import operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +65,7 @@ class IntReduction(Rule):
 
     code, name = "DT309", "int-reduction"
     fix = Applicability.SAFE
-    calls = frozenset(op.rpartition(".")[2] for op in (*_FLOATING_ALONE, *_NOT_OF_BOOL))
+    calls = called((*_FLOATING_ALONE, *_NOT_OF_BOOL))
     triggers = tuple(f"{name}(" for name in sorted(calls))
 
     def on_call(self, call: Call) -> Iterable[Finding]:
@@ -72,9 +73,9 @@ class IntReduction(Rule):
         refused = INTEGRAL if op in _FLOATING_ALONE else BOOL if op in _NOT_OF_BOOL else None
         if refused is None or not call.complete or "dtype" in call.keywords:
             return ()
-        operand = operand_of(call, 0, "input")
-        dtypes = settled(operand, call.flow) if operand is not None else None
-        if operand is None or not dtypes or not dtypes <= refused:
+        subject = operand(call)
+        dtypes = settled(subject, call.flow) if subject is not None else None
+        if subject is None or not dtypes or not dtypes <= refused:
             return ()
         name = op.rpartition(".")[2]
         return (
@@ -82,10 +83,10 @@ class IntReduction(Rule):
                 call.node,
                 f"`{name}` raises for {listed(dtypes)}: it takes floating tensors",
                 help="Cast first: `.float()`",
-                notes=origin_note(operand.value, call.node, f"{listed(dtypes)} since here"),
+                notes=origin_note(subject.value, call.node, f"{listed(dtypes)} since here"),
                 fix=partial(_as_method, name)
                 if call.target.startswith("torch.Tensor.")
-                else partial(cast_fix, operand.node, "float()", "Cast to float32 first", Applicability.SAFE),
+                else partial(cast_fix, subject.node, "float()", "Cast to float32 first", Applicability.SAFE),
             ),
         )
 

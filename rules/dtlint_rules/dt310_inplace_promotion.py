@@ -94,7 +94,7 @@ class InplacePromotion(Rule):
 
     code, name = "DT310", "inplace-promotion"
     fix = Applicability.UNSAFE
-    triggers = ("+=", "-=", "*=", "/=", "%=", "|=", "&=", "^=", "_(")
+    triggers = ("+=", "-=", "*=", "/=", "%=", "|=", "&=", "^=", *sorted(f"{name}(" for name in _PROMOTING | _FLOATING))
     calls = _PROMOTING | _FLOATING
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:

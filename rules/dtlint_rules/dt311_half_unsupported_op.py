@@ -11,17 +11,20 @@ from dtlint.infer.names import path_of
 from dtlint.infer.reach import Reach
 from dtlint.infer.values import Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import last_name
+from dtlint_rules._functions import defaults
 from dtlint_rules._half import half_at, is_half
-from dtlint_rules._operands import cast_fix, operand_of, tensor_op
-from dtlint_rules._origins import Kind, origins_of
-from dtlint_rules._syntax import is_script, said
+from dtlint_rules._names import last_name, said
+from dtlint_rules._operands import called, cast_fix, tensor_op
+from dtlint_rules._origin import Kind
+from dtlint_rules._origins import origins_of
+from dtlint_rules._scripts import is_script
+from dtlint_rules._subjects import operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dtlint.infer.events import Call, Flow
-    from dtlint_rules._operands import Operand
+    from dtlint_rules._subjects import Operand
 
 __all__ = ["HalfUnsupportedOp"]
 
@@ -117,27 +120,27 @@ class HalfUnsupportedOp(Rule):
     code, name = "DT311", "half-unsupported-op"
     fix = Applicability.UNSAFE
     triggers = ("quantile", "linalg", "fft", "antialias", "stft", "ctc_loss", "orthogonal_", "svd", "qr(", "inverse", "det(", "cholesky", "pinv", "lu(", "lstsq", "slogdet", "cdist", "view_as_complex")  # fmt: skip
-    calls = frozenset({*(name.rpartition(".")[2] for name in _OPS), "interpolate"})
+    calls = called((*_OPS, "interpolate"))
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         why = _lacking(call)
-        operand = operand_of(call, 0, "input") if why is not None else None
-        if operand is None or not call.complete:
+        subject = operand(call) if why is not None else None
+        if subject is None or not call.complete:
             return ()
-        level = _level(call, operand)
+        level = _level(call, subject)
         if level is None:
             return ()
-        half = is_half(operand.value)
+        half = is_half(subject.value)
         notes = (
             () if level.lineno == call.node.lineno else ((level, "half here" if half else "half is asked for here"),)
         )
         return (
             Finding(
                 call.node,
-                f"`{last_name(call.node)}` {why}: it raises where `{ast.unparse(operand.node)}` is half",
+                f"`{last_name(call.node)}` {why}: it raises where `{ast.unparse(subject.node)}` is half",
                 help="Compute it in float32: cast the operand with `.float()`, and the result back",
                 notes=notes,
-                fix=partial(cast_fix, operand.node, "float()", "Compute it in float32", Applicability.UNSAFE),
+                fix=partial(cast_fix, subject.node, "float()", "Compute it in float32", Applicability.UNSAFE),
             ),
         )
 
@@ -147,6 +150,8 @@ def _lacking(call: Call) -> str | None:
     op = tensor_op(call)
     if op == "nn.functional.interpolate":
         antialias = call.flow.autocast is None and _is_on(call.argument_node(7, "antialias"), call.flow)
+        if "cpu" in said(call.flow.scope):
+            return None  # who asks whether it is the CPU casts there
         return "with antialias has no kernel for float16 and bfloat16 on CPU" if antialias else None
     return None if call.flow.autocast is not None and op in _IN_AUTOCAST else _OPS.get(op)
 
@@ -157,27 +162,21 @@ def _is_on(node: ast.expr | None, flow: Flow) -> bool:
         return node.value is True
     if not isinstance(node, ast.Name) or flow.function is None:
         return False
-    given = flow.function.node.args
-    named = [*given.posonlyargs, *given.args]
-    defaults = dict(zip((arg.arg for arg in named[len(named) - len(given.defaults) :]), given.defaults, strict=True))
-    defaults |= {
-        arg.arg: value for arg, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value is not None
-    }
-    default = defaults.get(node.id)
+    default = {parameter.arg: value for parameter, value in defaults(flow.function.node.args)}.get(node.id)
     return isinstance(default, ast.Constant) and default.value is True
 
 
-def _level(call: Call, operand: Operand) -> ast.expr | ast.stmt | None:
+def _level(call: Call, subject: Operand) -> ast.expr | ast.stmt | None:
     """The place that shows that the operand can be half; None where nothing does."""
-    value = operand.value
+    value = subject.value
     if not isinstance(value, Tensor):
         return None
     if is_half(value):
-        return value.origin or operand.node
+        return value.origin or subject.node
     if value.dtypes is not None or is_script(call.flow.tree):
         return None
     symbol = value.symbol
-    if symbol is None and not _is_given(operand.node, call.flow):
+    if symbol is None and not _is_given(subject.node, call.flow):
         return None
     if symbol is not None and not all(atom.parameter and "dtype" not in atom.text for atom in symbol.of):
         return None
@@ -185,7 +184,7 @@ def _level(call: Call, operand: Operand) -> ast.expr | ast.stmt | None:
     if found is None:
         return None
     if not _ON_ACTIVATIONS.isdisjoint(tensor_op(call).split(".")):
-        return found.node or operand.node
+        return found.node or subject.node
     return found.node if symbol is not None and found.level >= Reach.ASKED and found.near else None
 
 

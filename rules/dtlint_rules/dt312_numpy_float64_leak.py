@@ -10,8 +10,7 @@ from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import DTYPES, FLOATING, Category
 from dtlint.infer.values import Array, Module, Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import last_name
-from dtlint_rules._syntax import names
+from dtlint_rules._names import last_name, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -88,6 +87,7 @@ class NumpyFloat64Leak(Rule):
     code, name = "DT312", "numpy-float64-leak"
     fix = Applicability.UNSAFE
     triggers = ("numpy",)
+    calls = frozenset({"__call__"})
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         if not isinstance(operation.operator, _ARITHMETIC):

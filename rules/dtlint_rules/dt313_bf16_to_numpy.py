@@ -12,10 +12,12 @@ from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.reach import Reach
 from dtlint.infer.values import Tensor, Unknown
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import last_name, root_of
 from dtlint_rules._half import half_at, is_half
-from dtlint_rules._origins import Kind, origins_of
-from dtlint_rules._syntax import is_script, names, said
+from dtlint_rules._names import last_name, names, said
+from dtlint_rules._origin import Kind
+from dtlint_rules._origins import origins_of
+from dtlint_rules._parts import root_of
+from dtlint_rules._scripts import is_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from dtlint.infer.events import Call, Flow
     from dtlint.infer.values import Value
     from dtlint.source.place import Place
-    from dtlint_rules._origins import Roots
+    from dtlint_rules._origin import Roots
 
 __all__ = ["Bf16ToNumpy"]
 

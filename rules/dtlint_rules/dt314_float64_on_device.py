@@ -6,11 +6,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
+from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Dtype, Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._forms import assignments, last_name
-from dtlint_rules._syntax import is_script, parents, said
+from dtlint_rules._assignments import assignments
+from dtlint_rules._names import last_name, said
+from dtlint_rules._scripts import is_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -158,8 +160,10 @@ def _is_closed(call: Call) -> bool:
 
 
 def _asks(flow: Flow) -> bool:
-    """Does the running function ask on which device it is?"""
-    words = [word.lower() for word in said(flow.scope)] if not isinstance(flow.scope, ast.Module) else []
+    """Does the running function ask on which device it is? A private one leaves that to the rest of its file."""
+    private = flow.function is not None and flow.function.name.startswith("_")
+    scope = flow.tree if private else flow.scope
+    words = [word.lower() for word in said(scope)] if private or not isinstance(scope, ast.Module) else []
     if any(guard in word for word in words for guard in _GUARDS):
         return True
     return any(

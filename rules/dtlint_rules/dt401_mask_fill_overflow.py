@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Constant
+from dtlint.infer.values import Constant, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import limit_of
 from dtlint_rules._half import half_at
 from dtlint_rules._masks import is_mask
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._numbers import HALF, number_at, spelled
+from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import given, receiver, root_of
-from dtlint_rules._subjects import is_function, operand
+from dtlint_rules._subjects import ABSENT, is_function, operand
 from dtlint_rules._tensors import is_tensor
+from dtlint_rules._widths import is_wide
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -130,6 +132,8 @@ class MaskFillOverflow(Rule):
         number = _beyond(assign.expression, assign.flow)
         if number is None or not selects or not is_tensor(target.value, assign.base, assign.flow):
             return
+        if _is_wide(target.value, assign.base, assign.flow):
+            return
         subject = target.value if path_of(target.value) is not None else None
         yield from self._found(
             assign.node,
@@ -154,14 +158,14 @@ class MaskFillOverflow(Rule):
         number = _beyond(written, call.flow)
         if number is None or written is None:
             return
-        subject, value = operand(call)
+        subject, value = operand(call) or ABSENT
         if (
             number.value > 0
             and name not in ("masked_fill", "masked_fill_")
             and not _MASKING.search(ast.unparse(call.node))
         ):
             return
-        if _is_index(subject, number):
+        if _is_index(subject, number) or _is_wide(subject, value, call.flow):
             return
         yield from self._found(
             call.node, number, call.flow, value, f"`{name}` raises on a float16 tensor", written, subject
@@ -203,10 +207,15 @@ class MaskFillOverflow(Rule):
             if number is None or number.value > 0:
                 continue
             value = call.argument(1 if other is first else 2, "") if function else call.receiver
-            subject = other if inner is filled else None
-            yield from self._found(
-                call.node, number, call.flow, value, "`where` makes {inf} of it for a float16 tensor", filled, subject
-            )
+            if isinstance(value, Constant):
+                # Of two numbers it makes float32, as long as nothing else decides.
+                happens, subject = "it is {inf} once it is cast to float16, or added to a float16 tensor in place", None
+            elif value is not None and _is_wide(other, value, call.flow):
+                return
+            else:
+                happens = "`where` makes {inf} of it for a float16 tensor"
+                subject = other if inner is filled else None
+            yield from self._found(call.node, number, call.flow, value, happens, filled, subject)
             return
 
     def _handed(self, call: Call) -> Iterator[Finding]:
@@ -225,7 +234,7 @@ class MaskFillOverflow(Rule):
         number = _beyond(written, operation.flow)
         if number is None or (number.value > 0 and not any(map(_MASKING.search, names_in(mask)))):
             return
-        if not _is_float(number.written):
+        if not _is_float(number.written) or _is_wide(mask, value, operation.flow):
             return
         if _is_bool(mask):
             # A bool has no dtype to give: the product is float32, whatever it is added to.
@@ -271,6 +280,12 @@ def _beyond(node: ast.expr | None, flow: Flow) -> Number | None:
     """A finite number that float16 cannot hold."""
     number = number_at(node, flow)
     return number if number is not None and HALF.max < abs(number.value) < math.inf else None
+
+
+def _is_wide(node: ast.expr | None, value: Value, flow: Flow) -> bool:
+    """Has a tensor of no known dtype been cast to float32, as `scores = (q @ k).float()` is?"""
+    known = isinstance(value, Tensor) and value.dtypes is not None
+    return node is not None and not known and is_wide(origins_of(flow.scope)[node])
 
 
 def _is_large(value: Value) -> bool:

@@ -12,7 +12,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._half import is_half
 from dtlint_rules._names import last_name
 from dtlint_rules._numbers import HALF, number_at, spelled
-from dtlint_rules._subjects import is_function, operand
+from dtlint_rules._subjects import ABSENT, is_function, operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -114,7 +114,7 @@ class ConstantOverflow(Rule):
         yield _finding(call.node, number, dtype, happens, None)
 
     def _bounded(self, call: Call, name: str) -> Iterator[Finding]:
-        _, tensor = operand(call)
+        _, tensor = operand(call) or ABSENT
         if not isinstance(tensor, Tensor) or not is_half(tensor) or "float16" not in (tensor.dtypes or ()):
             return
         for position, keyword in _BOUNDS[name]:

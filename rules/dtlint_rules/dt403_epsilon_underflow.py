@@ -16,7 +16,7 @@ from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._numbers import HALF, number_at, spelled
 from dtlint_rules._squares import is_widened
-from dtlint_rules._subjects import is_function, operand
+from dtlint_rules._subjects import ABSENT, is_function, operand
 from dtlint_rules._tensors import is_tensor, is_used_as_tensor
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class EpsilonUnderflow(Rule):
 
     def _guarded(self, call: Call, given: ast.expr | None, function: bool, happens: str) -> Iterator[Finding]:
         number = _tiny(given, call.flow)
-        subject, value = operand(call)
+        subject, value = operand(call) or ABSENT
         if number is None or subject is None or _is_array(subject):
             return
         if not function and "clamp" not in call.method and not is_tensor(subject, value, call.flow):
@@ -143,7 +143,7 @@ class EpsilonUnderflow(Rule):
             text = ast.unparse(given) if given is not None else ""
         else:
             return
-        subject, value = operand(call)
+        subject, value = operand(call) or ABSENT
         if subject is None or half_at(call.flow) is None or "float64" in (getattr(value, "dtypes", None) or ()):
             return
         yield Finding(

@@ -19,7 +19,7 @@ from dtlint_rules._masks import is_mask
 from dtlint_rules._names import last_name
 from dtlint_rules._numbers import number_at
 from dtlint_rules._parts import below, keyword, receiver, root_of
-from dtlint_rules._subjects import operand
+from dtlint_rules._subjects import ABSENT, operand
 from dtlint_rules._tensors import is_tensor
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class InfMaskNan(Rule):
                     if path is not None:
                         self.filled[flow.scope, path] = call.node
             return
-        subject, _ = operand(call)
+        subject, _ = operand(call) or ABSENT
         if subject is None:
             return
         path = path_of(subject)

@@ -17,7 +17,7 @@ from dtlint_rules._functions import body_of
 from dtlint_rules._half import half_at, is_half
 from dtlint_rules._names import last_name
 from dtlint_rules._squares import is_widened, mean_of_squares, squared
-from dtlint_rules._subjects import operand
+from dtlint_rules._subjects import ABSENT, operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -85,7 +85,7 @@ class ReductionInHalf(Rule):
         return ()
 
     def _summed(self, call: Call, name: str) -> Iterator[Finding]:
-        _, value = operand(call)
+        _, value = operand(call) or ABSENT
         if value is None or not is_half(value) or "dtype" in call.keywords or not call.complete:
             return
         if call.flow.autocast is not None or half_at(call.flow, value, dtype=None) is None:

@@ -86,7 +86,12 @@ class NormInHalf(Rule):
         if not any(keyword.arg in ("keepdim", "keepdims") for keyword in call.node.keywords):
             return
         subject = mean_of_squares(call.node, flow)
-        if subject is None or not is_guarded(call.node, flow) or is_widened(subject, flow):
+        if (
+            subject is None
+            or not is_guarded(call.node, flow)
+            or is_widened(subject, flow)
+            or _is_called_elsewhere(flow)
+        ):
             return
         value = call.argument(0, "input") if call.target == "torch.mean" else call.receiver
         if half_at(flow, *(() if value is None else (value,))) is None:
@@ -130,3 +135,12 @@ def _is_scaled(node: ast.Call, flow: Flow) -> bool:
             for part in nodes([flow.scope])
         )
     return isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult)
+
+
+def _is_called_elsewhere(flow: Flow) -> bool:
+    """Is it a private method that nobody calls in this file, such as `_norm` of a subclass? The caller may cast."""
+    function = flow.function
+    if function is None or function.owner is None or not function.name.startswith("_"):
+        return False
+    calls = (node for node in nodes([flow.tree]) if isinstance(node, ast.Call))
+    return all(last_name(call) != function.name for call in calls)

@@ -13,7 +13,7 @@ from dtlint_rules._fixes import pass_dtype
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name
 from dtlint_rules._squares import is_widened
-from dtlint_rules._subjects import operand
+from dtlint_rules._subjects import ABSENT, operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ class SoftmaxInHalf(Rule):
         name = last_name(call.node)
         if name not in ("softmax", "log_softmax") or "dtype" in call.keywords or not call.complete:
             return
-        subject, value = operand(call)
+        subject, value = operand(call) or ABSENT
         if subject is None or value is None or not call.target or is_widened(subject, call.flow):
             return
         flow = call.flow

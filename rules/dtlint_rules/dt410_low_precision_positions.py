@@ -16,7 +16,7 @@ from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
 from dtlint_rules._fixes import respell
-from dtlint_rules._functions import body_of
+from dtlint_rules._functions import body_of, parameters
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._parts import keyword, receiver
@@ -42,6 +42,10 @@ _WHOLE = re.compile(
 _IS_ARRAY = re.compile(r"^(?:np|numpy|torch)$|_np$|^np_|_numpy$")
 _KEPT_APART = frozenset({"freqs_dtype", "pos_dtype", "position_dtype", "rope_dtype", "embed_dtype"})
 """A dtype that is asked for positions alone is float32 by default."""
+_CHANNELS = re.compile(r"dims?(?:_|$)|channels?|bands?|(?:^|_)(?:half|feats?|features|heads?)(?:_|$)")
+"""Names of counts of channels, which are small; what is made of them are frequencies."""
+_PIXELS = re.compile(r"(?:^|_)(?:h|w|height|width|int)(?:_|$)")
+_COMPUTING = frozenset({"sin", "cos", "exp", "pow", "outer", "einsum", "mul", "div", "matmul", "polar", "log", "ger"})
 _CASTS = frozenset({"to", "type_as", "half", "bfloat16", "type"})
 
 
@@ -107,12 +111,14 @@ class LowPrecisionPositions(Rule):
             return
         if not _encodes_positions(call, by_name_alone=name == "linspace") or _is_exponent_of_two(call):
             return
+        asked = path_of(chosen) is not None and last_name(chosen) not in LOW_PRECISION | {"half"}
+        if asked and (not _is_computed_with(call.flow.scope) or _is_of_pixels(call.node, chosen, call.flow.scope)):
+            return  # a grid of pixels, in the dtype that somebody wants it in
         if half_at(call.flow, dtype=None) is None:
             return
         yield Finding(
             call.node,
-            f"`{name}` counts in {_shown(chosen)}, which may be half: bfloat16 has every whole number up to 256 only, "
-            "float16 up to 2048",
+            f"`{name}` counts in {_shown(chosen)}, which may be half: {_lost(call.node)}",
             help="Count in float32 or int64, and cast the encoding at the end",
             fix=partial(respell, node=given, name="torch.float32", message="Count in float32") if given else None,
         )
@@ -134,6 +140,29 @@ class LowPrecisionPositions(Rule):
             help="Compute the encoding in float32, and cast it at the end",
             notes=((made, "they are counted here"),),
         )
+
+
+def _lost(count: ast.Call) -> str:
+    """What a count loses in half: beyond 256 its numbers, and the frequencies that are made of a count of channels."""
+    if any(_CHANNELS.search(name.lower()) is not None for end in count.args for name in names_in(end)):
+        return "frequencies are off by up to 0.2% in bfloat16, which at position 1000 is an angle of 2 radians"
+    return "bfloat16 has every whole number up to 256 only, float16 up to 2048"
+
+
+def _is_of_pixels(count: ast.Call, chosen: ast.expr, scope: ast.AST) -> bool:
+    """Is the height or width of a map of features counted, which is small, in a dtype that the caller chooses?"""
+    handed = {parameter.arg for parameter in parameters(scope)}
+    words = [name.lower() for end in count.args for name in names_in(end)]
+    return isinstance(chosen, ast.Name) and chosen.id in handed and bool(words) and all(map(_PIXELS.search, words))
+
+
+def _is_computed_with(scope: ast.AST) -> bool:
+    """Does the function compute with numbers, and not only put them in order: a grid of pixels may be asked for in half?"""
+    return any(
+        (isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Mult, ast.Div, ast.Pow, ast.MatMult)))
+        or (isinstance(part, ast.Call) and last_name(part) in _COMPUTING)
+        for part in nodes([scope])
+    )
 
 
 def _is_whole_count(node: ast.expr | None) -> bool:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix
+from dtlint.infer.around import around
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Module
 from dtlint.infer.walk import nodes
@@ -158,7 +159,7 @@ class UnstableFormulation(Rule):
         made = source_of(inner, call.flow) or inner
         kind = self._kind(made, name, call.flow)
         better = _LOGARITHMS.get(kind or "")
-        if better is None or kind is None:
+        if better is None or kind is None or (kind == "softplus" and _is_one_branch(call)):
             return
         last = better.function.rpartition(".")[2]
         yield Finding(
@@ -193,6 +194,11 @@ class UnstableFormulation(Rule):
         if not isinstance(node, ast.Call) or self.kinds.get(node) != "exp":
             return None
         return node.args[0] if node.args else receiver(node)
+
+
+def _is_one_branch(call: Call) -> bool:
+    """Is it chosen for small values alone: `torch.where(x > 20, x, torch.log(1 + torch.exp(x)))`?"""
+    return any(isinstance(part, ast.Call) and last_name(part) == "where" for part in around(call.node, call.flow.tree))
 
 
 _CALLED = {"softmax": "a softmax", "sigmoid": "a sigmoid", "sum": "a sum of exponentials", "softplus": "1 + exp(x)"}

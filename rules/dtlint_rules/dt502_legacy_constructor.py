@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
 from dtlint.dtypes.dtype import LEGACY_TENSORS
+from dtlint.infer.names import path_of
 from dtlint.infer.values import Either, External, Module, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._legacy import METHODS, TensorType, cast_by_method, tensor_type
@@ -96,7 +97,7 @@ class LegacyConstructor(Rule):
     def _constructed(self, call: Call) -> Iterator[Finding]:
         name, given = call.target, call.node.args[0]
         kind = tensor_type(External(name))
-        if kind is not None and isinstance(call.args[0], Tensor):
+        if kind is not None and isinstance(call.args[0], Tensor) and not _is_asked_for(call):
             if call.args[0].dtypes != frozenset({kind.dtype}) or kind.device == "the CPU":
                 yield Finding(
                     call.node,
@@ -110,6 +111,16 @@ class LegacyConstructor(Rule):
                 f"{number} is not exact in float32, which holds whole numbers up to 16777216",
                 help="Use `torch.tensor(...)`, which makes int64 of whole numbers",
             )
+
+
+def _is_asked_for(call: Call) -> bool:
+    """Does a test ask what the argument is: `if isinstance(ids, list): ids = torch.LongTensor(ids)`?"""
+    path = path_of(call.node.args[0])
+    return any(
+        isinstance(part, ast.Call) and last_name(part) == "isinstance" and part.args and path_of(part.args[0]) == path
+        for held in call.flow.conditions
+        for part in ast.walk(held.test)
+    )
 
 
 def _is_made_on_cpu(node: ast.expr) -> bool:

@@ -87,7 +87,15 @@ class PlatformInt(Rule):
     def on_call(self, call: Call) -> Iterable[Finding]:
         node, target = call.node, call.target
         if target in _WHOLE:
-            if "dtype" not in call.keywords and call.complete and node.args and all(map(_is_whole, node.args)):
+            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            example = target == "numpy.arange" and all(isinstance(number, ast.Constant) for number in given)
+            if (
+                "dtype" not in call.keywords
+                and call.complete
+                and not example
+                and node.args
+                and all(map(_is_whole, node.args))
+            ):
                 self.whole.add(node)
         elif target in _SUMS:
             if "dtype" not in call.keywords and len(node.args) == 1 and _is_count(node.args[0]):

@@ -18,6 +18,12 @@ HELP = {
     "float32": "scale the operands down before this operation, or clamp them",
 }
 
+FULL = (
+    "an operand holds the dtype's own limit, as a mask of torch.finfo(dtype).min does: give masked_fill the scores, or"
+    " mask with a smaller number"
+)
+"""What to do where a mask was added."""
+
 
 class Overflow(RuntimeRule):
     """A result went past the largest value of its dtype and became inf.
@@ -63,6 +69,6 @@ class Overflow(RuntimeRule):
                 self,
                 event.place,
                 f"{record.what(event)} overflowed {event.dtype}{record.when(event)}{inputs}{event.by_eps}: {event.fate}",
-                help=event.help_with_eps or HELP.get(event.dtype, ""),
+                help=event.help_with_eps or (FULL if event.fills_dtype else HELP.get(event.dtype, "")),
                 severity=Severity.ERROR if event.hurts else None,
             )

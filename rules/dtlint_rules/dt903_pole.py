@@ -49,7 +49,7 @@ class Pole(RuntimeRule):
         """One diagnostic per line at which a function met its pole."""
         for group in record.events_of("pole"):
             event = group[0]
-            died = not event.spread or (record.steps and not event.reached)
+            died = not event.spread or not event.reached
             yield record.diagnostic(
                 self,
                 event.place,

@@ -51,4 +51,4 @@ class Unseen(RuntimeRule):
         """One diagnostic per kind of thing that was not seen."""
         for unseen in record.unseen:
             if not unseen.by_design:
-                yield record.diagnostic(self, unseen.place, f"not seen: {unseen.count:,} {unseen.what}")
+                yield record.diagnostic(self, unseen.place, f"not seen: {unseen.what} ({unseen.count:,})")

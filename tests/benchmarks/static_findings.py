@@ -24,7 +24,17 @@ AROUND = 6
 
 def findings(source: Path, select: str | None) -> list[dict[str, Any]]:
     """What `dtlint check` reports there under its own settings, information aside."""
-    command = [sys.executable, "-m", "dtlint", "check", "--isolated", "--no-cache", "--exit-zero", "--output-format", "json"]
+    command = [
+        sys.executable,
+        "-m",
+        "dtlint",
+        "check",
+        "--isolated",
+        "--no-cache",
+        "--exit-zero",
+        "--output-format",
+        "json",
+    ]
     selected = ["--select", select] if select else []
     done = subprocess.run([*command, *selected, str(source)], capture_output=True, text=True, check=False)
     if done.returncode:

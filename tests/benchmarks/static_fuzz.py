@@ -59,7 +59,9 @@ def main() -> None:
         except Exception:
             failed += 1
             print(f"{file} mutated with seed {seed}:\n{traceback.format_exc(limit=-3)}")
-        slowest = sorted([*slowest, (time.process_time() - start, f"{file} ({text.count(chr(10))} lines, seed {seed})")])[-5:]
+        slowest = sorted(
+            [*slowest, (time.process_time() - start, f"{file} ({text.count(chr(10))} lines, seed {seed})")]
+        )[-5:]
         if sys.stderr.isatty():
             print(f"\r{number + 1} of {arguments.count}, {failed} failed", end="", file=sys.stderr)
     print(f"{arguments.count} mutated files, {failed} failed")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+import pytest
+
 from dtlint.check.judge import judge
 from dtlint.infer.events import Call
 from dtlint.rule import Finding, Rule
@@ -33,9 +35,9 @@ class Some(Every):
     calls = frozenset({"half", "softmax"})
 
 
-def told(*rules: type[Rule]) -> dict[str, list[str]]:
-    source = Source.from_bytes(TEXT.encode(), "a.py")
-    judged = judge(ast.parse(TEXT), source, rules)
+def told(*rules: type[Rule], text: str = TEXT) -> dict[str, list[str]]:
+    source = Source.from_bytes(text.encode(), "a.py")
+    judged = judge(ast.parse(text), source, rules)
     return {
         rule.code: [suspicion.finding.message for suspicion in judged.suspicions if type(suspicion.rule) is rule]
         for rule in rules
@@ -48,3 +50,31 @@ def test_a_rule_hears_of_the_calls_that_it_names_and_of_all_where_it_names_none(
         "DT392": ["x.half()", "normalise(x)"],
     }
     assert told(Some) == {"DT392": ["x.half()", "normalise(x)"]}
+
+
+ALIASED = """\
+import torch
+
+class Trainer:
+    scaler_class = torch.cuda.amp.GradScaler
+
+    def __init__(self):
+        self.project = torch.nn.Linear(3, 3)
+
+    def fit(self, x):
+        scaler = self.scaler_class()
+        return scaler.scale(self.project(x))
+"""
+
+
+def hearing(*names: str) -> type[Rule]:
+    return type("Hearing", (Every,), {"calls": frozenset(names)})
+
+
+@pytest.mark.parametrize("names", [("GradScaler",), ("scaler_class",), ("GradScaler", "scaler_class")])
+def test_a_call_by_an_alias_is_told_once_by_its_name_and_by_the_alias(names: tuple[str, ...]) -> None:
+    assert told(hearing(*names), text=ALIASED) == {"DT391": ["self.scaler_class()"]}
+
+
+def test_a_layer_that_is_called_is_told_as_a_call_of_it() -> None:
+    assert told(hearing("__call__"), text=ALIASED) == {"DT391": ["self.project(x)"]}

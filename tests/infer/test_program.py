@@ -295,7 +295,7 @@ def test_functions_of_a_library_are_read_for_anybody(tmp_path: Path) -> None:
     library = tmp_path / "library.py"
     library.write_text(
         HEAD
-        + "def half(x):\n    return x.half()\n\ndef attend(q: torch.Tensor):\n    m = torch.ones(3)  # float32\n    return q.float()  # float32\n\nDEFAULT = attend(torch.ones(2).half())  # float32\n"
+        + "def half(x):\n    return x.half()\n\ndef attend(q: torch.Tensor):\n    m = torch.ones(3)  # bfloat16|float16|float32|float64\n    return q.float()  # float32\n\nDEFAULT = attend(torch.ones(2).half())  # float32\n"
     )
     hold(library)
 
@@ -322,7 +322,36 @@ def test_without_torch_any_package_may_be_there(tmp_path: Path) -> None:
 def test_what_is_read_for_anybody_may_meet_a_module_before_and_after_its_cast(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
-        HEAD + "net = nn.Linear(2, 2)\ndef later():\n    return net.weight\n"
-        "net.double()\nunknown(later)\nnet.eval()\n"
+        HEAD + "net = nn.Linear(2, 2)\ndef later():\n    return net.weight\nnet.double()\nunknown(later)\nnet.eval()\n"
     )
     assert claimed(program)[4] == ""
+
+
+def test_a_library_is_claimed_only_what_no_caller_changes(tmp_path: Path) -> None:
+    library = tmp_path / "library.py"
+    library.write_text(
+        HEAD
+        + textwrap.dedent("""
+            class Net(nn.Module):
+                def __init__(self, size: int):
+                    super().__init__()
+                    self.eps = 1e-6
+                    self.register_buffer("places", torch.arange(size))  # int64
+
+                def forward(self, x, input_ids: torch.LongTensor | None = None, mask: torch.LongTensor | None = None):
+                    wide = x.float()  # float32
+                    squares = wide.pow(2).mean(-1) + self.eps  # float32
+                    product = wide @ wide  #
+                    with torch.autocast("cuda", enabled=False):
+                        apart = wide @ wide  # float32
+                    odds = F.softmax(x, -1, dtype=torch.float32)  # float32
+                    both = torch.cat([wide, odds])  # float32
+                    found = torch.argmax(x, -1)  # int64
+                    alike = x == found  # bool
+                    count = (~alike & alike).cumsum(0)  # int64
+                    shifted = input_ids[:, 1:] + self.places  # int64
+                    hidden = mask + self.places  #
+                    return odds
+        """)
+    )
+    hold(library)

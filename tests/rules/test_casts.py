@@ -190,7 +190,9 @@ def test_the_int8_rule_wraps_on_a_cpu_only() -> None:
 
 
 def test_a_partial_cast_may_raise() -> None:
-    (diagnostic,) = found("for n, p in nn.Linear(2, 2).named_parameters():\n    if 'bias' in n:\n        p.data = p.data.half()\n")
+    (diagnostic,) = found(
+        "for n, p in nn.Linear(2, 2).named_parameters():\n    if 'bias' in n:\n        p.data = p.data.half()\n"
+    )
     assert "may raise" in diagnostic.message
 
 

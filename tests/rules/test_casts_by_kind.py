@@ -516,6 +516,11 @@ GOOD = {
     ),
     "DT110": (
         """
+        def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor):
+            weights = torch.softmax(query @ key, dim=-1, dtype=torch.float32).to(query.dtype)
+            return torch.nn.functional.scaled_dot_product_attention(query, key, value)
+        """,
+        """
         def cast(module):
             half = module.half()
         """,

@@ -48,7 +48,9 @@ def test_what_to_use_instead_is_not_flagged(rule: type[Rule]) -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", [rule for rule in STATIC if rule.fix in (Applicability.SAFE, Applicability.UNSAFE)], ids=lambda rule: rule.code
+    "rule",
+    [rule for rule in STATIC if rule.fix in (Applicability.SAFE, Applicability.UNSAFE)],
+    ids=lambda rule: rule.code,
 )
 def test_fixing_the_example_gives_what_to_use_instead(rule: type[Rule]) -> None:
     text = document(rule)

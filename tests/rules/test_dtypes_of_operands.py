@@ -130,11 +130,18 @@ GOOD = {
     },
     "DT310": {
         "whole numbers": "n = torch.arange(3)\nn += 1\nn //= 2\nn %= 3",
+        "a sum of flags": "def f(mask):\n    n = torch.zeros((), dtype=torch.long)\n    n += mask.sum()\n    return n / mask.numel()",
         "a name bound anew": "n = torch.arange(3)\nn = n / 2\nn += 0.5",
         "numbers": "n = len([])\nn += 0.5",
     },
     "DT311": {
         "float32": "def f(x: torch.Tensor):\n    return torch.linalg.svd(x.float())",
+        "cast on the CPU": """
+            def resize(x: torch.Tensor, size, dtype: torch.dtype):
+                if x.device.type == "cpu":
+                    x = x.to(torch.float32)
+                return torch.nn.functional.interpolate(x, size, mode="bilinear", antialias=True).to(dtype)
+        """,
         "an unknown array": "def f(x):\n    return np.quantile(x, 0.5)",
         "statistics of what is given": "def f(x: torch.Tensor):\n    return torch.linalg.inv(x)",
     },
@@ -157,6 +164,11 @@ GOOD = {
     "DT314": {
         "the host": "torch.zeros(3, dtype=torch.float64, device='cpu')",
         "asked": "def f(x: torch.Tensor):\n    if x.device.type == 'mps':\n        return x\n    return x.to(torch.float64)",
+        "weights of any dtype": """
+            class M(nn.Module):
+                def forward(self, device):
+                    return self.fc.weight.data.to(device)
+        """,
         "moved in float32": "def f(device):\n    return torch.from_numpy(np.ones(3)).to(device, torch.float32)",
     },
 }

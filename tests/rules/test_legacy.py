@@ -107,6 +107,21 @@ def test_a_permutation_has_no_dtype_to_give() -> None:
     assert [item.fix for item in found("DT506", text)] == [None]
 
 
+def test_an_example_that_is_written_out_is_left_alone() -> None:
+    assert found("DT506", "import numpy as np\nimport torch\nz = torch.as_tensor(np.arange(15).reshape(5, 3))\n") == []
+
+
+def test_a_list_that_a_test_asks_for_is_no_tensor() -> None:
+    text = """\
+        import torch
+        def f(ids: torch.Tensor):
+            if isinstance(ids, list):
+                ids = torch.LongTensor(ids)
+            return ids
+        """
+    assert found("DT502", text) == []
+
+
 def test_an_array_that_becomes_float_is_left_alone() -> None:
     text = """\
         import numpy as np

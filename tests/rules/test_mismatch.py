@@ -71,6 +71,26 @@ GOOD = {
         "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.head = nn.Linear(8, 1)\n"
         "    def forward(self, x: torch.Tensor):\n        return self.head(x.float())\n",
     ),
+    "cast unless the weights are quantized": (
+        "DT302",
+        "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.proj = nn.Linear(8, 8)\n"
+        "    def forward(self, x: torch.Tensor):\n        if (dtype := self.proj.weight.dtype).is_floating_point:\n"
+        "            x = x.to(dtype)\n        return self.proj(x)\n",
+    ),
+    "a grid made in the dtype of the weights": (
+        "DT302",
+        "class M(nn.Module):\n    def forward(self, size: tuple[int, int]):\n        dtype = self.embed.weight.dtype\n"
+        "        y = torch.ones(size, dtype=dtype).cumsum(0) / size[0]\n        return self.embed(y)\n",
+    ),
+    "the nearest bin": (
+        "DT303",
+        "class M:\n    def bins(self, x: torch.Tensor):\n        centers = self.centers.to(x.device)\n"
+        "        y = x.to(x.dtype)\n        return (y.unsqueeze(-1) - centers).abs().argmin(-1)\n",
+    ),
+    "a table of a model, which is cast with it": (
+        "DT303",
+        "class M:\n    def decode(self, x: torch.Tensor):\n        return x.to(x.dtype) / self.model.scale.to(x.device)\n",
+    ),
     "both branches cast": (
         "DT303",
         "def f(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor, flag: bool):\n    if flag:\n        w = y.to(x.dtype)\n"
@@ -81,6 +101,52 @@ GOOD = {
     "indices": (
         "DT304",
         "def f(ids: torch.Tensor):\n    return torch.cat([ids, torch.zeros(ids.shape[0], 1, device=ids.device)], 1)\n",
+    ),
+    "cast back at once": (
+        "DT304",
+        "def f(x: torch.Tensor):\n    y = x + torch.randn(x.shape, device=x.device)\n    y = y.to(x.dtype)\n    return y\n",
+    ),
+    "written into a slice": (
+        "DT304",
+        "def f(x: torch.Tensor, i: int):\n    x[:, i] = x[:, i] + 0.1 * torch.randn(x.shape[0], device=x.device)\n    return x\n",
+    ),
+    "before a decomposition that half does not have": (
+        "DT304",
+        "def f(h: torch.Tensor):\n    h = h + torch.eye(h.shape[0], device=h.device)\n    return torch.linalg.eigh(h)\n",
+    ),
+    "an order": (
+        "DT304",
+        "def f(w: torch.Tensor):\n    return torch.argsort(w * torch.rand(w.shape, device=w.device))\n",
+    ),
+    "compared": (
+        "DT304",
+        "def f(x: torch.Tensor):\n    ref = torch.linspace(0, 1, x.shape[-1], device=x.device)\n    return (x - ref).abs() < 1e-3\n",
+    ),
+    "one number in the end": (
+        "DT304",
+        "def f(s: torch.Tensor):\n    keep = 1 - torch.eye(s.shape[0], device=s.device)\n    return (s * keep).sum().item()\n",
+    ),
+    "a loss": (
+        "DT304",
+        "def f(s: torch.Tensor):\n    signs = 2 * torch.eye(s.shape[0], device=s.device) - torch.ones_like(s)\n"
+        "    return -F.logsigmoid(signs * s).sum(-1).mean()\n",
+    ),
+    "copied into the weights": (
+        "DT304",
+        "def f(conv: nn.Conv2d):\n    one = torch.ones(conv.weight.shape[0], 1, 1, 1, device=conv.weight.device)\n"
+        "    conv.weight.data.copy_(conv.weight + one)\n",
+    ),
+    "added in place": (
+        "DT304",
+        "def f(x: torch.Tensor, v: torch.Tensor):\n    frac = torch.rand(v.shape[0], 1, device=v.device)\n    x += frac * v\n    return x\n",
+    ),
+    "tokens that count": (
+        "DT304",
+        "def f(mask: torch.Tensor):\n    ones = torch.ones(mask.shape[0], 4, device=mask.device)\n    return torch.cat([mask, ones], 1)\n",
+    ),
+    "what is read from files": (
+        "DT304",
+        "def f(folder: str):\n    x = read(folder)\n    return torch.cat([x, torch.zeros(2, x.size(1))], 0)\n",
     ),
     "an index that a loop counts": (
         "DT305",
@@ -109,6 +175,12 @@ def test_the_note_shows_where_the_operand_was_cast() -> None:
 def test_a_product_is_cast_back_in_parentheses() -> None:
     text = "def f(s: torch.Tensor, v: torch.Tensor):\n    return torch.matmul(s.float() * 2, v)\n"
     assert "torch.matmul((s.float() * 2).to(v.dtype), v)" in fixed("DT301", text)
+
+
+def test_a_product_is_said_to_raise() -> None:
+    text = "def f(k: torch.Tensor):\n    ones = torch.ones(k.shape[:2], device=k.device)\n    return torch.einsum('bld,bl->bd', k, ones)\n"
+    (item,) = found("DT304", text)
+    assert item.message.endswith("and `einsum` raises if `k` is half")
 
 
 def test_the_factory_follows_the_tensor_it_is_made_after() -> None:

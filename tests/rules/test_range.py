@@ -34,6 +34,11 @@ def fixed(code: str, text: str) -> str:
 
 BAD = {
     "DT401": {
+        "a processor of attention prepares nothing": """
+            class AttnProcessor2_0:
+                def __call__(self, scores: torch.Tensor, mask: torch.Tensor):
+                    return scores.masked_fill(mask, -1e9).softmax(-1)
+        """,
         "torch.masked_fill": """
             def attend(scores, mask):
                 return torch.masked_fill(scores, mask == 0, -1e9).softmax(-1)
@@ -389,6 +394,29 @@ BAD = {
 
 GOOD = {
     "DT401": {
+        "a product that was cast": """
+            def f(q, k, mask):
+                s = (q @ k.transpose(-1, -2)).float()
+                return s.masked_fill(mask == 0, -1e9).softmax(-1).type_as(q)
+        """,
+        "distances that were cast": """
+            def f(d, valid):
+                d = d.float()
+                d[~valid] = 1e10
+                return d.min(-1).values
+        """,
+        "a mask that was cast": "def f(s, mask):\n    return s.float() - 1e6 * (1 - mask[:, None, None].float())\n",
+        "coordinates in float32": """
+            def f(masks: torch.Tensor):
+                x = torch.arange(masks.shape[-1], dtype=torch.float)
+                x_mask = masks * x.unsqueeze(0)
+                return x_mask.masked_fill(~masks.bool(), 1e8).flatten(1).min(-1)[0]
+        """,
+        "in a class that prepares sound": """
+            class ClipFeatureExtractor:
+                def pad(self, s: torch.Tensor, mask: torch.Tensor):
+                    return s.masked_fill(mask, -1e9)
+        """,
         "a number that float16 has": "def f(s, mask):\n    return s.masked_fill(mask, -1e4)\n",
         "infinity": "def f(s, mask):\n    return s.masked_fill(mask, float('-inf'))\n",
         "the limit of its dtype": "def f(s, mask):\n    return s.masked_fill(mask, torch.finfo(s.dtype).min)\n",
@@ -459,6 +487,12 @@ GOOD = {
         """,
     },
     "DT408": {
+        "a part of a norm whose caller may cast": """
+            from library import BaseNorm
+            class GroupedNorm(BaseNorm):
+                def _norm(self, x: torch.Tensor):
+                    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
+        """,
         "cast": """
             class RMSNorm(nn.Module):
                 def _norm(self, x):
@@ -476,6 +510,17 @@ GOOD = {
         "in float32": "def f(s: torch.Tensor):\n    return s.softmax(-1)\n",
     },
     "DT410": {
+        "a map of features": """
+            def sine_positions(height, width, device, dtype):
+                y = torch.arange(1, height + 1, dtype=dtype, device=device)
+                return (y / height).sin()
+        """,
+        "a grid of pixels": """
+            def grid_pos(h, w, dtype=None, device=None):
+                x = torch.arange(w, dtype=dtype, device=device)
+                y = (h - 1) - torch.arange(h, dtype=dtype, device=device)
+                return torch.stack([x.repeat(h), y.unsqueeze(-1).repeat(1, w).view(-1)], dim=-1)
+        """,
         "indices": "def f(idx, pos):\n    return torch.arange(len(idx), dtype=idx.dtype) + pos\n",
         "in float32": "def rope(x):\n    return torch.arange(x.shape[1], dtype=torch.float32, device=x.device)\n",
         "few": "def rope(x):\n    return torch.arange(64, dtype=x.dtype)\n",
@@ -548,6 +593,10 @@ GOOD = {
         "a scale": "def f(pos, size):\n    return pos[:, 0] * 256 + size[0]\n",
     },
     "DT417": {
+        "chosen for small values alone": """
+            def softplus(g):
+                return torch.where(g > 20.0, g, torch.log(1.0 + torch.exp(g)))
+        """,
         "an epsilon": "def f(x: torch.Tensor):\n    return torch.log(torch.sigmoid(x) + 1e-6)\n",
         "the maximum subtracted": "def f(x: torch.Tensor):\n    e = torch.exp(x - x.amax(-1, keepdim=True))\n    return e / e.sum(-1, keepdim=True)\n",
         "a window": "def f(x: torch.Tensor):\n    g = torch.exp(-(x ** 2))\n    return g / g.sum()\n",
@@ -636,3 +685,18 @@ def test_the_figures_hold() -> None:
     assert torch.tensor([0.99915], dtype=torch.bfloat16).item() == 1
     assert torch.log(torch.softmax(torch.tensor([0.0, 105.0]), 0))[0] == -torch.inf
     assert (torch.tensor([3], dtype=torch.uint8) * 256).item() == 0
+
+
+def test_a_count_of_channels_is_said_to_spoil_frequencies() -> None:
+    (item,) = found(
+        "DT410", "def rope(dim, dtype):\n    return 10000 ** (torch.arange(0, dim, 2, dtype=dtype) / dim)\n"
+    )
+    assert "2 radians" in item.message
+    torch = pytest.importorskip("torch")
+    frequency = 10000.0 ** -(2 / 128)
+    assert abs(float(torch.tensor(frequency).bfloat16()) / frequency - 1) <= 0.002
+
+
+def test_where_of_two_numbers_is_float32_until_it_is_cast() -> None:
+    (item,) = found("DT401", "def f(mask, s):\n    return s + torch.where(mask > 0, 0.0, -1e10).to(s.dtype)\n")
+    assert item.message.endswith("it is -inf once it is cast to float16, or added to a float16 tensor in place")

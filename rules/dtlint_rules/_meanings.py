@@ -1,0 +1,57 @@
+"""What an expression stands for, by how it reads: a dtype, a device, a setting, a count.
+
+A program says so by its names and by nothing else, for what it is given may be anything.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import ALIASES, DTYPES
+from dtlint.infer.names import path_of
+from dtlint_rules._names import last_name
+from dtlint_rules._origin import Kind
+
+if TYPE_CHECKING:
+    from dtlint_rules._origin import Origin
+
+__all__ = ["counts", "is_device", "is_setting", "names_dtype"]
+
+_ASKING = frozenset({"get_parameter_dtype", "get_dtype"})
+"""Functions of models that give their dtype."""
+_DEVICES = frozenset({"rank", "local_rank", "gpu", "dev", "cuda"})
+_SETTINGS = re.compile(r"(?:^|[._])(?:config|cfg|args|opts?|hparams|settings)\.")
+_COUNTS = re.compile(
+    r"(?:^|_)(?:ids?|idx|index|indices|labels?|lengths?|lens|targets?|tokens?|steps?|timesteps?|boxes|self|args|cfg)\d*$"
+)
+
+
+def names_dtype(node: ast.expr) -> bool:
+    """Does an expression read as a dtype: `torch.float16`, `x.dtype`, `weight_dtype`, `next(m.parameters()).dtype`?"""
+    if isinstance(node, ast.Attribute) and node.attr.endswith("dtype"):
+        return True
+    if isinstance(node, ast.Call):
+        return last_name(node) in _ASKING
+    base, _, name = (path_of(node) or "").rpartition(".")
+    return name.endswith("dtype") or (base in ("torch", "th") and (name in DTYPES or name in ALIASES))
+
+
+def is_device(node: ast.expr) -> bool:
+    """Does an expression read as a device: `device`, `self.device`, `x.device`, `"cuda"`, a rank?"""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, (str, int))
+    name = (path_of(node) or last_name(node)).rpartition(".")[2]
+    return "device" in name.lower() or name in _DEVICES
+
+
+def is_setting(path: str) -> bool:
+    """Is a path one of numbers, strings and switches: `self.config.hidden_size`?"""
+    return _SETTINGS.search(path) is not None
+
+
+def counts(origin: Origin) -> bool:
+    """Is what was given no floating tensor, by its name: ids, labels, lengths?"""
+    last = re.sub(r"\W+", " ", origin.text).strip().rpartition(" ")[2]
+    return origin.kind == Kind.GIVEN and _COUNTS.search(last) is not None

@@ -1,0 +1,273 @@
+"""Where an expression has its dtype from, given what the names around it are bound to.
+
+Read in the order in which the function runs, for a name that is bound again has other origins from there on.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from dtlint.infer.names import path_of
+from dtlint.infer.walk import nodes
+from dtlint_rules._effects import (
+    CASTS,
+    DTYPE_FREE,
+    FACTORIES,
+    FLOAT32,
+    JOINING,
+    KEEPING,
+    LIKE,
+    NO_DTYPE,
+    NO_TENSOR,
+    PRODUCTS,
+    SCALAR,
+    TORCH,
+)
+from dtlint_rules._meanings import is_device, is_setting, names_dtype
+from dtlint_rules._names import last_name
+from dtlint_rules._origin import NOTHING, Kind, Origin, few
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from dtlint_rules._origin import Roots
+
+__all__ = ["Provenance"]
+
+_MEASURES = frozenset({"shape", "device"})
+_MEASURING = frozenset({"size", "len", "get_device"})
+_GATHERING = frozenset({"list", "tuple", "zip", "sum", "max", "min"})
+"""Functions of Python that give on what they are given."""
+
+
+class Provenance:
+    """The origins of expressions, and what names are bound to so far."""
+
+    def __init__(self) -> None:
+        self.of: dict[ast.AST, Roots] = {}
+        self.bound: dict[str, Roots] = {}
+        self.dtypes: dict[str, str] = {}
+        """Names of dtypes: `dtype = x.dtype`."""
+        self.measures: dict[str, Roots] = {}
+        """Names of shapes, sizes and devices, with the tensors that they were taken of: `n, d = x.shape`."""
+
+    def __getitem__(self, node: ast.AST) -> Roots:
+        return self.of.get(node, NOTHING)
+
+    def measured(self, node: ast.expr) -> Roots:
+        """The tensors and models whose shape, size, device or configuration an expression speaks of."""
+        found = NOTHING
+        for part in nodes([node]):
+            if isinstance(part, ast.Attribute) and part.attr in _MEASURES:
+                found |= self[part.value]
+            elif isinstance(part, ast.Call) and last_name(part) in _MEASURING:
+                found |= self[part.func.value if isinstance(part.func, ast.Attribute) else (*part.args, part)[0]]
+            elif isinstance(part, ast.Name):
+                found |= self.measures.get(part.id, NOTHING)
+        return found
+
+    def told(self, node: ast.Call) -> str | None:
+        """The dtype that a call is told, as the source writes it: of a cast, or of a factory."""
+        for keyword in node.keywords:
+            if keyword.arg == "dtype":
+                return self._dtype(keyword.value)
+        if not isinstance(node.func, ast.Attribute):
+            return None
+        name = node.func.attr
+        if name in CASTS and not node.args and not node.keywords:
+            return CASTS[name]
+        if name == "type_as" and node.args:
+            return f"{ast.unparse(node.args[0])}.dtype"
+        return self._told_to(node) if name in ("to", "type") else None
+
+    def _told_to(self, node: ast.Call) -> str | None:
+        """The dtype of `x.to(torch.float16)`, `x.to(device, dtype)`, and of `x.to(other)`."""
+        for argument in node.args:
+            if names_dtype(argument) or (path_of(argument) or "") in self.dtypes:
+                return self._dtype(argument)
+        if last_name(node) != "to" or len(node.args) != 1 or node.keywords:
+            return None
+        path = path_of(node.args[0])
+        return f"{path}.dtype" if path is not None and not is_device(node.args[0]) and self.bound.get(path) else None
+
+    def _dtype(self, node: ast.expr) -> str:
+        text = ast.unparse(node)
+        text = self.dtypes.get(text, text)
+        if not text.endswith(".dtype"):
+            return text
+        roots = self.bound.get(text.removesuffix(".dtype"), NOTHING)
+        known = {root.text if root.kind == Kind.CAST else "" for root in roots}
+        return known.pop() or text if len(known) == 1 else text
+
+    # -- binding ------------------------------------------------------------------------------------------------------
+
+    def bind(self, target: ast.expr, roots: Roots, value: ast.expr) -> None:
+        """Lets a target have the origins of the value that it is assigned."""
+        if isinstance(target, (ast.Tuple, ast.List)):
+            self._take_apart(target.elts, roots, value)
+        elif isinstance(target, ast.Subscript):
+            self.read(target.value)
+        elif (path := path_of(target)) is not None:
+            self.bound[path] = self.of[target] = roots
+            if isinstance(target, ast.Name) and (measured := self.measured(value)):
+                self.measures[path] = few(self.measures.get(path, NOTHING) | measured)
+            if names_dtype(value):
+                text = ast.unparse(value)
+                self.dtypes[path] = self.dtypes.get(text, text)
+
+    def _take_apart(self, targets: list[ast.expr], roots: Roots, value: ast.expr) -> None:
+        items = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+        for index, target in enumerate(targets):
+            if len(items) == len(targets):
+                self.bind(target, self[items[index]], items[index])
+            else:
+                self.bind(target, roots, value)
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def read(self, node: ast.expr) -> Roots:
+        """The origins of an expression, kept for it."""
+        reader = _READERS.get(type(node))
+        self.of[node] = roots = NOTHING if reader is None else few(reader(self, node))
+        return roots
+
+    def _name(self, node: ast.Name) -> Roots:
+        return self._named(node, node.id)
+
+    def _attribute(self, node: ast.Attribute) -> Roots:
+        path = path_of(node)
+        if path is not None:
+            return self._named(node, path)
+        roots = self.read(node.value)
+        return NOTHING if node.attr in NO_TENSOR else roots
+
+    def _named(self, node: ast.expr, path: str) -> Roots:
+        known = self.bound.get(path)
+        if known is not None:
+            return known
+        base, _, attribute = path.rpartition(".")
+        if is_setting(path):
+            return NOTHING
+        if attribute in NO_TENSOR:
+            if base and isinstance(node, ast.Attribute):
+                self.read(node.value)
+            return NOTHING
+        while base and base not in self.bound:
+            base = base.rpartition(".")[0]
+        inner = self.bound.get(base) if base else None
+        if inner is not None and any(origin.kind != Kind.GIVEN for origin in inner):
+            return inner
+        return frozenset({Origin(Kind.GIVEN, path, node)})
+
+    def _arithmetic(self, node: ast.BinOp) -> Roots:
+        return _met([self.read(node.left), self.read(node.right)])
+
+    def _unary(self, node: ast.UnaryOp) -> Roots:
+        roots = self.read(node.operand)
+        return NOTHING if isinstance(node.op, ast.Not) else roots
+
+    def _item(self, node: ast.Subscript) -> Roots:
+        path = path_of(node.value)
+        roots = self.read(node.value)
+        if not isinstance(node.slice, (ast.Slice, ast.Constant)):
+            self.read(node.slice)
+        if path is not None and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            return frozenset({Origin(Kind.GIVEN, f"{path}[{node.slice.value!r}]", node)})
+        return roots
+
+    def _choice(self, node: ast.IfExp) -> Roots:
+        self.read(node.test)
+        return self.read(node.body) | self.read(node.orelse)
+
+    def _sequence(self, node: ast.Tuple | ast.List) -> Roots:
+        return _met([self.read(item) for item in node.elts])
+
+    def _starred(self, node: ast.Starred) -> Roots:
+        return self.read(node.value)
+
+    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> Roots:
+        for part in node.generators:
+            self.bind(part.target, self.read(part.iter), part.iter)
+        return self.read(node.elt)
+
+    def _walrus(self, node: ast.NamedExpr) -> Roots:
+        roots = self.read(node.value)
+        self.bind(node.target, roots, node.value)
+        return roots
+
+    def _test(self, node: ast.Compare | ast.BoolOp) -> Roots:
+        for part in [node.left, *node.comparators] if isinstance(node, ast.Compare) else node.values:
+            self.read(part)
+        return NOTHING
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+
+    def _call(self, node: ast.Call) -> Roots:
+        name = last_name(node)
+        receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
+        of_torch = name in FACTORIES if receiver is None else path_of(receiver) in TORCH
+        held = NOTHING if receiver is None or of_torch else self.read(receiver)
+        given = [self.read(argument) for argument in node.args]
+        every = NOTHING.union(held, *given, *[self.read(keyword.value) for keyword in node.keywords])
+        dtype = self.told(node)
+        if dtype is not None and (of_torch or held or name in ("to", "type", "type_as", *CASTS)):
+            return frozenset({Origin(Kind.CAST, dtype, node, held or every)})
+        if name in NO_DTYPE:
+            return NOTHING
+        made = _made(node, name, given) if of_torch else None
+        if made is not None:
+            return made
+        if receiver is not None and not of_torch and (name == "to" or name.startswith("new_")):
+            return held
+        if name in JOINING:
+            joined = _met([every] if name in PRODUCTS else [held, *given])
+            return joined or frozenset({Origin.at(Kind.CALLED, path_of(node.func) or name, node)})
+        if name in KEEPING:
+            return (given[0] if of_torch and given else held) or every
+        if receiver is None and name in _GATHERING:
+            return every
+        return frozenset({Origin.at(Kind.CALLED, path_of(node.func) or name, node, every)})
+
+
+_READERS: dict[type[ast.expr], Callable[[Provenance, Any], Roots]] = {
+    ast.Name: Provenance._name,
+    ast.Attribute: Provenance._attribute,
+    ast.BinOp: Provenance._arithmetic,
+    ast.UnaryOp: Provenance._unary,
+    ast.Subscript: Provenance._item,
+    ast.IfExp: Provenance._choice,
+    **dict.fromkeys((ast.Tuple, ast.List), Provenance._sequence),
+    ast.Starred: Provenance._starred,
+    **dict.fromkeys((ast.ListComp, ast.GeneratorExp), Provenance._comprehension),
+    ast.NamedExpr: Provenance._walrus,
+    **dict.fromkeys((ast.Compare, ast.BoolOp), Provenance._test),
+    ast.Call: Provenance._call,
+}
+"""By the kind of an expression, what reads it. Constants and texts have no origins."""
+
+
+def _made(call: ast.Call, name: str, given: list[Roots]) -> Roots | None:
+    """The origins of what a factory of torch makes; None where the function is none."""
+    if name in FACTORIES:
+        return frozenset({Origin.at(Kind.MADE, name, call)})
+    if name in DTYPE_FREE:
+        return NOTHING
+    if name == "where" and len(given) == 3:
+        return given[1] | given[2] or frozenset({Origin.at(Kind.MADE, name, call)})
+    if name in LIKE:
+        return given[0] if given else NOTHING
+    return None
+
+
+def _met(operands: Collection[Roots]) -> Roots:
+    """What operands are promoted to. What was cast to float32 lifts the others to it, but for a scalar tensor."""
+    for roots in operands:
+        if roots and all(map(_lifts, roots)):
+            return roots
+    return NOTHING.union(*operands)
+
+
+def _lifts(origin: Origin) -> bool:
+    scalar = isinstance(origin.node, ast.Call) and last_name(origin.node) in SCALAR
+    return origin.kind == Kind.CAST and origin.text in FLOAT32 and not scalar
