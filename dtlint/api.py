@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from dtlint.diagnostic import Diagnostic
     from dtlint.trace.mode import Tracer
     from dtlint.trace.options import Options
-    from dtlint.trace.record import Entry, Event, Place, TraceRecord
+    from dtlint.trace.record import TraceRecord
+    from dtlint.trace.schema import Entry, Event, Place
 
 __all__ = ["Cast", "Overflow", "Promotion", "Seen", "Trace", "step", "trace"]
 
@@ -133,7 +134,7 @@ class Trace(AbstractContextManager["Trace"]):
             raise RuntimeError("this trace has been used already; make another with dtlint.trace()")
         from dtlint.trace.mode import Tracer
 
-        tracer = Tracer.of(self.options)
+        tracer = Tracer(self.options)
         tracer.__enter__()
         self._tracer = tracer
         return self
@@ -208,7 +209,7 @@ class Trace(AbstractContextManager["Trace"]):
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain dicts, lists, texts and numbers, as `dtlint trace --output` writes it."""
-        from dtlint.trace.record import encoded
+        from dtlint.trace.store import encoded
 
         return encoded(self.record)
 
@@ -220,7 +221,7 @@ class Trace(AbstractContextManager["Trace"]):
         """
         from pathlib import Path
 
-        from dtlint.trace.record import save
+        from dtlint.trace.store import save
 
         save(self.record, Path(path))
 
@@ -327,7 +328,7 @@ def step() -> None:
 
 
 def _times(count: int) -> str:
-    from dtlint.trace.record import times
+    from dtlint.trace.words import times
 
     return times(count)
 

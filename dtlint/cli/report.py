@@ -72,6 +72,9 @@ class Reporter:
                 self._write_in_one(record, diagnostics, stream)
             elif self.file is not None or not self.quiet:
                 self._write(record, diagnostics, stream)
+        if self.fail_on.asked and not record.torch and record.unseen:
+            click.echo("dtlint: nothing was traced, so that --fail-on could not be judged", err=True)
+            return 2
         return 2 if crashed else int(any(map(self.fail_on.matches, diagnostics)))
 
     def _write_in_one(self, record: TraceRecord, diagnostics: Sequence[Any], stream: TextIO) -> None:
@@ -154,7 +157,7 @@ def command(
 
     Of a directory, the records of all ranks of a distributed run are merged, and each event names the rank it was born on.
     """
-    from dtlint.trace.record import RecordError
+    from dtlint.trace.store import RecordError
 
     refuse_overwriting("--report-file", report_file, [record], "the record")
     reporter = Reporter(output_format, report_file, fail_on, quiet, everything)
@@ -173,7 +176,7 @@ def command(
 
 def _load(path: Path) -> TraceRecord:
     from dtlint.trace.merge import load_all
-    from dtlint.trace.record import load
+    from dtlint.trace.store import load
 
     if not path.is_dir():
         return load(path)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dtlint.trace.options import Options
+    from dtlint.trace.program import Program
     from dtlint.trace.record import TraceRecord
-    from dtlint.trace.run import Program
 
 __all__ = ["command"]
 
@@ -48,7 +48,7 @@ def look_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 " optimizer's, or where the program calls dtlint.step().",
             ),
             click.option("--every", metavar="N", type=int, default=1, help="Trace one step in N; off in between."),
-            click.option("--only", metavar="WHAT", help="Of `dtypes`: judge no values."),
+            click.option("--only", metavar="WHAT", help="`dtypes`: judge no values, which is cheaper."),
             click.option("--watch", metavar="DTYPES", default="", help="Judge values of these dtypes only, by commas."),
             click.option(
                 "--module",
@@ -100,8 +100,8 @@ def command(
     """
     import importlib.util
 
+    from dtlint.trace.program import Program
     from dtlint.trace.rank import Rank
-    from dtlint.trace.run import Program
 
     options = _options(**look)
     rank = Rank.here()
@@ -139,9 +139,10 @@ def _refuse_simulating(device: str) -> None:
 
 
 def _trace(program: Program, options: Options, output: Path | None, reporter: Reporter, simulate: str | None) -> int:
+    from dtlint.trace.program import ProgramError
     from dtlint.trace.progress import Progress
-    from dtlint.trace.record import save
-    from dtlint.trace.run import ProgramError, run
+    from dtlint.trace.run import run
+    from dtlint.trace.store import save
 
     code = 0
 

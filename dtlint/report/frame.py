@@ -54,7 +54,9 @@ def _source(diagnostic: Diagnostic, number: int) -> Iterator[Line]:
         if line != expected:
             yield [("...", "gutter")]
         expected = line + 1
-        yield _trimmed([(f"{line:>{number}} | ", "gutter"), (_rail(span, line, text), style), (window.cut(text), "plain")])
+        yield _trimmed(
+            [(f"{line:>{number}} | ", "gutter"), (_rail(span, line, text), style), (window.cut(text), "plain")]
+        )
         if turn := _turn(span, line, text, window):
             yield [margin, (turn, style)]
         for mark in _marks(diagnostic, line, text):

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import DTYPES
 from dtlint.report.legible import legible
 from dtlint.trace.balance import kept_wide, used_autocast, wide_work
-from dtlint.trace.record import shorten
+from dtlint.trace.words import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from dtlint.report.frame import Style
-    from dtlint.trace.record import Entry, TraceRecord
+    from dtlint.trace.record import TraceRecord
+    from dtlint.trace.schema import Entry
 
 __all__ = ["sections"]
 
@@ -107,7 +108,7 @@ def _wide(record: TraceRecord) -> Iterator[str]:
 
 def _kept(record: TraceRecord) -> Iterator[str]:
     for kept in kept_wide(record):
-        yield f"{kept.op}, {kept.count:,} calls, as at {_at(record, kept.entry.place)}: it is on autocast's float32 list"
+        yield f"{kept.op.lstrip('_')}, {kept.count:,} calls, as at {_at(record, kept.entry.place)}: it is on autocast's float32 list"
 
 
 def _casts(record: TraceRecord) -> Iterator[str]:
@@ -118,7 +119,7 @@ def _casts(record: TraceRecord) -> Iterator[str]:
             f"{entry.inputs[-1].dtype} to {entry.output} at {_at(record, entry.place)}{record.modules(group)}",
             f"{entry.author}, {record.calls(group)}, {sum(e.nbytes for e in group) / 1e6:.3g} MB",
         ]
-        if sampled:
+        if lost:
             parts.append(f"{lost / sampled:.2%} of the values became 0")
         trips = sum(e.round_trips for e in group)
         if trips:
@@ -184,7 +185,7 @@ def _errors(record: TraceRecord) -> Iterator[str]:
 def _unseen(record: TraceRecord) -> Iterator[str]:
     for unseen in record.unseen:
         first = f", first at {_at(record, unseen.place)}" if unseen.place is not None else ""
-        yield f"{unseen.count:,} {unseen.what}{first}"
+        yield f"{unseen.what} ({unseen.count:,}){first}"
 
 
 SECTIONS: dict[str, Callable[[TraceRecord], Sequence[str] | Iterator[str]]] = {

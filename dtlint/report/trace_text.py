@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["write_trace"]
 
 MOST = 4
-"""Lines per section; the rest is counted."""
+"""Findings per section; the rest is counted."""
+
+MOST_INFO = 2
+"""Those of them that are mere information."""
 
 NEAR = 0.01
 """A share of float16's limit from which a value is worth a line."""
@@ -58,9 +61,15 @@ def _screen(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[
     if not record.torch and not record.unseen:
         yield "dtlint trace: the program never imported torch, so there was nothing to trace", "strong"
         return
+    if not record.torch:
+        yield "dtlint trace: nothing was traced", "strong"
+        yield from _unseen(record)
+        return
     places = {(record.places[entry.place].file, record.places[entry.place].line) for entry in record.entries}
     ranks = f"{_count(len(record.ranks), 'rank')} of {record.world}, " if record.ranks else ""
-    ran = f"{ranks}{_count(record.steps, 'optimizer step')}, {_count(record.operators, 'operator')}"
+    by_hand = not record.steps and any(entry.phase == "backward" for entry in record.entries)
+    how = " (no optimizer stepped; dtlint.step() marks steps)" if by_hand else ""
+    ran = f"{ranks}{_count(record.steps, 'optimizer step')}{how}, {_count(record.operators, 'operator')}"
     yield f"dtlint trace: {ran} at {_count(len(places), 'line')} of source", "strong"
     fatal = [d for d in diagnostics if d.code == "DT914" and d.severity is Severity.ERROR]
     yield from _section(fatal, ("DT914",), "The program ended by a dtype error")
@@ -85,7 +94,7 @@ def _count(number: int, noun: str) -> str:
 def _nonfinite(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
     found = [d for d in diagnostics if d.code in BORN.values()]
     if not found:
-        yield "Non-finite values: none that the program did not mean", "plain"
+        yield f"Non-finite values: {_none_found(record)}", "plain"
         return
     first: dict[tuple[str, str, int], int] = {}
     for number, event in enumerate(record.events):
@@ -102,16 +111,27 @@ def _nonfinite(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterat
     yield from _section(found, list(BORN.values()), "Non-finite values, where they began")
 
 
+def _none_found(record: TraceRecord) -> str:
+    if record.watched is None:
+        return "none that the program did not mean"
+    among = " or ".join(record.watched)
+    return f"none in {among} that the program did not mean" if among else "not looked for, as only dtypes were traced"
+
+
 def _section(diagnostics: Sequence[Diagnostic], codes: Sequence[str], title: str) -> Iterator[Line]:
     """The findings of some rules, the gravest first."""
     found = list({_told(d): d for d in diagnostics if d.code in codes}.values())
     if not found:
         return
     yield title + ":", "strong"
-    for d in found[:MOST]:
+    grave = sum(d.severity is not Severity.INFO for d in found)
+    told = min(grave or len(found), MOST if grave else MOST_INFO)
+    for d in found[:told]:
         yield from _told(d)
-    if len(found) > MOST:
-        yield f"  and {len(found) - MOST} more", "plain"
+        if d.severity is Severity.ERROR and d.help:
+            yield f"    help: {legible(d.help)}", "plain"
+    if len(found) > told:
+        yield f"  and {len(found) - told} more", "plain"
 
 
 def _told(d: Diagnostic) -> tuple[Line, Line]:
@@ -129,11 +149,9 @@ def _scaler(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[
         yield f"GradScaler: {scaler.updates:,} steps, none skipped; {scale}", "plain"
         return
     found = [d for d in diagnostics if d.code == "DT907"]
-    yield (
-        f"GradScaler: {scaler.skipped:,} of {scaler.updates:,} steps skipped, {scaler.leading:,} of them before the first"
-        f" good one; {scale}",
-        "plain",
-    )
+    good = scaler.skipped < scaler.updates
+    leading = f", {scaler.leading:,} of them before the first good one" if good else ""
+    yield f"GradScaler: {scaler.skipped:,} of {scaler.updates:,} steps skipped{leading}; {scale}", "plain"
     for d in found:
         yield from _told(d)
     if not found and scaler.causes:
@@ -164,9 +182,15 @@ def _casts(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[L
         by[entry.author] += entry.count
     authors = ", ".join(f"{count / steps:.3g} {AUTHORS[author]}" for author, count in by.most_common())
     per = "a step" if record.steps else "in all"
-    moved = sum(entry.nbytes for entry in casts) / steps / 1e6
-    yield f"Casts: {sum(by.values()) / steps:.3g} {per}, {moved:.3g} MB moved: {authors}", "plain"
+    moved = sum(entry.nbytes for entry in casts) / steps
+    size = f", {_amount(moved)} moved" if moved else ""
+    yield f"Casts: {sum(by.values()) / steps:.3g} {per}{size}: {authors}", "plain"
     yield from _section(diagnostics, ("DT908",), "Casts that undo a cast")
+
+
+def _amount(nbytes: float) -> str:
+    """`0.25 MB`; small ones in bytes."""
+    return f"{nbytes / 1e6:.3g} MB" if nbytes >= 1e4 else f"{nbytes:.0f} bytes"
 
 
 AUTHORS = {
@@ -191,13 +215,17 @@ def _nearest(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator
         if (at.file, at.line) not in seen and len(seen) < MOST - 1:
             seen.add((at.file, at.line))
             module = f" in {at.module}" if at.module else ""
-            phase = " (backward)" if entry.phase == "backward" else ""
-            yield f"  {entry.reach / LIMIT:4.0%} {entry.op}{phase} {at.file}:{at.line}{module}", "plain"
+            scaled = "backward, scaled" if record.scaler is not None else "backward"
+            phase = f" ({scaled})" if entry.phase == "backward" else ""
+            op = {"_to_copy": "cast"}.get(entry.op, entry.op.lstrip("_").removesuffix("_backward"))
+            yield f"  {entry.reach / LIMIT:4.0%} {op}{phase} {at.file}:{at.line}{module}", "plain"
 
 
 def _unseen(record: TraceRecord) -> Iterator[Line]:
     if record.unseen:
-        yield "Not seen: " + "; ".join(f"{u.count:,} {legible(u.what)}" for u in record.unseen[:MOST]), "plain"
+        more = [f"and {len(record.unseen) - MOST} more"] if len(record.unseen) > MOST else []
+        told = [f"{legible(u.what)} ({u.count:,})" for u in record.unseen[:MOST]]
+        yield f"Not seen: {'; '.join(told + more)}", "plain"
 
 
 def _summary(diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:

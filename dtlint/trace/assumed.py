@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
     from dtlint.trace.signature import Signature
 
-__all__ = ["ASSUMABLE", "Assumed"]
-
-ASSUMABLE = {"float16": torch.float16}
-"""By the name on the command line. bfloat16 has float32's range: nothing overflows or vanishes in it alone."""
+__all__ = ["Assumed"]
 
 WIDER = frozenset((torch.bfloat16, torch.float32, torch.float64))
 """dtypes that hold numbers which are 0 in float16."""

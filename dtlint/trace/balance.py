@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import DTYPES
 
 if TYPE_CHECKING:
-    from dtlint.trace.record import Entry, TraceRecord
+    from dtlint.trace.record import TraceRecord
+    from dtlint.trace.schema import Entry
 
 __all__ = ["Kept", "Wide", "kept_wide", "share_low", "used_autocast", "wide_work", "work"]
 

@@ -9,40 +9,29 @@ from typing import TYPE_CHECKING
 import torch
 
 from dtlint import __version__
-from dtlint.trace.ops import REFORMULATED
-from dtlint.trace.record import (
-    AROUND,
-    SCHEMA,
-    DtypeError,
-    Entry,
-    Memory,
-    Operand,
-    Place,
-    Skip,
-    SkipCause,
-    TraceRecord,
-    Unseen,
-)
-from dtlint.trace.record import Event as EventRecord
-from dtlint.trace.record import Range as RangeRecord
-from dtlint.trace.record import Scaler as ScalerRecord
-from dtlint.trace.record import Weight as WeightRecord
+from dtlint.trace.options import VALUES
+from dtlint.trace.record import AROUND, TraceRecord
+from dtlint.trace.schema import SCHEMA, DtypeError, Entry, Memory, Operand, Place, Skip, SkipCause
+from dtlint.trace.schema import Event as EventRecord
+from dtlint.trace.schema import Range as RangeRecord
+from dtlint.trace.schema import Scaler as ScalerRecord
+from dtlint.trace.schema import Weight as WeightRecord
 from dtlint.trace.site import shown
+from dtlint.trace.unseen import unseen_of
 
 if TYPE_CHECKING:
-    from dtlint.trace.flow import Event, Range
+    from dtlint.trace.event import Event
     from dtlint.trace.mismatch import Mismatch
     from dtlint.trace.mode import Tracer
     from dtlint.trace.signature import Input, Signature
     from dtlint.trace.site import Site
+    from dtlint.trace.slots import Range
     from dtlint.trace.weights import Weight
 
 __all__ = ["record_of"]
 
 LONGEST = 300
 """Characters of an expression that the record keeps."""
-
-REFORMULATED_TOLD = "calls of {} whose gradient torch computes in another way under a tracer; it may differ by rounding"
 
 REACHED = ("the loss", "gradients", "weights", "a number the program read")
 """What an event may reach, in the order of telling."""
@@ -92,7 +81,7 @@ class _Export:
             entries=entries,
             events=[self._event(event) for event in events],
             scaler=self._scaler(events),
-            unseen=self._unseen(signatures),
+            unseen=list(unseen_of(tracer, signatures, self._place)),
             weights=[self._weight(weight) for weight in tracer.steps.weights.all],
             memory=[
                 Memory(what, dtype_name(dtype), nbytes)
@@ -100,7 +89,8 @@ class _Export:
                 for dtype, nbytes in held.most_common()
             ],
             errors=[self._error(mismatch) for mismatch in tracer.mismatches.all.values()],
-            assume=dtype_name(tracer.assume),
+            assume=tracer.options.assume or "",
+            watched=None if tracer.options.watch == frozenset(VALUES) else sorted(tracer.options.watch),
             places=self.places,
             sources=self.sources,
         )
@@ -154,7 +144,7 @@ class _Export:
         )
 
     def _operand(self, known: Input) -> Operand:
-        origin = known.maker.place_of_dtype if known.maker is not None else None
+        origin = known.maker.decided_by if known.maker is not None else None
         return Operand(dtype_name(known.dtype), known.zero_dim, self._number(origin), known.name)
 
     def _number(self, signature: Signature | None) -> int | None:
@@ -219,51 +209,6 @@ class _Export:
             lowest=scaler.lowest,
             skips=[Skip(step, None if cause is None else numbers[id(cause)]) for step, cause in scaler.skips],
         )
-
-    def _unseen(self, signatures: list[Signature]) -> list[Unseen]:
-        tracer = self.tracer
-        met = tracer.flow.met
-        unseen = [Unseen(what, count, self._place(met.get(what))) for what, count in tracer.flow.unseen.items()]
-        odd: dict[torch.dtype, list[Signature]] = {}
-        for s in signatures:
-            out = s.output
-            if out is not None and out not in tracer.flow.watched and (out.is_floating_point or out.is_complex):
-                odd.setdefault(out, []).append(s)
-        unseen += [self._calls(f"values of {dtype_name(out)} results", calls) for out, calls in odd.items()]
-        unseen += [
-            self._calls(REFORMULATED_TOLD.format(name), calls) for name, calls in _reformulated(signatures).items()
-        ]
-        if tracer.steps.silenced:
-            what = "optimizer steps from within; the weights are judged after each"
-            unseen.append(Unseen(what, tracer.steps.silenced, by_design=True))
-        if tracer.steps.compiled:
-            unseen.append(Unseen("functions under torch.compile; they ran eagerly instead", tracer.steps.compiled))
-        if tracer.children:
-            unseen.append(Unseen("forked child processes", tracer.children))
-        if tracer.steps.spawned:
-            unseen.append(Unseen("spawned child processes", tracer.steps.spawned))
-        left_out = tracer.flow.step - tracer.steps.traced
-        if left_out:
-            what = f"steps that {tracer.options.left_out} left out"
-            unseen.append(Unseen(what, left_out, by_design=tracer.steps.traced > 0))
-        if tracer.threads:
-            names = ", ".join(sorted(tracer.threads)[:3])
-            threads = "other thread" if len(tracer.threads) == 1 else "other threads"
-            unseen.append(Unseen(f"{threads} ({names}); operators there are not seen", len(tracer.threads)))
-        return unseen
-
-    def _calls(self, what: str, calls: list[Signature]) -> Unseen:
-        return Unseen(what, sum(s.count for s in calls), self._place(calls[0].site))
-
-
-def _reformulated(signatures: list[Signature]) -> dict[str, list[Signature]]:
-    """By operator: the calls whose gradient took the formula that only a traced run takes."""
-    found: dict[str, list[Signature]] = {}
-    for s in signatures:
-        mark = REFORMULATED.get(s.op.name)
-        if mark and not s.backward and any(b.backward and b.op.name == mark for b in s.site.signatures.values()):
-            found.setdefault(s.op.name, []).append(s)
-    return found
 
 
 def _range(dtype: torch.dtype, span: Range) -> RangeRecord:

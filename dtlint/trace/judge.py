@@ -69,6 +69,11 @@ class FailOn:
             else:
                 self.codes |= _matching(word, rules)
 
+    @property
+    def asked(self) -> bool:
+        """Does anything fail a run?"""
+        return self.any or bool(self.codes)
+
     def matches(self, diagnostic: Diagnostic) -> bool:
         """Does this diagnostic fail the run?"""
         return diagnostic.code in self.codes or (self.any and diagnostic.severity is not Severity.INFO)

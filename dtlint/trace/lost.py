@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dtlint.trace.transfer import fetch
+from dtlint.trace.transfer import Counts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,20 +31,16 @@ class Lost:
     """Counts of values before and after, waiting on their device for the flush."""
 
     def __init__(self) -> None:
-        self._pending: dict[torch.device, list[tuple[Signature, Tensor]]] = {}
+        self._counts: Counts[Signature] = Counts()
 
     def sample(self, signature: Signature, before: Tensor, after: Tensor) -> None:
         """Launch the counting of one call: `after` is `before` in the narrower dtype."""
         if before.is_meta or (before.is_cuda and torch.cuda.is_current_stream_capturing()):
             return
-        counts = torch.stack((torch.count_nonzero(before), torch.count_nonzero(after)))
-        self._pending.setdefault(before.device, []).append((signature, counts))
+        self._counts.add(signature, torch.count_nonzero(before), torch.count_nonzero(after))
 
     def settle(self) -> None:
-        """Read what is waiting, one transfer per device."""
-        pending, self._pending = self._pending, {}
-        for samples in pending.values():
-            counted = fetch(torch.stack([counts for _, counts in samples])).tolist()
-            for (signature, _), (before, after) in zip(samples, counted, strict=True):
-                signature.sampled += before
-                signature.lost += max(before - after, 0)
+        """Read what is waiting."""
+        for signature, (before, after) in self._counts.read():
+            signature.sampled += before
+            signature.lost += max(before - after, 0)

@@ -8,24 +8,14 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
-from dtlint.trace.record import (
-    DtypeError,
-    Entry,
-    Event,
-    Memory,
-    Operand,
-    RecordError,
-    Scaler,
-    SkipCause,
-    TraceRecord,
-    Unseen,
-    Weight,
-    load,
-)
+from dtlint.trace.schema import DtypeError, Entry, Event, Memory, Operand, Scaler, SkipCause, Unseen, Weight
+from dtlint.trace.store import RecordError, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from dtlint.trace.record import TraceRecord
 
 __all__ = ["load_all", "merge"]
 

@@ -64,7 +64,7 @@ class Mismatches:
     def met(self, func: Any, args: Any, kwargs: Any, error: BaseException, site: Site) -> None:
         """An operator raised `error`. If dtypes are why, keep it, and add the note that says where they came from."""
         message = _first_line(error)
-        if SPEAKS_OF_DTYPES.search(message):
+        if SPEAKS_OF_DTYPES.search(message) and not self._told(error):  # a composite operator raises its part's error
             self._keep(func._schema.name.removeprefix("aten::"), message, error, site, list(_named(func, args, kwargs)))
 
     def ended(self, error: BaseException | None) -> None:
@@ -82,10 +82,12 @@ class Mismatches:
         """torch may refuse before any operator runs, as conv2d does: then the operands stand in the innermost frame."""
         message = _first_line(error)
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-        told = any(mismatch.note in _notes(error) for mismatch in self.all.values())
-        if frames and not told and SPEAKS_OF_DTYPES.search(message):
+        if frames and not self._told(error) and SPEAKS_OF_DTYPES.search(message):
             call, named = _in_sight(frames[-1])
             self._keep(call, message, error, self.sites.raised(frames), named)
+
+    def _told(self, error: BaseException) -> bool:
+        return any(mismatch.note in _notes(error) for mismatch in self.all.values())
 
     def _keep(self, op: str, message: str, error: BaseException, site: Site, named: list[tuple[str, Tensor]]) -> None:
         if len({x.dtype for _, x in named}) < 2 and (NO_KERNEL not in message or not named):
@@ -105,7 +107,7 @@ class Mismatches:
     def _input(self, x: Tensor) -> Input:
         plain = type(x) in PLAIN
         name = self.flow.modules.name_of(x.untyped_storage()._cdata) if plain else ""
-        return Input(x.dtype, x.dim() == 0, self.flow.maker(x), name)
+        return Input(x.dtype, x.dim() == 0, self.flow.storages.maker(x), name)
 
     def _note(self, mismatch: Mismatch) -> str:
         told = (
@@ -117,7 +119,7 @@ class Mismatches:
     def _origin(self, known: Input) -> str:
         if known.maker is None:
             return known.name or "made outside the traced operators"
-        decided: Signature = known.maker.place_of_dtype
+        decided: Signature = known.maker.decided_by
         source = decided.site.source()
         at = f"from `{' '.join(source.expression.split())}` at {shown(decided.site.file, self.here)}:{source.line}"
         return f"{known.name}, {at}" if known.name else at

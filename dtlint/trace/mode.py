@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,7 +19,8 @@ from torch.nn import Parameter
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dtlint.trace.assumed import Assumed
-from dtlint.trace.flow import WATCHED, Flow
+from dtlint.trace.elsewhere import Elsewhere
+from dtlint.trace.flow import Flow
 from dtlint.trace.mismatch import Mismatches
 from dtlint.trace.ops import Op
 from dtlint.trace.options import EVERYTHING, Options
@@ -32,9 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Tracer"]
 
-HARMLESS_THREADS = ("MainThread", "QueueFeederThread", "tqdm", "pydevd", "IPython", "Dummy")
-"""Threads that run no operators."""
-
 ODD: dict[str, Callable[[Tensor], bool]] = {
     "nested": lambda x: x.is_nested,
     "sparse": lambda x: x.layout is not torch.strided,
@@ -42,9 +42,12 @@ ODD: dict[str, Callable[[Tensor], bool]] = {
 }
 """Tensors without a storage of their own values: there is nothing that could be judged."""
 
+COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+
 _node = torch._C._current_autograd_node  # the backward node that runs on this thread, or None
 _next = torch._C._autograd._get_sequence_nr  # the number that the next forward node will get
 _frame = sys._getframe
+_depth = torch._C._len_torch_dispatch_stack
 
 
 class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -53,43 +56,25 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     supports_higher_order_operators = True
     active: ClassVar[Tracer | None] = None
 
-    def __init__(
-        self,
-        watched: frozenset[torch.dtype] = WATCHED,
-        here: Path | None = None,
-        assume: torch.dtype | None = None,
-        options: Options = EVERYTHING,
-    ) -> None:
-        """Watch the values of some dtypes, of a run in the directory `here`.
-
-        With `assume`, one of `assumed.ASSUMABLE`, also tell what that dtype would have made of the wider ones.
-        """
+    def __init__(self, options: Options = EVERYTHING, here: Path | None = None) -> None:
+        """Look at what `options` say, of a run in the directory `here`: by default the current one."""
         super().__init__()  # type: ignore[no-untyped-call]
+        self.options = options
         self.here = here or Path.cwd()
         """The directory of the run: paths are told relative to it, though the program may leave it."""
         self.sites = Sites(options.covers)
-        self.assume = assume
-        self.flow = (Flow if assume is None else Assumed)(watched, self.sites.modules)
+        watched = frozenset(getattr(torch, name) for name in options.watch)
+        self.flow = (Assumed if options.assume else Flow)(watched, self.sites.modules)
         self.mismatches = Mismatches(self.flow, self.sites, self.here)
         self.thread = threading.get_ident()
-        self.options = options
         self.steps = Steps(self)
         self.operators = 0
-        self.children = 0
-        self.threads: set[str] = set()
+        self.elsewhere = Elsewhere()
         self._ops: dict[int, Op] = {}
         """By id of the operator, which `Op` keeps alive: its own hash is slow."""
         self._last_node = -1
-        self._profile: Any = None
-        """What the program has new threads profiled with; ours only notes that they begin, and hands over to it."""
         self._below: int | None = None
         """While no step is traced: where on the stack this mode belongs."""
-
-    @classmethod
-    def of(cls, options: Options, here: Path | None = None) -> Tracer:
-        """The tracer that looks at what `options` say."""
-        watched = frozenset(getattr(torch, name) for name in options.watch)
-        return cls(watched, here, getattr(torch, options.assume) if options.assume else None, options)
 
     # -- the hot path -----------------------------------------------------------------------------------------------
 
@@ -131,7 +116,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             shape = tuple(key)
             signature = site.signatures.get(shape)
             if signature is None:
-                signature = learn(site, op, args, kwargs, out, node is not None, self.flow, self.sites)
+                signature = learn(site, op, args, kwargs, out, node is not None, self.flow.storages, self.sites)
                 site.signatures[shape] = signature
             signature.count += 1
             flow = self.flow
@@ -153,17 +138,12 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._missed(error, args, out)
         return out
 
-    def _note_thread(self, frame: FrameType, event: str, arg: Any) -> None:
-        """Remember the thread that runs this, once, as it begins: a thread may be gone before anybody looks for it."""
-        sys.setprofile(self._profile)
-        name = threading.current_thread().name
-        if not name.startswith(HARMLESS_THREADS):
-            self.threads.add(name)
-
     def _site(self, frame: FrameType | None, node: Any) -> Site:
         """Where an operator called from `frame` was asked for: the running line, or in the backward the forward's."""
         if node is not None and (frame is None or frame.f_code is ENGINE):
             return self.sites.forward(node)
+        while frame is not None and frame.f_code is PARTS and frame.f_back is not None:
+            frame = frame.f_back.f_back  # past the handler that took a composite operator apart
         site = self.sites.where(frame or _frame(), node)
         number = _next()
         if number != self._last_node:
@@ -176,7 +156,23 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _meet(self, func: Any) -> Op:
         """What is known of an operator, at its first call."""
         op = self._ops[id(func)] = Op(func)
+        if op.composite:
+            op.call = partial(self._in_parts, func)
         return op
+
+    def _in_parts(self, func: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run a composite operator, such as `to` or `linear`, so that the operators it is made of are seen.
+
+        Elsewhere autograd takes them apart before they come here; in inference mode they come whole. The kernel that
+        runs is the same. Whatever else the program has that sees operators, as torch.export has, is to see them whole.
+        """
+        if _depth() or not all(type(x) in PLAIN for x in (*args, *kwargs.values()) if isinstance(x, Tensor)):
+            return func(*args, **kwargs)
+        put_back(self, 0)
+        try:
+            return func._op_dk(COMPOSITE, *args, **kwargs)
+        finally:
+            take_off(self)
 
     def _quiet(self, op: Op, args: Any, out: Any, frame: FrameType | None, node: Any) -> None:
         """An operator without values of its own: a view, an allocation, a mark in the stream."""
@@ -190,7 +186,9 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return
             signature = site.signatures.get((op,))
             if signature is None:
-                signature = site.signatures[op,] = learn(site, op, args, None, out, False, self.flow, self.sites)
+                signature = site.signatures[op,] = learn(
+                    site, op, args, None, out, False, self.flow.storages, self.sites
+                )
             self.flow.read(signature, args[0])
 
     def _passed_by(self, op: Op, args: Any) -> None:
@@ -216,16 +214,18 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.flow.miss(f"errors that could not be explained ({type(failure).__name__})")
 
     def _missed(self, error: Exception, args: Any, out: Any) -> None:
-        frame = _frame().f_back
-        site = self._site(frame and frame.f_back, _node())
-        tensors = [x for x in (out, *args) if isinstance(x, Tensor)]
-        for x in tensors:
-            for what, odd in ODD.items():
-                if odd(x):
-                    self.flow.miss(f"operators with {what} tensors", site)
-                    return
-        what = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-        self.flow.miss(f"operators that could not be judged ({what})", site)
+        """Count an operator of which the tracer could make nothing. Nor may this fail, whatever the tensors are."""
+        site = odd = None
+        with suppress(Exception):
+            frame = _frame().f_back
+            site = self._site(frame and frame.f_back, _node())
+            tensors = [x for x in (out, *args) if isinstance(x, Tensor)]
+            odd = next((name for x in tensors for name, is_odd in ODD.items() if is_odd(x)), None)
+        if odd is None:
+            what = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+            self.flow.miss(f"operators that could not be judged ({what})", site)
+        else:
+            self.flow.miss(f"operators with {odd} tensors", site)
 
     # -- lifetime ---------------------------------------------------------------------------------------------------
 
@@ -237,11 +237,14 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """
         if Tracer.active is not None:
             raise RuntimeError("dtlint is tracing already; end the outer trace before starting another")
+        try:
+            self.steps.install()
+            self.elsewhere.install()
+            super().__enter__()  # type: ignore[no-untyped-call]
+        except BaseException:
+            self._uninstall()
+            raise
         Tracer.active = self
-        self.steps.install()
-        self._profile = threading.getprofile()
-        threading.setprofile(self._note_thread)
-        super().__enter__()  # type: ignore[no-untyped-call]
         self.switch()
         return self
 
@@ -249,13 +252,20 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Stop, undo every patch that is still ours, and read what is left."""
         self._wake()
         super().__exit__(*exc)  # type: ignore[no-untyped-call]
-        self.steps.remove()
-        self.mismatches.ended((exc[1] if exc else None) or sys.exc_info()[1])
-        if threading.getprofile() == self._note_thread:
-            threading.setprofile(self._profile)
+        self._uninstall()
+        self.mismatches.ended(exc[1] if exc else None)
         Tracer.active = None
         self.read()
         self.flow.close()
+
+    def leave_child(self) -> None:
+        """This is a forked child, which is not traced: go, and leave no trace."""
+        take_off(self)
+        self._uninstall()
+
+    def _uninstall(self) -> None:
+        self.steps.remove()
+        self.elsewhere.remove()
 
     @property
     def resting(self) -> bool:
@@ -288,19 +298,21 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return False  # no wrapper around the hot path: nothing is compiled while it runs
 
 
+PARTS = Tracer._in_parts.__code__
+
+
 def _forked() -> None:
     """A forked child starts with a copy of the mode on its stack; a child is not traced, so take it off."""
     tracer = Tracer.active
     if tracer is None:
         return
     Tracer.active = None
-    take_off(tracer)
-    tracer.steps.remove()
+    tracer.leave_child()
 
 
 def _forking() -> None:
     if Tracer.active is not None:
-        Tracer.active.children += 1
+        Tracer.active.elsewhere.forked += 1
 
 
 os.register_at_fork(after_in_parent=_forking, after_in_child=_forked)

@@ -103,6 +103,10 @@ ROOT = "ones_like"
 """`loss.backward()` begins with ones_like(loss), called by torch.autograd."""
 
 
+BACKENDS = ("CPU", "CUDA", "MPS", "XPU", "CompositeExplicitAutograd")
+"""Dispatch keys whose kernels go before a composite one."""
+
+
 class Op:
     """What is known of an operator before any call of it."""
 
@@ -112,6 +116,7 @@ class Op:
         "call",
         "carries",
         "cast",
+        "composite",
         "each",
         "fresh",
         "func",
@@ -129,7 +134,7 @@ class Op:
         if not isinstance(func, torch._ops.OpOverload):  # torch.cond and its kin: their bodies are seen op by op
             self.name, self.quiet = str(func), True
             self.alloc = self.reads = self.remote = self.brings = self.fresh = self.given = self.carries = False
-            self.cast = self.each = self.writes = self.matters = False
+            self.cast = self.each = self.writes = self.matters = self.composite = False
             return
         if type(func) is torch._ops.OpOverload:
             self.call = func._op  # what its __call__ calls
@@ -146,8 +151,12 @@ class Op:
         self.cast = name in CASTS
         self.each = name.startswith("_foreach_")
         self.writes = bool(func._schema.is_mutable)
+        self.composite = _made_of_others(func.name())  # type: ignore[no-untyped-call]
+        """Is it made of others? Only in inference mode does such a one come whole."""
+        self.matters = self.matters and not self.composite
         self.quiet = (
-            self.alloc
+            self.composite
+            or self.alloc
             or self.reads
             or (func.is_view and not self.given)  # lift_fresh is a view too: of the data the program brings
             or name in IGNORED
@@ -161,10 +170,17 @@ class Op:
         return self.name in PROMOTES or torch.Tag.pointwise in self.func.tags
 
 
+def _made_of_others(name: str) -> bool:
+    """Is a composite kernel what runs? silu_backward and others have one, and faster ones besides, of other rounding."""
+    has, knows = torch._C._dispatch_has_kernel_for_dispatch_key, torch._C._dispatch_has_kernel
+    # prim::device and its kin are no operators to the dispatcher, which raises when it is asked for a kernel of theirs
+    return knows(name) and has(name, "CompositeImplicitAutograd") and not any(has(name, own) for own in BACKENDS)
+
+
 def work(func: Any, args: Any, kwargs: Any, out: Any) -> int:
     """Floating-point operations of a matrix product, convolution or attention; 0 for anything else.
 
-    The formulas are torch's own (torch.utils.flop_counter). `linear` and `matmul` appear whole in inference mode.
+    The formulas are torch's own (torch.utils.flop_counter).
     """
     from torch.utils.flop_counter import flop_registry
 
@@ -172,8 +188,6 @@ def work(func: Any, args: Any, kwargs: Any, out: Any) -> int:
     try:
         if packet in flop_registry:
             return int(flop_registry[packet](*args, **(kwargs or {}), out_val=out))
-        if packet in (torch.ops.aten.linear, torch.ops.aten.matmul):
-            return int(2 * out.numel() * args[0].shape[-1])
     except (TypeError, ValueError, IndexError, AttributeError, AssertionError, RuntimeError):
         return 0  # a formula that does not fit these arguments; the share is then of the rest
     return 0

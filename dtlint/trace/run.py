@@ -7,69 +7,37 @@ is compiled and executed in a `__main__` module that outlives it. torch is impor
 from __future__ import annotations
 
 import atexit
-import builtins
-import importlib.machinery
-import importlib.util
 import os
 import signal
 import sys
 import threading
-import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dtlint.trace.arrival import when_imported
+from dtlint.trace.ending import INTERRUPTED, LastBreath, show, status_of
 from dtlint.trace.options import EVERYTHING, Options
+from dtlint.trace.program import Located, Program, ProgramError, as_main, compiled, locate
 from dtlint.trace.rank import Rank
-from dtlint.trace.record import TraceRecord, Unseen, nothing
+from dtlint.trace.record import TraceRecord, nothing
+from dtlint.trace.schema import Unseen
 
 if TYPE_CHECKING:
+    import types
+
     from dtlint.trace.mode import Tracer
     from dtlint.trace.progress import Progress
     from dtlint.trace.simulate.simulation import Simulation
 
-__all__ = ["Finish", "Program", "ProgramError", "run"]
-
-INTERRUPTED = 128 + signal.SIGINT
-"""What a shell shows for a program that Ctrl-C ended."""
+__all__ = ["Finish", "run"]
 
 ROOM = 50
 """Frames that the tracer's own handler may need on top of the program's."""
 
-OURS = str(Path(__file__).parents[1]) + os.sep
-
-OP_CALL = os.path.join("torch", "_ops.py")
-"""The frame through which the tracer's handler calls an operator."""
-
-SAFE_PATH = bool(getattr(sys.flags, "safe_path", False))
-"""`python -P`: Python does not put the program's directory first, so nor does the tracer."""
-
 Finish = Callable[[TraceRecord], None]
 """Called once with the record, however the program ended."""
-
-
-class ProgramError(LookupError):
-    """There is no such script or module; the message is one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """What to run: a script's path, or with `module` a module's name, and its arguments."""
-
-    name: str
-    args: tuple[str, ...] = ()
-    module: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Located:
-    file: str
-    argv0: str
-    path0: str
-    spec: importlib.machinery.ModuleSpec | None
 
 
 class _Session:
@@ -97,7 +65,7 @@ class _Session:
                 from dtlint.trace.simulate import simulate
 
                 self.simulation = simulate(self.simulate).__enter__()
-            tracer = Tracer.of(self.options, self.here)
+            tracer = Tracer(self.options, self.here)
             tracer.steps.heard = self.progress
             tracer.__enter__()
         except Exception as error:
@@ -109,7 +77,7 @@ class _Session:
     def stop(self) -> None:
         """The program has ended."""
         if self.tracer is not None and os.getpid() == self.process:
-            self.tracer.__exit__(None, None, None)
+            self.tracer.__exit__(*sys.exc_info())
         if self.progress is not None:
             self.progress.clear()
         if self.simulation is not None and os.getpid() == self.process:
@@ -161,7 +129,7 @@ def run(
     """
     session = _Session(options, simulate, progress)
     done = False
-    last = _LastBreath()
+    last = LastBreath()
     atexit.register(last.draw)  # before the program's own, so that it comes after them
 
     def conclude(status: int) -> None:
@@ -173,45 +141,30 @@ def run(
     status = 1
     with when_imported("torch", session.start):
         try:
-            located = _locate(program)
+            located = locate(program)
             argv = [located.argv0, *program.args]
         except ProgramError:
             session.stop()
             raise
         try:
-            with _as_main(located, argv) as main, _on_terminate(session, conclude):
+            with as_main(located, argv) as main, _on_terminate(session, conclude):
                 status = _execute(located, main, session, last)
         finally:
             conclude(status)
     return status
 
 
-class _LastBreath:
-    """Python ends an interrupted program by the signal itself, so that a shell's loop around it ends as well."""
-
-    def __init__(self) -> None:
-        self.interrupted = False
-
-    def draw(self) -> None:
-        """Die of SIGINT, if that is what ended the program."""
-        if self.interrupted:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.kill(os.getpid(), signal.SIGINT)
-
-
-def _execute(located: _Located, main: types.ModuleType, session: _Session, last: _LastBreath) -> int:
+def _execute(located: Located, main: types.ModuleType, session: _Session, last: LastBreath) -> int:
     try:
         with _room():
             try:
-                exec(_compile(located), main.__dict__)
+                exec(compiled(located), main.__dict__)
             finally:
                 session.stop()
     except SystemExit as end:
-        return _status(end)
+        return status_of(end)
     except BaseException as error:
-        _show(error)
+        show(error)
         last.interrupted = isinstance(error, KeyboardInterrupt)
         return INTERRUPTED if last.interrupted else 1
     return 0
@@ -230,66 +183,6 @@ def _room() -> Iterator[None]:
     finally:
         if sys.getrecursionlimit() == limit + ours:
             sys.setrecursionlimit(limit)
-
-
-def _compile(located: _Located) -> types.CodeType:
-    if located.spec is not None and isinstance(located.spec.loader, importlib.machinery.SourceFileLoader):
-        code = located.spec.loader.get_code(located.spec.name)
-        if code is not None:
-            return code
-    return compile(Path(located.file).read_bytes(), located.file, "exec", dont_inherit=True)
-
-
-def _locate(program: Program) -> _Located:
-    if program.module:
-        return _locate_module(program.name)
-    path = Path(program.name)
-    if path.is_dir():
-        path = path / "__main__.py"
-    if not path.is_file():
-        raise ProgramError(f"there is no script {program.name!r}; to run a module use: dtlint trace -m MODULE")
-    # Python gives `__file__` of a script as an absolute path, and puts the directory it really lies in first
-    return _Located(os.path.abspath(path), program.name, str(path.resolve().parent), None)
-
-
-def _locate_module(name: str) -> _Located:
-    here = os.getcwd()
-    if not SAFE_PATH:
-        sys.path[0] = here  # where the module, or its package, is looked for first
-    try:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.submodule_search_locations is not None:
-            spec = importlib.util.find_spec(f"{name}.__main__")
-    except Exception as error:  # a package runs its __init__ to be found
-        raise ProgramError(f"the module {name!r} cannot be found: {type(error).__name__}: {error}") from error
-    if spec is None or spec.origin is None or not spec.has_location:
-        raise ProgramError(f"there is no module {name!r} that can be run")
-    return _Located(spec.origin, spec.origin, here, spec)
-
-
-@contextmanager
-def _as_main(located: _Located, argv: Sequence[str]) -> Iterator[types.ModuleType]:
-    """A `__main__` module, argv and path as the program would find them. They stay: threads may outlive the program."""
-    main = types.ModuleType("__main__")
-    spec = located.spec
-    loader = spec.loader if spec is not None else importlib.machinery.SourceFileLoader("__main__", located.file)
-    main.__dict__.update(
-        __file__=located.file,
-        __builtins__=builtins,
-        __cached__=None,
-        __loader__=loader,
-        __spec__=spec,
-        __package__=spec.parent if spec is not None else None,
-    )
-    if "__annotations__" in vars(sys.modules["__main__"]):  # Python gives it to a script, before 3.14
-        main.__annotations__ = {}
-    sys.modules["__main__"] = main
-    if "__mp_main__" in sys.modules:  # the same module under the name that it has in spawned children
-        sys.modules["__mp_main__"] = main
-    sys.argv[:] = argv
-    if not SAFE_PATH:
-        sys.path[0] = located.path0
-    yield main
 
 
 @contextmanager
@@ -317,46 +210,3 @@ def _on_terminate(session: _Session, conclude: Callable[[int], None]) -> Iterato
     finally:
         if free and signal.getsignal(signal.SIGTERM) is terminated:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _status(end: SystemExit) -> int:
-    """The exit code of `sys.exit(...)`: a text goes to stderr and means 1."""
-    if end.code is None:
-        return 0
-    if isinstance(end.code, int):
-        return end.code
-    print(end.code, file=sys.stderr)
-    return 1
-
-
-def _show(error: BaseException) -> None:
-    """Print the traceback as Python would have without the tracer, through the program's own hook if it set one."""
-    _clean(error, set())
-    sys.stdout.flush()
-    sys.excepthook(type(error), error, error.__traceback__)
-
-
-def _clean(error: BaseException | None, seen: set[int]) -> None:
-    """Take the tracer's frames out of the tracebacks of an exception and of all that led to it."""
-    if error is None or id(error) in seen:
-        return
-    seen.add(id(error))
-    kept: list[types.TracebackType] = []
-    tb, ours = error.__traceback__, False
-    while tb is not None:
-        file = tb.tb_frame.f_code.co_filename
-        called = ours and file.endswith(OP_CALL)
-        ours = file.startswith(OURS)
-        if not ours and not called:
-            kept.append(tb)
-        tb = tb.tb_next
-    chain: types.TracebackType | None = None
-    for link in reversed(kept):
-        chain = types.TracebackType(chain, link.tb_frame, link.tb_lasti, link.tb_lineno)
-    error.__traceback__ = chain
-    _clean(error.__cause__, seen)
-    _clean(error.__context__, seen)
-    nested: Any = getattr(error, "exceptions", ())
-    for inner in nested if isinstance(nested, (tuple, list)) else ():
-        if isinstance(inner, BaseException):
-            _clean(inner, seen)

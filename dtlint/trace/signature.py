@@ -16,9 +16,10 @@ from dtlint.trace.ops import INSERTS, POLES, ROOT, work
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.trace.flow import Flow
+    from dtlint.trace.event import Event
     from dtlint.trace.ops import Op
     from dtlint.trace.site import Site, Sites
+    from dtlint.trace.storages import Storages
 
 __all__ = ["Input", "Signature", "learn"]
 
@@ -37,6 +38,9 @@ CONTAINS = {
 
 BARS = -1000.0
 """A number this low that the program writes bars positions from attention: -1e4, -1e9 and finfo.min are usual."""
+
+FARTHEST = 32
+"""Operators that only kept a dtype, between one that has it and the one that decided it."""
 
 
 class Input:
@@ -100,14 +104,14 @@ class Signature:
         self.loss = False
         self.trip: Signature | None = None
         """The cast that this one undoes, if nothing happened in between."""
-        self.event: Any = None
-        """The event that was born here."""
+        self.event: Event | None = None
+        """The event that was born here last."""
 
     @property
-    def place_of_dtype(self) -> Signature:
+    def decided_by(self) -> Signature:
         """The operator at which this output's dtype was decided, upstream along operators that only kept it."""
         at, seen = self, 0
-        while seen < 32 and not at.author and at.output is not None:
+        while seen < FARTHEST and not at.author and at.output is not None:
             makers = [i.maker for i in at.inputs if i.maker is not None and i.dtype is at.output and not i.zero_dim]
             if len(makers) != 1 or makers[0] is at:
                 break
@@ -115,13 +119,15 @@ class Signature:
         return at
 
 
-def learn(site: Site, op: Op, args: Any, kwargs: Any, out: Any, backward: bool, flow: Flow, sites: Sites) -> Signature:
+def learn(
+    site: Site, op: Op, args: Any, kwargs: Any, out: Any, backward: bool, storages: Storages, sites: Sites
+) -> Signature:
     """Judge an operator on its first call with these dtypes at this site."""
     signature = Signature(site, op, backward)
     tensors = list(_tensors(args, kwargs))
     first = next(_tensors((out,), None), None)
     signature.output = first.dtype if first is not None else None
-    signature.inputs = [Input(x.dtype, x.dim() == 0, flow.maker(x), "") for x in tensors]
+    signature.inputs = [Input(x.dtype, x.dim() == 0, storages.maker(x), "") for x in tensors]
     numbers = [a for a in args if isinstance(a, (int, float))]
     infinite = any(isinstance(number, float) and math.isinf(number) for number in numbers)
     writes = op.given or op.name in INSERTS or not op.carries  # a number given to others, as to clamp, is only a bound

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from dtlint.trace.lost import due
 from dtlint.trace.site import PLAIN
-from dtlint.trace.transfer import fetch
+from dtlint.trace.transfer import Counts
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
@@ -63,7 +63,7 @@ class Weights:
         self._due = False
         self._were: dict[int, Tensor] = {}
         """By id of a weight: its values before the step that runs."""
-        self._pending: dict[torch.device, list[tuple[Weight, Tensor]]] = {}
+        self._counts: Counts[Weight] = Counts()
 
     def before(self, optimizer: Optimizer) -> None:
         """A step begins."""
@@ -117,17 +117,13 @@ class Weights:
         for x in states:
             if x.shape == p.shape and x.dtype not in COARSE and x.device == p.device:
                 stuck &= _values(x).to(p.dtype) != now  # else it is a wide copy of the weight, which did move
-        counts = torch.stack((torch.count_nonzero(live), torch.count_nonzero(stuck)))
-        self._pending.setdefault(counts.device, []).append((weight, counts))
+        self._counts.add(weight, torch.count_nonzero(live), torch.count_nonzero(stuck))
 
     def settle(self) -> None:
-        """Read what is waiting, one transfer per device."""
-        pending, self._pending = self._pending, {}
-        for compared in pending.values():
-            counts = fetch(torch.stack([counts for _, counts in compared])).tolist()
-            for (weight, _), (live, stuck) in zip(compared, counts, strict=True):
-                weight.checked += live
-                weight.stuck += stuck
+        """Read what is waiting."""
+        for weight, (live, stuck) in self._counts.read():
+            weight.checked += live
+            weight.stuck += stuck
 
 
 def _learns(group: dict[str, Any]) -> bool:

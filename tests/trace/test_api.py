@@ -15,7 +15,7 @@ import torch.nn as nn
 
 import dtlint
 from dtlint.trace.mode import Tracer
-from dtlint.trace.record import load
+from dtlint.trace.store import load
 
 
 def halve() -> torch.Tensor:
@@ -89,6 +89,18 @@ def test_an_exception_passes_through_and_the_report_is_there(capsys: pytest.Capt
     assert Tracer.active is None
 
 
+def test_an_error_from_before_the_trace_is_none_of_its_own() -> None:
+    def fails(half: torch.Tensor, single: torch.Tensor) -> None:
+        torch.mm(half, single)
+
+    try:
+        fails(torch.ones(2, 2).half(), torch.ones(2, 2))
+    except RuntimeError:
+        with dtlint.trace() as t:
+            halve()
+    assert t.record.errors == []
+
+
 def test_nested_use_is_refused_and_the_outer_trace_goes_on() -> None:
     with dtlint.trace() as outer:
         with pytest.raises(RuntimeError, match="tracing already"), dtlint.trace():
@@ -141,8 +153,8 @@ dtlint.step()
 assert callable(dtlint.trace)
 t = dtlint.trace(every=2)
 assert "torch" not in sys.modules and "libcst" not in sys.modules and "rich" not in sys.modules
-import dtlint.trace.record as record
-assert record.SCHEMA and callable(dtlint.trace)
+import dtlint.trace.schema as schema
+assert schema.SCHEMA and callable(dtlint.trace)
 """
 
 

@@ -20,7 +20,7 @@ from dtlint.trace.record import TraceRecord
 
 
 def traced(program: Callable[[], Any], **options: Any) -> TraceRecord:
-    tracer = Tracer.of(Options.parse(**options))
+    tracer = Tracer(Options.parse(**options))
     with tracer:
         program()
     return record_of(tracer, ["test"], 0)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pytest
 import torch
@@ -18,7 +18,8 @@ import torch
 import dtlint as api
 from dtlint.trace.merge import merge
 from dtlint.trace.rank import Rank
-from dtlint.trace.record import TraceRecord, load, save
+from dtlint.trace.record import TraceRecord
+from dtlint.trace.store import load, save
 
 
 class Ran(Protocol):
@@ -40,40 +41,62 @@ model = DistributedDataParallel(torch.nn.Linear(4, 4))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for step in range(3):
     optimizer.zero_grad()
-    x = torch.full((2, 4), 1e30 if step == 1 and dist.get_rank() == 1 else 1.0)
+    x = torch.full((2, 4), 1e30 if step == 1 and dist.get_rank() == 1 else 1.0 + dist.get_rank())
     loss = model(x).pow(2).sum()
     loss.backward()
     optimizer.step()
+    print(model.module.weight.tolist())
 dist.destroy_process_group()
 """
+"""Each rank has data of its own, and in the second step rank 1's overflows."""
 
 
-@pytest.fixture
-def port() -> str:
+class Ranks(NamedTuple):
+    """What two ranks left behind, in their order."""
+
+    directory: Path
+    codes: list[int]
+    outs: list[str]
+    errs: list[str]
+
+
+@pytest.fixture(scope="module")
+def ddp(tmp_path_factory: pytest.TempPathFactory) -> Ranks:
+    """Two processes as torchrun begins them, each traced into the same directory."""
+    directory = tmp_path_factory.mktemp("ddp")
+    (directory / "ddp.py").write_text(DDP)
+    (directory / "traces").mkdir()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        return str(free.getsockname()[1])
-
-
-def test_the_report_of_all_ranks_tells_where_it_was_born(tmp_path: Path, port: str, dtlint: Dtlint) -> None:
-    (tmp_path / "ddp.py").write_text(DDP)
-    (tmp_path / "traces").mkdir()
-    ranks = []
-    for rank in range(2):
-        env = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        env |= {"OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "dtlint", "trace", "-o", "traces", "ddp.py"]
-        ranks.append(subprocess.Popen(command, cwd=tmp_path, env=env, stdout=-1, stderr=-1, text=True))
+        port = str(free.getsockname()[1])
+    shared = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "dtlint", "trace", "-o", "traces", "ddp.py"]
+    ranks = [
+        subprocess.Popen(command, cwd=directory, env={**shared, "RANK": rank}, stdout=-1, stderr=-1, text=True)
+        for rank in ("0", "1")
+    ]
     try:
-        ended = [(process.communicate(timeout=90), process.returncode) for process in ranks]
+        said = [process.communicate(timeout=90) for process in ranks]
     finally:
         for process in ranks:
             process.kill()
-    assert [code for _, code in ended] == [0, 0]
-    assert all(f"dtlint: rank {rank} of 2\ndtlint trace: " in err for rank, ((_, err), _) in enumerate(ended))
-    assert sorted(file.name for file in (tmp_path / "traces").iterdir()) == ["trace.rank0.json", "trace.rank1.json"]
+    outs, errs = zip(*said, strict=True)
+    return Ranks(directory / "traces", [process.returncode for process in ranks], list(outs), list(errs))
 
-    report = dtlint("report", "traces")
+
+def test_two_ranks_of_ddp_train_together_and_end(ddp: Ranks) -> None:
+    assert ddp.codes == [0, 0]
+    first, other = (out.splitlines() for out in ddp.outs)
+    assert len(first) == 3
+    assert first == other, "all ranks have the same weights after each step"
+    assert "nan" not in first[0] and "nan" in first[2]
+    for rank, err in enumerate(ddp.errs):
+        assert f"dtlint: rank {rank} of 2\ndtlint trace: 3 optimizer steps" in err
+
+
+def test_the_report_of_all_ranks_tells_where_it_was_born(ddp: Ranks, dtlint: Dtlint) -> None:
+    assert sorted(file.name for file in ddp.directory.iterdir()) == ["trace.rank0.json", "trace.rank1.json"]
+    report = dtlint("report", str(ddp.directory))
     assert report.code == 0 and report.err == ""
     assert report.out.startswith("dtlint trace: 2 ranks of 2, 3 optimizer steps, ")
     first = report.out.splitlines()[2:4]

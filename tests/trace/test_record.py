@@ -12,7 +12,9 @@ import pytest
 import torch
 
 from dtlint.trace.judge import judge
-from dtlint.trace.record import SCHEMA, RecordError, TraceRecord, load, save
+from dtlint.trace.record import TraceRecord
+from dtlint.trace.schema import SCHEMA
+from dtlint.trace.store import RecordError, load, save
 
 Trace = Callable[[Callable[[], Any]], TraceRecord]
 

@@ -20,7 +20,7 @@ from dtlint.trace.simulate.placement import asked_by_tracer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dtlint.trace.simulate.patches import Patches
+    from dtlint.trace.patches import Patches
 
 __all__ = ["answer"]
 
@@ -130,9 +130,13 @@ def _constant(value: Any) -> Callable[..., Any]:
 
 
 def _unable(name: str) -> Callable[..., Any]:
+    """A function, or a class as there is one, that cannot be called."""
+
     def unable(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"dtlint: torch.cuda.{name} cannot be simulated on a CPU; run this part without it")
 
+    if isinstance(getattr(torch.cuda, name, None), type):  # programs name it in annotations, as in CUDAGraph | None
+        return type(name, (), {"__new__": unable, "__module__": "torch.cuda"})
     return unable
 
 

@@ -21,7 +21,7 @@ from dtlint.trace.simulate.policies import BESIDE_HEADER, HEADER, WITH_DTYPE, po
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dtlint.trace.simulate.patches import Patches
+    from dtlint.trace.patches import Patches
 
 __all__ = ["CudaAutocast"]
 

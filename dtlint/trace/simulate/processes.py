@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from dtlint.trace.patches import Patches
     from dtlint.trace.simulate.hardware import Hardware
-    from dtlint.trace.simulate.patches import Patches
 
 __all__ = ["answer", "stay"]
 

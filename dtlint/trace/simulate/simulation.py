@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 
 from dtlint.trace.mode import Tracer
+from dtlint.trace.patches import Patches
 from dtlint.trace.simulate import answers, memory, processes, tensors
 from dtlint.trace.simulate.autocast import CudaAutocast
 from dtlint.trace.simulate.device import SimulatedDevice
 from dtlint.trace.simulate.hardware import Hardware
-from dtlint.trace.simulate.patches import Patches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,8 +19,8 @@ from dtlint.trace.simulate.placement import HOME, MARK, PINNED, asked_by_tracer,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dtlint.trace.patches import Patches
     from dtlint.trace.simulate.hardware import Hardware
-    from dtlint.trace.simulate.patches import Patches
 
 __all__ = ["answer"]
 

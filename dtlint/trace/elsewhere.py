@@ -1,0 +1,96 @@
+"""What runs where the mode does not see it: other threads, child processes, compiled functions.
+
+They are counted as they begin, since they may be gone before anybody looks; compiled functions are made to run eagerly.
+"""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing.spawn
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dtlint.trace.patches import Patches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+__all__ = ["Elsewhere"]
+
+HARMLESS_THREADS = ("MainThread", "QueueFeederThread", "tqdm", "pydevd", "IPython", "Dummy")
+"""Threads that run no operators."""
+
+NAMED = 3
+"""Threads that are told by name; a program may begin new ones for ever."""
+
+
+class Elsewhere:
+    """Counts of them, while a trace runs."""
+
+    def __init__(self) -> None:
+        self.threads = 0
+        self.names: dict[str, None] = {}
+        """The names of the first threads, in the order in which they began."""
+        self.forked = 0
+        self.spawned = 0
+        """Children that multiprocessing has begun as a new Python."""
+        self.compiled = 0
+        self._patches = Patches()
+        self._stance: Any = None
+        """What puts the program's own stance towards torch.compile back, once it was changed."""
+        self._profile: Any = None
+        """What the program has new threads profiled with: ours hands over to it once a thread has begun."""
+
+    def install(self) -> None:
+        """Count from now on."""
+        self._patches.set(torch, "compile", self._counting(torch.compile))
+        self._patches.set(
+            multiprocessing.spawn, "get_command_line", self._spawning(multiprocessing.spawn.get_command_line)
+        )
+        if "torch._dynamo" in sys.modules:
+            self._run_eagerly()
+        self._profile = threading.getprofile()
+        threading.setprofile(self._thread_begins)
+
+    def remove(self) -> None:
+        """Undo `install`, as far as it came."""
+        self._patches.undo()
+        if self._stance is not None:
+            self._stance.__exit__(None, None, None)
+            self._stance = None
+        if threading.getprofile() == self._thread_begins:
+            threading.setprofile(self._profile)
+
+    def _thread_begins(self, frame: FrameType, event: str, arg: Any) -> None:
+        sys.setprofile(self._profile)
+        name = threading.current_thread().name
+        if not name.startswith(HARMLESS_THREADS):
+            self.threads += 1
+            if len(self.names) < NAMED:
+                self.names[name] = None
+
+    def _spawning(self, get_command_line: Callable[..., list[str]]) -> Callable[..., list[str]]:
+        @functools.wraps(get_command_line)
+        def spawning(*args: Any, **kwargs: Any) -> list[str]:
+            self.spawned += 1
+            return get_command_line(*args, **kwargs)
+
+        return spawning
+
+    def _counting(self, compile: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(compile)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self.compiled += 1
+            self._run_eagerly()
+            return compile(*args, **kwargs)
+
+        return counted
+
+    def _run_eagerly(self) -> None:
+        # Compiled code would hide every operator, and fullgraph=True fails under a dispatch mode.
+        if self._stance is None and hasattr(torch.compiler, "set_stance"):  # torch 2.6
+            self._stance = torch.compiler.set_stance("force_eager")

@@ -1,0 +1,73 @@
+"""Non-finite values where none were before, while the run goes on: what they were born of, and what became of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+    from dtlint.trace.signature import Signature
+    from dtlint.trace.site import Site
+    from dtlint.trace.slots import Range
+
+__all__ = ["Event"]
+
+
+class Event:
+    """One birth; the same kind at the same signature counts again in it."""
+
+    __slots__ = (
+        "brought",
+        "dtype",
+        "eps",
+        "high",
+        "inputs",
+        "kind",
+        "last_step",
+        "low",
+        "reached",
+        "signature",
+        "site",
+        "skipped",
+        "spread",
+        "step",
+        "steps",
+        "subject",
+        "times",
+    )
+
+    def __init__(self, kind: str, step: int, signature: Signature | None, dtype: torch.dtype | None) -> None:
+        self.kind, self.dtype = kind, dtype
+        """The kinds are told at `schema.Event.kind`."""
+        self.step = self.last_step = step
+        """The first and the last step in which it was born, or spread."""
+        self.signature = signature
+        """What gave birth to it; None for a weight that an optimizer step spoilt."""
+        self.site: Site | None = signature.site if signature is not None else None
+        self.subject = ""
+        """The weight or batch, where it has a name."""
+        self.brought = ""
+        """The collective that brought it, where one did."""
+        self.low = self.high = 0.0
+        """The values at the first birth."""
+        self.inputs: list[tuple[torch.dtype, Range]] = []
+        """dtypes and values of the operands at the last birth, as far as they are known."""
+        self.times = self.spread = 0
+        """Births, and results that inherited it."""
+        self.steps = self.skipped = 0
+        """Steps that it touched, and those of them that the GradScaler skipped."""
+        self.eps: float | None = None
+        """The optimizer's eps, where its step spoilt a weight."""
+        self.reached: set[str] = set()
+
+    @property
+    def forward(self) -> bool:
+        """Was it born in the forward, where no loss scale explains it?"""
+        return self.signature is not None and not self.signature.backward
+
+    def touch(self, step: int) -> None:
+        """It was born again in this step, or spread."""
+        if not self.steps or self.last_step != step:
+            self.steps += 1
+        self.last_step = step

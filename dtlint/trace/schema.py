@@ -1,0 +1,286 @@
+"""The parts of a trace record: what a run showed, as plain data with a versioned schema.
+
+dtypes are names as in `torch.float16`, without `torch.`. Where a part refers to another, it holds its number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dtlint.dtypes.dtype import DTYPES
+from dtlint.trace.words import listed
+
+__all__ = [
+    "SCHEMA",
+    "DtypeError",
+    "Entry",
+    "Event",
+    "Memory",
+    "Operand",
+    "Place",
+    "Range",
+    "Scaler",
+    "Skip",
+    "SkipCause",
+    "Unseen",
+    "Weight",
+]
+
+SCHEMA = 2
+"""Raised when an older reader would misread a newer record. What 2 added has defaults, so that 1 is still read."""
+
+VANISHES = 2.0**-25
+"""What rounds to 0 in float16: at most half of its smallest positive value."""
+
+
+@dataclass(slots=True)
+class Place:
+    """An expression of the user's source, while one module runs. Lines from 1, columns from 0 in characters."""
+
+    file: str
+    """Relative to the directory of the run where it lies below it."""
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+    expression: str
+    module: str
+    """`blocks.2.fc`, or "" outside any module."""
+
+
+@dataclass(slots=True)
+class Operand:
+    """One tensor argument."""
+
+    dtype: str
+    zero_dim: bool
+    origin: int | None
+    """The entry at which its dtype was decided, if that was seen."""
+    name: str
+    """`parameter fc.weight` or `buffer cos`, where it is one."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """One operator with one tuple of input dtypes at one place."""
+
+    place: int
+    op: str
+    phase: str
+    """`forward` or `backward`; a backward entry stands at the forward's place."""
+    inputs: list[Operand]
+    output: str | None
+    count: int
+    author: str
+    """Of a cast: `asked`, `autocast`, `implicit` (an operator's own) or `backward`; else ""."""
+    finding: str
+    """`promoted`, `float64` (appeared without a float64 input), `float64-data` (came in as such), `int-to-float`, or ""."""
+    culprit: int | None
+    """The operand that raised the dtype."""
+    autocast: bool
+    """Was autocast on for this device at the first call? Of the backward, never."""
+    nbytes: int
+    """Bytes over the run: of a cast, read and written; of a collective, its largest argument, a list counted whole."""
+    round_trips: int
+    undoes: int | None
+    """The cast that this one undoes."""
+    flops: int
+    """Of one call, for matrix products, convolutions and attention."""
+    low: float
+    high: float
+    """Smallest and largest finite value of the output, 0 included."""
+    nonfinite: int
+    """Calls whose output held an inf or NaN."""
+    sampled: int = 0
+    """Values other than 0 in those calls that were sampled for loss: casts to a dtype of smaller range, and with
+    `assume` every result that is wider than the assumed dtype."""
+    lost: int = 0
+    """How many of them the narrower dtype turns into 0."""
+
+    @property
+    def reach(self) -> float:
+        """The largest finite magnitude of the output."""
+        return max(-self.low, self.high)
+
+    @property
+    def share_lost(self) -> float:
+        """The share of values that became 0, from 0 to 1."""
+        return self.lost / self.sampled if self.sampled else 0.0
+
+
+@dataclass(slots=True)
+class Range:
+    """The values of an operand when an event was born."""
+
+    dtype: str
+    low: float
+    high: float
+
+
+@dataclass(slots=True)
+class Event:
+    """Non-finite values where none were before, and what became of them."""
+
+    kind: str
+    """`overflow`, `invalid`, `pole`, `masked-row` or `came-in`."""
+    step: int
+    place: int | None
+    entry: int | None
+    """None for a weight that an optimizer step spoilt."""
+    subject: str
+    """The weight or batch, where it has a name."""
+    dtype: str
+    low: float
+    high: float
+    inputs: list[Range]
+    times: int
+    spread: int
+    """Results that inherited it."""
+    reached: list[str]
+    """Of `the loss`, `gradients`, `weights`, `a number the program read`."""
+    by_scaler: bool
+    """Born in a backward of a scaled loss, and every time the GradScaler skipped the step: as meant."""
+    eps: float | None
+    """The optimizer's eps, where an optimizer step spoilt a weight."""
+    brought: str = ""
+    """The collective that brought it, as `c10d::allreduce_`, where one did."""
+    rank: int | None = None
+    """In a merged record: the rank on which it was born."""
+
+    @property
+    def hurts(self) -> bool:
+        """Did it reach what training or the program goes by?"""
+        return bool(self.reached) and not self.by_scaler
+
+    @property
+    def fate(self) -> str:
+        """What became of it, as the end of a sentence."""
+        spread = f"it spread to {self.spread} result{'s' * (self.spread != 1)}" if self.spread else ""
+        reached = f"reached {listed(self.reached)}" if self.reached else ""
+        if not spread:
+            return f"it {reached}" if reached else "nothing inherited it"
+        return f"{spread} and {reached}" if reached else f"{spread}, none of them the loss, a gradient or a weight"
+
+    @property
+    def by_eps(self) -> str:
+        """`, since the optimizer's eps of 1e-08 is 0 in float16`, where that is what spoilt a weight; else ""."""
+        if self.eps is None or self.dtype != "float16" or self.eps > VANISHES:
+            return ""
+        return f", since the optimizer's eps of {self.eps:g} is 0 in float16"
+
+    @property
+    def help_with_eps(self) -> str:
+        """What to do about that; else ""."""
+        return "keep the weights in float32 and use autocast, or give an eps of 1e-4 or so" if self.by_eps else ""
+
+    @property
+    def fills_dtype(self) -> bool:
+        """Did an operand reach the very limit of its dtype, as masks of its least number do?"""
+        return any(max(-r.low, r.high) == DTYPES[r.dtype].max for r in self.inputs if r.dtype in DTYPES)
+
+    @property
+    def inputs_text(self) -> str:
+        """`inputs reach 300`: the largest magnitude among the operands, if known."""
+        known = [max(abs(r.low), abs(r.high)) for r in self.inputs]
+        return f"inputs reach {max(known):.5g}" if known else ""
+
+
+@dataclass(slots=True)
+class SkipCause:
+    """Steps that the GradScaler skipped because of one event."""
+
+    event: int
+    count: int
+
+
+@dataclass(slots=True)
+class Skip:
+    """One step that the GradScaler skipped."""
+
+    step: int
+    """Counted from 0."""
+    event: int | None
+    """What made the gradients non-finite, if that was seen."""
+
+
+@dataclass(slots=True)
+class Scaler:
+    """What the GradScaler did."""
+
+    updates: int
+    skipped: int
+    leading: int
+    """Skips before the first good step: the scale finding its level."""
+    scale: float | None
+    causes: list[SkipCause]
+    place: int | None
+    """Where `update()` was called."""
+    lowest: float | None = None
+    """The smallest scale that an update left."""
+    skips: list[Skip] = field(default_factory=list)
+    """The first of the skips; `skipped` counts them all."""
+
+
+@dataclass(slots=True)
+class Unseen:
+    """A part of the program that the trace does not show."""
+
+    what: str
+    count: int
+    place: int | None = None
+    """Where it was met first, if that is known."""
+    by_design: bool = False
+    """Left out on purpose, and nothing is missed by it: weights are judged after each step, for one."""
+
+
+@dataclass(slots=True)
+class Weight:
+    """A parameter as an optimizer's step left it."""
+
+    name: str
+    """`fc.weight`, or its number and group where no module that ran holds it."""
+    shape: list[int]
+    dtype: str
+    gradient: str
+    """The gradient's dtype; "" if it had none."""
+    states: list[str]
+    """dtypes of the optimizer's states for it, such as Adam's averages; a 0-dim step counter aside."""
+    checked: int
+    """Of half weights, in sampled steps: values whose gradient was not 0 while the learning rate was not."""
+    stuck: int
+    """How many of those kept their value to the bit."""
+    place: int | None
+    """Where `step()` was called."""
+
+    @property
+    def share_stuck(self) -> float:
+        """The share of values that did not move, from 0 to 1."""
+        return self.stuck / self.checked if self.checked else 0.0
+
+
+@dataclass(slots=True)
+class Memory:
+    """Bytes that tensors of one dtype held, in the sampled step in which they held most."""
+
+    what: str
+    """`parameters`, `gradients`, `optimizer states`, or `activations`: what the forward left when a backward began."""
+    dtype: str
+    nbytes: int
+
+
+@dataclass(slots=True)
+class DtypeError:
+    """An operator that refused the dtypes it was given."""
+
+    message: str
+    """The exception's first line."""
+    op: str
+    step: int
+    place: int | None
+    arguments: list[str]
+    """Names of the tensor arguments in the operator's schema, such as `mat1`."""
+    operands: list[Operand]
+    """The tensor arguments, in the same order."""
+    count: int
+    fatal: bool
+    """Did the traced program end by it?"""

@@ -1,0 +1,73 @@
+"""Where judgements wait on their device: each result is reduced to (min, max) in a preallocated slot.
+
+All slots of a device are read in one transfer, once a step: nothing synchronises as operators run.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dtlint.trace.transfer import fetch
+
+__all__ = ["SLOTS", "Range", "Slots"]
+
+SLOTS = 4096
+"""Results judged between two flushes, per dtype and device: 32 KiB of float32."""
+
+ROOM = 512
+"""Slots made at once: a slot is a tensor of its own, and most programs need few."""
+
+
+class Range(NamedTuple):
+    """The values of a tensor: smallest and largest."""
+
+    low: float
+    high: float
+
+    @property
+    def finite(self) -> bool:
+        """Is there neither an inf nor a NaN?"""
+        return self.low > -math.inf and self.high < math.inf
+
+    @property
+    def nan(self) -> bool:
+        """Is there a NaN? aminmax hands it on."""
+        return self.low != self.low
+
+
+class Slots:
+    """(min, max) pairs on one device, of one dtype."""
+
+    __slots__ = ("both", "captures", "high", "highs", "low", "lows", "nowhere", "used")
+
+    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
+        self.nowhere = device.type == "meta"
+        """Are there no values to judge?"""
+        self.captures = device.type == "cuda"
+        """May operators be recorded here, to be replayed unseen?"""
+        with torch.inference_mode(False):
+            self.both = torch.zeros(2, SLOTS, dtype=dtype, device=device)
+        self.low: list[Tensor] = []
+        self.high: list[Tensor] = []
+        self.used = 0
+        self.lows: list[float] = []
+        self.highs: list[float] = []
+        """What the slots held at the last `read`: bare numbers, since a tuple for each would wake the collector."""
+        self.grow()
+
+    def grow(self) -> None:
+        """Make more slots."""
+        made = len(self.low)
+        with torch.inference_mode(False):
+            low, high = self.both[:, made : made + ROOM].unbind()
+            self.low += low.unbind()
+            self.high += high.unbind()
+
+    def read(self) -> None:
+        """Bring the values here, in one transfer, and free the slots."""
+        self.lows, self.highs = fetch(self.both[:, : self.used]).tolist()
+        self.used = 0

@@ -1,0 +1,300 @@
+"""Who was non-finite first, and who only inherited it: the log of a step, replayed on storages.
+
+A storage is bad by the event that spoilt it; or masked, where its infs are a constant that the program wrote.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from dtlint.trace.event import Event
+from dtlint.trace.ops import ROWS
+from dtlint.trace.signature import BARS
+from dtlint.trace.slots import Range
+from dtlint.trace.storages import span_of
+from dtlint.trace.transfer import fetch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dtlint.trace.signature import Signature
+    from dtlint.trace.site import ModulePaths, Site
+    from dtlint.trace.storages import Storages
+
+__all__ = ["NOWHERE", "Logged", "Spread", "Stepped", "collective_of"]
+
+Logged = tuple[Any, int, Any, tuple[int, ...] | None, int, bool]
+"""A line of the log, a plain tuple since one is made for each operator:
+the slots and the index in them at which a result was judged, None and 0 if it was not;
+the signature, or a weight as `Stepped`;
+the storages it was made of, None for a tensor that was only read;
+the storage that holds it, or NOWHERE; and whether it fills that wholly."""
+
+NOWHERE = 0
+"""In place of a storage: the result is a Python number."""
+
+INF = math.inf
+
+ANY = Range(-INF, INF)
+"""What is taken of values that are not known."""
+
+
+class Stepped(NamedTuple):
+    """A weight after an optimizer's step, as the log holds it in place of a signature."""
+
+    group: int
+    number: int
+    tensor: Tensor
+    site: Site
+    eps: float | None
+
+    @property
+    def told(self) -> str:
+        """What to call it where no module holds it."""
+        return f"weight {self.number} of group {self.group}, shape {tuple(self.tensor.shape)}"
+
+
+class Spread:
+    """What is known of the values in each live storage, and the events that they brought about."""
+
+    def __init__(self, watched: frozenset[torch.dtype], modules: ModulePaths, storages: Storages) -> None:
+        """Of a flow, whose `storages` are only read here."""
+        self.watched, self.modules, self.storages = watched, modules, storages
+        self.events: list[Event] = []
+        self.raw: set[int] = set()
+        """Storages of which a part may never have been written: what lies there says nothing."""
+        self._step = 0
+        self._bad: dict[int, Event] = {}
+        self._masked: set[int] = set()
+        self._barred: set[int] = set()
+        """Storages that hold numbers which the program made as low as can be, to bar positions: no near misses."""
+        self._ranges: dict[int, tuple[float, float]] = {}
+        self._born_at: dict[tuple[int, str], Event] = {}
+        """By id of the signature and kind."""
+        self._spoilt: dict[tuple[int, str], Event] = {}
+        """By optimizer line and kind: the event of the weights that were spoilt there."""
+
+    def replay(self, log: Sequence[Logged], step: int) -> None:
+        """Go through the log of a step, whose slots have been read, in the order in which it ran."""
+        self._step = step
+        for number, (slots, index, subject, inputs, key, whole) in enumerate(log):
+            if slots is None:
+                self._carry(subject, inputs or (), key, whole)
+                continue
+            low, high = slots.lows[index], slots.highs[index]
+            finite = low > -INF and high < INF
+            if key == NOWHERE:
+                if not finite:
+                    self._reached(subject, inputs or ())
+            elif finite:
+                self._finite(subject, inputs, key, whole, low, high)
+            elif type(subject) is Stepped:
+                self._bad_weight(subject, inputs or (), key, Range(low, high))
+            elif inputs is None:
+                self._came_in(subject, key, Range(low, high))
+            else:
+                if self._unexplained(subject, inputs):
+                    self._look_again(subject, inputs, {line[4] for line in log[number + 1 :]} | {key})
+                self._nonfinite(subject, inputs, key, Range(low, high))
+
+    def forget(self, key: int) -> None:
+        """A storage is gone."""
+        self._bad.pop(key, None)
+        self._ranges.pop(key, None)
+        for held in (self._masked, self._barred, self.raw):
+            held.discard(key)
+
+    def forget_all(self) -> None:
+        """What is known of storages holds no longer; the events stay."""
+        for held in (self._bad, self._ranges, self._masked, self._barred, self.raw):
+            held.clear()
+
+    # -- results that are as they should be ---------------------------------------------------------------------------
+
+    def _carry(self, signature: Signature, inputs: tuple[int, ...], key: int, whole: bool) -> None:
+        """A result that was not judged: it may be as bad as what it was made of, and its next reader shows it."""
+        bad, masked = self._bad, self._masked
+        if signature.op.fresh:
+            inputs = ()
+        if inputs and inputs[0] in self._ranges:
+            self._ranges[key] = self._ranges[inputs[0]]
+        cause = self._cause(inputs) if bad else None
+        if cause is not None:
+            bad[key] = cause
+        elif whole:
+            bad.pop(key, None)
+            self.raw.discard(key)
+        if signature.given or (masked and any(p in masked for p in inputs)):
+            masked.add(key)
+        elif whole:
+            masked.discard(key)
+        if signature.bars or (self._barred and any(p in self._barred for p in inputs)):
+            self._barred.add(key)
+        elif whole:
+            self._barred.discard(key)
+
+    def _finite(
+        self,
+        subject: Signature | Stepped,
+        inputs: tuple[int, ...] | None,
+        key: int,
+        whole: bool,
+        low: float,
+        high: float,
+    ) -> None:
+        self._ranges[key] = (low, high)
+        if whole:
+            self._bad.pop(key, None)
+            self._masked.discard(key)
+            if inputs is not None:
+                self.raw.discard(key)
+        if isinstance(subject, Stepped):
+            return
+        barred = low <= BARS and self._bars(subject, inputs, high)
+        if barred:
+            self._barred.add(key)
+        elif whole:
+            self._barred.discard(key)
+        if inputs is not None and not subject.given:
+            if low < subject.low and not barred:
+                subject.low = low
+            if high > subject.high:
+                subject.high = high
+
+    def _bars(self, signature: Signature, inputs: tuple[int, ...] | None, high: float) -> bool:
+        """Do the lowest values here only bar positions, as a mask of -1e4 or finfo.min does once it was added?"""
+        if inputs is None or signature.op.brings:  # a mask that the program made elsewhere holds nothing else
+            return high <= 1
+        return signature.bars or any(p in self._barred for p in inputs)
+
+    # -- births, and what inherits them -------------------------------------------------------------------------------
+
+    def _nonfinite(self, signature: Signature, inputs: tuple[int, ...], key: int, span: Range) -> None:
+        signature.nonfinite += 1
+        cause = self._cause(inputs)
+        masked = any(p in self._masked for p in inputs)
+        if cause is not None:
+            self._inherit(cause, signature, key)
+        elif not span.nan and (signature.given or masked):
+            self._masked.add(key)
+        elif signature.op.given:
+            self._came_in(signature, key, span)
+        else:
+            event = self._event_of(self._kind(signature, span.nan, masked, inputs), signature, span)
+            event.inputs = [
+                (known.dtype, Range(*self._ranges[p]))
+                for known, p in zip(signature.inputs, inputs, strict=False)
+                if p in self._ranges
+            ]
+            self._happened(event, key)
+
+    def _kind(self, signature: Signature, nan: bool, masked: bool, inputs: tuple[int, ...]) -> str:
+        if nan:
+            return "masked-row" if masked and signature.op.name in ROWS else "invalid"
+        if signature.pole is None:
+            return "overflow"
+        low, high = self._ranges.get(inputs[signature.pole], ANY) if signature.pole < len(inputs) else ANY
+        return "pole" if low <= 0 <= high else "overflow"
+
+    def _cause(self, inputs: Iterable[int]) -> Event | None:
+        """The event that spoilt the first of these storages that is bad."""
+        bad = self._bad
+        return next((bad[p] for p in inputs if p in bad), None)
+
+    def _event_of(self, kind: str, signature: Signature, span: Range) -> Event:
+        """The event of this kind that was born here; a new one the first time, however often the kinds take turns."""
+        event = signature.event
+        if event is None or event.kind != kind:
+            event = self._born_at.get((id(signature), kind))
+            if event is None:
+                event = self._born_at[id(signature), kind] = Event(kind, self._step, signature, signature.output)
+                event.low, event.high = span
+                self.events.append(event)
+            signature.event = event
+        return event
+
+    def _happened(self, event: Event, key: int) -> None:
+        """The event was born, perhaps once more, in a storage."""
+        event.times += 1
+        event.touch(self._step)
+        self._bad[key] = event
+
+    def _inherit(self, cause: Event, signature: Signature, key: int) -> None:
+        cause.spread += 1
+        if signature.backward:
+            cause.reached.add("gradients")
+        cause.touch(self._step)
+        self._bad[key] = cause
+
+    def _reached(self, signature: Signature, inputs: tuple[int, ...]) -> None:
+        cause = self._cause(inputs)
+        if cause is not None:
+            cause.reached.add("the loss" if signature.loss else "a number the program read")
+
+    # -- what no traced operator spoilt -------------------------------------------------------------------------------
+
+    def _unexplained(self, signature: Signature, inputs: tuple[int, ...]) -> bool:
+        blamed = signature.event is not None and signature.event.kind != "came-in"
+        return not (blamed or signature.given or any(p in self._bad or p in self._masked for p in inputs))
+
+    def _look_again(self, signature: Signature, inputs: tuple[int, ...], written: set[int]) -> None:
+        """Before an operator is blamed: did its inputs turn bad where no operator wrote, as NumPy and threads do?
+
+        `written` are the storages that operators wrote since, and this one itself: what they hold now is not what it
+        read. This reads the device, once for each signature.
+        """
+        for known, key in zip(signature.inputs, inputs, strict=False):
+            unknown = key in written or key in self.raw or key not in self.storages.made
+            held = None if unknown or known.dtype not in self.watched else span_of(key, known.dtype)
+            if held is None:
+                continue
+            span = Range(*fetch(held).tolist())
+            if not span.finite:
+                self._came_in(signature, key, span, "memory that was written outside the traced operators")
+
+    def _came_in(self, signature: Signature, key: int, span: Range, subject: str = "") -> None:
+        """A weight, a batch or a constant that was non-finite when it was first read. One -inf is a mask's."""
+        if key in self._bad or (key in self._masked and not span.nan):
+            return
+        if span.high < INF:
+            self._masked.add(key)
+            return
+        event = self._event_of("came-in", signature, span)
+        if not event.times:
+            makers = (self.storages.made.get(key), *(known.maker for known in signature.inputs))
+            event.brought = next(filter(None, map(collective_of, makers)), "")
+            event.subject = subject or self.modules.name_of(key)
+        self._happened(event, key)
+
+    def _bad_weight(self, weight: Stepped, inputs: tuple[int, ...], key: int, span: Range) -> None:
+        cause = self._cause(inputs) or self._spoilt_by(weight, key, span)
+        cause.touch(self._step)
+        cause.reached.add("weights")
+        self._bad[key] = cause
+
+    def _spoilt_by(self, weight: Stepped, key: int, span: Range) -> Event:
+        """The event of a weight whose badness no operator explains: its optimizer's, or that of its gradient."""
+        grad = weight.tensor.grad
+        kind = "invalid" if span.nan else "overflow"
+        if grad is not None and not bool(fetch(torch.isfinite(grad).all())):  # read only here, where all is lost
+            kind = "came-in"
+        at = (id(weight.site), kind)
+        event = self._spoilt.get(at)
+        if event is None:
+            event = self._spoilt[at] = Event(kind, self._step, None, weight.tensor.dtype)
+            event.low, event.high = span
+            event.site, event.eps = weight.site, weight.eps
+            event.brought = collective_of(self.storages.maker(grad)) if grad is not None else ""
+            event.subject = self.modules.name_of(key) or weight.told
+            self.events.append(event)
+        event.times += 1
+        return event
+
+
+def collective_of(maker: Signature | None) -> str:
+    """The name of the collective that wrote a storage last, or ""."""
+    return maker.op.name if maker is not None and maker.op.remote else ""

@@ -1,0 +1,142 @@
+"""A trace record in a file: JSON, written wholly or not at all, and checked as it is read.
+
+Every type and every reference of a file is checked, so that no report fails on a record that was loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import MISSING, Field, asdict, fields, is_dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from dtlint.trace.record import TraceRecord
+from dtlint.trace.schema import SCHEMA
+
+__all__ = ["RecordError", "encoded", "load", "save"]
+
+
+class RecordError(ValueError):
+    """The file is not a trace record that this version reads; the message is one line that says so."""
+
+
+def encoded(record: TraceRecord) -> dict[str, Any]:
+    """The record as JSON has it: dicts, lists, texts and finite numbers. What is not finite is a text, as in `inf`."""
+    plain: dict[str, Any] = _encode(asdict(record))
+    return plain
+
+
+def save(record: TraceRecord, path: Path) -> None:
+    """Write the record, wholly or not at all."""
+    text = json.dumps(encoded(record), allow_nan=False, separators=(",", ":"))
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def load(path: Path) -> TraceRecord:
+    """Read a record.
+
+    Raises:
+        RecordError: the file is missing, damaged, of a newer schema, or no trace record at all.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise RecordError(f"{path} is not a trace record: it is not valid JSON") from error
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if not isinstance(schema, int):
+        raise RecordError(f"{path} is not a trace record; `dtlint trace --output NEW_FILE SCRIPT` writes one")
+    if schema > SCHEMA:
+        raise RecordError(f"{path} has schema {schema}, newer than this dtlint reads ({SCHEMA}); upgrade dtlint")
+    try:
+        record = _decode(TraceRecord, data)
+        assert isinstance(record, TraceRecord)
+        _check(record)
+    except (TypeError, KeyError, AssertionError) as error:
+        raise RecordError(f"{path} is a damaged trace record ({error}); trace again to write a new one") from error
+    return record
+
+
+def _check(record: TraceRecord) -> None:
+    """Every index must point at something, so that a report never fails on a record that was loaded."""
+    places, entries, events = len(record.places), len(record.entries), len(record.events)
+    indices: list[tuple[int | None, int]] = []
+    for entry in record.entries:
+        indices += [(entry.place, places), (entry.undoes, entries), (entry.culprit, len(entry.inputs))]
+        indices += [(operand.origin, entries) for operand in entry.inputs]
+    for event in record.events:
+        indices += [(event.place, places), (event.entry, entries)]
+    if record.scaler is not None:
+        indices += [(record.scaler.place, places), *((cause.event, events) for cause in record.scaler.causes)]
+        indices += [(skip.event, events) for skip in record.scaler.skips]
+    indices += [(unseen.place, places) for unseen in record.unseen]
+    indices += [(weight.place, places) for weight in record.weights]
+    indices += [(error.place, places) for error in record.errors]
+    indices += [(operand.origin, entries) for error in record.errors for operand in error.operands]
+    for index, size in indices:
+        if index is not None and not 0 <= index < size:
+            raise KeyError(f"index {index} of {size}")
+
+
+SPECIAL = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
+"""How the floats that JSON lacks are written."""
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _encode(item) for key, item in value.items()}
+    return [_encode(item) for item in value] if isinstance(value, list) else value
+
+
+def _decode(kind: Any, value: Any) -> Any:
+    """`value` as JSON gave it, as the type `kind`; TypeError or KeyError where it does not fit."""
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        inner = [option for option in get_args(kind) if option is not NoneType]
+        return None if value is None else _decode(inner[0], value)
+    if origin is list:
+        _expect(value, list)
+        return [_decode(get_args(kind)[0], item) for item in value]
+    if origin is dict:
+        _expect(value, dict)
+        return {key: _decode(get_args(kind)[1], item) for key, item in value.items()}
+    if is_dataclass(kind):
+        _expect(value, dict)
+        hints = get_type_hints(kind)
+        made: Any = kind
+        return made(**{f.name: _decode(hints[f.name], value[f.name]) for f in fields(kind) if _given(f, value)})
+    if kind is float and not isinstance(value, bool):
+        if isinstance(value, str):
+            return SPECIAL[value]
+        _expect(value, (int, float))
+        return float(value)
+    _expect(value, kind)
+    if kind is int and isinstance(value, bool):
+        raise TypeError("a truth value where a number belongs")
+    return value
+
+
+def _given(f: Field[Any], value: dict[str, Any]) -> bool:
+    """Is it there? A field that has a default may be missing: an older dtlint did not know it."""
+    return f.name in value or (f.default is MISSING and f.default_factory is MISSING)
+
+
+def _expect(value: Any, kind: Any) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{type(value).__name__} found where another type belongs")
