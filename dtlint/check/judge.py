@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dtlint.infer.events import Assign, Call, Discard, End, Enter, Event, Exit, Operation, Reference
-from dtlint.infer.interpreter import interpreter_of
+from dtlint.infer.interpreter import TooLong, interpreter_of
 from dtlint.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -73,9 +73,11 @@ def judge(tree: ast.Module, source: Source, rules: Sequence[type[Rule]]) -> Judg
         judged.forget = interpreter.forget
         try:
             interpreter.run()
-        except RecursionError:
+        except (RecursionError, TooLong) as error:
             judged.crashed.update(rule.code for rule in rules)
-            judged.crashes.append(too_deep(source.path))
+            judged.crashes.append(
+                too_deep(source.path) if isinstance(error, RecursionError) else _too_long(source.path)
+            )
         audience.listeners.clear()
     return judged
 
@@ -133,10 +135,11 @@ class _Audience:
 
     def _listener(self, handlers: list[tuple[Rule, Handler]]) -> Callable[[Event], None]:
         judged = self.judged
+        crashed = judged.crashed
 
         def tell(event: Event) -> None:
             for rule, handle in handlers:
-                if rule.code in judged.crashed:
+                if crashed and rule.code in crashed:
                     continue
                 try:
                     for finding in handle(event) or ():
@@ -151,6 +154,11 @@ class _Audience:
 def too_deep(path: str) -> str:
     """The line that reports code nested deeper than dtlint can follow, though Python can run it."""
     return f"{path}: the code is nested deeper than dtlint can follow; what it found before that place is reported"
+
+
+def _too_long(path: str) -> str:
+    """The line that reports code whose reading was broken off."""
+    return f"{path}: reading the code takes too long; what dtlint found until it stopped is reported"
 
 
 def crash(rule: Rule | type[Rule], path: str, line: int, error: Exception) -> str:

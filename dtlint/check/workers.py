@@ -9,13 +9,14 @@ import sys
 import threading
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dtlint.check.garbage import search_seldom
 from dtlint.check.job import Job, Mode, Result, finish
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from multiprocessing.context import BaseContext
 
     from dtlint.catalogue import AnyRule
@@ -78,13 +79,28 @@ def _one_by_one(
 
 
 def _pool(count: int, rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(count, _context(), _start, (rules, mode, cache))
+    return ProcessPoolExecutor(count, _context(rules), _start, (rules, mode, cache))
 
 
-def _context() -> BaseContext:
+def _context(rules: Mapping[str, AnyRule]) -> BaseContext:
     """Forking spares each process the imports. It is safe on Linux in a program that has one thread."""
-    fork = sys.platform == "linux" and threading.active_count() == 1
-    return multiprocessing.get_context("fork" if fork else "spawn")
+    if sys.platform != "linux" or threading.active_count() > 1:
+        return multiprocessing.get_context("spawn")
+    _prepare(rules.values())
+    return multiprocessing.get_context("fork")
+
+
+def _prepare(rules: Iterable[AnyRule]) -> None:
+    """Load what some file of so many will need, while there is one process to do it: libcst alone takes 0.1 s."""
+    import libcst.metadata  # noqa: F401
+
+    from dtlint.check import confirm, file, judge  # noqa: F401
+    from dtlint.dtypes import table
+
+    table.load()
+    for rule in rules:
+        with suppress(Exception):  # a file that wants the rule reports why it cannot be loaded
+            rule.load()
 
 
 def _cores() -> int:

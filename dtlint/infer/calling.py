@@ -66,11 +66,9 @@ class Calling(Expressions):
         if isinstance(node.func, ast.Attribute):
             method = node.func.attr
             receiver = _present(self.value(node.func.value))
-            path = path_of(node.func)
-            callee = self.flow.state.paths.get(path) if path is not None else None
-            if callee is None:
-                callee = self.member(receiver, method)
-            self.refer(node.func, callee)
+            callee = self.bound(node.func) or self.member(receiver, method)
+            if type(callee) is External:
+                self.refer(node.func, callee)
         else:
             callee = self.value(node.func)
         args, keywords, complete = self.given(node)
@@ -78,9 +76,10 @@ class Calling(Expressions):
             args = [*callee.args, *args]
             keywords = {**callee.keywords, **keywords}
             callee = callee.callee
-        arguments = Arguments(node, args, keywords, self.default, complete, self.flow.autocast)
+        region = self.flow.autocast if self.flow.contexts else None
+        arguments = Arguments(node, args, keywords, self.default, complete, region)
         target, result = self.called(node, callee, receiver, method, arguments)
-        if self.gradless or self.flow.autocast is not None:
+        if self.gradless or region is not None:
             result = self.under_autocast(result)
         if method.endswith("_") and isinstance(node.func, ast.Attribute) and isinstance(result, Tensor):
             self.alter(node.func.value, result.traits)
@@ -91,7 +90,7 @@ class Calling(Expressions):
             if method in REGISTERING and isinstance(receiver, Module) and receiver.key == "self" and len(args) >= 2:
                 self.register(method, args[0], args[1])
         self.call_made = None
-        if self.hears(Call) or self.hears(Discard):
+        if not self.muted and (Call in self.listeners or Discard in self.listeners):
             called = callee if isinstance(callee, Module) else receiver
             self.call_made = Call(node, self.flow, target, method, called, args, keywords, complete, result)
             self.emit(self.call_made)
@@ -100,10 +99,22 @@ class Calling(Expressions):
 
     def given(self, node: ast.Call) -> tuple[list[Value], dict[str, Value], bool]:
         """The values of a call's arguments, and whether those are all that it is given."""
-        args = self.values(node.args)
-        keywords = {keyword.arg: self.value(keyword.value) for keyword in node.keywords if keyword.arg is not None}
-        unseen = [self.value(keyword.value) for keyword in node.keywords if keyword.arg is None]
-        return args, keywords, not unseen and not any(isinstance(arg, ast.Starred) for arg in node.args)
+        complete = True
+        args: list[Value] = []
+        for given in node.args:
+            complete = complete and type(given) is not ast.Starred
+            args.append(self.value(given))
+        keywords: dict[str, Value] = {}
+        unnamed = False
+        for keyword in node.keywords:
+            if keyword.arg is not None:
+                keywords[keyword.arg] = self.value(keyword.value)
+            else:
+                unnamed = True
+        if unnamed:  # after the named ones, wherever they stand: a mapping is the last to be read
+            complete = False
+            self.values([keyword.value for keyword in node.keywords if keyword.arg is None])
+        return args, keywords, complete
 
     def called(
         self, node: ast.Call, callee: Value, receiver: Value, method: str, arguments: Arguments
@@ -232,7 +243,7 @@ _NUMBER_CALLS: dict[str, Callable[[Any], object]] = {"builtins.float": float, "b
 
 def _only(value: Value) -> Value:
     """The one value that can be called: `None` is not, after a failed import."""
-    if not isinstance(value, Either):
+    if type(value) is not Either:
         return value
     callable_ = [choice for choice in options(value) if not isinstance(choice, Constant)]
     return callable_[0] if len(callable_) == 1 else UNKNOWN
@@ -240,7 +251,7 @@ def _only(value: Value) -> Value:
 
 def _present(value: Value) -> Value:
     """The value whose attribute is called: not `None`, whichever path assigned that."""
-    if not isinstance(value, Either):
+    if type(value) is not Either:
         return value
     present = tuple(choice for choice in options(value) if not isinstance(choice, Constant) or choice.value is not None)
     return present[0] if len(present) == 1 else Either(present) if present else value

@@ -132,7 +132,7 @@ def gather(function: ast.AST, takes_tensors: TakesTensors | None = None) -> Evid
         unasked = _Unasked(asked, takes_tensors)
         unasked.statements(_body(function))
         calls = unasked.calls
-    bound = _bindings(function)
+    bound = _bindings(function, {part for path in paths for part in _prefixes(path)})
     evidence = Evidence({}, {})
     for path in paths:
         cuts = evidence.cuts[path] = sorted({cut for part in _prefixes(path) for cut in bound.get(part, ())})
@@ -179,10 +179,11 @@ def _prefixes(path: str) -> Iterator[str]:
         path = path.rpartition(".")[0]
 
 
-def _bindings(function: ast.AST) -> dict[str, set[float]]:
+def _bindings(function: ast.AST, paths: set[str]) -> dict[str, set[float]]:
     """For each path, the cuts that its bindings make, between the lines: behind the statement, and where a branch with
     a binding begins and ends."""
     cuts: dict[str, set[float]] = {}
+    inside = not facts(function).bound_inside.isdisjoint(paths)
 
     def read(body: list[ast.stmt], around: tuple[float, ...]) -> None:
         for statement in body:
@@ -192,8 +193,9 @@ def _bindings(function: ast.AST) -> dict[str, set[float]]:
                 continue
             blocks = _blocks(statement)
             cut = blocks[0][0].lineno - 0.5 if blocks else end
-            for path in _stored(statement):
-                cuts.setdefault(path, set()).update((cut, *around))
+            for path in _stored(statement, inside):
+                if path in paths:
+                    cuts.setdefault(path, set()).update((cut, *around))
             for block in blocks:
                 read(block, (*around, block[0].lineno - 0.5, (block[-1].end_lineno or block[-1].lineno) + 0.5))
 
@@ -201,25 +203,42 @@ def _bindings(function: ast.AST) -> dict[str, set[float]]:
     return cuts
 
 
+_WITHOUT_BLOCKS = frozenset({ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Raise, ast.Assert})
+
+
 def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
+    if type(statement) in _WITHOUT_BLOCKS:
+        return []
     blocks = [block for name in ("body", "orelse", "finalbody") if (block := getattr(statement, name, None))]
     return blocks + [part.body for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ()))]
 
 
-def _stored(statement: ast.stmt) -> Iterator[str]:
-    """The paths that a statement binds anew itself, outside its blocks."""
-    if (
-        isinstance(statement, ast.Assign)
-        and len(statement.targets) == 1
-        and _keeps(statement.targets[0], statement.value)
-    ):
+def _stored(statement: ast.stmt, inside: bool) -> Iterator[str]:
+    """The paths that a statement binds anew itself, outside its blocks; those of comprehensions and `:=` only if asked."""
+    if type(statement) is ast.Assign and len(statement.targets) == 1 and _keeps(statement.targets[0], statement.value):
         return
-    own = [child for child in ast.iter_child_nodes(statement) if isinstance(child, (ast.expr, ast.withitem))]
-    for node in nodes(own, SCOPES):
-        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, (ast.Store, ast.Del)):
+    targets = (
+        [child for child in ast.iter_child_nodes(statement) if isinstance(child, (ast.expr, ast.withitem))]
+        if inside
+        else _targets(statement)
+    )
+    for node in nodes(targets, SCOPES):
+        kind = type(node)
+        if (kind is ast.Name or kind is ast.Attribute) and type(node.ctx) is not ast.Load:  # type: ignore[attr-defined]
             path = path_of(node)
             if path is not None:
                 yield path
+
+
+def _targets(statement: ast.stmt) -> list[ast.expr]:
+    """What a statement binds, as it is written."""
+    if isinstance(statement, (ast.Assign, ast.Delete)):
+        return statement.targets
+    if isinstance(statement, (ast.AugAssign, ast.AnnAssign, ast.For, ast.AsyncFor)):
+        return [statement.target]
+    if isinstance(statement, (ast.With, ast.AsyncWith)):
+        return [item.optional_vars for item in statement.items if item.optional_vars is not None]
+    return []
 
 
 def _keeps(target: ast.expr, value: ast.expr) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dtlint.dtypes.dtype import FLOATING, INTEGRAL, Category, named
@@ -194,19 +195,25 @@ class Expressions:
 
     def attribute(self, node: ast.Attribute) -> Value:
         base = self.value(node.value)
-        path = path_of(node)
-        if path is not None:
-            known = self.flow.state.paths.get(path)
-            if known is not None:
-                self.refer(node, known)
-                return self.judged(known, path, node.lineno) if type(known) is Unknown else known
-        value = self.member(base, node.attr)
-        self.refer(node, value)
-        if type(value) is Unknown and path is not None:
-            return self.judged(value, path, node.lineno)
-        if type(value) is Tensor and value.symbol is None and path is not None and isinstance(base, Module):
-            return self.named_weight(value, base, path)
+        bound = self.bound(node)
+        value = self.member(base, node.attr) if bound is None else bound
+        if type(value) is External:
+            self.refer(node, value)
+        elif type(value) is Unknown:
+            path = path_of(node)
+            return value if path is None else self.judged(value, path, node.lineno)
+        elif type(value) is Tensor and bound is None and value.symbol is None and isinstance(base, Module):
+            path = path_of(node)
+            return value if path is None else self.named_weight(value, base, path)
         return value
+
+    def bound(self, node: ast.Attribute) -> Value | None:
+        """What a dotted path was bound to, on the way here."""
+        paths = self.flow.state.paths
+        if not paths:
+            return None
+        path = path_of(node)
+        return None if path is None else paths.get(path)
 
     def named_weight(self, value: Tensor, base: Module, path: str) -> Value:
         """A weight, called by the path that leads to it, but for the method that makes it."""
@@ -257,12 +264,8 @@ class Expressions:
 
     def external(self, name: str) -> Value:
         """What stands outside the project under a qualified name."""
-        name = canonical(name)
-        if name.startswith("torch.") and name.count(".") == 1:
-            dtype = named(name[6:])
-            if dtype is not None:
-                return Dtype(dtype)
-        return (NUMBERS.get(name) if self.symbolic else None) or External(name)
+        known = _external(name)
+        return NUMBERS.get(known.name, known) if self.symbolic and type(known) is External else known
 
     def instance_member(self, base: Module | Instance, name: str) -> Value:
         """An attribute of a module or an instance: a method, what its class assigns to it, or a layer's weight."""
@@ -573,6 +576,13 @@ class Expressions:
             tensor = known.get(path) if path is not None else None
             if path is not None and isinstance(tensor, Tensor):
                 known[path] = replace(tensor, traits=tensor.traits | traits)
+
+
+@lru_cache(maxsize=4096)
+def _external(name: str) -> Dtype | External:
+    name = canonical(name)
+    dtype = named(name[6:]) if name.startswith("torch.") and name.count(".") == 1 else None
+    return External(name) if dtype is None else Dtype(dtype)
 
 
 def tensor_of(value: Unknown) -> Tensor:

@@ -43,10 +43,17 @@ from dtlint.infer.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Interpreter", "autocast_in", "interpret", "result_of"]
+__all__ = ["Interpreter", "TooLong", "autocast_in", "interpret", "result_of"]
 
 _DEEPEST = 24
 """Functions read inside one another, by calls; deeper ones wait until they are read for themselves."""
+MOST_STATEMENTS = 1_000_000
+"""Statements that are run for one file: each stands there once, and is run once more for each loop around it. This many
+take about half a minute."""
+
+
+class TooLong(Exception):
+    """Reading a file would take too long: what was found until then holds."""
 
 
 def interpreter_of(tree: ast.Module, listeners: Listeners) -> Interpreter:
@@ -61,6 +68,7 @@ def interpret(tree: ast.Module, listeners: Listeners) -> None:
 
     Raises:
         RecursionError: the source is nested deeper than Python's own limit lets the interpreter follow.
+        TooLong: it would take more than `MOST_STATEMENTS`.
     """
     interpreter_of(tree, listeners).run()
 
@@ -87,6 +95,7 @@ class Interpreter(Calling):
         """All functions and classes that were met."""
         self.returned: Value | None = None
         self.depth = 0
+        self.statements_left = MOST_STATEMENTS
         self.exits: list[list[State]] = []
         """For each loop being run, the states at its breaks and continues."""
         self._execute: dict[type[ast.stmt], Callable[[Any], object]] = {
@@ -118,6 +127,9 @@ class Interpreter(Calling):
         outer_block, outer_statement = flow.block, flow.statement
         flow.block = statements
         outer_conditions = len(flow.conditions)
+        self.statements_left -= len(statements)
+        if self.statements_left < 0:
+            raise TooLong
         for statement in statements:
             if not self.alive:
                 break

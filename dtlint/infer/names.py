@@ -47,11 +47,12 @@ def canonical(name: str) -> str:
 
 def path_of(node: ast.AST) -> str | None:
     """The dotted path of names and attributes, or None: `self.model.fc`."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
+    if type(node) is ast.Name:
+        return node.id
+    if type(node) is not ast.Attribute:
         return None
-    parts.append(node.id)
-    return ".".join(reversed(parts))
+    value = node.value
+    if type(value) is ast.Name:  # the usual case, once for each attribute that is read
+        return f"{value.id}.{node.attr}"
+    inner = path_of(value)
+    return None if inner is None else f"{inner}.{node.attr}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from dtlint.infer.walk import PARTS, SCOPES
+from dtlint.infer.walk import PARTS, SCOPES, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,15 +30,17 @@ class Facts:
         yields: does it yield, so that calling it gives a generator?
         stores: attributes that are assigned, each with the name of the object; those of inner scopes too.
         sets_default: does it, or a scope in it, set torch's default dtype?
+        bound_inside: names that are bound inside an expression, by a comprehension or `:=`.
     """
 
-    __slots__ = ("calls", "sets_default", "stores", "yields")
+    __slots__ = ("bound_inside", "calls", "sets_default", "stores", "yields")
 
     def __init__(self) -> None:
         self.calls: list[ast.Call] = []
         self.yields = False
         self.stores: set[tuple[str, str]] = set()
         self.sets_default = False
+        self.bound_inside: set[str] = set()
 
 
 def facts(scope: ast.AST) -> Facts:
@@ -64,46 +66,58 @@ def _survey(root: ast.AST) -> Facts:
     return surveyed[0][0]
 
 
-_LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal})
+_LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal, type(None)})
 _SCOPES = frozenset(SCOPES)
+_YIELDS = frozenset({ast.Yield, ast.YieldFrom})
 
 
 def _look(scope: ast.AST, own: Facts) -> Iterator[ast.AST]:
-    """Note what stands in a scope; gives the scopes in it. Their decorators and defaults belong to this one."""
+    """Note what stands in a scope; gives the scopes in it. Their decorators and defaults belong to this one.
+
+    The kinds that most nodes are of come first, with their parts by name: it is half the time."""
     body: Any = scope.body  # type: ignore[attr-defined]
     stack: list[Any] = list(body) if isinstance(body, list) else [body]
+    pop, push = stack.pop, stack.append
     while stack:
-        node = stack.pop()
+        node = pop()
         kind = type(node)
         if kind in _LEAVES:
             continue
-        if kind is ast.Call:
+        if kind is ast.Attribute:
+            value = node.value
+            if type(value) is not ast.Name:
+                push(value)
+            elif type(node.ctx) is not ast.Load:
+                own.stores.add((value.id, node.attr))
+            own.sets_default |= node.attr in _DEFAULT_SETTERS
+        elif kind is ast.Call:
             own.calls.append(node)
             _note_call(node, own)
-        elif kind is ast.Attribute:
-            value = node.value
-            if type(value) is ast.Name:
-                if type(node.ctx) is not ast.Load:
-                    own.stores.add((value.id, node.attr))
-                elif node.attr in _DEFAULT_SETTERS:
-                    own.sets_default = True
-                continue
-            own.sets_default |= node.attr in _DEFAULT_SETTERS
+            push(node.func)
+            stack += node.args
+            stack += [keyword.value for keyword in node.keywords]
+        elif kind is ast.Assign:
+            stack += node.targets
+            push(node.value)
+        elif kind is ast.BinOp:
+            push(node.left)
+            push(node.right)
         elif kind in _SCOPES:
             yield node
-            stack += [part for part in _around(node) if part is not None]
-            continue
-        elif kind is ast.ImportFrom:
-            own.sets_default |= any(alias.name in _DEFAULT_SETTERS for alias in node.names)
-            continue
-        elif kind is ast.Yield or kind is ast.YieldFrom:
-            own.yields = True
-        for name in PARTS.get(kind, ()):  # a list may hold None or a string
-            child = getattr(node, name, None)
-            if type(child) is list:
-                stack += child
-            elif child is not None:
-                stack.append(child)
+            stack += _around(node)
+        else:
+            if kind is ast.comprehension or kind is ast.NamedExpr:
+                own.bound_inside.update([part.id for part in nodes([node.target]) if type(part) is ast.Name])
+            elif kind in _YIELDS:
+                own.yields = True
+            elif kind is ast.ImportFrom:
+                own.sets_default |= any(alias.name in _DEFAULT_SETTERS for alias in node.names)
+            for name in PARTS[kind]:
+                child = getattr(node, name, None)
+                if type(child) is list:
+                    stack += child
+                else:
+                    push(child)
 
 
 def _note_call(node: ast.Call, own: Facts) -> None:

@@ -14,7 +14,7 @@ from dtlint.dtypes.dtype import Category
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
 
@@ -93,9 +93,19 @@ class Phase(Enum):
     UNSCALED = "unscaled"
 
 
+LARGEST = 5_000
+"""Values inside one value, each counted as often as it is there. `x = (x, x)` thirty times over would be a billion, and
+comparing two of them takes that many steps: of what is larger than this, only the shape is known."""
+
+
 @dataclass(slots=True, repr=False, match_args=False)
 class Value:
     """Base of all values."""
+
+    @property
+    def size(self) -> int:
+        """The values in it, itself included."""
+        return 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +231,13 @@ class Module(Value):
     """What a layer of torch.nn was made with; None when that is not known."""
     items: tuple[Value, ...] | None = None
     """The modules that a Sequential, ModuleList or ModuleDict was made of."""
+    size: int = field(default=1, init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.items is not None:
+            self.size = _size(self.items)
+            if self.size > LARGEST:
+                self.items, self.size = None, 1
 
 
 @dataclass(slots=True, repr=False, match_args=False)
@@ -357,6 +374,12 @@ class Items(Value):
     """A list, tuple or set whose items are known one by one."""
 
     items: tuple[Value, ...]
+    size: int = field(default=1, init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.size = _size(self.items)
+        if self.size > LARGEST:
+            self.items, self.size = (UNKNOWN,) * len(self.items), LARGEST
 
 
 @dataclass(slots=True, repr=False, match_args=False)
@@ -368,6 +391,13 @@ class Table(Value):
     """Keys that it has on some paths only."""
     rest: Value | None = None
     """What was stored under keys that are not known."""
+    size: int = field(default=1, init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.size = _size(self.items.values()) + (0 if self.rest is None else self.rest.size)
+        if self.size > LARGEST:
+            self.items, self.size = dict.fromkeys(self.items, UNKNOWN), LARGEST
+            self.rest = None if self.rest is None else UNKNOWN
 
 
 @dataclass(slots=True, repr=False, match_args=False)
@@ -377,6 +407,12 @@ class Iteration(Value):
     item: Value
     source: str = ""
     of: Key | None = None
+    size: int = field(default=1, init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.size = 1 + self.item.size
+        if self.size > LARGEST:
+            self.item, self.size = UNKNOWN, 2
 
 
 @dataclass(slots=True, repr=False, match_args=False)
@@ -384,6 +420,19 @@ class Either(Value):
     """One of a few values, by the path taken."""
 
     choices: tuple[Value, ...]
+    size: int = field(default=1, init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.size = _size(self.choices)
+        if self.size > LARGEST:
+            self.choices, self.size = (UNKNOWN,), 2
+
+
+def _size(values: Iterable[Value]) -> int:
+    size = 1
+    for value in values:
+        size += value.size
+    return size
 
 
 UNKNOWN = Unknown()

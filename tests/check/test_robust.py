@@ -179,10 +179,53 @@ def test_long_nested_loops_take_bounded_time() -> None:
     hold(("import torch\n" + body + "    " * 15 + "x = torch.ones(i0).half()\n").encode())
 
 
+def test_reading_a_file_is_broken_off_in_the_end_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dtlint.infer.interpreter.MOST_STATEMENTS", 1000)
+    body = "".join("    " * depth + f"for i{depth} in range(3):\n" for depth in range(15))
+    body += "".join("    " * 15 + f"y{number} = x + {number}\n" for number in range(100))
+    text = f"import torch\nx = torch.randn(3)\nx.half()\n{body}x.half()\n"
+    checked = check_source(Source.from_bytes(text.encode(), "loops.py"), [discover()["DT104"]], Settings())
+    assert [found.location.span.line for found in checked.diagnostics] == [3]
+    assert checked.crashes == [
+        "loops.py: reading the code takes too long; what dtlint found until it stopped is reported"
+    ]
+
+
+DOUBLING = {
+    "tuples": ("a, b = (x, x), (x, x)", "if k:\n    a, b = (a, b), (b, a)\nelse:\n    a, b = (b, a), (a, b)"),
+    "lists": ("a, b = [x], [x]", "if k:\n    a = [a, b]\nelse:\n    b = [b, a]"),
+    "dicts": ("a, b = {}, {}", "if k:\n    a = {1: a, 2: b}\nelse:\n    b = {1: b, 2: a}"),
+    "modules": (
+        "a, b = nn.Linear(2, 2), nn.ReLU()",
+        "if k:\n    a = nn.Sequential(a, b)\nelse:\n    b = nn.Sequential(b, a)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("begin", "double"), DOUBLING.values(), ids=DOUBLING.keys())
+def test_values_that_double_line_by_line_do_not_grow_for_ever(begin: str, double: str) -> None:
+    lines = ["import torch", "from torch import nn", "x = torch.randn(3)", begin, *[double] * 40, "x.half()"]
+    source = Source.from_bytes("\n".join(lines).encode(), "doubling.py")
+    checked = check_source(source, [discover()["DT104"]], Settings())
+    assert [found.code for found in checked.diagnostics] == ["DT104"]
+    assert checked.crashes == []
+
+
+def test_functions_that_call_each_other_twice_are_read_once() -> None:
+    lines = ["import torch", "x = torch.randn(3)"]
+    lines += [f"def f{number}(x):\n    return f{number + 1}(x) + f{number + 1}(x.half())" for number in range(40)]
+    lines += ["def f40(x):\n    return x * 2", "y = f0(x)", "x.half()"]
+    checked = check_source(Source.from_bytes("\n".join(lines).encode(), "twice.py"), [discover()["DT104"]], Settings())
+    assert [found.code for found in checked.diagnostics] == ["DT104"]
+
+
 def test_the_last_expression_of_a_cell_is_displayed_not_discarded() -> None:
     cells = ["import torch\nx = torch.ones(2)\nx.half()", "x.half()\nx.half()"]
     notebook = {
-        "cells": [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": cell} for cell in cells],
+        "cells": [
+            {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": cell}
+            for cell in cells
+        ],
         "metadata": {},
         "nbformat": 4,
         "nbformat_minor": 5,
