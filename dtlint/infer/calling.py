@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.arithmetic import shared_region
 from dtlint.infer.arrays import array_call, array_method, picture_method
-from dtlint.infer.calls import Arguments, external_result, method_result
+from dtlint.infer.calls import Arguments, external_result, method_result, module_cast
 from dtlint.infer.events import Call, Discard
 from dtlint.infer.expressions import Expressions, tensor_of
 from dtlint.infer.kinds import TENSOR_LAYERS, tensors_taken
@@ -94,7 +94,7 @@ class Calling(Expressions):
             called = callee if isinstance(callee, Module) else receiver
             self.call_made = Call(node, self.flow, target, method, called, args, keywords, complete, result)
             self.emit(self.call_made)
-        self.advance(node, receiver, method, target, args)
+        self.advance(receiver, method, target, arguments)
         return result
 
     def given(self, node: ast.Call) -> tuple[list[Value], dict[str, Value], bool]:
@@ -216,8 +216,9 @@ class Calling(Expressions):
             return replace(result, under=under) if keeps else result
         return replace(result, under=under) if type(result) is Unknown else result
 
-    def advance(self, node: ast.Call, receiver: Value, method: str, target: str, args: list[Value]) -> None:
-        """What a call changes: the phase of a scaler, and attributes of what it was given."""
+    def advance(self, receiver: Value, method: str, target: str, arguments: Arguments) -> None:
+        """What a call changes: the phase of a scaler, the dtype of modules, and attributes of what it was given."""
+        node = arguments.node
         state = self.flow.state
         if method == "backward":
             scaled = receiver.scaled if isinstance(receiver, (Tensor, Unknown)) else None
@@ -230,11 +231,26 @@ class Calling(Expressions):
                 key = None if path is None else self.key(path)
             if key is not None and key in state.scalers:
                 state.scalers[key] = _SCALER_PHASES[method]
+        if self.symbolic:
+            self.cast_modules(receiver, target, arguments)
         if state.paths and not target:
             for given in (node.func.value if isinstance(node.func, ast.Attribute) else None, *node.args):
                 path = path_of(given) if given is not None else None
                 if path is not None:
                     state.forget(path)
+
+
+    def cast_modules(self, receiver: Value, target: str, arguments: Arguments) -> None:
+        """What a call makes of the dtype of modules: a cast is known, and who else has one in hand may cast it."""
+        casts = self.flow.state.casts
+        if type(receiver) is Module and target.startswith("torch.nn.Module."):
+            cast, dtypes = module_cast(target[16:], arguments)
+            if cast:
+                casts[receiver.key] = (0, dtypes)
+        elif not target:
+            for value in (receiver, *arguments.args, *arguments.keywords.values()):
+                if type(value) is Module:
+                    casts[value.key] = (0, None)
 
 
 _SCALER_PHASES = {"unscale_": Phase.UNSCALED, "step": Phase.IDLE, "update": Phase.IDLE}

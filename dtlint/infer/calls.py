@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from dtlint.dtypes.dtype import ALIASES, FLOATING, LEGACY_TENSORS, Category
+from dtlint.dtypes.dtype import ALIASES, COMPLEX, FLOATING, LEGACY_TENSORS, Category
 from dtlint.infer.arithmetic import (
     constant_of,
     dtype_of_category,
@@ -83,6 +83,7 @@ __all__ = [
     "external_result",
     "literal_tensor",
     "method_result",
+    "module_cast",
     "modules_of",
 ]
 
@@ -169,6 +170,18 @@ def cast_target(method: str, arguments: Arguments) -> tuple[bool, Dtypes]:
     """
     is_cast, dtypes, _ = _cast(method, arguments)
     return is_cast, dtypes
+
+
+def module_cast(method: str, arguments: Arguments) -> tuple[bool, Dtypes]:
+    """May the method of a module cast its weights, and to which dtypes (None when that is not known)?"""
+    is_cast, dtypes, _ = _cast(method, arguments)
+    if not is_cast and method == "to":  # to a device, unless an argument that is not known is a dtype
+        is_cast = not all(map(_is_no_dtype, arguments.node.args, arguments.args)) or not arguments.complete
+    return is_cast or method in _REPLACING, dtypes
+
+
+_REPLACING = frozenset({"apply", "load_state_dict", "_apply", "to_empty", "register_parameter", "add_module"})
+"""Methods of a module that may put other weights in the place of its own."""
 
 
 def _cast(method: str, arguments: Arguments) -> tuple[bool, Dtypes, Symbol | None]:
@@ -520,6 +533,8 @@ def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, given: Value | N
     called, name = name, name.rstrip("_")
     if name == "detach":
         tensor = replace(tensor, under=None)
+    if name == "abs" and tensor.dtypes is not None and tensor.dtypes & COMPLEX:
+        return _from_table(called, tensor, arguments, owner) or Tensor(under=tensor.under, origin=arguments.node)
     if name in SAME_DTYPE:
         span = tensor.span if name in MOVES else None
         rank = False if tensor.zero_dim is False and name in KEEPING_DIMENSIONS else None

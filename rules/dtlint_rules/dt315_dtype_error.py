@@ -1,0 +1,236 @@
+"""DT315: an op or a layer gets tensors of dtypes with which it raises."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Severity
+from dtlint.dtypes.dtype import FLOATING
+from dtlint.dtypes.table import load
+from dtlint.infer.calls import dtype_of
+from dtlint.infer.layers import AGREEING
+from dtlint.infer.names import path_of
+from dtlint.infer.refusals import refusal
+from dtlint.infer.survey import facts
+from dtlint.infer.values import Items, Module, Tensor
+from dtlint.rule import Finding, Rule
+from dtlint_rules._statements import statements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Call, Flow, Operation
+    from dtlint.infer.values import Dtypes, Key, Value
+
+__all__ = ["DtypeError"]
+
+_LAYERS = AGREEING | {"RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"}
+"""Layers of torch.nn that raise where input and weight differ in dtype."""
+_PRODUCTS = frozenset({"mm", "bmm", "matmul", "mv", "linear", "addmm", "baddbmm", "addbmm", "addmv"})
+"""Ops that raise for an integer beside a floating tensor, too."""
+_FLOAT32 = frozenset({"float32"})
+
+
+class DtypeError(Rule):
+    """An op or a layer gets tensors of dtypes with which it raises.
+
+    ## What it does
+    Reports a call whose operands have dtypes that the code shows, and that torch refuses together: a matrix product,
+    convolution, attention, `lerp` of a float16 and a float32 tensor; a layer that is cast to one dtype and called with
+    another; a model that was cast, whose `forward` gives what it is called with to a layer. Each op is looked up in the
+    table of what torch does. Nothing is reported inside autocast, which casts the operands of most such ops, nor where
+    one of the dtypes is not certain.
+
+    ## Why it matters
+    These ops do not promote as `+` does: "expected m1 and m2 to have the same dtype, but got: float != c10::Half". The
+    program ends there, perhaps hours after it was started.
+
+    ## Example
+    ```python
+    import torch
+
+    model = torch.nn.Linear(4, 2).half()
+    scores = model(torch.randn(3, 4))
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    model = torch.nn.Linear(4, 2).half()
+    scores = model(torch.randn(3, 4).half())
+    ```
+
+    ## References
+    - [Module.half](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.half)
+    - [Type promotion](https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc)
+    """
+
+    code, name, severity = "DT315", "dtype-error", Severity.ERROR
+    triggers = ("half", "float16", "float64", "double", "Half", "Double")
+
+    def __init__(self) -> None:
+        self.made: dict[Key, Dtypes] = {}
+        """The dtype that each layer of torch.nn was made with."""
+        self.fed: dict[ast.AST, dict[str, ast.Call]] = {}
+        """By class, the arguments of its forward that go into a layer as they are, and the calls of those layers."""
+        self.fixed: dict[ast.AST, tuple[ast.Call, str]] = {}
+        """By class, a call of a layer in its forward that gets a tensor of one dtype, whoever calls, and that dtype."""
+        self.named: dict[ast.AST, frozenset[Key]] = {}
+        """By scope, the objects that its statements make and bind to one name."""
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        if call.target == "torch.nn.Module.__call__":
+            return self._on_module(call) if call.flow.autocast is None else ()
+        if call.target.startswith("torch.nn.") and call.target[9:] in _LAYERS:
+            self._note_layer(call)
+        elif call.target.startswith("torch.") and call.complete and call.flow.autocast is None:
+            receiver = [call.receiver] if call.target.startswith("torch.Tensor.") else []
+            return _on_op(call, call.target, [*receiver, *call.args], call.keywords)
+        return ()
+
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
+        if type(operation.operator) is not ast.MatMult or operation.flow.autocast is not None:
+            return ()
+        return _on_op(operation, "torch.matmul", [operation.left, operation.right], {}, "@")
+
+    # -- layers and models
+
+    def _note_layer(self, call: Call) -> None:
+        key = f"@{call.node.lineno}:{call.node.col_offset}"
+        default = None if facts(call.flow.tree).sets_default or not call.complete else _FLOAT32
+        self.made[key] = dtype_of(call.keywords["dtype"]) if "dtype" in call.keywords else default
+
+    def _on_module(self, call: Call) -> Iterator[Finding]:
+        module, flow = call.receiver, call.flow
+        if not isinstance(module, Module) or not call.args or not call.node.args:
+            return
+        given = call.args[0]
+        path = path_of(call.node.func) or ""
+        if module.info is None and path.startswith("self.") and isinstance(given, Tensor):
+            self._note_fed(call, given, flow)
+        if module.key not in self._named(flow.scope):
+            return
+        weights = self._weights(module, flow)
+        if weights is None or weights not in FLOATING:
+            return
+        if module.info is None:
+            if isinstance(given, Tensor) and _dtype(given) not in (None, weights):
+                yield _on_weights(call, given, weights)
+        elif module.key in flow.state.casts:
+            yield from self._on_model(call, module, given, weights)
+
+    def _on_model(self, call: Call, module: Module, given: Value, weights: str) -> Iterator[Finding]:
+        assert module.info is not None
+        forward = module.info.method("forward")
+        if forward is None or forward.owner is None or len(forward.node.args.args) < 2:
+            return
+        owner, name = forward.owner.node, forward.node.args.args[1].arg
+        layer = self.fed.get(owner, {}).get(name)
+        if layer is not None and isinstance(given, Tensor) and _dtype(given) not in (None, weights):
+            yield _on_weights(call, given, weights, layer)
+        elif owner in self.fixed and self.fixed[owner][1] != weights:
+            layer, dtype = self.fixed[owner]
+            yield Finding(
+                call.node,
+                f"`{path_of(call.node.func)}` has {weights} weights, and its `{ast.unparse(layer.func)}` gets a {dtype} tensor: it raises",
+                help=f"In its forward, cast the input of that layer back: `.to({ast.unparse(layer.func)}.weight.dtype)`",
+                notes=((layer, "the layer"),),
+            )
+
+    def _note_fed(self, call: Call, given: Tensor, flow: Flow) -> None:
+        """A layer in a forward that is called with the argument itself, or with a tensor of one dtype."""
+        function, module = flow.function, call.receiver
+        if function is None or function.owner is None or function.name != "forward" or flow.conditions or flow.loops:
+            return
+        if not isinstance(module, Module) or not module.name.startswith("torch.nn.") or module.name[9:] not in _LAYERS:
+            return
+        atom = given.symbol.sole if given.symbol is not None and given.symbol.exact else None
+        dtype = _dtype(given)
+        if atom is not None and atom.parameter:
+            self.fed.setdefault(function.owner.node, {}).setdefault(atom.text, call.node)
+        elif dtype is not None and dtype in FLOATING:
+            self.fixed.setdefault(function.owner.node, (call.node, dtype))
+
+    def _weights(self, module: Module, flow: Flow) -> str | None:
+        """The dtype of a module's weights now: what it was cast to, or else made with."""
+        cast = flow.state.casts.get(module.key)
+        if cast is not None:
+            return next(iter(cast[1])) if cast[1] is not None and len(cast[1]) == 1 else None
+        made = self.made.get(module.key)
+        return next(iter(made)) if made is not None and len(made) == 1 else None
+
+    def _named(self, scope: ast.AST) -> frozenset[Key]:
+        if scope not in self.named:
+            self.named[scope] = frozenset(_made_and_bound(scope))
+        return self.named[scope]
+
+
+def _made_and_bound(scope: ast.AST) -> Iterator[Key]:
+    """The keys of what a scope makes and binds to a name: `model = Net().half()`. Elsewhere one place may make many."""
+    for statement in statements(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+            continue
+        node = statement.value
+        while isinstance(node, ast.Call):
+            yield f"@{node.lineno}:{node.col_offset}"
+            node = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+
+
+def _on_weights(call: Call, given: Tensor, weights: str, layer: ast.Call | None = None) -> Finding:
+    shown = path_of(call.node.func) or "it"
+    inner = "" if layer is None else f"gives it to `{ast.unparse(layer.func)}` and "
+    notes: list[tuple[ast.expr | ast.stmt, str]] = [] if layer is None else [(layer, "the layer")]
+    if given.origin is not None and given.origin.lineno != call.node.lineno:
+        notes.append((given.origin, f"{_dtype(given)} since here"))
+    return Finding(
+        call.node,
+        f"`{shown}` has {weights} weights and gets {_article(_dtype(given))} tensor: it {inner}raises",
+        help=f"Cast the input: `.to(torch.{weights})`",
+        notes=tuple(notes),
+    )
+
+
+def _article(dtype: str | None) -> str:
+    return f"{'an' if dtype in ('int8', 'int16', 'int32', 'int64') else 'a'} {dtype}"
+
+
+# -- ops
+
+
+def _on_op(
+    event: Call | Operation, op: str, args: list[Value], keywords: dict[str, Value], shown: str = ""
+) -> Iterator[Finding]:
+    dtypes = _floating([*args, *keywords.values()])
+    if len(dtypes) < 2 and not (dtypes and op.rpartition(".")[2] in _PRODUCTS):
+        return
+    message = refusal(op, args, keywords)
+    if message is None:
+        return
+    every = sorted({dtype for value in _tensors([*args, *keywords.values()]) if (dtype := _dtype(value)) is not None})
+    name = shown or op.removeprefix("torch.nn.functional.").removeprefix("torch.Tensor.").removeprefix("torch.")
+    saved = not event.flow.region_known and load().autocast("cuda", op) is not None
+    yield Finding(
+        event.node,
+        f"`{name}` of {' and '.join(every)} raises{', unless it runs under autocast' if saved else ''}: {message}",
+        help="Cast one of them to the dtype of the other; which one says where the digits are needed",
+        severity=Severity.WARNING if saved else None,
+    )
+
+
+def _tensors(values: Iterable[Value]) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, Items):
+            yield from _tensors(value.items)
+
+
+def _floating(values: Iterable[Value]) -> set[str]:
+    return {dtype for value in _tensors(values) if (dtype := _dtype(value)) is not None and dtype in FLOATING}
+
+
+def _dtype(value: Tensor) -> str | None:
+    """The one dtype that a tensor has."""
+    return next(iter(value.dtypes)) if value.dtypes is not None and len(value.dtypes) == 1 else None
