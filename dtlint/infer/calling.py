@@ -79,6 +79,8 @@ class Calling(Expressions):
         region = self.flow.autocast if self.flow.contexts else None
         arguments = Arguments(node, args, keywords, self.default, complete, region)
         target, result = self.called(node, callee, receiver, method, arguments)
+        if "out" in keywords and target.startswith(("torch.", "numpy.")):
+            result = _written(keywords["out"], result)
         if self.gradless or region is not None:
             result = self.under_autocast(result)
         if method.endswith("_") and isinstance(node.func, ast.Attribute) and isinstance(result, Tensor):
@@ -255,6 +257,13 @@ class Calling(Expressions):
 
 _SCALER_PHASES = {"unscale_": Phase.UNSCALED, "step": Phase.IDLE, "update": Phase.IDLE}
 _NUMBER_CALLS: dict[str, Callable[[Any], object]] = {"builtins.float": float, "builtins.int": int}
+
+
+def _written(out: Value, result: Value) -> Value:
+    """What a function gives that writes into `out=`: that tensor, in the dtype that it has."""
+    if isinstance(out, Constant) and out.value is None:
+        return result
+    return out if isinstance(out, (Tensor, Array)) else UNKNOWN
 
 
 def _only(value: Value) -> Value:

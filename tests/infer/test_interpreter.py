@@ -157,6 +157,17 @@ CASES = {
             GradScaler = None
         reveal(GradScaler())  # scaler True
     """,
+    "what is written into `out=` has the dtype of that": """
+        reveal(torch.arange(3, out=torch.empty(3, dtype=torch.float16)))  # float16
+        reveal(torch.add(torch.ones(3), 1, out=None))  # float32
+        reveal(torch.add(torch.ones(3), 1, out=unknown))  # unknown
+    """,
+    "the magnitude of a complex number is real": """
+        z = torch.zeros(3, dtype=torch.complex64)
+        reveal(z.abs())  # float32
+        reveal(torch.abs(z) ** 2)  # float32
+        reveal(torch.ones(3, dtype=torch.float16).abs())  # float16
+    """,
     "branches join": """
         x = torch.ones(2)
         if flag:
