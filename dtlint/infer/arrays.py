@@ -302,7 +302,7 @@ _MADE = (
     | _SUMS
     | _AVERAGES
     | {"array", "asarray", "asanyarray", "ascontiguousarray", "arange", "full", "frombuffer"}
-) | {"fromfile", "fromiter", "loadtxt", "genfromtxt"}
+) | {"fromfile", "fromiter", "loadtxt", "genfromtxt", "memmap"}
 """Functions that give an array of the dtype that they are asked for."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.making import Making
+from dtlint.infer.copying import Copying
 from dtlint.infer.names import path_of
 from dtlint.infer.values import (
     UNKNOWN,
@@ -33,7 +33,7 @@ __all__ = ["CONTAINERS", "Changing"]
 CONTAINERS = (Items, Table, Iteration)
 
 
-class Changing(Making):
+class Changing(Copying):
     """An interpreter that follows what stores into containers change."""
 
     changed_parameters: dict[int, set[str]]

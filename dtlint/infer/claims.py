@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Span
-from dtlint.infer.interpreter import Interpreter
+from dtlint.infer.interpreter import Interpreter, TooLong
 from dtlint.infer.program import Program
 from dtlint.infer.project import ModuleInfo, Project
 from dtlint.infer.values import UNKNOWN, Constant, Dtypes, Tensor, Unknown, Value, join, options
@@ -48,6 +48,8 @@ class Reading:
             if isinstance(value, Tensor) and where.path is not None and id(node) not in hidden
         }
         """Each expression that is a tensor, with its file. None of them where the reading did not come to rest."""
+        self.broken_off = recorder.broken_off
+        """Did reading it take too long, so that nothing is claimed?"""
         self.symbols = _symbols(recorder.main.tree)
         """What decides the dtype of expressions of the main file, where its functions are read for any caller."""
 
@@ -158,7 +160,7 @@ class _Symbols(Interpreter):
 
 def _symbols(tree: ast.Module) -> dict[ast.expr, str]:
     symbols = _Symbols(tree)
-    with suppress(RecursionError):
+    with suppress(RecursionError, TooLong):
         symbols.run()
     return {node: text for node, text in symbols.seen.items() if text is not None}
 

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from dtlint.infer.binding import Perhaps
 from dtlint.infer.changing import Changing
 from dtlint.infer.expressions import item_of
-from dtlint.infer.instances import ITEMS
+from dtlint.infer.instances import ITEMS, is_open_book
 from dtlint.infer.names import path_of
 from dtlint.infer.values import (
     NONE,
@@ -57,9 +57,9 @@ class Containers(Changing):
             value = self.value(keyword.value)
             if keyword.arg is not None:
                 keywords[keyword.arg] = value
-            elif isinstance(value, Table) and value.rest is None and all(isinstance(key, str) for key in value.items):
-                for key, item in value.items.items():
-                    keywords[str(key)] = Perhaps(item) if key in value.perhaps else item
+            elif (table := _mapping(value)) is not None:
+                for key, item in table.items.items():
+                    keywords[str(key)] = Perhaps(item) if key in table.perhaps else item
             else:
                 complete = False
                 self.lose(value)
@@ -78,11 +78,24 @@ class Containers(Changing):
             if isinstance(held, (Items, Iteration)) and not node.keywords:
                 return self.added(held, node, node.func)
         result = super().call(node)
+        self.forget_given(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "update" and self.updated(node, node.func.value):
             return result
         if isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
             self.changed_container(node.func.value)
         return result
+
+    def forget_given(self, node: ast.Call) -> None:
+        """What `super().method()` and functions given something by its name may have assigned to it."""
+        state, function = self.flow.state, self.flow.function
+        if not state.paths:
+            return
+        for keyword in node.keywords:
+            state.forget(path_of(keyword.value) or "")
+        asked = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if isinstance(asked, ast.Call) and path_of(asked.func) == "super" and function is not None:
+            parameters = function.node.args.posonlyargs + function.node.args.args
+            state.forget(parameters[0].arg if parameters else "")
 
     def items(self, node: ast.List | ast.Tuple | ast.Set) -> Value:
         """`[a, *many, b]`."""
@@ -250,6 +263,9 @@ class Containers(Changing):
         elif isinstance(base, Iteration):
             self.lose(value)
             self.changed_container(target.value)
+        elif isinstance(base, Module):
+            self.order.disturb(base.key)
+            self.objects.put(base.key, ITEMS, value)
         elif isinstance(base, Instance) and base.info.method("__setitem__") is not None:
             setter = base.info.method("__setitem__")
             assert setter is not None
@@ -258,6 +274,14 @@ class Containers(Changing):
             if isinstance(base, Instance):
                 self.objects.put(base.key, ITEMS, UNKNOWN)
             self.lose(value)
+
+    def delete(self, node: ast.Delete) -> None:
+        super().delete(node)
+        for target in node.targets:
+            base = self.quietly(target.value) if isinstance(target, ast.Subscript) else None
+            if isinstance(base, Module):
+                self.order.disturb(base.key)
+                self.objects.put(base.key, ITEMS, self.item_of(base))
 
     def subscript(self, node: ast.Subscript) -> Value:
         value = super().subscript(node)
@@ -278,7 +302,8 @@ class Containers(Changing):
                 return self.objects.get(base.key, constant) or UNKNOWN
             if held is not None and isinstance(constant, int) and self.objects.get(base.key, ITEMS) is None:
                 return held[constant] if -len(held) <= constant < len(held) else UNKNOWN
-            return self.item_of(base)
+            ordered = self.order.at(base.key, constant) if isinstance(constant, int) else []
+            return one_of(ordered) if ordered else self.item_of(base)
         getter = base.info.method("__getitem__") if isinstance(base, Instance) else None
         if getter is not None:
             return self.apply(getter, base, [index], {}, True)
@@ -314,6 +339,18 @@ class Containers(Changing):
         return item_of(value)
 
 
+def _mapping(value: Value) -> Table | None:
+    """The dict that `**value` takes apart: of several choices those that are dicts, for of the others it would raise."""
+    tables = [
+        choice
+        for choice in options(value)
+        if not isinstance(choice, Instance) or choice.info.method("keys") is not None or not is_open_book(choice.info)
+    ]
+    found = one_of([choice for choice in tables if choice != NONE])
+    known = isinstance(found, Table) and found.rest is None and all(isinstance(key, str) for key in found.items)
+    return found if isinstance(found, Table) and known else None
+
+
 _SEQUENTIAL = External("torch.nn.Sequential")
 _ADDING = frozenset({"append", "extend", "insert", "add", "appendleft"})
 _OF_DICTS = frozenset({"get", "pop", "items", "keys", "values", "copy"})
@@ -342,7 +379,8 @@ def _view(table: Table, method: str) -> Value:
         return Items(tuple(pair if method == "items" else pair.items[method == "values"] for pair in pairs))
     values = [*table.items.values(), *([table.rest] if table.rest is not None else [])]
     item = one_of(values)
-    return Iteration(item if method == "values" else UNKNOWN if method == "keys" else Items((UNKNOWN, item)))
+    key = UNKNOWN if table.rest is not None else one_of(list(map(Constant, table.items)))
+    return Iteration(item if method == "values" else key if method == "keys" else Items((key, item)))
 
 
 def one_of(values: Sequence[Value]) -> Value:

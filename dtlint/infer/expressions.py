@@ -275,7 +275,7 @@ class Expressions:
             return Tensor(FLOATING, traits=Trait.PARAMETER) if known else UNKNOWN
         method = info.method(name)
         if method is not None:
-            if any(path_of(decorator) == "property" for decorator in getattr(method.node, "decorator_list", ())):
+            if "property" in method.decorated:
                 return self.read(method)
             return Function(method, base if method.is_plain_method else None)
         value = self.assigned(info, name)

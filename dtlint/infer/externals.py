@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from dtlint.infer.arrays import array_call
 from dtlint.infer.calls import Arguments, external_result
 from dtlint.infer.certain import as_tensors, certain_result
-from dtlint.infer.choices import Choices
 from dtlint.infer.fields import Field
 from dtlint.infer.folding import folded_call, formatted
-from dtlint.infer.numbers import NUMBER_FUNCTIONS, NUMBERS
+from dtlint.infer.loading import Loading
+from dtlint.infer.numbers import LIMITS, NUMBER_FUNCTIONS, NUMBERS, Categories
 from dtlint.infer.ops import op_result
 from dtlint.infer.promises import Cache
 from dtlint.infer.regions import is_untouched
@@ -41,106 +42,23 @@ from dtlint.infer.values import (
 __all__ = ["Externals"]
 
 
-class Externals(Choices):
+class Externals(Loading):
     """An interpreter that knows what calls of functions outside the program give, and which of them call back."""
 
     def external_call(self, name: str, arguments: Arguments) -> Value:
         """A function outside the program: the few that the program's own code is made of, and torch's."""
-        if name == "builtins.super" and not arguments.args:
-            function = self.flow.function
-            me = self.first_parameter()
-            return Super(me, function.owner) if function is not None and function.owner is not None else UNKNOWN
-        if name == "builtins.super" and len(arguments.args) == 2 and isinstance(arguments.args[0], Class):
-            return Super(arguments.args[1], arguments.args[0].info)
-        if name in ("torch.set_default_dtype", "torch.set_default_tensor_type"):
-            if not self.supposed or self.module is self.main:  # else it is a library's, that nobody calls
-                self.default = None
-            return NONE
-        found = self.environment(name, arguments)
-        if found is None and arguments.complete and not arguments.keywords:
-            found = folded_call(name, arguments.args)
-        if found is not None and found != UNKNOWN:
-            return found
-        if name == "functools.lru_cache" and not any(isinstance(value, Function) for value in arguments.args):
-            return External(name)
-        if name == "dataclasses.fields" and len(arguments.args) == 1:
-            return self.fields_of(arguments.args[0])
-        if name in ("builtins.all", "builtins.any") and len(arguments.args) == 1:
-            return self.all_or_any(name, arguments.args[0])
-        if name == "dataclasses.field":
-            return Field(arguments.keywords.get("default", UNKNOWN), arguments.keywords.get("default_factory"))
-        if name == "functools.wraps":
-            return NullContext(name)
-        if name == "functools.partial" and arguments.args:
-            return Partial(arguments.args[0], tuple(arguments.args[1:]), dict(arguments.keywords))
-        if name in _DEVICES:
-            return Device()
-        if Cache.is_made_by(name):
-            return Cache()
-        if name.endswith(_SWITCHING_OFF) and arguments.keywords.get("enabled") == Constant(False):
-            return Autocast(None, None, False, arguments.node)
-        if name == "torch.nn.Module.__init__":
-            return NONE
-        if name == "builtins.isinstance" and len(arguments.args) == 2:
-            return self.is_instance(*arguments.args)
-        if name == "builtins.exec":
-            self.globals.update({key: UNKNOWN for key, value in self.globals.items() if isinstance(value, Constant)})
-            names = self.flow.state.names
-            names.update({key: UNKNOWN for key, value in names.items() if isinstance(value, Constant)})
-            return NONE
-        if (
-            name == "torch.nn.parallel.data_parallel"
-            and len(arguments.args) >= 2
-            and isinstance(arguments.args[0], Module)
-        ):
-            inside = Arguments(arguments.node, arguments.args[1:2], {}, arguments.default)
-            return self.run_forward(arguments.args[0], inside)
-        if name == "builtins.len" and len(arguments.args) == 1 and isinstance(arguments.args[0], Items):
-            return Constant(len(arguments.args[0].items))
-        if name in ("builtins.getattr", "builtins.hasattr") and len(arguments.args) >= 2:
-            return self.asked_attribute(name, *arguments.args)
-        if name == "builtins.setattr" and len(arguments.args) == 3:
-            return self.set_attribute(*arguments.args)
-        if name in ("builtins.dict", "collections.OrderedDict") and arguments.complete:
-            given = _as_table(arguments.args[0]) if arguments.args else Table({})
-            if not isinstance(given, Table) or given.rest is not None:
-                return self.lost(given)
-            items = dict(given.items)
-            items.update({str(key): value for key, value in arguments.keywords.items()})
-            return Table(items)
-        if name in ("builtins.list", "builtins.tuple") and len(arguments.args) == 1:
-            given = arguments.args[0]
-            return given if isinstance(given, (Items, Iteration)) else Iteration(self.item_of(given))
-        if name in ("builtins.zip", "builtins.enumerate") and arguments.args:
-            return self.paired(name, arguments)
-        if name in ("builtins.reversed", "builtins.sorted", "builtins.iter") and arguments.args:
-            return Iteration(self.item_of(arguments.args[0]))
-        if name in ("builtins.next", "copy.copy", "copy.deepcopy") and arguments.args:
-            value = arguments.args[0]
-            if name == "builtins.next":
-                return self.item_of(value)
-            return value if isinstance(value, (Tensor, Constant)) else self.lost(value)
-        result = NUMBER_FUNCTIONS.get(name) or external_result(name, arguments)
+        for known in (self.of_objects, self.of_iterables, self.of_contexts, self.of_tensors):
+            value = known(name, arguments)
+            if value is not None:
+                return value
+        result = NUMBER_FUNCTIONS.get(name) or LIMITS.get(name) or external_result(name, arguments)
         if isinstance(result, Module):
             return self.new_layer(result, arguments)
         whole = arguments.complete or name == "torch.nn.functional.scaled_dot_product_attention"
         if name.startswith("torch.") and whole and not isinstance(result, _MADE):
-            asked = op_result(
-                name,
-                as_tensors(name, arguments.args),
-                arguments.keywords,
-                self.default,
-                self.flow.autocast,
-                arguments.node,
-            )
-            if asked is not None and asked != UNKNOWN:
-                known = result.zero_dim if isinstance(result, Tensor) else None
-                return replace(asked, zero_dim=known) if isinstance(asked, Tensor) and known is not None else asked
-            certain = certain_result(name, arguments)
-            if certain is not None:
-                return certain
-            if not is_untouched(name, self.flow.autocast, arguments.args):
-                return Tensor(origin=arguments.node) if isinstance(result, Tensor) else UNKNOWN
+            found = self.from_table(name, arguments, result)
+            if found is not None:
+                return found
         if name in _TRACING and len(arguments.args) >= 2 and isinstance(arguments.args[0], Module):
             return self.traced(name, arguments.args[0], arguments.args[1], arguments)
         calling = name in _CALLING or name.startswith(_CALLING_BACK)
@@ -148,6 +66,112 @@ class Externals(Choices):
             for value in (*arguments.args, *arguments.keywords.values()):
                 self.lose(value)
         return result
+
+    def from_table(self, name: str, arguments: Arguments, result: Value) -> Value | None:
+        """What the operator table says of a function of torch; None where it leaves `result` as it is."""
+        region = self.flow.autocast
+        args = as_tensors(name, arguments.args)
+        asked = op_result(name, args, arguments.keywords, self.default, region, arguments.node)
+        if asked is not None and asked != UNKNOWN:
+            known = result.zero_dim if isinstance(result, Tensor) else None
+            return replace(asked, zero_dim=known) if isinstance(asked, Tensor) and known is not None else asked
+        certain = certain_result(name, arguments)
+        if certain is not None or is_untouched(name, region, arguments.args):
+            return certain
+        return Tensor(origin=arguments.node) if isinstance(result, Tensor) else UNKNOWN
+
+    def of_objects(self, name: str, arguments: Arguments) -> Value | None:
+        """Functions by which a program looks at its own objects, and makes them."""
+        args, keywords = arguments.args, arguments.keywords
+        if name == "builtins.super" and not args:
+            function = self.flow.function
+            me = self.first_parameter()
+            return Super(me, function.owner) if function is not None and function.owner is not None else UNKNOWN
+        if name == "builtins.super" and len(args) == 2 and isinstance(args[0], Class):
+            return Super(args[1], args[0].info)
+        found = self.environment(name, arguments)
+        if found is None and arguments.complete and not keywords:
+            found = folded_call(name, args)
+        if found is not None and found != UNKNOWN:
+            return found
+        if name == "functools.lru_cache" and not any(isinstance(value, Function) for value in args):
+            return External(name)
+        if name == "dataclasses.fields" and len(args) == 1:
+            return self.fields_of(args[0])
+        if name == "dataclasses.field":
+            return Field(keywords.get("default", UNKNOWN), keywords.get("default_factory"))
+        if name == "functools.partial" and args:
+            return Partial(args[0], tuple(args[1:]), dict(keywords))
+        if name == "builtins.isinstance" and len(args) == 2:
+            return self.is_instance(*args)
+        if name in ("builtins.getattr", "builtins.hasattr") and len(args) >= 2:
+            return self.asked_attribute(name, *args)
+        if name == "builtins.setattr" and len(args) == 3:
+            return self.set_attribute(*args)
+        if name in ("copy.copy", "copy.deepcopy") and args:
+            return self.copied(args[0], self.identity(arguments), name == "copy.deepcopy")
+        if name == "builtins.exec":
+            self.globals.update({key: UNKNOWN for key, value in self.globals.items() if isinstance(value, Constant)})
+            names = self.flow.state.names
+            names.update({key: UNKNOWN for key, value in names.items() if isinstance(value, Constant)})
+            return NONE
+        return None
+
+    def of_iterables(self, name: str, arguments: Arguments) -> Value | None:
+        """Functions of dicts, lists and what gives items one after the other."""
+        args = arguments.args
+        if name in ("builtins.all", "builtins.any") and len(args) == 1:
+            return self.all_or_any(name, args[0])
+        if name == "builtins.len" and len(args) == 1 and isinstance(args[0], Items):
+            return Constant(len(args[0].items))
+        if name in ("builtins.dict", "collections.OrderedDict") and arguments.complete:
+            given = _as_table(args[0]) if args else Table({})
+            if not isinstance(given, Table) or given.rest is not None:
+                return self.lost(given)
+            items = dict(given.items)
+            items.update({str(key): value for key, value in arguments.keywords.items()})
+            return Table(items)
+        if name in ("builtins.list", "builtins.tuple") and len(args) == 1:
+            return args[0] if isinstance(args[0], (Items, Iteration)) else Iteration(self.item_of(args[0]))
+        if name in ("builtins.zip", "builtins.enumerate") and args:
+            return self.paired(name, arguments)
+        if name in ("builtins.reversed", "builtins.sorted", "builtins.iter") and args:
+            return Iteration(self.item_of(args[0]))
+        if name == "builtins.next" and args:
+            return self.item_of(args[0])
+        if name in _WRAPPING and args and isinstance(args[0], (Items, Iteration)):
+            return Iteration(self.item_of(args[0]))
+        return self.loaded(name, arguments)
+
+    def of_contexts(self, name: str, arguments: Arguments) -> Value | None:
+        """What decides how code runs: contexts, devices, the default dtype."""
+        if name in ("torch.set_default_dtype", "torch.set_default_tensor_type"):
+            if not self.supposed or self.module is self.main:  # else it is a library's, that nobody calls
+                self.default = None
+            return NONE
+        if name in ("functools.wraps", "contextlib.nullcontext"):
+            return NullContext(name)
+        if name.endswith(_SWITCHING_OFF) and arguments.keywords.get("enabled") == Constant(False):
+            return Autocast(None, None, False, arguments.node)
+        return Device() if name in _DEVICES else None
+
+    def of_tensors(self, name: str, arguments: Arguments) -> Value | None:
+        """Functions on tensors, arrays and modules that the operator table does not have."""
+        args = arguments.args
+        if name == "torch.nn.Module.__init__":
+            return NONE
+        if name == "torch.nn.parallel.data_parallel" and len(args) >= 2 and isinstance(args[0], Module):
+            return self.run_forward(args[0], Arguments(arguments.node, args[1:2], {}, arguments.default))
+        if name.startswith("torch.nn.init.") and name.endswith("_") and args:  # filled, and given back
+            return args[0] if isinstance(args[0], Tensor) else UNKNOWN
+        if name in _CATEGORICAL and len(args) == 1:
+            plain = self.flow.autocast is None
+            return Categories(args[0].dtypes if isinstance(args[0], Tensor) and plain else None)
+        if name in _CLIPPING and args:
+            return self.total_norm(arguments)
+        if Cache.is_made_by(name):
+            return Cache()
+        return array_call(name, arguments)
 
     def paired(self, name: str, arguments: Arguments) -> Value:
         """`zip(...)`, `enumerate(...)`: pairs of what is known one by one, or of what is alike."""
@@ -170,6 +194,16 @@ class Externals(Choices):
         args = list(given.items) if isinstance(given, Items) else [given]
         self.run_forward(module, Arguments(arguments.node, args, {}, arguments.default))
         return module if name == "torch.jit.trace" else UNKNOWN
+
+    def total_norm(self, arguments: Arguments) -> Value:
+        """`clip_grad_norm_(parameters, ...)`: the norm of all gradients, which have the dtypes of the weights."""
+        weight = arguments.args[0]
+        if not isinstance(weight, Tensor):
+            weight = self.item_of(weight)
+        dtypes = weight.dtypes if isinstance(weight, Tensor) else None
+        lifted = self.flow.autocast is not None and dtypes != frozenset({"float32"})
+        known = dtypes is not None and len(dtypes) == 1 and not lifted
+        return Tensor(dtypes if known else None, origin=arguments.node)
 
     def all_or_any(self, name: str, given: Value) -> Value:
         """`all(...)`, `any(...)` of what is known one by one."""
@@ -243,6 +277,10 @@ def _as_table(given: Value) -> Value:
 
 
 _ENVIRONMENT = frozenset({"importlib.util.find_spec", "importlib.metadata.version", "importlib.import_module"})
+_CATEGORICAL = frozenset(f"torch.distributions.{module}Categorical" for module in ("", "categorical."))
+_CLIPPING = frozenset(f"torch.nn.utils.{module}clip_grad_norm_" for module in ("", "clip_grad."))
+_WRAPPING = frozenset({"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.autonotebook.tqdm"})
+"""What shows the progress of an iteration, and gives its items."""
 _CALLING = frozenset(f"builtins.{name}" for name in ("map", "filter", "sorted", "min", "max", "iter", "property"))
 """Builtins that call what they are given."""
 _TRACING = frozenset({"torch.jit.trace", "torch.onnx.export", "torch.onnx._export", "torch.export.export"})

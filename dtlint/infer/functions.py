@@ -6,15 +6,17 @@ read for anybody at the end."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dtlint.dtypes.dtype import Category
 from dtlint.infer.binding import bound_names
 from dtlint.infer.events import Flow
 from dtlint.infer.interpreter import autocast_in, result_of
 from dtlint.infer.promises import Promises, meeting
 from dtlint.infer.scopes import ClassInfo, FunctionInfo
+from dtlint.infer.sizes import sizes_in
 from dtlint.infer.state import Cast, State, merged_casts
 from dtlint.infer.values import (
     NONE,
@@ -31,6 +33,7 @@ from dtlint.infer.values import (
     Key,
     Module,
     NullContext,
+    Number,
     Partial,
     Table,
     Tensor,
@@ -62,6 +65,9 @@ ANYBODY = "?"
 ANY_REGION = Autocast(None, None, None)
 """The autocast region of code that is called from where nobody sees: there may be one, for any device, or none."""
 
+_INTEGER = Number(Category.INTEGER)
+_NO_PATHS: Mapping[str, Value] = {}
+
 SUPPOSED = "~"
 """Begins the call path of what is read for anybody."""
 
@@ -84,6 +90,11 @@ class Functions(Promises):
         """For each loop being run, the states at its breaks; None where they count as ends of an iteration."""
         self.casts_at_returns: dict[Key, Cast] | None = None
         self.yields: list[Value] = []
+        self.doubts: tuple[int, ...] = (0,)
+        """The reading of a function, and in it the undecided branches and the loops around the place that is read."""
+        self.doubt_count = 0
+        self.left_early = False
+        """Has a path through the function that is read ended before this place?"""
         self.contexts_at_entry = 0
         self.regions_at_yield: dict[int, list[Autocast | None]] = {}
         """The autocast regions that generators have open where they yield, by the identity of their syntax."""
@@ -234,15 +245,20 @@ class Functions(Promises):
         args: Sequence[Value],
         keywords: dict[str, Value],
         complete: bool,
+        paths: Mapping[str, Value] = _NO_PATHS,
     ) -> Value:
-        """Read a function for the arguments it is given."""
+        """Read a function for the arguments it is given.
+
+        Args:
+            paths: what attributes of its arguments hold when it begins, by their dotted paths in its body.
+        """
         if info.module is None:  # what a decorator has made of it is not seen
             for value in (*args, *keywords.values()):
                 self.lose(value)
             return UNKNOWN
         if receiver is not None:
             args = [receiver, *args]
-        bound = bound_names(info, list(args), keywords, complete)
+        bound = bound_names(info, list(args), keywords, complete) | dict(paths)
         read = self.contexts_of.get(id(info.node), 0)
         most = max(_MOST_CONTEXTS, _MOST_LINES // _lines(info))
         if read >= 2 * most and not any(isinstance(value, Function) for value in bound.values()):
@@ -297,19 +313,25 @@ class Functions(Promises):
         self.call_path = path
 
     def reading_of(self, info: FunctionInfo, bound: dict[str, Value]) -> tuple[Value, dict[Key, Cast]]:
-        """Read a function's body from the names it begins with: its result, and the casts it leaves behind."""
+        """Read a function's body from the names and paths it begins with: its result, and the casts it leaves behind."""
         self.readings += 1
         self.reached.add(id(info.node))
         assert info.module is not None
         saved = (self.flow, self.outer, self.returned, self.alive, self.exits, self.call_made, self.muted)
         saved_place = (self.globals, self.module, self.tree, self.casts_at_returns, self.yields, self.loops_open)
         saved_breaks, self.breaks = self.breaks, []
+        saved_doubts, self.doubts, self.left_early = (self.doubts, self.left_early), (), False
+        self.doubt()
         self.returned, self.alive, self.exits, self.muted = None, True, [], 0
         self.outer, self.globals, self.module, self.tree = info.names, info.module.names, info.module, info.module.tree
         self.casts_at_returns, self.yields = None, []
         promised = self.promised(info)
-        names = {name: meeting(value, promised.get(name)) for name, value in bound.items()}
-        state = State(names, casts=self.flow.state.casts.copy())
+        names = {name: meeting(value, promised.get(name)) for name, value in bound.items() if "." not in name}
+        paths = {path: value for path, value in bound.items() if "." in path}
+        for name in sizes_in(info):
+            if type(names.get(name)) is Unknown:
+                names[name] = _INTEGER
+        state = State(names, paths, casts=self.flow.state.casts.copy())
         contexts = [*([self.flow.autocast] if self.flow.autocast else []), *info.contexts]
         body = [ast.Pass()] if isinstance(info.node, ast.Lambda) else info.node.body
         self.flow = Flow(state, info, contexts, [], [], list(body), body[0], self.tree)
@@ -333,10 +355,24 @@ class Functions(Promises):
         self.flow, self.outer, self.returned, self.alive, self.exits, self.call_made, self.muted = saved
         self.globals, self.module, self.tree, self.casts_at_returns, self.yields, self.loops_open = saved_place
         self.breaks = saved_breaks
+        self.doubts, self.left_early = saved_doubts
         return self.kept_promise(info, result), self.flow.state.casts if casts is None else casts
+
+    def doubt(self) -> tuple[int, ...]:
+        """What is read from here on runs on some paths only, or more than once. Gives what was so before."""
+        outer = self.doubts
+        self.doubt_count += 1
+        self.doubts = (*outer, self.doubt_count)
+        return outer
+
+    @property
+    def place(self) -> Hashable:
+        """What is done in one place is done once for all that is made there."""
+        return (self.doubts, self.left_early)
 
     def return_(self, node: ast.Return) -> None:
         super().return_(node)
+        self.left_early = self.left_early or len(self.doubts) > 1
         casts = self.flow.state.casts
         before = self.casts_at_returns
         self.casts_at_returns = casts.copy() if before is None else merged_casts(before, casts)

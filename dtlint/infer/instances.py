@@ -11,8 +11,9 @@ from dtlint.dtypes.dtype import COMPLEX, FLOATING
 from dtlint.infer.fields import Field, fields_in, has_generated_init
 from dtlint.infer.functions import ANYBODY, Functions
 from dtlint.infer.names import path_of
-from dtlint.infer.numbers import number_member
+from dtlint.infer.numbers import Limits, number_member
 from dtlint.infer.objects import Objects
+from dtlint.infer.order import Order
 from dtlint.infer.promises import Declared
 from dtlint.infer.scopes import is_module_class
 from dtlint.infer.symbols import category_of
@@ -63,6 +64,7 @@ class Instances(Functions):
     def __init__(self, project: Project, main: ModuleInfo) -> None:
         super().__init__(project, main)
         self.objects = Objects(self.lose)
+        self.order = Order()
         self.asked: set[tuple[Key, str]] = set()
         """Attributes that are just being looked up."""
         self.answers: dict[tuple[Key, str], list[bool | None]] = {}
@@ -97,6 +99,8 @@ class Instances(Functions):
             return Code(base.info)
         if isinstance(base, Field) and name in ("name", "default") and base.name:
             return Constant(base.name) if name == "name" else base.default
+        if isinstance(base, Limits):
+            return number_member(base, name)
         if isinstance(base, Code) and name == "co_varnames":
             return Items(tuple(map(Constant, _local_names(base.info))))
         value = super().member(base, name)
@@ -257,6 +261,10 @@ class Instances(Functions):
 
     def set_attribute(self, target: Value, name: Value, value: Value) -> Value:
         """`setattr(x, name, value)`."""
+        if isinstance(name, Either) and all(isinstance(choice, Constant) for choice in name.choices):
+            for choice in name.choices:
+                self.set_attribute(target, choice, value)
+            return NONE
         if isinstance(target, (Module, Instance)):
             if isinstance(name, Constant) and isinstance(name.value, str):
                 self.objects.put(target.key, name.value, value)
@@ -328,6 +336,8 @@ class Instances(Functions):
 
     def cast_of(self, key: Key, made: Dtypes) -> Dtypes:
         """The dtypes that a module's floating weight has now, made with `made`."""
+        if made is not None and not made & (FLOATING | COMPLEX):
+            return made
         casts = self.flow.state.casts
         latest: Cast | None = None
         for above in self.objects.above(key):
@@ -336,9 +346,7 @@ class Instances(Functions):
             cast = casts.get(above)
             if cast is not None and (latest is None or cast[0] > latest[0]):
                 latest = cast
-        if latest is None or (made is not None and not made & (FLOATING | COMPLEX)):
-            return made
-        return latest[1]
+        return made if latest is None else latest[1]
 
     def cast_module(self, module: Module, dtypes: Dtypes) -> None:
         """A cast in place of all floating weights of a module and what it owns."""

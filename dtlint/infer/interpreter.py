@@ -384,7 +384,7 @@ class Interpreter(Calling):
                 self.bind_target(
                     item.optional_vars, UNKNOWN if isinstance(value, (Autocast, NullContext)) else value, node
                 )
-            context = autocast_in(value)
+            context = self.region_of(item.context_expr, value)
             if context is not None:
                 entered.append((item.context_expr, context))
                 self.enter(item.context_expr, context)
@@ -396,6 +396,10 @@ class Interpreter(Calling):
         if start is not None and (True in swallows or (not self.alive and node is not self.flow.block[-1])):
             reached = State.merged(start, self.flow.state)  # the exception comes anywhere on the way
             self.resume(self.flow.state if self.alive else None, reached)
+
+    def region_of(self, context: ast.expr, value: Value) -> Autocast | None:
+        """The autocast region that a context enters."""
+        return autocast_in(value)
 
     def swallows(self, context: ast.expr, value: Value) -> bool | None:
         """Does a context swallow exceptions, so that the program goes on behind it? None when that is not known: then
@@ -607,11 +611,10 @@ class Interpreter(Calling):
 
     def parameter(self, function: FunctionInfo, argument: ast.arg, said: Value | None) -> Value:
         """A parameter as the body finds it: what its annotation says, in the dtype that it has a name for."""
-        atom = parameter_atom(argument)
         if said is None:
-            return Unknown(atom=atom)
+            return Unknown(atom=parameter_atom(argument))
         if type(said) is Tensor and said.dtypes is None:
-            return Tensor(symbol=of_atom(atom))
+            return Tensor(symbol=of_atom(parameter_atom(argument)))
         return said
 
     def annotated(self, annotation: ast.expr) -> Value | None:

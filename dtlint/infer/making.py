@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING
 from dtlint.infer.calls import Arguments, cast_target, dtype_of, method_result
 from dtlint.infer.fields import Field, fields_in, has_generated_init, is_dict
-from dtlint.infer.instances import ITEMS, Instances
+from dtlint.infer.instances import ITEMS
 from dtlint.infer.layers import layer_result
+from dtlint.infer.owned import Owned
+from dtlint.infer.promises import meeting
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Making"]
 
 
-class Making(Instances):
+class Making(Owned):
     """An interpreter that makes instances, each known by the place and the calls that led there, and runs modules."""
 
     # -- making
@@ -68,16 +71,23 @@ class Making(Instances):
     def fill_dataclass(self, info: ClassInfo, made: Module | Instance, arguments: Arguments) -> None:
         """The attributes that a dataclass gives its instances, and what its `__post_init__` does."""
         left = dict(arguments.keywords)
+        held: dict[str, Value] = {}
         for position, name in enumerate(fields_in(info)):
             value = arguments.get(position, name)
             left.pop(name, None)
             if value is None:
                 default = next((parent.body[name] for parent in info.lineage if name in parent.body), UNKNOWN)
                 value = self.field_default(default) if arguments.complete else UNKNOWN
+            value = meeting(value, self.field_promised(info, name))
             self.objects.put(made.key, name, value)
+            held[name] = value
         after = info.method("__post_init__")
         if after is not None:
-            self.apply(after, made, [], left if after.node.args.kwarg is not None else {}, arguments.complete)
+            # Until it assigns to a field itself, the field holds what was given, and nothing that comes after.
+            me = next((argument.arg for argument in after.node.args.args), "")
+            paths = {f"{me}.{name}": value for name, value in held.items() if info.method(name) is None}
+            given = left if after.node.args.kwarg is not None else {}
+            self.apply(after, made, [], given, arguments.complete, paths)
 
     def fields_of(self, value: Value) -> Value:
         """`dataclasses.fields(value)`."""
@@ -118,9 +128,47 @@ class Making(Instances):
                 self.objects.put(made.key, str(name), value)
         asked = arguments.keywords.get("dtype")
         dtypes = None if not arguments.complete else self.default if asked is None or asked == NONE else dtype_of(asked)
+        if layer.name == "torch.nn.ModuleList":
+            whole = children if children is not None else None if arguments.args or not arguments.complete else ()
+            if whole is None or any(isinstance(child, Iteration) for child in whole):
+                self.order.disturb(made.key)
+            else:
+                self.order.begin(made.key, self.place, list(whole))
         return replace(made, items=children, dtypes=dtypes)
 
     # -- modules
+
+    def apply_to_all(self, module: Module, function: Value) -> None:
+        """`module.apply(function)`: it is called with each module below, where all of them are known."""
+        family = self.family(module)
+        if family is None or not isinstance(function, Function):
+            self.lose(function)
+            return
+        for below in family.values():
+            self.apply(function.info, function.receiver, [below], {}, True)
+
+    def modules(self, module: Module, method: str) -> Value | None:
+        """`module.modules()`, `module.named_modules()`: each of them, where all are known; of layers of torch that are
+        alike, one."""
+        family = self.family(module)
+        if family is None:
+            return None
+        kinds: dict[object, Module] = {}
+        for key, below in family.items():
+            alike = below.info is None and not below.items
+            dtypes = self.cast_of(key, below.dtypes)
+            kinds.setdefault((below.name, dtypes, bool(self.objects.of(key))) if alike else key, below)
+        found = tuple(kinds.values())
+        return Items(found if method == "modules" else tuple(Items((UNKNOWN, below)) for below in found))
+
+    def parameters(self, module: Module, given: Value) -> Value:
+        """`module.parameters()`, with the dtypes of all weights below, where they are known."""
+        dtypes = self.weights_below(module)
+        if dtypes is None or not isinstance(given, Iteration):
+            return given
+        weight = Tensor(dtypes, traits=Trait.PARAMETER)
+        item = Items((*given.item.items[:-1], weight)) if isinstance(given.item, Items) else weight
+        return replace(given, item=item)
 
     def run_forward(self, module: Module, arguments: Arguments) -> Value:
         """What calling a module gives."""
@@ -138,7 +186,9 @@ class Making(Instances):
         if module.items is None or len(arguments.args) != 1:
             return UNKNOWN
         value = arguments.args[0]
-        for item in module.items:
+        added = self.objects.get(module.key, ITEMS)
+        items = module.items if added is None else (Iteration(reduce(join, [*_each(module.items), added])),)
+        for item in items:
             value = (
                 self.run_repeated(item, value, arguments)
                 if isinstance(item, Iteration)
@@ -180,10 +230,18 @@ class Making(Instances):
             if isinstance(value, Tensor):
                 value = replace(value, traits=value.traits | trait)
             return target, self.set_attribute(module, name, value)
-        if method == "apply":
-            self.lose(arguments.args[0] if arguments.args else UNKNOWN)
+        if method == "apply" and arguments.args:
+            self.apply_to_all(module, arguments.args[0])
             return target, module
+        if method in ("modules", "named_modules"):
+            return target, self.modules(module, method) or method_result(module, method, arguments)
+        if method in ("parameters", "named_parameters"):
+            return target, self.parameters(module, method_result(module, method, arguments))
         if method in ("append", "extend", "insert", "add_module") and arguments.args:
+            if method != "append":
+                self.order.disturb(module.key)
+            elif not self.muted:
+                self.order.add(module.key, self.place, arguments.args[0])
             for value in arguments.args[method in ("insert", "add_module") :]:
                 self.objects.put(module.key, ITEMS, self.item_of(value) if method == "extend" else value)
             if method == "add_module" and isinstance(arguments.args[0], Constant):
@@ -192,6 +250,11 @@ class Making(Instances):
         if method in _ALTERING:
             self.cast_module(module, None)
         return target, method_result(module, method, arguments)
+
+
+def _each(items: tuple[Value, ...]) -> list[Value]:
+    """The modules among which each item of a container is one."""
+    return [item.item if isinstance(item, Iteration) else item for item in items]
 
 
 _MOST_STEPS = 4
@@ -218,6 +281,8 @@ def _children(name: str, arguments: Arguments) -> tuple[Value, ...] | None:
         if isinstance(given, Items):
             return given.items
         return (given.item,) if isinstance(given, Iteration) else None
+    if last in ("ModuleList", "ModuleDict") and not arguments.args:
+        return () if arguments.complete and not arguments.keywords else None
     if last == "ModuleDict" and arguments.args and isinstance(arguments.args[0], Table):
         return tuple(arguments.args[0].items.values())
     return None

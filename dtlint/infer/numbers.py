@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import ast
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dtlint.dtypes.dtype import DTYPES, Category
 from dtlint.infer.arrays import array_operator
 from dtlint.infer.symbols import category_of
-from dtlint.infer.values import UNKNOWN, Array, Constant, Iteration, Number, Tensor, Value
+from dtlint.infer.values import UNKNOWN, Array, Constant, Dtypes, Iteration, Number, Tensor, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["NUMBERS", "NUMBER_FUNCTIONS", "computed", "folded", "negated", "number_member", "number_method"]
+__all__ = [
+    "LIMITS",
+    "NUMBERS",
+    "NUMBER_FUNCTIONS",
+    "Categories",
+    "Limits",
+    "computed",
+    "folded",
+    "negated",
+    "number_member",
+    "number_method",
+]
 
 _INTEGER, _FLOAT = Number(Category.INTEGER), Number(Category.FLOAT)
 
@@ -46,11 +58,43 @@ NUMBERS: dict[str, Value] = {
 }
 """Numbers that have a name."""
 
+
+@dataclass(slots=True)
+class Limits(Value):
+    """`torch.finfo(dtype)`, `torch.iinfo(dtype)`: numbers of that category."""
+
+    category: Category
+
+
+LIMITS: dict[str, Value] = {
+    f"{module}.{name}": Limits(category)
+    for module in ("torch", "numpy")
+    for name, category in (("finfo", Category.FLOAT), ("iinfo", Category.INTEGER))
+}
+"""Functions that give the limits of a dtype."""
+_EXTREMES = frozenset({"min", "max", "eps", "tiny", "smallest_normal", "resolution"})
+
+
+@dataclass(slots=True)
+class Categories(Value):
+    """`torch.distributions.Categorical(probs)`: of what dtype the probabilities are."""
+
+    dtypes: Dtypes
+
+    def result(self, method: str) -> Value:
+        """What a method gives. Source: torch/distributions/categorical.py."""
+        if method == "sample":
+            return Tensor(frozenset({"int64"}))
+        return Tensor(self.dtypes) if method in ("log_prob", "entropy") else UNKNOWN
+
+
 _COUNTS = frozenset({"ndim", "itemsize", "nbytes"})
 
 
 def number_member(base: Value, name: str) -> Value:
     """An attribute of a tensor or array that is a number: its rank, its sizes."""
+    if isinstance(base, Limits):
+        return Number(base.category) if name in _EXTREMES else UNKNOWN
     if not isinstance(base, (Tensor, Array)):
         return UNKNOWN
     if name == "shape":
@@ -90,6 +134,8 @@ _FOLDS: dict[type[ast.operator], Callable[[Any, Any], object]] = {
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,
     ast.Div: lambda a, b: a / b,
+    ast.FloorDiv: lambda a, b: a // b,
+    ast.Mod: lambda a, b: a % b,
 }
 
 

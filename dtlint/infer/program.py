@@ -8,24 +8,31 @@ seen) is read with everything unknown, so that nothing is claimed that such code
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
+from dtlint.dtypes.dtype import Category
+from dtlint.infer.arrays import array_method
 from dtlint.infer.calls import CASTS, Arguments, cast_target
 from dtlint.infer.choices import beside_array
 from dtlint.infer.externals import Externals
 from dtlint.infer.folding import folded_method
-from dtlint.infer.functions import MOST_READINGS, Managed
+from dtlint.infer.functions import ANY_REGION, MOST_READINGS, Managed
 from dtlint.infer.instances import ITEMS
+from dtlint.infer.interpreter import TooLong
 from dtlint.infer.names import path_of
-from dtlint.infer.numbers import number_method
+from dtlint.infer.numbers import Categories, number_method
 from dtlint.infer.ops import REARRANGING, op_result, with_dimensions
 from dtlint.infer.promises import Cache, DeclaredMethod
 from dtlint.infer.regions import is_untouched
+from dtlint.infer.sizes import sizes_in
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
     Array,
+    Autocast,
     Class,
     Constant,
     Either,
@@ -46,6 +53,7 @@ from dtlint.infer.values import (
     Unknown,
     Value,
     join,
+    options,
 )
 
 if TYPE_CHECKING:
@@ -60,6 +68,8 @@ _MOST_ROUNDS = 4
 """Rounds that each begin with what the one before it has shown."""
 _MOST_WIDENED = 4
 """Rounds after them, which add to what is known, and give up what still grows."""
+_MOST_STATEMENTS = 4_000_000
+"""Statements that are run for one program, over all rounds: a minute or two."""
 
 
 class Program(Externals):
@@ -70,14 +80,26 @@ class Program(Externals):
         self.default_known = self.default
         self.uncovered: dict[int, FunctionInfo] = {}
         """Functions that were to be read for anybody, and were not: nothing can be claimed of what is in them."""
+        self.sure: set[ast.expr] = set()
+        """Expressions that are operands, or asked for what only tensors have: so they give no module and no batch."""
         self.settled = False
         """Has a round shown nothing that the one before it did not? Only then can anything be claimed."""
+        self.broken_off = False
+        """Was reading it given up, for it took too long?"""
         self.is_program = _runs_something(main.tree)
 
     # -- rounds
 
     def run(self) -> None:
-        """Read the program until what is known of its objects stays as it is; only the last round counts."""
+        """Read the program until what is known of its objects stays as it is; only the last round counts. One that takes
+        too long is broken off, and nothing is claimed of it."""
+        self.statements_left = _MOST_STATEMENTS
+        try:
+            self.rounds()
+        except TooLong:
+            self.settled, self.broken_off = False, True
+
+    def rounds(self) -> None:
         for attempt in range(_MOST_ROUNDS + _MOST_WIDENED):
             if attempt > _MOST_ROUNDS:
                 self.widen()
@@ -104,11 +126,13 @@ class Program(Externals):
         self.answers.clear()
         self.promises.clear()
         self.reached.clear()
+        self.order.clear()
         self.default = self.default_known
         self.readings = self.clock = 0
         for module in (self.main, *self.project.modules.values()):
             if module is not None:
                 module.run = False
+        self.flow.state.casts = {}  # what the round before has read for anybody, supposed all of them
         self.begin_round()
         self.run_module(self.main)
         self.read_rest()
@@ -146,12 +170,50 @@ class Program(Externals):
         """A value that keeps its kind, and nothing that may still change."""
         return value if isinstance(value, (Module, Instance, Class, External, Namespace)) else UNKNOWN
 
+    # -- expressions
+
+    def attribute(self, node: ast.Attribute) -> Value:
+        value = super().attribute(node)
+        if node.attr == "shape" and any(type(choice) is Unknown for choice in options(value)):
+            known = [choice for choice in options(value) if type(choice) is not Unknown]
+            return reduce(join, [Iteration(_INTEGER), *known])
+        if type(value) is not Unknown:
+            return value
+        function = self.flow.function
+        return _INTEGER if function is not None and path_of(node) in sizes_in(function) else value
+
+    def binary(self, node: ast.BinOp) -> Value:
+        self.sure.update((node.left, node.right))
+        return super().binary(node)
+
     # -- calls
+
+    def call(self, node: ast.Call) -> Value:
+        function = node.func
+        if isinstance(function, ast.Attribute) and function.attr in _OF_TENSORS:
+            self.sure.add(function.value)
+        return super().call(node)
+
+    def region_of(self, context: ast.expr, value: Value) -> Autocast | None:
+        """The autocast region that a context enters; of one that it may or may not enter, one that may be off."""
+        choices = list(options(value))
+        regions = [choice for choice in choices if isinstance(choice, Autocast)]
+        if not regions:
+            hinted = any(isinstance(choice, Unknown) for choice in choices) and _CASTING.search(ast.unparse(context))
+            return ANY_REGION if hinted else None
+        if len(choices) == 1:
+            return regions[0]
+        first = regions[0]
+        same = all(region.device == first.device and region.dtype == first.dtype for region in regions)
+        return Autocast(first.device, first.dtype, None, first.made) if same else ANY_REGION
 
     def called(
         self, node: ast.Call, callee: Value, receiver: Value, method: str, arguments: Arguments
     ) -> tuple[str, Value]:
         callee = self.resolved(callee)
+        found = self.of_uncertain(node, receiver, method, arguments)
+        if found is not None:
+            return "", found
         if isinstance(receiver, Either):
             holding = [
                 choice
@@ -202,7 +264,7 @@ class Program(Externals):
             return "", computed
         if isinstance(receiver, Tensor):
             return self.tensor_call(node, callee, receiver, method, arguments)
-        if isinstance(receiver, Cache):
+        if isinstance(receiver, (Cache, Categories)):
             return "", receiver.result(method)
         if isinstance(receiver, Optimizer) and method == "step":
             for closure in (*arguments.args, *arguments.keywords.values()):
@@ -210,12 +272,32 @@ class Program(Externals):
                     return "", self.apply(closure.info, closure.receiver, [], {}, True)
         if isinstance(receiver, (Optimizer, GradScaler)):
             return super().called(node, callee, receiver, method, arguments)
-        if type(receiver) is Unknown and method in CASTS and not arguments.args and not arguments.keywords:
-            # A module has some of these too, but gives no tensor: of tensors there is only this one.
-            return "", Tensor(frozenset({CASTS[method]}), under=receiver.under, origin=node)
         for value in (*arguments.args, *arguments.keywords.values()):
             self.lose(value)
         return super().called(node, callee, receiver, method, arguments)
+
+    def of_uncertain(self, node: ast.Call, receiver: Value, method: str, arguments: Arguments) -> Value | None:
+        """A method of something that is not known, or is a tensor, that can give but one dtype; None for others."""
+        choices = [choice for choice in options(receiver) if choice != NONE]
+        unknown = [choice for choice in choices if type(choice) is Unknown]
+        if not unknown:
+            return None
+        if any(isinstance(choice, Cache) for choice in choices):
+            whole = all(isinstance(choice, Cache) for choice in choices if choice not in unknown)
+            return Cache.result(method) if whole else None
+        if not all(isinstance(choice, (Unknown, Tensor)) for choice in choices):
+            return None
+        under = unknown[0].under if isinstance(unknown[0], Unknown) and len(choices) == 1 else None
+        if method == "astype" and len(choices) == 1 and arguments.args and _is_numpy(arguments.args[0]):
+            made = array_method(Array(), method, arguments)
+            return made if isinstance(made, Array) and made.dtypes is not None else None
+        if method in CASTS and not arguments.args and not arguments.keywords:
+            # A module has some of these too, but gives no tensor: of tensors there is only this one.
+            return Tensor(frozenset({CASTS[method]}), under=under, origin=node)
+        if method == "to" and node in self.sure:
+            is_cast, dtypes = cast_target(method, arguments)
+            return Tensor(dtypes, under=under, origin=node) if is_cast and dtypes is not None else None
+        return None
 
     def of_parent(self, me: Value, method: str, arguments: Arguments) -> Value:
         """`super().method(...)`, where no class of the program has the method: that of nn.Module, or of object."""
@@ -271,6 +353,10 @@ class Program(Externals):
         return super().called(node, callee, tensor, method, arguments)
 
 
+def _is_numpy(dtype: Value) -> bool:
+    return isinstance(dtype, External) and dtype.name.startswith("numpy.")
+
+
 def _takes_sizes(arguments: Arguments) -> bool:
     """Is `x.view(...)` given sizes, and not a dtype?"""
     first = arguments.args[0] if arguments.args else UNKNOWN
@@ -285,6 +371,14 @@ def _without_tensors(result: Value, node: ast.Call) -> Value:
     return result if plain or isinstance(result, (Number, Constant)) else UNKNOWN
 
 
+_OF_TENSORS = frozenset(
+    {"pow", "mean", "square", "abs", "exp", "sqrt", "rsqrt", "softmax", "log_softmax", "cumsum", "matmul", "sigmoid"}
+    | {"unsqueeze", "squeeze", "transpose", "permute", "contiguous", "argmax", "clamp", "masked_fill", "reshape"}
+)
+"""Methods that tensors have, and that neither modules nor batches of inputs have, which are cast by `to` as well."""
+_INTEGER = Number(Category.INTEGER)
+_CASTING = re.compile(r"cast|amp\b|precision|ctx|context", re.IGNORECASE)
+"""How contexts are called that may be autocast's, where it is not known what they are."""
 _SHAPING = frozenset({"view", "reshape", "repeat", "expand"})
 
 

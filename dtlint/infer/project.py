@@ -11,10 +11,11 @@ import re
 import sys
 import warnings
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from dtlint.infer.values import Value
@@ -27,6 +28,11 @@ _BY_NAME = frozenset({"torch", "numpy", "scipy", "pandas", "PIL", "matplotlib", 
 _STAR = re.compile(r"^[ \t]*from\s+(\.*)([\w.]*)\s+import\s+\*", re.MULTILINE)
 _ALL = re.compile(r"^__all__\b[^=]*=\s*[\[(]([^\])]*)", re.MULTILINE)
 _BOUND = re.compile(r"^(?:class|(?:async )?def)\s+(\w+)|^(\w+)\s*(?::[^=\n]+)?=[^=]", re.MULTILINE)
+
+_REGISTERED = re.compile(
+    r"^@[\w.]*register[\w.]*(?:\([^\n]*\))?[ \t]*\n(?:@[^\n]*\n)*(?:class|(?:async )?def)\s+(\w+)", re.MULTILINE
+)
+"""Functions that a registry takes in, which puts them into `__all__` too, as timm's does."""
 
 _LARGEST = 4_000_000
 """Bytes. A larger file is generated, and not followed."""
@@ -100,7 +106,8 @@ class Project:
         stars = tuple(self.absolute(here, len(dots), source or None) for dots, source in _STAR.findall(text))
         listed = _ALL.search(text)
         if listed is not None:
-            return frozenset(re.findall(r"[\"'](\w+)[\"']", listed[1])), stars
+            names = {*re.findall(r"[\"'](\w+)[\"']", listed[1]), *_REGISTERED.findall(text)}
+            return frozenset(names), stars
         names = {name for pair in _BOUND.findall(text) for name in pair if name and not name.startswith("_")}
         return frozenset(names), stars
 
@@ -184,8 +191,19 @@ def _holds(folder: Path, package: str) -> bool:
 
 
 def _speaks_of_torch(module: Path) -> bool:
-    """Has an installed package anything to do with tensors? Told by the files at its top."""
-    files = module.parent.glob("*.py") if module.name == "__init__.py" else [module]
+    """Has an installed package anything to do with tensors? Told by the files at its top, and in the folders there:
+    the top of some, as timm's, only says what is inside."""
+    if module.name != "__init__.py":
+        return _names_torch([module])
+    folder = module.parent
+    return _names_torch(folder.glob("*.py")) or _names_torch(islice(sorted(folder.glob("*/*.py")), _MOST_ASKED))
+
+
+_MOST_ASKED = 64
+"""Files below a package's top that are looked into."""
+
+
+def _names_torch(files: Iterable[Path]) -> bool:
     try:
         return any(b"torch" in file.read_bytes() for file in files)
     except OSError:

@@ -134,12 +134,13 @@ class Promises(Following):
     def kept_promise(self, info: FunctionInfo, result: Value) -> Value:
         """A result, by what the function promises where nothing else is known of it."""
         returns = None if isinstance(info.node, ast.Lambda) else info.node.returns
-        if returns is None or type(result) is not Unknown:
+        if returns is None or not any(type(choice) is Unknown for choice in options(result)):
             return result
         said = self.said(info, returns)
         if said is None or isinstance(said, (Declared, Cache)):
             return result
-        return _or_none(said) if _admits_none(returns) else said
+        promised = _or_none(said) if _admits_none(returns) else said
+        return reduce(join, [promised if type(choice) is Unknown else choice for choice in options(result)])
 
     def declared_member(self, base: Declared, name: str) -> Value:
         """An attribute of an instance of which only the class is known."""
@@ -150,6 +151,15 @@ class Promises(Following):
                 if isinstance(statement, ast.AnnAssign) and _names(statement.target, name):
                     return self.field_said(parent, statement.annotation)
         return UNKNOWN
+
+    def field_promised(self, info: ClassInfo, name: str) -> Value | None:
+        """What a class and its parents say of a field by its annotation; None for nothing that is of use."""
+        for parent in info.lineage:
+            for statement in parent.node.body:
+                if isinstance(statement, ast.AnnAssign) and _names(statement.target, name):
+                    said = self.field_said(parent, statement.annotation)
+                    return None if said == UNKNOWN else said
+        return None
 
     def field_said(self, owner: ClassInfo, annotation: ast.expr) -> Value:
         """What the annotation of a field says: numbers only, of which nobody asks more than that they are some."""

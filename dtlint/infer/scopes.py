@@ -31,6 +31,9 @@ _FIELD_BASES = frozenset({"NamedTuple", "TypedDict", "BaseModel", "BaseSettings"
 """Decorators and bases that turn annotated names of a class into arguments of its instances."""
 
 
+_UNBOUND = frozenset({"staticmethod", "classmethod"})
+
+
 @dataclass(eq=False, slots=True)
 class FunctionInfo:
     """One function: its syntax, where its free names come from, and what reading it has shown.
@@ -61,6 +64,7 @@ class FunctionInfo:
     conditions: tuple[Condition, ...] = ()
     module: ModuleInfo | None = None
     defaults: dict[str, Value] = field(default_factory=dict)
+    _decorated: frozenset[str] | None = None
 
     def forget(self) -> None:
         """Let go of what it holds that may hold it."""
@@ -73,11 +77,17 @@ class FunctionInfo:
         return "<lambda>" if isinstance(self.node, ast.Lambda) else self.node.name
 
     @property
+    def decorated(self) -> frozenset[str]:
+        """The paths of its decorators: `property`, `torch.no_grad`."""
+        if self._decorated is None:
+            paths = () if isinstance(self.node, ast.Lambda) else map(path_of, self.node.decorator_list)
+            self._decorated = frozenset(path for path in paths if path is not None)
+        return self._decorated
+
+    @property
     def is_plain_method(self) -> bool:
         """Is its first parameter the instance?"""
-        if self.owner is None or isinstance(self.node, ast.Lambda):
-            return False
-        return not any(path_of(decorator) in ("staticmethod", "classmethod") for decorator in self.node.decorator_list)
+        return self.owner is not None and type(self.node) is not ast.Lambda and self.decorated.isdisjoint(_UNBOUND)
 
 
 @dataclass(eq=False)
@@ -134,7 +144,11 @@ class ClassInfo:
 
     def method(self, name: str) -> FunctionInfo | None:
         """The method that an instance has under that name."""
-        return next((info.methods[name] for info in self.lineage if name in info.methods), None)
+        for info in self.lineage:
+            found = info.methods.get(name)
+            if found is not None:
+                return found
+        return None
 
 
 def _self_attributes(method: FunctionInfo) -> set[str]:

@@ -28,6 +28,7 @@ from dtlint.infer.values import (
     Iteration,
     Module,
     Namespace,
+    Number,
     Optimizer,
     Partial,
     Table,
@@ -40,6 +41,7 @@ from dtlint.infer.values import (
 
 if TYPE_CHECKING:
     from dtlint.infer.scopes import ClassInfo
+    from dtlint.infer.state import State
 
 __all__ = ["Truth", "truth_of"]
 
@@ -77,7 +79,13 @@ class Truth(Containers):
             self.undecided(node)
             return
         self.value(node.test)
-        self.resume(self.branch(self.flow.state, node.body if truth else node.orelse, Condition(node.test, truth)))
+        self.resume(super().branch(self.flow.state, node.body if truth else node.orelse, Condition(node.test, truth)))
+
+    def branch(self, start: State, statements: list[ast.stmt], condition: Condition | None = None) -> State | None:
+        outer = self.doubt()
+        end = super().branch(start, statements, condition)
+        self.doubts = outer
+        return end
 
     def undecided(self, node: ast.If) -> None:
         """Both branches, and what holds behind them."""
@@ -120,8 +128,10 @@ class Truth(Containers):
         before = dict(self.flow.state.names)
         self.narrow(Condition(test, holds))
         narrowed = {name: value for name, value in self.flow.state.names.items() if before.get(name) is not value}
+        outer = self.doubt()
         with self.condition(test, holds):
             value = self.value(node)
+        self.doubts = outer
         names = self.flow.state.names
         for name, now in narrowed.items():
             if names.get(name) is now and name in before:
@@ -289,10 +299,16 @@ def _is_instance(value: Value, kind: Value) -> bool | None:
         return False if known else None
     if isinstance(kind, External):
         return _is_external_instance(value, kind.name)
-    if isinstance(kind, Class) and isinstance(value, (Tensor, Dtype, Constant)):
+    if isinstance(kind, Class) and isinstance(value, (Tensor, Dtype, Constant, Number, Table, Function)):
         # A project's own tensor classes are made by it, and are instances; what is a Tensor here is torch's.
         return False if not kind.info.is_module and not isinstance(value, Tensor) else None
     return None
+
+
+def _is_plain_module(info: ClassInfo) -> bool:
+    """Does a class inherit nothing from outside the program but nn.Module itself?"""
+    outside = [base for parent in info.lineage for base in parent.bases if not isinstance(base, Class)]
+    return is_open_book(info) and all(base == External("torch.nn.Module") for base in outside)
 
 
 def _is_external_instance(value: Value, name: str) -> bool | None:
@@ -304,7 +320,7 @@ def _is_external_instance(value: Value, name: str) -> bool | None:
         if isinstance(value, Module):
             if name == "torch.nn.Module" or value.name == name:
                 return True
-            return None if value.info is not None else False
+            return None if value.info is not None and not _is_plain_module(value.info) else False
         return False if isinstance(value, (Tensor, Constant, Items, Table, Dtype)) else None
     if name == "torch.dtype":
         return True if isinstance(value, Dtype) else False if isinstance(value, (Constant, Tensor, Items)) else None
@@ -313,6 +329,8 @@ def _is_external_instance(value: Value, name: str) -> bool | None:
         return False if isinstance(value, known) else None
     if name in ("builtins.list", "builtins.tuple", "builtins.set") and isinstance(value, Instance):
         return False if is_open_book(value.info) else None
+    if isinstance(value, External) and is_module_class(value.name):  # the class itself
+        return False if name.startswith("builtins.") and name not in ("builtins.type", "builtins.object") else None
     if name in ("builtins.list", "builtins.tuple", "builtins.set"):
         return False if isinstance(value, (Tensor, Module, Dtype, Constant, Table, Function, Class)) else None
     if name in ("builtins.dict",):

@@ -9,7 +9,7 @@ from dtlint.infer.containers import one_of
 from dtlint.infer.events import Loop
 from dtlint.infer.state import State
 from dtlint.infer.truth import Truth
-from dtlint.infer.values import UNKNOWN, Constant, Items, Iteration, Table, Value
+from dtlint.infer.values import UNKNOWN, Constant, Items, Iteration, Module, Table, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +18,8 @@ __all__ = ["Turns"]
 
 _MOST_TURNS = 16
 """Items that a loop takes one by one; longer lists are alike enough."""
+_MOST_PLAIN_TURNS = 128
+"""The same for names, numbers and modules, where the body is one statement: `for name in names: kwargs.pop(name, None)`."""
 _MOST_REHEARSALS = 8
 
 
@@ -27,7 +29,7 @@ class Turns(Truth):
     def for_(self, node: ast.For | ast.AsyncFor) -> None:
         over = self.value(node.iter)
         empty = over == Table({}) or (over == Items(()) and _is_view(node.iter))
-        items = () if empty else self.one_by_one(over)
+        items = () if empty else self.one_by_one(over, _MOST_PLAIN_TURNS if len(node.body) == 1 else _MOST_TURNS)
         self.flow.loops.append(Loop(node, over))
         if items is None or any(isinstance(item, ast.Starred) for item in ast.walk(node.target)):
             self.loop(node.body, node.orelse, lambda: self.bind_target(node.target, self.item_of(over)), may_skip=True)
@@ -35,11 +37,14 @@ class Turns(Truth):
             self.turns(node, items)
         self.flow.loops.pop()
 
-    def one_by_one(self, over: Value) -> tuple[Value, ...] | None:
-        """The items of a loop, when they are few and known."""
+    def one_by_one(self, over: Value, most: int = _MOST_TURNS) -> tuple[Value, ...] | None:
+        """The items of a loop, when they are few and known; of constants there may be more."""
         if isinstance(over, Table) and over.rest is None and not over.perhaps:
             over = Items(tuple(map(Constant, over.items)))
-        return over.items if isinstance(over, Items) and 0 < len(over.items) <= _MOST_TURNS else None
+        if not isinstance(over, Items) or not over.items:
+            return None
+        plain = most if all(isinstance(item, (Constant, Module)) for item in over.items) else _MOST_TURNS
+        return over.items if len(over.items) <= plain else None
 
     def turns(self, node: ast.For | ast.AsyncFor, items: tuple[Value, ...]) -> None:
         """Run a loop's body for one item after the other."""
@@ -59,6 +64,7 @@ class Turns(Truth):
         self.resume(self.flow.state if self.alive else None, *broken)
 
     def leave_loop(self, node: ast.Break | ast.Continue) -> None:
+        self.left_early = self.left_early or len(self.doubts) > 1
         broken = self.breaks[-1] if self.breaks else None
         if isinstance(node, ast.Break) and broken is not None:
             broken.append(self.flow.state.copy())
@@ -69,6 +75,7 @@ class Turns(Truth):
     def loop(self, body: list[ast.stmt], orelse: list[ast.stmt], begin: Callable[[], None], may_skip: bool) -> None:
         """Rehearse a loop until an iteration leaves behind what it began with."""
         start = self.flow.state
+        outer = self.doubt()
         self.loops_open += 1
         self.breaks.append(None)
         self.muted += 1
@@ -85,6 +92,7 @@ class Turns(Truth):
         end = self.iteration(start, body, begin)
         self.breaks.pop()
         self.loops_open -= 1
+        self.doubts = outer
         self.resume(end, start if may_skip else None)
         if orelse and self.alive:
             self.block(orelse)
@@ -94,7 +102,10 @@ class Turns(Truth):
         clause = node.generators[0]
         items = self.one_by_one(self.quietly(clause.iter)) if len(node.generators) == 1 else None
         if items is None or isinstance(node, ast.SetComp):
-            return super().comprehension(node)
+            outer = self.doubt()
+            value = super().comprehension(node)
+            self.doubts = outer
+            return value
         self.value(clause.iter)
         names = self.flow.state.names
         self.flow.state.names = names.copy()

@@ -108,7 +108,7 @@ class Value:
         return 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)  # never changed: to freeze it would double the time to make one
 class Atom:
     """What decides a dtype that is not known: a parameter of a function, the weights of a layer.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dtlint.infer.claims import claims
+from dtlint.infer.claims import claims, read
 from dtlint.infer.values import Dtypes
 from dtlint.source.file import Source
 
@@ -262,6 +262,233 @@ PROGRAMS = {
         y = net(torch.ones(2))  # float32
         y.sum()
     """,
+    "a field of a dataclass holds what was given until it is assigned to": """
+        from dataclasses import dataclass
+
+        @dataclass
+        class Text:
+            half: bool = False
+
+        @dataclass
+        class Config:
+            text: dict | None = None
+
+            def __post_init__(self):
+                given = {} if self.text is None else self.text
+                self.text = Text(**given)
+
+        x = torch.ones(2)
+        y = x.half() if Config(text=dict(half=True)).text.half else x  # float16
+        y.sum()
+    """,
+    "a copy goes its own way": """
+        import copy
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(2, 2)
+                self.more = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+
+            def forward(self, x):
+                return self.more(self.fc(x))
+
+        net = Net()
+        half = copy.deepcopy(net).half()
+        y = net(torch.ones(2))  # float32
+        y = half(torch.ones(2).half())  # float16
+        y = half.more[0].weight  # float16
+        y = copy.deepcopy(half)(unknown())  # float16
+        y.sum()
+    """,
+    "a list of layers that is filled where it is made": """
+        class Block(nn.Module):
+            def __init__(self, cross):
+                super().__init__()
+                self.layers = nn.ModuleList()
+                self.layers.append(nn.Embedding(4, 4))
+                if cross:
+                    self.layers.append(nn.Linear(4, 4))
+                self.layers.append(nn.LSTM(4, 4))
+
+            def forward(self, x):
+                x = self.layers[0](x)  # float32
+                return self.layers[-1](x)[0]  # float32
+
+        y = Block(cross=True)(torch.ones(2, dtype=torch.long))
+        y.sum()
+    """,
+    "a list of layers that may be filled otherwise": """
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList()
+                if unknown():
+                    self.layers.append(nn.Identity())
+                self.layers.append(nn.Linear(4, 4))
+
+            def forward(self, x):
+                return self.layers[0](x)  # float32|int64
+
+        y = Block()(torch.ones(2, dtype=torch.long))
+        y.sum()
+    """,
+    "attributes that a loop over keywords sets": """
+        class Config:
+            def __init__(self, **kwargs):
+                for name in ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q"):
+                    kwargs.pop(name, None)
+                for name, value in kwargs.items():
+                    setattr(self, name, value)
+
+        config = Config(a=1, half=False)
+        x = torch.ones(2)
+        y = x.half() if config.half else x  # float32
+        y.sum()
+    """,
+    "a class is no tuple": """
+        KINDS = {"relu": nn.ReLU, "gelu": (nn.GELU, {"approximate": "tanh"})}
+
+        def make(name):
+            found = KINDS[name]
+            kind, given = found if isinstance(found, tuple) else (found, {})
+            return kind(**given)
+
+        y = make("relu")(torch.ones(2))  # float32
+        y.sum()
+    """,
+    "batches of a dataset": """
+        import numpy as np
+        from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+        class Numbers(Dataset):
+            def __len__(self):
+                return 4
+
+            def __getitem__(self, index):
+                return torch.ones(2), 1, 0.5, {"mask": np.zeros(3, dtype=np.uint8)}
+
+        def together(items):
+            return torch.stack([x.half() for x, *_ in items])
+
+        for x, count, weight, extra in DataLoader(Numbers(), batch_size=2):
+            x.sum()  # float32
+            count.sum()  # int64
+            weight.sum()  # float64
+            extra["mask"] * 2  # uint8
+        for x in DataLoader(Numbers(), collate_fn=together):
+            x.sum()  # float16
+        pairs = TensorDataset(torch.ones(4, 2), torch.arange(4))
+        for batch in DataLoader(pairs, shuffle=True):
+            batch[0] * 2  # float32
+            batch[1] * 2  # int64
+        for x, *_ in DataLoader(Numbers(), batch_size=None):
+            x * 2
+    """,
+    "all weights of a module": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(2, 2)
+                self.rest = nn.Sequential(nn.ReLU(), nn.Linear(2, 2))
+                self.apply(self.start)
+
+            def start(self, module):
+                if isinstance(module, nn.Linear):
+                    module.weight.sum()  # float32
+
+            def forward(self, x):
+                return self.rest(self.fc(x))
+
+        net = Net()
+        for p in net.parameters():
+            p * 2  # float32
+        y = nn.utils.clip_grad_norm_(net.parameters(), 1.0)  # float32
+        net.half()
+        for name, p in net.named_parameters():
+            p * 2  # float16
+        net.fc.float()
+        for p in net.parameters():
+            p * 2  # float16|float32
+    """,
+    "weights of a module of which a part is not known": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(2, 2)
+                self.rest = unknown()
+
+        net = Net()
+        for p in net.parameters():
+            p * 2  # bfloat16|float16|float32|float64
+        y = nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        y.sum()
+    """,
+    "a region that may be off": """
+        from contextlib import nullcontext
+
+        fc = nn.Linear(2, 2)
+        region = torch.autocast("cpu", dtype=torch.bfloat16)
+        with nullcontext():
+            y = fc(torch.ones(2))  # float32
+        with region if unknown() else nullcontext():
+            y = fc(torch.ones(2))  # bfloat16|float32
+        autocast_context = unknown()
+        with autocast_context:
+            y = fc(torch.ones(2))
+        with unknown():
+            y = fc(torch.ones(2))  # float32
+        y.sum()
+    """,
+    "numbers that torch and Python compute": """
+        x = torch.ones(2, dtype=torch.long)
+        y = x * (7 // 2)  # int64
+        y = x * torch.iinfo(torch.int32).max  # int64
+        y = torch.ones(2).half().clamp(min=torch.finfo(torch.float16).min)  # float16
+        y.sum()
+    """,
+    "weights that a loop over all modules starts": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten())
+                self.head = nn.Linear(4, 2)
+                for m in self.modules():
+                    if isinstance(m, nn.Conv2d):
+                        nn.init.kaiming_normal_(m.weight)  # float32
+                    elif isinstance(m, (nn.BatchNorm2d, nn.Linear)):
+                        nn.init.orthogonal_(m.weight, unknown())  # float32
+
+            def forward(self, x):
+                return self.head(self.body(x))
+
+        net = Net()
+        y = net(unknown())  # float32
+        y.sum()
+    """,
+    "draws from a categorical distribution": """
+        from torch.distributions import Categorical
+
+        draw = Categorical(torch.softmax(torch.ones(3), 0))
+        action = draw.sample()
+        y = action * 2  # int64
+        y = draw.log_prob(action)  # float32
+        y.sum()
+    """,
+    "layers that are appended to a Sequential are run": """
+        body = nn.Sequential(nn.Identity())
+        body.append(nn.Linear(2, 2))
+        y = body(torch.ones(2).double())
+        y.sum()
+    """,
+    "what NumPy is told": """
+        import numpy as np
+
+        data = np.memmap(unknown(), dtype=np.uint16, mode="r")
+        y = torch.from_numpy(data[2:].astype(np.int64))  # int64
+        y = torch.from_numpy(unknown().astype(np.float32))  # float32
+        y.sum()
+    """,
 }
 
 
@@ -296,6 +523,48 @@ def test_functions_of_a_library_are_read_for_anybody(tmp_path: Path) -> None:
     library.write_text(
         HEAD
         + "def half(x):\n    return x.half()\n\ndef attend(q: torch.Tensor):\n    m = torch.ones(3)  # bfloat16|float16|float32|float64\n    return q.float()  # float32\n\nDEFAULT = attend(torch.ones(2).half())  # float32\n"
+    )
+    hold(library)
+
+
+def test_a_package_that_speaks_of_torch_below_its_top_is_followed(tmp_path: Path) -> None:
+    package = tmp_path / "site" / "package"
+    (package / "models").mkdir(parents=True)
+    (package / "__init__.py").write_text("from .models.net import build\n")
+    (package / "models" / "__init__.py").write_text("")
+    (package / "models" / "net.py").write_text("import torch.nn as nn\ndef build():\n    return nn.Linear(2, 2)\n")
+    program = tmp_path / "program.py"
+    program.write_text(HEAD + "from package import build\ny = build()(0)  # float32\ny.sum()\n")
+    found = claims(program, [tmp_path, tmp_path / "site"])
+    assert [shown(claim.dtypes) for claim in found[program]][:1] == ["float32"]
+
+
+def test_sizes_of_a_library_are_whole_numbers(tmp_path: Path) -> None:
+    library = tmp_path / "library.py"
+    library.write_text(
+        HEAD
+        + textwrap.dedent("""
+            class Embeddings(nn.Module):
+                def __init__(self, config):
+                    super().__init__()
+                    self.words = nn.Embedding(config.places, config.width)
+                    self.places = nn.Buffer(torch.arange(config.places), persistent=False)  # int64
+                    other = torch.arange(config.other)  #
+
+                def forward(self, x):
+                    steps = torch.arange(x.shape[1])  # int64
+                    variance = x.to(torch.float32).pow(2).mean(-1)  # float32
+                    batch = x.to(torch.float16)  #
+                    return self.places + steps  # int64
+
+            class Model(nn.Module):
+                def __init__(self, config):
+                    super().__init__()
+                    self.embeddings = Embeddings(config)
+
+                def forward(self, x):
+                    return self.embeddings(x)  # int64
+        """)
     )
     hold(library)
 
@@ -355,3 +624,15 @@ def test_a_library_is_claimed_only_what_no_caller_changes(tmp_path: Path) -> Non
         """)
     )
     hold(library)
+
+
+def test_a_program_that_takes_too_long_to_read_is_claimed_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dtlint.infer.program._MOST_STATEMENTS", 300)
+    script = tmp_path / "loops.py"
+    loops = "".join("    " * depth + f"for i{depth} in range(3):\n" for depth in range(15))
+    script.write_text(f"import torch\nx = torch.zeros(3)\n{loops}{'    ' * 15}y = x + 1\n")
+    reading = read(script, [tmp_path])
+    assert reading.broken_off
+    assert not reading.tensors
