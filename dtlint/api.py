@@ -10,6 +10,7 @@ import inspect
 import sys
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, overload
 
 if TYPE_CHECKING:
@@ -46,9 +47,10 @@ class Seen:
     """Was it in the backward of that expression?"""
 
     def __str__(self) -> str:
-        module = f" in {self.module}" if self.module else ""
+        from dtlint.trace.words import within
+
         backward = "backward of " if self.backward else ""
-        return f"{self.file}:{self.line}: {backward}`{self.expression}`{module}: {self._says()}"
+        return f"{self.file}:{self.line}: {backward}`{self.expression}`{within(self.module)}: {self._says()}"
 
     def _says(self) -> str:
         return self.op
@@ -129,9 +131,14 @@ class Trace(AbstractContextManager["Trace"]):
 
         Raises:
             RuntimeError: this trace has been used already, or another one is running.
+            ImportError: torch is not installed.
         """
         if self._tracer is not None:
             raise RuntimeError("this trace has been used already; make another with dtlint.trace()")
+        if "torch" not in sys.modules and find_spec("torch") is None:
+            from dtlint.trace.words import NO_TORCH
+
+            raise ImportError(NO_TORCH, name="torch")
         from dtlint.trace.mode import Tracer
 
         tracer = Tracer(self.options)

@@ -41,8 +41,13 @@ class Listed:
     default: bool
     since: tuple[int, int]
     triggers: tuple[str, ...]
+    needs: tuple[tuple[str, ...], ...]
     handlers: tuple[str, ...]
     runtime: bool
+
+    def __hash__(self) -> int:
+        """By the code, which no two rules share: all facts are many, and rules are looked up for each file."""
+        return hash(self.code)
 
     def hears(self) -> tuple[str, ...]:
         """The handlers that the rule overrides."""
@@ -114,6 +119,7 @@ def _load(folder: str, stamp: list[Any]) -> list[Listed] | None:
                 item["default"],
                 (item["since"][0], item["since"][1]),
                 tuple(item["triggers"]),
+                tuple(map(tuple, item["needs"])),
                 tuple(item["handlers"]),
                 item["runtime"],
             )
@@ -147,6 +153,7 @@ def _listed(rule: type[Rule]) -> Listed:
         rule.default,
         rule.since,
         rule.triggers,
+        rule.needs,
         rule.hears(),
         rule.runtime,
     )

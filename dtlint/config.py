@@ -21,6 +21,9 @@ __all__ = ["ConfigError", "Configuration", "Selection", "Settings"]
 
 EVERYTHING = "ALL"
 
+OLDEST = (2, 4)
+"""The torch that code has to run on where nothing is said: the oldest with all of `torch.amp`, which the advice names."""
+
 _TURNING_ON = frozenset({"select", "extend-select"})
 
 ALWAYS = frozenset({"DT802"})
@@ -89,7 +92,7 @@ class Settings:
     force_exclude: bool = False
     """Are files given by name excluded too?"""
     target_torch: tuple[int, int] | None = None
-    """The oldest torch that the code has to run on; None for the newest."""
+    """The oldest torch that the code has to run on. None: any from OLDEST on, so that the newest advice is given, too."""
     preview: bool = False
     """Are the opt-in rules on as well?"""
     baseline: Path | None = None
@@ -133,6 +136,10 @@ class Settings:
             force_exclude=force_exclude or self.force_exclude,
             preview=preview or self.preview,
         )
+
+    def concerned(self, until: tuple[int, int] | None) -> bool:
+        """May the code run on a torch older than this release? None is newer than all."""
+        return until is None or (self.target_torch or OLDEST) < until
 
     def enabled(self, rules: Mapping[str, AnyRule], path: Path | None = None) -> list[AnyRule]:
         """The static rules that are on for a file, in the order of their codes.
@@ -182,8 +189,10 @@ class Settings:
                 if key in _TURNING_ON and named and all(rule.runtime for rule in named):
                     raise ConfigError(f"{origin}: {key} has {selector!r}, which judges a trace; use `dtlint trace` for it")
                 if not named:
-                    names = [EVERYTHING, *rules, *(rule.name for rule in rules.values())]
-                    raise ConfigError(f"{origin}: {key} has {selector!r}, which names no rule{_nearest(selector, names)}")
+                    from dtlint.families import meant
+
+                    static = {code: rule for code, rule in rules.items() if not rule.runtime}
+                    raise ConfigError(f"{origin}: {key} has {selector!r}, which names no rule{meant(selector, static)}")
 
 
 class Configuration:

@@ -44,6 +44,8 @@ class Finding:
     """Second places in the same file, each with what happens there."""
     severity: Severity | None = None
     """Where it differs from the rule's."""
+    until: tuple[int, int] | None = None
+    """The torch release from which on it is no longer so: code for this one and newer ones does not get it."""
     fix: Callable[[Place], Fix | None] | None = None
     """Makes the fix, given the finding's place in the concrete syntax tree; None where no fix is right."""
 
@@ -65,10 +67,27 @@ class Rule:
     """The best applicability that any fix of this rule has."""
     triggers: ClassVar[tuple[str, ...]] = ()
     """A file in which none of these words stands is clean by this rule, and is not interpreted for it. Empty: every file
-    is interpreted."""
+    is interpreted. Each is written in one of these forms:
+
+    - `half`, `256`: the word as a whole: a name, an attribute, a keyword, at the beginning of a string; a number;
+    - `.half`: an attribute of anything but `self`, or a name that is imported from a module; `self.half`: one of `self`;
+    - `"half`: a string that begins with it, in single quotes or double ones;
+    - `*half*`: a part of a word;
+    - `1e-8`: a number that is written with this exponent, whatever stands before that: `5e-8`, too;
+    - anything else, `]=`: the text, white space aside. A comment that stands inside of it hides it.
+
+    What a rule judges must not get past them: think of `from torch import half as h`, and of the names of functions,
+    which always stand somewhere in the file. Comments and strings count like code.
+    """
+    needs: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """More groups of words, in the same forms: a file that lacks all words of any one of them is clean by this rule, too."""
     calls: ClassVar[frozenset[str] | None] = None
     """The last names of the functions and methods whose calls `on_call` is told of, as they are written or as torch has
     them: `__call__` of a layer. None: of all."""
+    operators: ClassVar[frozenset[type[ast.AST]] | None] = None
+    """The operators whose use `on_operation` is told of: `ast.MatMult`. None: of all."""
+    targets: ClassVar[frozenset[type[ast.AST]] | None] = None
+    """What the targets are that `on_assign` is told of: `ast.Subscript`. None: all."""
     default: ClassVar[bool] = True
     """Is the rule on unless it is selected? A rule that is useful but chatty is not, and its documentation says why."""
     since: ClassVar[tuple[int, int]] = (0, 0)

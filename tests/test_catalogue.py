@@ -19,6 +19,7 @@ from dtlint.rule import Rule
 
 class One(Rule):
     code, name, triggers, default = "DT391", "one", ("one",), False
+    needs = (("torch",), ("half", "double"))
     def on_call(self, call):
         return ()
 """
@@ -47,6 +48,7 @@ def test_it_lists_the_facts_of_every_rule() -> None:
         assert one.load() is rule
         assert (one.name, one.default, one.since, one.triggers) == (rule.name, rule.default, rule.since, rule.triggers)
         assert (one.severity, one.runtime, one.hears()) == (rule.severity, rule.runtime, rule.hears())
+        assert one.needs == rule.needs
 
 
 def test_the_index_spares_the_import(package: Path) -> None:
@@ -60,6 +62,7 @@ def test_the_index_spares_the_import(package: Path) -> None:
             False,
             (0, 0),
             ("one",),
+            (("torch",), ("half", "double")),
             ("on_call",),
             False,
         )

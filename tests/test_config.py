@@ -71,6 +71,13 @@ def test_the_command_line_comes_after_the_file() -> None:
     assert selected(file, Selection(extend_select=("DT102",))) == ["DT101", "DT102", "DT201", "DT802"]
 
 
+def test_a_newer_target_is_not_told_of_older_torch() -> None:
+    assert Settings().concerned((2, 5)) and Settings(target_torch=(2, 4)).concerned((2, 5))
+    assert not Settings(target_torch=(2, 5)).concerned((2, 5))
+    assert not Settings().concerned((2, 4)) and Settings(target_torch=(2, 3)).concerned((2, 4))
+    assert Settings(target_torch=(9, 9)).concerned(None)
+
+
 def test_an_older_target_does_not_get_newer_advice() -> None:
     assert "DT501" in codes(Settings(target_torch=(2, 4)))
     assert "DT501" not in codes(Settings(target_torch=(2, 3)))

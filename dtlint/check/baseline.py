@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dtlint.check.write import replace_file
+from dtlint.source.file import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dtlint.diagnostic import Diagnostic
 
-__all__ = ["Baseline", "BaselineError", "Compared", "Known"]
+__all__ = ["Baseline", "BaselineError", "Baselines", "Compared", "Known", "Stale"]
 
 VERSION = 1
 """Raised when an older dtlint would misread a newer baseline."""
@@ -41,14 +42,25 @@ class Known:
     """The line on which it begins, each run of white space as one blank."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """An entry that nothing in the files checked answers to any more."""
+
+    path: str
+    """The file, as reports show it."""
+    code: str
+    text: str
+    count: int
+    """How many times it is too many."""
+
+
 @dataclass(slots=True)
 class Compared:
     """Findings held against a baseline."""
 
     new: list[Diagnostic]
     known: int
-    stale: list[tuple[Known, int]]
-    """Entries that nothing in the files checked answers to any more, each with how many times."""
+    stale: list[Stale]
 
 
 class Baseline:
@@ -117,9 +129,70 @@ class Baseline:
                 new.append(diagnostic)
         enabled = {_relative(shown, folder): codes for shown, codes in checked.items()}
         stale = [
-            (known, count) for known, count in sorted(left.items()) if count > 0 and _looked_for(known, enabled, folder)
+            Stale(shown_path(folder / known.path), known.code, known.text, count)
+            for known, count in sorted(left.items())
+            if count > 0 and _looked_for(known, enabled, folder)
         ]
         return Compared(new, len(diagnostics) - len(new), stale)
+
+
+class Baselines:
+    """The baselines of a run: each file obeys that of its own settings, or all of them the one of the command line."""
+
+    def __init__(self, files: Iterable[Path], one: Path | None = None, *, anew: bool = False) -> None:
+        """`one` holds for every file; `anew`: they are to be written, so what they hold does not matter.
+
+        Raises:
+            BaselineError: one of `files` cannot be read, or holds something else.
+        """
+        self._one = one
+        named = {one} if one is not None else set(files)
+        self._by_file = {file: Baseline(file) if anew else Baseline.load(file) for file in sorted(named)}
+
+    @property
+    def all(self) -> list[Baseline]:
+        """Each of them, in the order of their paths."""
+        return list(self._by_file.values())
+
+    def write(self, diagnostics: Iterable[Diagnostic], named: Mapping[str, Path]) -> None:
+        """From now on just these findings are known, each by the baseline of its file, and are kept.
+
+        Args:
+            diagnostics: all that a run has found.
+            named: the baselines of its files, as they are shown.
+
+        Raises:
+            BaselineError: one cannot be written, or a file with a finding has none.
+        """
+        found: dict[Path | None, list[Diagnostic]] = {file: [] for file in self._by_file}
+        for diagnostic in diagnostics:
+            found.setdefault(self._one or named.get(diagnostic.location.path), []).append(diagnostic)
+        homeless = found.get(None)
+        if homeless:
+            shown = homeless[0].location.path
+            raise BaselineError(f"the settings of {shown} name no baseline; name one for all files with --baseline")
+        for file, baseline in self._by_file.items():
+            baseline.know(found[file])
+            baseline.write()
+
+    def compare(
+        self, diagnostics: Sequence[Diagnostic], checked: Mapping[str, Sequence[str]], named: Mapping[str, Path]
+    ) -> Compared:
+        """What is new to the baseline of its file, and which entries are stale; see `Baseline.compare`, and `write`."""
+        whole = Compared([], 0, [])
+        files = {shown: self._one or named.get(shown) for shown in checked}
+        for file in (*self._by_file, None):
+            found = [one for one in diagnostics if (self._one or named.get(one.location.path)) == file]
+            if file is None:
+                whole.new += found
+                continue
+            of_file = {shown: codes for shown, codes in checked.items() if files[shown] == file}
+            compared = self._by_file[file].compare(found, of_file)
+            whole.new += compared.new
+            whole.known += compared.known
+            whole.stale += compared.stale
+        whole.new.sort(key=lambda diagnostic: diagnostic.sort_key)
+        return whole
 
 
 def _known(diagnostic: Diagnostic, folder: Path) -> Known:

@@ -65,11 +65,14 @@ def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Ch
             warnings.simplefilter("ignore")  # an invalid escape in the file is not ours to speak of
             tree = ast.parse(source.text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        if any(rule.code == hygiene.UNREADABLE_FILE[0] for rule in rules):
+        reported = any(rule.code == hygiene.UNREADABLE_FILE[0] for rule in rules)
+        if source.notebook is not None and source.text != (rest := source.notebook.readable):
+            return _good_cells(source, diagnose(replace(source, text=rest), rules, settings), reported)
+        if reported:
             checked.diagnostics = [hygiene.syntax_diagnostic(source, error)]
         return checked
     with _deeper():
-        found = _confirmed(source, tree, rules, checked)
+        found = _confirmed(source, tree, rules, settings, checked)
     suppressions = Suppressions.of(source)
     checked.diagnostics = [
         diagnostic
@@ -78,6 +81,14 @@ def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Ch
     ]
     finished = [rule for rule in rules if rule.code not in checked.crashed]
     checked.diagnostics += hygiene.unused_diagnostics(suppressions, finished)
+    return checked
+
+
+def _good_cells(source: Source, checked: Checked, reported: bool) -> Checked:
+    """What was found in the cells that parse, and the others. No fix: whether it breaks one of those cannot be told."""
+    checked.diagnostics = [replace(diagnostic, fix=None) for diagnostic in checked.diagnostics]
+    if reported:
+        checked.diagnostics += hygiene.cell_diagnostics(source)
     return checked
 
 
@@ -92,7 +103,9 @@ def _deeper() -> Iterator[None]:
         sys.setrecursionlimit(usual)
 
 
-def _confirmed(source: Source, tree: ast.Module, rules: Sequence[AnyRule], checked: Checked) -> list[Confirmed]:
+def _confirmed(
+    source: Source, tree: ast.Module, rules: Sequence[AnyRule], settings: Settings, checked: Checked
+) -> list[Confirmed]:
     """What the rules whose trigger words stand in the file find. Those of one file alone load inference, or libcst."""
     wanted = [rule.load() for rule in triggered(rules, source.text)]
     if not wanted:
@@ -101,6 +114,7 @@ def _confirmed(source: Source, tree: ast.Module, rules: Sequence[AnyRule], check
 
     judged = judge(tree, source, wanted)
     checked.crashes, checked.crashed = judged.crashes, judged.crashed
+    judged.suspicions = [each for each in judged.suspicions if settings.concerned(each.finding.until)]
     found: list[Confirmed] = []
     if judged.suspicions:
         from dtlint.check.confirm import confirm

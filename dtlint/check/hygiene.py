@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,12 @@ if TYPE_CHECKING:
 
     from dtlint.catalogue import AnyRule
     from dtlint.source.file import Source, UnreadableSource
-    from dtlint.source.suppression import Malformed, Suppressions, Unused
+    from dtlint.source.suppression import Code, Malformed, Suppressions, Unused
 
 __all__ = [
     "UNREADABLE_FILE",
     "UNUSED_SUPPRESSION",
+    "cell_diagnostics",
     "syntax_diagnostic",
     "unreadable_diagnostic",
     "unused_diagnostics",
@@ -52,7 +54,11 @@ def unused_diagnostics(suppressions: Suppressions, rules: Sequence[AnyRule]) -> 
             yield _malformed_diagnostic(suppressions.source, malformed, written)
     if not suppressions.directives:
         return
-    known = _known().union(checked, checked.values())
+    for directive in suppressions.directives:
+        prefixes = [listed for listed in directive.codes if listed.text in _prefixes()]
+        if prefixes and not suppressions.covers(code, directive.line, directive.line, name):
+            yield _prefix_diagnostic(suppressions.source, directive.line, prefixes)
+    known = _known().union(_prefixes(), checked, checked.values())
     others = {other: checked[other] for other in checked if other != code}
     silenced = {
         unused.span.line
@@ -69,6 +75,30 @@ def _known() -> frozenset[str]:
     """All codes and names of the installed catalogue."""
     rules = catalogue()
     return frozenset(rules) | {rule.name for rule in rules.values()}
+
+
+@cache
+def _prefixes() -> frozenset[str]:
+    """What names several rules in a selection, and none in a suppression: `DT`, `DT1`, `DT10`."""
+    return frozenset(code[:length] for code in catalogue() for length in range(2, len(code)))
+
+
+def _prefix_diagnostic(source: Source, line: int, prefixes: list[Code]) -> Diagnostic:
+    code, name = UNUSED_SUPPRESSION
+    span = Span(line, prefixes[0].start, line, prefixes[-1].end)
+    listed = ", ".join(f"`{prefix.text}`" for prefix in prefixes)
+    nothing = "suppresses nothing" if len(prefixes) == 1 else "suppress nothing"
+    location = source.location(span)
+    return Diagnostic(
+        code,
+        name,
+        Severity.WARNING,
+        f"{listed} {nothing}: a suppression names whole codes, or names of rules",
+        location,
+        help="Write the codes of what is found here, such as DT101",
+        lines=source.frame(span),
+        noqa_line=location.span.line,
+    )
 
 
 def _well_written(malformed: Malformed) -> str | None:
@@ -101,14 +131,11 @@ def _malformed_diagnostic(source: Source, malformed: Malformed, written: str) ->
 
 
 def _unused_diagnostic(source: Source, unused: Unused) -> Diagnostic:
-    prefixes = tuple(code for code in unused.unknown if any(known.startswith(code) for known in catalogue()))
-    strange = tuple(code for code in unused.unknown if code not in prefixes)
     said = [
         f"{_listed(codes)} suppressed here{what}"
         for codes, what in (
             (unused.idle, " without effect"),
-            (strange, ", but there is no such rule"),
-            (prefixes, ", but a suppression names whole codes"),
+            (unused.unknown, ", but there is no such rule"),
         )
         if codes
     ]
@@ -130,13 +157,20 @@ def _listed(codes: tuple[str, ...]) -> str:
     return f"{codes[0]} is" if len(codes) == 1 else f"{', '.join(codes[:-1])} and {codes[-1]} are"
 
 
-def syntax_diagnostic(source: Source, error: Exception) -> Diagnostic:
-    """DT802 for a file whose text Python's parser does not take."""
-    span, reason = _place(source, error)
+def cell_diagnostics(source: Source) -> Iterator[Diagnostic]:
+    """DT802 for each cell of a notebook that Python's parser does not take."""
+    for cell, error in source.notebook.broken if source.notebook is not None else ():
+        told = syntax_diagnostic(source, error, "cell", cell.first)
+        yield replace(told, help="The other cells are checked; none is fixed until this one parses")
+
+
+def syntax_diagnostic(source: Source, error: Exception, what: str = "file", first: int = 1) -> Diagnostic:
+    """DT802 for a text that Python's parser does not take: a file, or what begins on the line `first` of it."""
+    span, reason = _place(source, error, first)
     if isinstance(error, SyntaxError) and not any(words in reason for words in _WRONG_IN_EVERY_PYTHON):
         running = ".".join(map(str, sys.version_info[:2]))
         reason += f" (dtlint runs on Python {running}; newer syntax needs a newer Python)"
-    return _diagnostic(source.location(span), f"The file does not parse: {reason}", source.frame(span))
+    return _diagnostic(source.location(span), f"The {what} does not parse: {reason}", source.frame(span))
 
 
 def unreadable_diagnostic(shown: str, error: UnreadableSource | OSError) -> Diagnostic:
@@ -157,9 +191,9 @@ def _diagnostic(location: Location, message: str, lines: tuple[tuple[int, str], 
     return Diagnostic(code, name, Severity.ERROR, message, location, lines=lines)
 
 
-def _place(source: Source, error: Exception) -> tuple[Span, str]:
+def _place(source: Source, error: Exception, first: int) -> tuple[Span, str]:
     if isinstance(error, SyntaxError):
-        line = min(max(error.lineno or 1, 1), max(len(source.lines), 1))
+        line = min(max(error.lineno or 1, 1) + first - 1, max(len(source.lines), 1))
         width = len(source.lines[line - 1]) if source.lines else 0
         column = min(max((error.offset or 1) - 1, 0), width)
         end = (error.end_offset or 0) - 1 if error.end_lineno == error.lineno else width
@@ -168,4 +202,4 @@ def _place(source: Source, error: Exception) -> tuple[Span, str]:
         RecursionError: "the code is nested too deeply for Python's parser",
         MemoryError: "the code is nested too deeply for Python's parser",
     }
-    return Span(1, 0, 1, 1), reasons.get(type(error), str(error))
+    return Span(first, 0, first, 1), reasons.get(type(error), str(error))

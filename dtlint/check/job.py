@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from dtlint.config import Settings
     from dtlint.diagnostic import Applicability, Diagnostic
 
-__all__ = ["Job", "Mode", "Result", "difference", "finish", "process"]
+__all__ = ["IGNORE", "NOQA", "Job", "Mode", "Result", "difference", "finish", "process"]
+
+NOQA = "# noqa: {}"
+IGNORE = "# dtlint: ignore[{}]"
+"""A suppression that no other linter reads."""
+
 
 @dataclass(frozen=True)
 class Mode:
@@ -29,8 +34,8 @@ class Mode:
 
     fix: Applicability | None = None
     """Apply fixes up to this applicability; SAFE or UNSAFE."""
-    add_noqa: bool = False
-    """Suppress what remains."""
+    suppress: str | None = None
+    """Suppress what remains, by comments of this form; see NOQA and IGNORE."""
     write: bool = True
     """False: change no file, keep the difference as text."""
 
@@ -55,7 +60,7 @@ class Result:
     """Mistakes of dtlint's own, and files that could not be written; a sentence each."""
     fixed: int = 0
     added: int = 0
-    """Diagnostics that `add_noqa` suppressed."""
+    """Diagnostics that were suppressed."""
     difference: str = ""
     """A unified diff, where nothing was to be written."""
     changed: Source | None = None
@@ -90,8 +95,8 @@ def process(source: Source, job: Job, rules: Mapping[str, AnyRule], mode: Mode) 
             result = Result(checked.diagnostics, checked.crashes)
         else:
             result = _fixed(source, enabled, job.settings, mode.fix)
-        if mode.add_noqa and not result.errors:
-            _suppress(result.changed or source, result)
+        if mode.suppress is not None and not result.errors:
+            _suppress(result.changed or source, result, mode.suppress)
     except Exception as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())
         return Result(errors=[f"{job.shown}: internal error: {what}"])
@@ -117,8 +122,8 @@ def _fixed(source: Source, rules: Sequence[AnyRule], settings: Settings, upto: A
     return result
 
 
-def _suppress(source: Source, result: Result) -> None:
-    from dtlint.source.annotate import with_noqa
+def _suppress(source: Source, result: Result, form: str) -> None:
+    from dtlint.source.annotate import suppressed
 
     wanted: dict[int, set[str]] = {}
     remaining = []
@@ -129,7 +134,7 @@ def _suppress(source: Source, result: Result) -> None:
         line = diagnostic.noqa_line or diagnostic.location.span.line
         wanted.setdefault(source.text_line(diagnostic.location, line), set()).add(diagnostic.code)
     if wanted:
-        result.changed = with_noqa(source, wanted)
+        result.changed = suppressed(source, wanted, form)
         result.added = len(result.diagnostics) - len(remaining)
         result.diagnostics = remaining
 

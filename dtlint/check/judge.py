@@ -114,22 +114,59 @@ class _Audience:
         for name, event in _EVENTS.items():
             hearing = [(rule, getattr(rule, name)) for rule, handlers in heard if name in handlers]
             if hearing:
-                self.listeners[event] = self._caller(hearing) if event is Call else self._listener(hearing)
+                self.listeners[event] = self._teller(event, hearing)
+
+    def _teller(self, event: type[Event], handlers: list[tuple[Rule, Handler]]) -> Callable[[Event], None]:
+        """The listener for one kind of event, which tells of it those rules that want to hear of such."""
+        if event is Call:
+            return self._caller(handlers)
+        if event is Operation:
+            return self._sorter(handlers, lambda event: type(event.operator), lambda rule: rule.operators)  # type: ignore[attr-defined]
+        if event is Assign:
+            return self._sorter(handlers, lambda event: type(event.target), lambda rule: rule.targets)  # type: ignore[attr-defined]
+        return self._listener(handlers)
+
+    def _sorter(
+        self,
+        handlers: list[tuple[Rule, Handler]],
+        kind_of: Callable[[Event], type[ast.AST]],
+        wanted: Callable[[Rule], frozenset[type[ast.AST]] | None],
+    ) -> Callable[[Event], None]:
+        """The listener for events of several kinds, of which rules may want some only."""
+        known: dict[type[ast.AST], Callable[[Event], None]] = {}
+
+        def tell(event: Event) -> None:
+            kind = kind_of(event)
+            if kind not in known:
+                wants = [(rule, handle, wanted(rule)) for rule, handle in handlers]
+                known[kind] = self._listener(
+                    [(rule, handle) for rule, handle, kinds in wants if kinds is None or kind in kinds]
+                )
+            known[kind](event)
+
+        return tell
 
     def _caller(self, handlers: list[tuple[Rule, Handler]]) -> Callable[[Event], None]:
         """The listener for calls: each goes once to the rules that want one of its names, and to those that want all. A
         method has two where an attribute holds something else: `self.scaler_class()` is also a `GradScaler()`."""
         wanted = frozenset(name for rule, _ in handlers for name in rule.calls or ())
         known: dict[frozenset[str], Callable[[Event], None]] = {}
+        by_name: dict[tuple[str, str], Callable[[Event], None]] = {}
 
-        def tell(event: Event) -> None:
-            assert isinstance(event, Call)
-            names = wanted & {event.target.rpartition(".")[2], event.method}
+        def listener(target: str, method: str) -> Callable[[Event], None]:
+            names = wanted & {target.rpartition(".")[2], method}
             if names not in known:
                 known[names] = self._listener(
                     [(rule, handle) for rule, handle in handlers if rule.calls is None or names & rule.calls]
                 )
-            known[names](event)
+            return known[names]
+
+        def tell(event: Event) -> None:
+            name = (event.target, event.method)  # type: ignore[attr-defined]
+            found = by_name.get(name)
+            if found is None:
+                found = by_name[name] = listener(*name)
+            found(event)
 
         return tell
 

@@ -42,6 +42,8 @@ class Outcome:
     differences: list[str] = field(default_factory=list)
     enabled: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The files, as they are shown, each with the rules that were on for it."""
+    baselines: dict[str, Path] = field(default_factory=dict)
+    """The files whose settings name a baseline, as they are shown, each with that."""
 
 
 def run(
@@ -74,6 +76,7 @@ def run(
         cache.prune()
     outcome = gather(results[job.path] for job in jobs)
     outcome.enabled = {job.shown: job.codes for job in jobs}
+    outcome.baselines = {job.shown: job.settings.baseline for job in jobs if job.settings.baseline is not None}
     return outcome
 
 
@@ -99,7 +102,7 @@ def _known(job: Job, cache: Cache, mode: Mode) -> list[Diagnostic] | None:
     except OSError:
         return None
     known = cache.get(cache.key(data, job.shown, job.settings, job.codes))
-    if known and mode.add_noqa:
+    if known and mode.suppress is not None:
         return None
     if known and mode.fix:
         from dtlint.check.fix import applicable

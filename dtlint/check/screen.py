@@ -1,17 +1,17 @@
-"""The first look at a file: the rules of which a trigger word stands in it; of the others it is clean without a parse.
+"""The first look at a file: the rules whose words stand in it; of the others it is clean without being interpreted.
 
-Some hundred words are looked for in every file. Code repeats itself, so most are looked for among its distinct parts,
-and those with a digit among the parts that have one: half the time of a search through the text for each word.
+The text is split into words once, and each group of words that rules ask for is met with those. Nearly all that is
+asked is in the set of words, which costs a tenth of what a search through the text for each would.
 """
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dtlint.catalogue import AnyRule
 
@@ -19,37 +19,173 @@ __all__ = ["triggered"]
 
 
 def triggered(rules: Sequence[AnyRule], text: str) -> list[AnyRule]:
-    """The rules that judge code at all, and of which one of the words, if they have any, stands in the text."""
+    """The rules that judge code at all, and whose words stand in the text: one of the `triggers`, and one of each group
+    in `needs`. The forms of words are those of `Rule.triggers`."""
     screen = _screen(tuple(rules))
-    found = screen.found(text)
-    return [rule for rule, words in screen.rules if words is None or not words.isdisjoint(found)]
+    file = _Text(text)
+    words = file.words
+    absent = {group for group in screen.groups if group.words.isdisjoint(words)}
+    return [
+        rule
+        for rule, needs, rare in screen.rules
+        if absent.isdisjoint(needs) and (not rare or all(map(file.has, rare)))
+    ]
 
 
 class _Screen:
-    """The trigger words of some rules, by where they are looked for."""
+    """What some rules ask for. Groups that take more than the set of words are asked for the rules that are left."""
 
     def __init__(self, rules: tuple[AnyRule, ...]) -> None:
-        self.rules = [(rule, frozenset(rule.triggers) or None) for rule in rules if rule.hears()]
-        words = sorted({word for rule, _ in self.rules for word in rule.triggers})
-        self.over_space = [word for word in words if _SPACE.search(word)]
-        rest = [word for word in words if not _SPACE.search(word)]
-        self.with_digit = [word for word in rest if _DIGIT.search(word)]
-        self.others = [word for word in rest if not _DIGIT.search(word)]
-
-    def found(self, text: str) -> set[str]:
-        """The words that stand in a text."""
-        parts = set(text.split())
-        joined, numbered = " ".join(parts), " ".join(filter(_DIGIT.search, parts))
-        found = {word for word in self.others if word in joined}
-        found.update([word for word in self.with_digit if word in numbered])
-        found.update([word for word in self.over_space if word in text])
-        return found
-
-
-_SPACE = re.compile(r"\s")
-_DIGIT = re.compile("[0-9]")
+        made: dict[frozenset[str], _Group] = {}
+        self.rules: list[tuple[AnyRule, list[_Group], list[_Group]]] = []
+        for rule in rules:
+            if rule.hears():
+                asked = [frozenset(group) for group in (rule.triggers, *rule.needs) if group]
+                groups = [made.setdefault(group, _Group(group)) for group in asked]
+                rare = [group for group in groups if not group.is_cheap]
+                self.rules.append((rule, [group for group in groups if group.is_cheap], rare))
+        self.groups = [group for group in made.values() if group.is_cheap]
 
 
 @lru_cache(maxsize=8)
 def _screen(rules: tuple[AnyRule, ...]) -> _Screen:
     return _Screen(rules)
+
+
+class _Group:
+    """Words of which one must stand in a file, sorted by where they are looked for."""
+
+    __slots__ = ("is_cheap", "large", "parts", "small", "spelled", "words")
+
+    def __init__(self, group: frozenset[str]) -> None:
+        words: set[bytes] = set()
+        parts, exponents, spelled = [], set(), []
+        for text in sorted(group):
+            if text.isidentifier() or text.isdecimal():
+                words.update(f"{place}{text}".encode() for place in _PLACES)
+            elif text.startswith(_PLACES[1:]) and text.lstrip('."').removeprefix("self.").isidentifier():
+                words.add(text.encode())
+            elif text.startswith("*") and text.endswith("*") and text[1:-1].replace("_", "").isalnum():
+                parts.append(text[1:-1].encode())
+            elif text.startswith("1e") and text[2:].removeprefix("-").isdecimal():
+                exponents.add(int(text[2:]))
+            else:
+                spelled.append(_with_mark(_squeezed(text.encode())))
+        self.words, self.parts, self.spelled = frozenset(words), tuple(parts), tuple(spelled)
+        self.small = frozenset(exponent for exponent in exponents if exponent < 0)
+        self.large = frozenset(exponents - self.small)
+        self.is_cheap = not (parts or exponents or spelled)
+
+    def stands_in(self, file: _Text) -> bool:
+        return (
+            not self.words.isdisjoint(file.words)
+            or any(part in file.joined for part in self.parts)
+            or (bool(self.small) and not self.small.isdisjoint(file.small))
+            or (bool(self.large) and not self.large.isdisjoint(file.large))
+            or (bool(self.spelled) and self._is_spelled_in(file))
+        )
+
+    def _is_spelled_in(self, file: _Text) -> bool:
+        squeezed, known = file.squeezed, file.spelled
+        for mark, text in self.spelled:
+            if text not in known:
+                known[text] = mark in squeezed and text in squeezed
+            if known[text]:
+                return True
+        return False
+
+
+_PLACES = ("", ".", "self.", '"')
+"""What a word may stand behind: nothing, a dot, the dot of `self`, a quote."""
+
+
+def _blank(*kept: str) -> bytes:
+    """The table that leaves the characters of words as they are, and these, and makes one quote of two."""
+    table = bytearray(
+        code if code > 127 or chr(code).isalnum() or chr(code) in ("_", *kept) else 32 for code in range(256)
+    )
+    if '"' in kept:
+        table[ord("'")] = ord('"')
+    return bytes(table)
+
+
+_SEPARATED, _PLAIN = _blank(".", '"'), _blank()
+
+# Each of these begins with letters or marks that are rare: only then is it fast to look for.
+_LOOSE = re.compile(rb"\.(?:[\s\\]|#[^\n]*\n)+(\w+)")
+"""`x.half` as it may be written where nobody formats code: with white space or a comment behind the dot."""
+_FROM = re.compile(
+    rb"from[\s\\]*(?P<module>[.\w][.\w\s\\]*?)(?<=[\s\\.])import\b[\s\\]*"
+    rb"(?:\((?P<several>(?:[^()#]+|#[^\n]*)*)|(?P<one>(?:[^\n\\]+|\\\n)*))"
+)
+_SMALL = {b"e-": re.compile(rb"e(-[0-9]{1,3})"), b"E-": re.compile(rb"E(-[0-9]{1,3})")}
+_LARGE = {b"e+": re.compile(rb"e\+([0-9]{1,3})"), b"E+": re.compile(rb"E\+([0-9]{1,3})")}
+_UNSIGNED = re.compile(rb"[0-9.][eE]([0-9]{1,3})(?= |$)")
+"""The exponents of numbers, and what looks like them; those with a sign by how they begin."""
+
+
+class _Text:
+    """The text of a file, with what is looked for in it."""
+
+    def __init__(self, text: str) -> None:
+        self.data = text.encode("utf-8", "replace")
+        separated = self.data.translate(_SEPARATED).replace(b".", b" .").replace(b" self .", b" self.")
+        self.words = set(separated.replace(b'"', b' "').split())
+        """The words, with what they stand behind, be it a dot, the dot of `self` or a quote."""
+        self.words.update(self._attributes())
+        self._held: dict[_Group, bool] = {}
+        self.spelled: dict[bytes, bool] = {}
+        """What has been looked for in the text without its white space, and whether it is there."""
+
+    def _attributes(self) -> Iterator[bytes]:
+        """The attributes that do not stand right behind their dot, and those of modules that names are imported from."""
+        yield from (b"." + name for name in _LOOSE.findall(self.data))
+        for module, several, one in _FROM.findall(self.data):
+            yield from (b"." + name for name in (several or one).translate(_PLAIN).split())
+            if one.startswith(b"*") and not module.startswith(b"."):
+                yield from [b"." + name for name in self.words]
+
+    @cached_property
+    def joined(self) -> bytes:
+        """All words, each of them once."""
+        return b" ".join(self.words)
+
+    @cached_property
+    def small(self) -> set[int]:
+        """The negative exponents of the numbers that are written with one."""
+        return self._signed(_SMALL)
+
+    @cached_property
+    def large(self) -> set[int]:
+        """The other exponents."""
+        return self._signed(_LARGE).union(map(int, _UNSIGNED.findall(self.joined)))
+
+    def _signed(self, numbers: dict[bytes, re.Pattern[bytes]]) -> set[int]:
+        return {int(found) for begin, one in numbers.items() if begin in self.data for found in one.findall(self.data)}
+
+    @cached_property
+    def squeezed(self) -> bytes:
+        return _squeezed(self.data)
+
+    def has(self, group: _Group) -> bool:
+        """Does one word of a group stand in the file? Asked once for each group."""
+        known = self._held.get(group)
+        if known is None:
+            known = self._held[group] = group.stands_in(self)
+        return known
+
+
+def _with_mark(text: bytes) -> tuple[bytes, bytes]:
+    """A text behind a character of it that few files have: one is found twenty times as fast as two."""
+    return next((mark for mark in _RARE if mark in text), text), text
+
+
+_RARE = tuple(bytes((code,)) for code in b"^~|&%<!*@+")
+
+
+def _squeezed(text: bytes) -> bytes:
+    """A text without its white space and backslashes and with quotes of one kind: `x == 'a'` and `x=="a"` are the same."""
+    return text.translate(_ONE_QUOTE, b" \t\n\r\f\v\\")
+
+
+_ONE_QUOTE = bytes.maketrans(b"'", b'"')

@@ -43,6 +43,8 @@ def in_processes(
 ) -> Iterator[tuple[Job, Result]]:
     """The result of each job, in the order in which they are ready."""
     count = min(workers or _cores(), max(len(jobs) // SHARE, 1))
+    enabled = {code for job in jobs for code in job.codes}
+    rules = {code: rule for code, rule in rules.items() if code in enabled}
     lost: list[Job] = []
     pool = _pool(count, rules, mode, cache)
     try:
@@ -98,9 +100,13 @@ def _prepare(rules: Iterable[AnyRule]) -> None:
     from dtlint.dtypes import table
 
     table.load()
-    for rule in rules:
+    for rule in filter(_hears, rules):
         with suppress(Exception):  # a file that wants the rule reports why it cannot be loaded
             rule.load()
+
+
+def _hears(rule: AnyRule) -> bool:
+    return bool(rule.hears())
 
 
 def _cores() -> int:

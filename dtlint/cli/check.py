@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dtlint.catalogue import AnyRule
-    from dtlint.check.baseline import Baseline
+    from dtlint.check.baseline import Baselines
     from dtlint.check.job import Mode
     from dtlint.check.run import Outcome
     from dtlint.config import Configuration, Settings
@@ -28,6 +28,8 @@ __all__ = ["command"]
 
 FOR_PEOPLE = frozenset({"full", "concise"})
 """Formats that a summary follows; any other must hold nothing but the report."""
+MANY = 3
+"""Files that are told one by one, where there is nothing to say of any."""
 COUNTED = FOR_PEOPLE | {"json"}
 """Formats that statistics have."""
 
@@ -62,7 +64,8 @@ def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> t
 @click.option("--fix", is_flag=True, help="Apply safe fixes; what remains is reported.")
 @click.option("--unsafe-fixes", is_flag=True, help="Count fixes that may change what code does as well; with --fix or --diff: apply them.")
 @click.option("--diff", is_flag=True, help="Print what --fix would change, and change nothing.")
-@click.option("--add-noqa", is_flag=True, help="Suppress what is found, each by a comment on its line.")
+@click.option("--add-noqa", is_flag=True, help="Suppress what is found, each by `# noqa: DT101` on its line.")
+@click.option("--add-ignore", is_flag=True, help="The same by `# dtlint: ignore[DT101]`, which other linters do not read.")
 @click.option("--preview", is_flag=True, help="Run the opt-in rules as well.")
 @click.option(
     "--baseline",
@@ -109,12 +112,12 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
       2  wrong usage, wrong settings, or a mistake of dtlint's own
     """
     from dtlint.config import ConfigError
-    from dtlint.source.discover import MissingPath
+    from dtlint.source.discover import UnfitPath
 
     _refuse_contradictions(paths, options)
     try:
         code = _check(paths or (".",), options)
-    except (ConfigError, MissingPath) as error:
+    except (ConfigError, UnfitPath) as error:
         raise click.UsageError(str(error)) from None
     if code:
         raise click.exceptions.Exit(code)
@@ -127,13 +130,18 @@ def _refuse_contradictions(paths: tuple[str, ...], options: Mapping[str, Any]) -
         raise click.UsageError("--stdin-filename needs `-` as the path")
     if options["isolated"] and options["config"]:
         raise click.UsageError("--isolated reads no configuration, so it cannot go with --config")
-    if options["add_noqa"] and (options["fix"] or options["diff"] or STDIN in paths):
-        raise click.UsageError("--add-noqa writes comments into files; run it without --fix, --diff and `-`")
+    if options["add_noqa"] and options["add_ignore"]:
+        raise click.UsageError("--add-noqa and --add-ignore write two forms of the same comment; choose one")
+    adding = next((name for name in ("add_noqa", "add_ignore") if options[name]), None)
+    if adding and (options["fix"] or options["diff"] or STDIN in paths):
+        raise click.UsageError(f"{_flag(adding)} writes comments into files; run it without --fix, --diff and `-`")
     if options["statistics"] and options["output_format"] not in COUNTED:
         raise click.UsageError(f"--statistics counts as text or as json, not as {options['output_format']}")
-    instead = next((name for name in ("diff", "add_noqa", "write_baseline") if options[name]), None)
-    if options["write_baseline"] and (options["fix"] or options["diff"] or options["add_noqa"] or STDIN in paths):
-        raise click.UsageError("--write-baseline keeps what files hold; run it without --fix, --diff, --add-noqa and `-`")
+    instead = next((name for name in ("diff", "add_noqa", "add_ignore", "write_baseline") if options[name]), None)
+    changing = next((name for name in ("fix", "diff", "add_noqa", "add_ignore") if options[name]), None)
+    if options["write_baseline"] and (changing or STDIN in paths):
+        other = _flag(changing) if changing else "`-`"
+        raise click.UsageError(f"--write-baseline keeps what files hold; run it without {other}")
     reporting = {
         "--statistics": options["statistics"],
         "--output-file": options["output_file"],
@@ -142,7 +150,16 @@ def _refuse_contradictions(paths: tuple[str, ...], options: Mapping[str, Any]) -
     }
     useless = [name for name, given in reporting.items() if given]
     if instead and useless:
-        raise click.UsageError(f"--{instead.replace('_', '-')} writes no report, so it cannot go with {useless[0]}")
+        raise click.UsageError(f"{_flag(instead)} writes no report, so it cannot go with {useless[0]}")
+
+
+def _flag(name: str) -> str:
+    """The option as it is typed."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _suppressing(options: Mapping[str, Any]) -> bool:
+    return bool(options["add_noqa"] or options["add_ignore"])
 
 
 def _check(paths: tuple[str, ...], options: Mapping[str, Any]) -> int:
@@ -163,56 +180,74 @@ def _check(paths: tuple[str, ...], options: Mapping[str, Any]) -> int:
         from dtlint.check.cache import Cache
 
         cache = Cache(_cache_parent(configuration.settings_for(Path())), rules)
-    baseline = _baseline(configuration, options)
-    if baseline is not None:
+    baselines = _baselines(configuration, [*map(Path, paths), *files], options)
+    for baseline in baselines.all if baselines is not None else ():
         refuse_overwriting("--baseline", baseline.file, files, "a file that is to be checked")
     outcome = run(files, configuration.settings_for, rules, mode=mode, cache=cache)
     if not files and not options["quiet"]:
-        click.echo("No Python files or notebooks were found under the given paths.", err=True)
+        for line in _why_none(paths, configuration):
+            click.echo(line, err=True)
     if options["write_baseline"]:
-        return _write_baseline(outcome, baseline)
-    _leave_known(outcome, baseline, options)
+        return _write_baselines(outcome, baselines)
+    _leave_known(outcome, baselines, options)
     return _conclude(outcome, rules, options, sys.stdout)
 
 
-def _baseline(configuration: Configuration, options: Mapping[str, Any]) -> Baseline | None:
-    """The baseline that the command line names, or else the configuration; an empty one where it is to be written."""
-    file: Path | None = options["baseline"] or configuration.settings_for(Path()).baseline
-    if file is None and options["write_baseline"]:
-        raise click.UsageError("--write-baseline needs a file: name it with --baseline, or `baseline` in the configuration")
-    if file is None or options["diff"] or options["add_noqa"]:
-        return None
-    from dtlint.check.baseline import Baseline, BaselineError
+def _why_none(paths: Sequence[str], configuration: Configuration) -> Iterator[str]:
+    """Why there is nothing to check: what was named is excluded, or holds no Python."""
+    from dtlint.source.discover import exclusion
 
-    _keep_inputs([file], options)
+    excluded = []
+    for path in paths:
+        settings = configuration.settings_for(Path(path))
+        if settings.force_exclude and (by := exclusion(Path(path), settings)) is not None:
+            excluded.append(f"{path} is excluded by {by}; force-exclude holds that for files given by name, too.")
+    yield from excluded[:MANY]
+    if len(excluded) > MANY:
+        yield f"So are {len(excluded) - MANY} more."
+    if len(excluded) < len(paths):
+        yield "No Python files or notebooks were found under the given paths."
+
+
+def _baselines(configuration: Configuration, paths: Iterable[Path], options: Mapping[str, Any]) -> Baselines | None:
+    """The baseline that the command line names, or else those of the settings of these files and directories."""
+    one: Path | None = options["baseline"]
+    files = {one} if one else {file for path in paths if (file := configuration.settings_for(path).baseline) is not None}
+    if not files and options["write_baseline"]:
+        raise click.UsageError("--write-baseline needs a file: name it with --baseline, or `baseline` in the configuration")
+    if not files or options["diff"] or _suppressing(options):
+        return None
+    from dtlint.check.baseline import BaselineError, Baselines
+
+    _keep_inputs(files, options)
     try:
-        return Baseline(file) if options["write_baseline"] else Baseline.load(file)
+        return Baselines(files, one, anew=options["write_baseline"])
     except BaselineError as error:
         raise click.UsageError(str(error)) from None
 
 
-def _write_baseline(outcome: Outcome, baseline: Baseline | None) -> int:
+def _write_baselines(outcome: Outcome, baselines: Baselines | None) -> int:
     from dtlint.check.baseline import BaselineError
 
-    assert baseline is not None
+    assert baselines is not None
     for error in outcome.errors:
         click.echo(f"dtlint: {error}", err=True)
     if outcome.errors:  # it would forget what could not be found this time
         return 2
-    baseline.know(outcome.diagnostics)
     try:
-        baseline.write()
+        baselines.write(outcome.diagnostics, outcome.baselines)
     except BaselineError as error:
         raise click.UsageError(str(error)) from None
-    click.echo(f"Wrote {_count(len(outcome.diagnostics), 'problem')} to {baseline.file}.", err=True)
+    for baseline in baselines.all:
+        click.echo(f"Wrote {_count(baseline.counts.total(), 'problem')} to {baseline.file}.", err=True)
     return 0
 
 
-def _leave_known(outcome: Outcome, baseline: Baseline | None, options: Mapping[str, Any]) -> None:
-    """Take what the baseline knows out of the outcome, and tell which of its entries are stale."""
-    if baseline is None:
+def _leave_known(outcome: Outcome, baselines: Baselines | None, options: Mapping[str, Any]) -> None:
+    """Take what the baselines know out of the outcome, and tell which of their entries are stale."""
+    if baselines is None:
         return
-    compared = baseline.compare(outcome.diagnostics, outcome.enabled)
+    compared = baselines.compare(outcome.diagnostics, outcome.enabled, outcome.baselines)
     outcome.diagnostics = compared.new
     if options["quiet"]:
         return
@@ -220,8 +255,8 @@ def _leave_known(outcome: Outcome, baseline: Baseline | None, options: Mapping[s
         click.echo(f"{_count(compared.known, 'problem')} left out, for the baseline knows of it.", err=True)
     if compared.stale:
         click.echo("In the baseline, and there no more (--write-baseline drops them):", err=True)
-    for known, count in compared.stale:
-        click.echo(f"  {known.path}: {known.code} {known.text}{f' ({count} times)' if count > 1 else ''}", err=True)
+    for gone in compared.stale:
+        click.echo(f"  {gone.path}: {gone.code} {gone.text}{f' ({gone.count} times)' if gone.count > 1 else ''}", err=True)
 
 
 def _keep_inputs(read: Iterable[Path], options: Mapping[str, Any]) -> None:
@@ -245,10 +280,11 @@ def _configuration(options: Mapping[str, Any]) -> Configuration:
 
 
 def _mode(options: Mapping[str, Any]) -> Mode:
-    from dtlint.check.job import Mode
+    from dtlint.check.job import IGNORE, NOQA, Mode
 
     fixing = options["fix"] or options["diff"]
-    return Mode(fix=_trusted(options) if fixing else None, add_noqa=options["add_noqa"], write=not options["diff"])
+    form = NOQA if options["add_noqa"] else IGNORE if options["add_ignore"] else None
+    return Mode(fix=_trusted(options) if fixing else None, suppress=form, write=not options["diff"])
 
 
 def _trusted(options: Mapping[str, Any]) -> Applicability:
@@ -270,14 +306,14 @@ def _check_stdin(
     from dtlint.check.hygiene import UNREADABLE_FILE, unreadable_diagnostic
     from dtlint.check.job import Job, Result, difference, process
     from dtlint.check.run import gather
-    from dtlint.source.discover import is_excluded
+    from dtlint.source.discover import exclusion
     from dtlint.source.file import Source, UnreadableSource
 
     shown = options["stdin_filename"] or STDIN
     path = Path(shown)
     _keep_inputs([path], options)
     settings = configuration.settings_for(path)
-    baseline = _baseline(configuration, options)
+    baselines = _baselines(configuration, [path], options)
     data = sys.stdin.buffer.read()
     codes = tuple(rule.code for rule in settings.enabled(rules, path))
     result = Result()
@@ -287,14 +323,16 @@ def _check_stdin(
     except UnreadableSource as error:
         result.diagnostics += [unreadable_diagnostic(shown, error)] if UNREADABLE_FILE[0] in codes else []
     else:
-        if not (settings.force_exclude and is_excluded(path, settings)):
+        if not settings.force_exclude or exclusion(path, settings) is None:
             result = process(source, Job(path, shown, settings, codes), rules, mode)
         if result.changed is not None:
             fixed = result.changed.encode()
             result.difference = difference(source, result.changed)
     outcome = gather([result])
     outcome.enabled[shown] = codes
-    _leave_known(outcome, baseline, options)
+    if settings.baseline is not None:
+        outcome.baselines[shown] = settings.baseline
+    _leave_known(outcome, baselines, options)
     if mode.fix is None or not mode.write:
         return _conclude(outcome, rules, options, sys.stdout)
     sys.stdout.buffer.write(fixed)
@@ -310,9 +348,10 @@ def _conclude(outcome: Outcome, rules: Mapping[str, AnyRule], options: Mapping[s
         for difference in outcome.differences:
             click.echo(difference, nl=False)
         if not options["quiet"]:
-            click.echo(_would_fix(outcome), err=True)
+            for line in _would_fix(outcome, options):
+                click.echo(line, err=True)
         found = bool(outcome.differences)
-    elif options["add_noqa"]:
+    elif _suppressing(options):
         click.echo(f"Added {_count(outcome.added, 'suppression')}.", err=True)
         return 2 if outcome.errors else 0
     else:
@@ -402,10 +441,12 @@ def _fixable(found: Sequence[Diagnostic], options: Mapping[str, Any]) -> Iterato
         yield f"{unsafe} hidden {'fix' if unsafe == 1 else 'fixes'} can be enabled with --unsafe-fixes."
 
 
-def _would_fix(outcome: Outcome) -> str:
-    if not outcome.fixed:
-        return "No file would change."
-    return f"Would fix {_count(outcome.fixed, 'problem')} in {_count(len(outcome.differences), 'file')}."
+def _would_fix(outcome: Outcome, options: Mapping[str, Any]) -> Iterator[str]:
+    if outcome.fixed:
+        yield f"Would fix {_count(outcome.fixed, 'problem')} in {_count(len(outcome.differences), 'file')}."
+    else:
+        yield "No file would change."
+    yield from _fixable(outcome.diagnostics, {**options, "fix": True})
 
 
 def _count(number: int, noun: str) -> str:

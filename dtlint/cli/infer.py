@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,30 +11,33 @@ import click
 
 if TYPE_CHECKING:
     import ast
+    from collections.abc import Iterable, Iterator
 
     from dtlint.diagnostic import Span
     from dtlint.infer.claims import Claim, Reading
-    from dtlint.infer.values import Dtypes
+    from dtlint.infer.why import Step
+    from dtlint.source.file import Source
 
 __all__ = ["command"]
 
 DEEPEST = 12_000
 """Python's recursion limit while a program is read: calls are followed as calls, some tens of frames each."""
-MANY = 3
-"""More dtypes than this at one place say nothing to a person."""
-LONGEST = 40
-"""Characters of an expression that a note names, beyond which there is no note."""
 
 
 @click.command(name="infer")
 @click.argument("path", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--at", metavar="FILE:LINE:COL", help="One expression only: its dtype and why. Lines and columns from 1.")
+@click.option(
+    "--at",
+    metavar="FILE:LINE:COL",
+    help="One expression only: its dtype and why. Lines and columns from 1; in a notebook FILE:cell 3:LINE:COL.",
+)
 @click.option(
     "--output-format",
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="text: the source with its dtypes; json: a list of claims, one for each expression that is a tensor.",
+    help="text: the source with its dtypes; json: a list of claims, one for each expression that is a tensor, with"
+    " lines from 1 and columns from 0.",
 )
 def command(path: Path | None, at: str | None, output_format: str) -> None:
     """Show the dtype of every tensor expression in PATH, without running it.
@@ -41,8 +45,8 @@ def command(path: Path | None, at: str | None, output_format: str) -> None:
     Imports are followed, so a program is read as a whole: what its functions are given decides what they return. What
     cannot be known is left out.
 
-    With --at the innermost tensor expression at that place is told, and the steps from its origin. Where FILE is a module
-    of a program, name the program as PATH, so that its calls are known.
+    With --at the innermost tensor expression at that place is told, or what is assigned to the name there, and the steps
+    from its origin. Where FILE is a module of a program, name the program as PATH, so that its calls are known.
 
     \b
     Examples:
@@ -58,19 +62,41 @@ def command(path: Path | None, at: str | None, output_format: str) -> None:
         raise click.UsageError("name a file, or a place with --at FILE:LINE:COL")
     reading = _read(path)
     if output_format == "json":
-        _print_json([_as_json(file, claim) for file, given in reading.claims().items() for claim in given])
+        _print_json(_as_json(reading, file, claim) for file, given in reading.claims().items() for claim in given)
     else:
-        _annotate(reading)
+        from dtlint.cli.annotated import annotate
+
+        annotate(reading)
 
 
 def _read(path: Path) -> Reading:
     from dtlint.infer.claims import read
 
+    if not path.is_file():
+        raise click.UsageError(f"{path} is no regular file; name a file of Python source, or a notebook")
     sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST))
     try:
-        return read(path.absolute(), [path.absolute().parent, *_installed()])
+        reading = read(path.absolute(), [path.absolute().parent, *_installed()])
     except (SyntaxError, ValueError, OSError, RecursionError) as error:
-        raise click.UsageError(f"{path} cannot be read: {error}. Check that it is Python source.") from None
+        raise click.UsageError(_why_unread(path, error)) from None
+    if reading.broken_off:
+        click.echo(f"{path}: following what it calls takes too long; what dtypes it has is not known", err=True)
+    return reading
+
+
+def _why_unread(path: Path, error: Exception) -> str:
+    """The place and the reason, as `dtlint check` tells them."""
+    from dtlint.check.hygiene import cell_diagnostics, syntax_diagnostic, unreadable_diagnostic
+    from dtlint.report.legible import place
+    from dtlint.source.file import Source, UnreadableSource, shown_path
+
+    try:
+        source = Source.read(path)
+    except (UnreadableSource, OSError) as unread:
+        diagnostic = unreadable_diagnostic(shown_path(path), unread)
+    else:
+        diagnostic = next(cell_diagnostics(source), None) or syntax_diagnostic(source, error)
+    return f"{place(diagnostic.location)}: {diagnostic.message}"
 
 
 def _installed() -> list[Path]:
@@ -78,23 +104,29 @@ def _installed() -> list[Path]:
     return [Path(entry) for entry in sys.path if entry]
 
 
-def _as_json(path: Path, claim: Claim) -> dict[str, object]:
+def _as_json(reading: Reading, path: Path, claim: Claim) -> dict[str, object]:
     return {
         "path": str(path),
-        "line": claim.span.line,
-        "column": claim.span.column,
-        "end_line": claim.span.end_line,
-        "end_column": claim.span.end_column,
+        **_extent(reading.source(path), claim.span),
         "dtypes": None if claim.dtypes is None else sorted(claim.dtypes),
         "symbolic": claim.symbolic,
     }
 
 
-def _print_json(value: object) -> None:
+def _extent(source: Source, span: Span) -> dict[str, int]:
+    """Where it begins and ends, as the file's reader knows it: lines from 1, columns from 0; in a notebook by cell."""
+    location = source.location(span)
+    within = location.span
+    cell = {} if location.cell is None else {"cell": location.cell}
+    ends = {"end_line": within.end_line, "end_column": within.end_column}
+    return {**cell, "line": within.line, "column": within.column, **ends}
+
+
+def _print_json(values: Iterable[object]) -> None:
+    """A list with one value a line, so that two of them can be compared by `diff`, and searched by `grep`."""
     import json
 
-    json.dump(value, sys.stdout)
-    click.echo()
+    click.echo("[" + ",".join(f"\n{json.dumps(value)}" for value in values) + "\n]")
 
 
 # -- one place ---------------------------------------------------------------------------------------------------------
@@ -102,109 +134,103 @@ def _print_json(value: object) -> None:
 
 def _tell(program: Path | None, at: str, output_format: str) -> None:
     """The dtype at one place, and the steps that led there."""
-    from dtlint.infer.why import why
+    from dtlint.infer.why import shown, why
 
-    file, line, column = _place(at)
+    file, cell, line, column = _place(at)
     reading = _read(program or file)
-    node = reading.at(file.absolute(), line, column - 1)
+    path = file.absolute()
+    name, node = "", None
+    if path == reading.path or any(path == where for where, _ in reading.tensors.values()):
+        line = _line_of_text(reading.source(path), cell, line, at)
+        node = reading.at(path, line, column - 1)
+        if node is None:
+            name, node = _assigned(reading, path, line, column - 1)
     if node is None:
-        raise click.UsageError(f"nothing at {at} is known to be a tensor; point at an expression that `dtlint infer` shows")
+        raise click.UsageError(
+            f"nothing at {at} is known to be a tensor; point at an expression that `dtlint infer` shows"
+        )
     steps = why(reading, node)
     if output_format == "json":
-        _print_json(
-            [
-                {
-                    "path": str(step.path),
-                    "line": step.span.line,
-                    "column": step.span.column,
-                    "expression": step.expression,
-                    "dtypes": None if step.dtypes is None else sorted(step.dtypes),
-                    "symbolic": step.symbolic,
-                    "reason": step.reason,
-                }
-                for step in steps
-            ]
-        )
+        _print_json(_step_as_json(reading, step) for step in steps)
         return
-    from dtlint.infer.why import shown
-    from dtlint.source.file import shown_path
-
-    click.echo(f"{steps[0].expression}: {steps[0].symbolic or shown(steps[0].dtypes)}")
+    click.echo(f"{name or steps[0].expression}: {steps[0].symbolic or shown(steps[0].dtypes)}")
     for step in steps:
-        where = f"{shown_path(step.path)}:{step.span.line}:{step.span.column + 1}"
-        has = f"is {shown(step.dtypes)}" if step.dtypes is not None else f"has {step.symbolic or 'a dtype that is not known'}"
-        click.echo(f"  {where}: `{step.expression}` {has}: {step.reason}")
+        click.echo(f"  {_told(reading, step)}")
 
 
-def _place(at: str) -> tuple[Path, int, int]:
-    """The file, line and column of FILE:LINE:COL; the file's own name may hold colons."""
-    name, line, column = [*at.rsplit(":", 2), "", ""][:3]
-    if not (line.isdecimal() and column.isdecimal() and int(line) and int(column)):
-        raise click.BadParameter(f"{at!r} is no place; write it like model.py:31:12", param_hint="--at")
-    file = Path(name)
-    if not file.is_file():
-        raise click.BadParameter(f"there is no file {name}", param_hint="--at")
-    return file, int(line), int(column)
+def _told(reading: Reading, step: Step) -> str:
+    from dtlint.infer.why import shown
+    from dtlint.report.legible import place
+
+    has = (
+        f"is {shown(step.dtypes)}" if step.dtypes is not None else f"has {step.symbolic or 'a dtype that is not known'}"
+    )
+    where = place(reading.source(step.path).location(step.span))
+    return f"{where}: `{step.expression}` {has}: {step.reason}"
 
 
-# -- the whole file ----------------------------------------------------------------------------------------------------
+def _step_as_json(reading: Reading, step: Step) -> dict[str, object]:
+    extent = _extent(reading.source(step.path), step.span)
+    return {
+        "path": str(step.path),
+        **{key: number for key, number in extent.items() if not key.startswith("end")},
+        "expression": step.expression,
+        "dtypes": None if step.dtypes is None else sorted(step.dtypes),
+        "symbolic": step.symbolic,
+        "reason": step.reason,
+    }
 
 
-def _annotate(reading: Reading) -> None:
-    """The source, each line followed by the dtype of what it computes."""
-    from dtlint.report.colour import coloured
-
-    colour = coloured(sys.stdout)
-    notes = _notes(reading)
-    for number, line in enumerate(reading.main.lines, 1):
-        note, dtypes = notes.get(number, ("", None))
-        note = f"  # {note}" if note else ""
-        if note and colour:
-            note = click.style(note, fg=_colour(dtypes))
-        click.echo(line + note, color=colour)
-
-
-def _notes(reading: Reading) -> dict[int, tuple[str, Dtypes]]:
-    """For each line, what to say of the widest tensor expression that ends on it, and its dtypes.
-
-    Where a value is bound or returned, that is told or nothing; elsewhere the expression goes by its text.
-    """
+def _assigned(reading: Reading, path: Path, line: int, column: int) -> tuple[str, ast.expr | None]:
+    """The target of an assignment at a place, and the tensor expression that is assigned to it."""
     import ast
 
-    from dtlint.infer.why import shown, text
+    from dtlint.diagnostic import Span
 
-    binding = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
-    statements = [node for node in ast.walk(reading.tree) if isinstance(node, (*binding, ast.Expr))]
-    whole = {id(node.value) for node in statements}
-    bound = {node.end_lineno for node in statements if isinstance(node, binding)}
-    notes: dict[int, tuple[str, Dtypes]] = {
-        reading.main.span(node).end_line: (symbol, None) for node, symbol in reading.symbols.items() if id(node) in whole
-    }
-    for line, node in _widest(reading).items():
-        dtypes = reading.tensors[node][1].dtypes
-        what = "" if id(node) in whole else f"{text(reading, node)}: "
-        if not what or (line not in bound and len(what) <= LONGEST):
-            notes[line] = f"{what}{shown(dtypes)}", dtypes
-    return notes
+    source, here = reading.source(path), Span(line, column, line, column)
+    by_span = {reading.span(node): node for node in (*reading.tensors, *reading.symbols) if reading.file(node) == path}
+    for statement in ast.walk(ast.parse(source.text)):
+        for target, value in _bound(statement):
+            if source.span(target).contains(here) and source.span(value) in by_span:
+                return ast.unparse(target), by_span[source.span(value)]
+    return "", None
 
 
-def _widest(reading: Reading) -> dict[int, ast.expr]:
-    """For each line of the main file, the widest expression ending there of whose dtype something is known."""
-    widest: dict[int, tuple[Span, ast.expr]] = {}
-    for node, (path, value) in reading.tensors.items():
-        if path == reading.path and value.dtypes is not None and len(value.dtypes) <= MANY:
-            span = reading.span(node)
-            known = widest.get(span.end_line)
-            if known is None or span.contains(known[0]):
-                widest[span.end_line] = (span, node)
-    return {line: node for line, (_, node) in widest.items()}
+def _bound(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Each target with the expression that is assigned to it, those of `a, b = x, y` one by one."""
+    import ast
+
+    def paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+        if not isinstance(target, (ast.Tuple, ast.List)):
+            yield target, value
+        elif isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+            for one, given in zip(target.elts, value.elts, strict=True):
+                yield from paired(one, given)
+
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from paired(target, node.value)
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+        yield node.target, node.value
 
 
-def _colour(dtypes: Dtypes) -> str:
-    if dtypes is None:
-        return "bright_black"
-    return COLOURS.get("".join(dtypes), "cyan") if len(dtypes) == 1 else "yellow"
+def _place(at: str) -> tuple[Path, int | None, int, int]:
+    """The file, cell, line and column of FILE:LINE:COL or FILE:cell 3:LINE:COL; the file's own name may hold colons."""
+    found = re.fullmatch(r"(?P<name>.+?)(?::cell (?P<cell>\d+))?:(?P<line>\d+):(?P<column>\d+)", at)
+    if found is None or not (int(found["line"]) and int(found["column"])):
+        raise click.BadParameter(f"{at!r} is no place; write it like model.py:31:12", param_hint="--at")
+    file = Path(found["name"])
+    if not file.is_file():
+        raise click.BadParameter(f"there is no file {file}", param_hint="--at")
+    return file, int(found["cell"]) if found["cell"] else None, int(found["line"]), int(found["column"])
 
 
-COLOURS = {"float16": "red", "bfloat16": "magenta", "float64": "bright_red", "float32": "green"}
-"""What is narrow, or wider than it should be, stands out."""
+def _line_of_text(source: Source, cell: int | None, line: int, at: str) -> int:
+    """The line of the text that is a line of the file, or of a cell of it."""
+    numbers = [known.number for known in source.notebook.cells] if source.notebook is not None else [None]
+    if cell not in numbers:
+        wanted = "write the place like model.ipynb:cell 3:1:8" if numbers != [None] else "only notebooks have cells"
+        raise click.BadParameter(f"{at!r} is in no cell that holds Python; {wanted}", param_hint="--at")
+    from dtlint.diagnostic import Location, Span
+
+    return source.text_line(Location(source.path, Span(line, 0, line, 0), cell), line)

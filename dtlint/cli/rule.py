@@ -96,12 +96,9 @@ def _find(wanted: str, rules: Mapping[str, type[Rule]]) -> type[Rule]:
     by_name = {rule.name: rule for rule in rules.values()}
     found = rules.get(wanted.upper()) or by_name.get(wanted.lower())
     if found is None:
-        from difflib import get_close_matches
+        from dtlint.families import meant
 
-        known = {word.lower(): word for word in (*rules, *by_name)}
-        close = get_close_matches(wanted.lower(), known, n=1, cutoff=0.5)
-        advice = f"did you mean {known[close[0]]}?" if close else "`dtlint rule` lists all of them"
-        raise click.UsageError(f"there is no rule {wanted!r}; {advice}")
+        raise click.UsageError(f"there is no rule {wanted!r}{meant(wanted, rules)}")
     return found
 
 

@@ -49,7 +49,8 @@ class {title}(Rule):
     code, name = "{code}", "{name}"
     severity = Severity.INFO
     fix = Applicability.UNSAFE
-    triggers = ("double",)  # a file without this word is not interpreted
+    triggers = (".double",)  # a file without a method of this name is not interpreted,
+    needs = (("torch",),)  # nor one that lacks all words of one of these groups
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         if call.target == "torch.Tensor.double":

@@ -112,8 +112,13 @@ def command(
     refuse_overwriting("--report-file", report_file, [output] if output else [], "the record of --output")
     heading = f"dtlint: rank {rank.number} of {rank.world}" if rank.world > 1 else ""
     reporter = Reporter(output_format, report_file, fail_on, quiet, heading=heading)
+    if not options.watch and reporter.fail_on.of_values:
+        never = ", ".join(reporter.fail_on.of_values)
+        raise click.UsageError(f"--fail-on {never} could never fail: --only dtypes judges no values; leave it out")
     if importlib.util.find_spec("torch") is None:
-        raise click.UsageError('torch is not installed here; install it with: pip install "dtlint[trace]"')
+        from dtlint.trace.words import NO_TORCH
+
+        raise click.UsageError(NO_TORCH)
     if simulate is not None:
         _refuse_simulating(simulate)
     sys.exit(_trace(Program(script, args, module), options, writable(output), reporter, simulate))

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-__all__ = ["EXCLUDED", "MissingPath", "discover", "is_excluded"]
+__all__ = ["EXCLUDED", "UnfitPath", "discover", "exclusion"]
 
 SUFFIXES = (".py", ".pyi", ".ipynb")
 
@@ -26,8 +27,8 @@ EXCLUDED = frozenset({
 """Directories that hold no code of one's own: Ruff's list, and the caches. One with a pyvenv.cfg is such, too."""
 
 
-class MissingPath(ValueError):
-    """A path was named that does not exist."""
+class UnfitPath(ValueError):
+    """A path was named that does not exist, or is no file that could be read to its end."""
 
 
 class Exclusions(Protocol):
@@ -72,23 +73,45 @@ class _Ignore:
 
 
 def discover(paths: Iterable[str | Path], settings_for: SettingsFor) -> list[Path]:
-    """The files to check, each once, sorted; and the directories that cannot be read, so that they can be reported.
+    """The files to check, sorted; and the directories that cannot be read, so that they can be reported.
+
+    A file is given once, whatever links lead to it: as it was named, or else where it lies.
 
     Raises:
-        MissingPath: one of the paths does not exist; nothing was read then.
+        UnfitPath: one of the paths does not exist, or is a pipe or a device; nothing was read then.
     """
     named = [Path(path) for path in paths]
     for path in named:
         if not path.exists():
-            raise MissingPath(f"{path} does not exist; name a file or a directory that does")
+            raise UnfitPath(f"{path} does not exist; name a file or a directory that does")
+        if not path.is_dir() and not path.is_file():
+            raise UnfitPath(f"{path} is no regular file; name a file or a directory, or `-` for standard input")
     finder = _Finder(settings_for)
-    found = {os.path.abspath(file): file for path in named for file in finder.below(path)}
+    reached = sorted((file for path in named for file in finder.below(path)), key=lambda file: file.by)
+    found: dict[str, Path] = {}
+    for file in reached:
+        found.setdefault(file.real, file.path)
     return sorted(found.values())
 
 
-def is_excluded(path: Path, settings: Exclusions) -> bool:
-    """Do the settings, or an ignore file of its repository, exclude this very path?"""
+def exclusion(path: Path, settings: Exclusions) -> str | None:
+    """What excludes this very path: a setting, or an ignore file of its repository. None: nothing does."""
     return _Finder(lambda _: settings).forced_out(path, settings)
+
+
+class _By(IntEnum):
+    """How a file was reached; the first of these decides how it is shown."""
+
+    NAME = 0
+    WALK = 1
+    LINK = 2
+
+
+class _Reached(NamedTuple):
+    path: Path
+    real: str
+    """Where it lies, whatever links lead there."""
+    by: _By
 
 
 class _Finder:
@@ -98,25 +121,25 @@ class _Finder:
         self._settings_for = settings_for
         self._specs: dict[tuple[str, ...], Any] = {}
 
-    def below(self, path: Path) -> Iterator[Path]:
+    def below(self, path: Path) -> Iterator[_Reached]:
         settings = self._settings_for(path)
-        if settings.force_exclude and self.forced_out(path, settings):
+        if settings.force_exclude and self.forced_out(path, settings) is not None:
             return
         if not path.is_dir():
-            yield path
+            yield _Reached(path, os.path.realpath(path), _By.NAME)
             return
         absolute = os.path.join(os.path.abspath(path), "")
         above = [ignore for ignore in self._above(absolute) if ignore.judge(absolute) is not True]
-        yield from self._walk(str(path), above)
+        yield from self._walk(str(path), os.path.realpath(path), above)
 
-    def _walk(self, directory: str, ignores: list[_Ignore]) -> Iterator[Path]:
+    def _walk(self, directory: str, real: str, ignores: list[_Ignore]) -> Iterator[_Reached]:
         absolute = os.path.abspath(directory)
         try:
             entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
         except (FileNotFoundError, NotADirectoryError):  # it has vanished meanwhile
             return
         except OSError:
-            yield Path(directory)
+            yield _Reached(Path(directory), real, _By.WALK)
             return
         settings = self._settings_for(Path(absolute))
         names = {entry.name for entry in entries}
@@ -131,18 +154,26 @@ class _Finder:
             place = os.path.join(absolute, entry.name) + ("/" if folder else "")
             if _ignored(place, here) or (excluded is not None and excluded.judge(place)):
                 continue
+            within = os.path.join(real, entry.name)
             if folder:
-                yield from self._walk(os.path.join(directory, entry.name), here)
+                yield from self._walk(os.path.join(directory, entry.name), within, here)
+            elif entry.is_symlink():
+                yield _Reached(Path(directory, entry.name), os.path.realpath(within), _By.LINK)
             else:
-                yield Path(directory, entry.name)
+                yield _Reached(Path(directory, entry.name), within, _By.WALK)
 
-    def forced_out(self, path: Path, settings: Exclusions) -> bool:
+    def forced_out(self, path: Path, settings: Exclusions) -> str | None:
+        """What excludes the path, as a person knows it; None where nothing does."""
         absolute = os.path.abspath(path) + ("/" if path.is_dir() else "")
         excluded = self._excluded(settings)
-        if (excluded is not None and excluded.judge(absolute)) or self._forced_out_by_git(absolute):
-            return True
+        if excluded is not None and excluded.judge(absolute):
+            further = self._ignore(str(settings.root), settings.extend_exclude).judge(absolute)
+            return "`extend-exclude`" if further else "`exclude`"
+        if self._forced_out_by_git(absolute):
+            return "`.gitignore`"
         below = Path(os.path.relpath(path, settings.root)).parts
-        return settings.exclude is None and not EXCLUDED.isdisjoint(below)
+        usual = next((part for part in below if part in EXCLUDED), None) if settings.exclude is None else None
+        return f"the built-in `exclude`, for it lies in {usual}" if usual else None
 
     def _forced_out_by_git(self, absolute: str) -> bool:
         """Does git ignore the path, or a directory that it lies in?"""

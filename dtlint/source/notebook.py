@@ -5,8 +5,10 @@ The JSON is never written anew. An edit replaces the `source` of the cells that 
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import warnings
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
@@ -79,6 +81,19 @@ class Notebook:
         self.separator = next(mark for mark in marks if not any(mark in text for text in masked))
         self.text = self.separator.join(masked)
 
+    @cached_property
+    def broken(self) -> tuple[tuple[Cell, Exception], ...]:
+        """The cells that do not parse, each with what Python's parser says of it, in lines of the cell's text."""
+        return tuple((cell, error) for cell in self.cells if (error := _error(mask(cell.text))) is not None)
+
+    @property
+    def readable(self) -> str:
+        """The joined text with empty lines in place of the cells that do not parse: such a cell does not run."""
+        gone = {cell for cell, _ in self.broken}
+        return self.separator.join(
+            "\n" * count_ends(cell.text) if cell in gone else mask(cell.text) for cell in self.cells
+        )
+
     def cell_at(self, line: int) -> Cell | None:
         """The cell that holds a line of the joined text."""
         at = bisect_right(self.cells, line, key=lambda cell: cell.first)
@@ -115,6 +130,16 @@ class Notebook:
                 literal = _literal(document[cell.start : cell.end], cell.head + new)
                 document = document[: cell.start] + literal + document[cell.end :]
         return Notebook(document)
+
+
+def _error(text: str) -> Exception | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return error
+    return None
 
 
 def _load(document: str) -> Any:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LogicalLine", "Malformed", "Suppressions", "Unused", "logical_lines", "tokens"]
 
-_WORTH_READING = re.compile(rb"noqa|dtlint\s*:", re.IGNORECASE)
+_FOR_DTLINT = re.compile(rb"dtlint\s*:")
 _NOQA = re.compile(r"#\s*(?i:noqa)(?![\w-])(?P<list>\s*:\s*(?P<codes>[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)?)?")
 _DTLINT = re.compile(
     r"#\s*dtlint:\s*(?P<file>file-)?ignore(?:(?P<list>\s*\[(?P<codes>[^\]#]*)\])|(?=\s*(?:#|$)))"
@@ -113,7 +113,7 @@ class Suppressions:
     @classmethod
     def of(cls, source: Source) -> Suppressions:
         """Read them. A file whose bytes hold none of the words is not even split into tokens."""
-        if not _WORTH_READING.search(source.data):
+        if not _is_worth_reading(source.data.lower()):
             return cls(source)
         suppressions = cls(source)
         for lines, comments in logical_lines(tokens(source)):
@@ -184,6 +184,10 @@ class Suppressions:
         if code or directive.line == len(self.source.lines):
             return Edit(Span(directive.line, len(code), directive.line, directive.comment_end), "")
         return Edit(Span(directive.line, 0, directive.line + 1, 0), "")
+
+
+def _is_worth_reading(lowered: bytes) -> bool:
+    return b"noqa" in lowered or (b"dtlint" in lowered and _FOR_DTLINT.search(lowered) is not None)
 
 
 def tokens(source: Source) -> Iterator[tokenize.TokenInfo]:

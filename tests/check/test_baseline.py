@@ -95,6 +95,41 @@ def test_the_configuration_may_name_it() -> None:
     assert check("src").exit_code == 0
 
 
+def test_the_configuration_of_a_project_names_it_from_wherever_it_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("dtlint.toml").write_text('baseline = "known.json"\n')
+    assert CliRunner().invoke(main, ["check", "--write-baseline"]).exit_code == 0
+    elsewhere = tmp_path.parent / "elsewhere"
+    elsewhere.mkdir(exist_ok=True)
+    monkeypatch.chdir(elsewhere)
+    assert check(str(tmp_path)).exit_code == 0
+    assert check("--stdin-filename", str(tmp_path / "src/a.py"), "-", stdin=BAD).exit_code == 0
+
+
+def test_each_file_obeys_the_baseline_of_its_own_settings() -> None:
+    for name in ("one", "two"):
+        Path(name).mkdir()
+        Path(name, "dtlint.toml").write_text('baseline = "known.json"\n')
+        Path(name, "a.py").write_text(BAD)
+    assert CliRunner().invoke(main, ["check", "one", "two", "--write-baseline"]).exit_code == 0
+    assert check("one", "two").exit_code == 0
+    Path("two/known.json").write_text('{"version": 1, "findings": []}')
+    result = check("one", "two", "src", "--output-format", "concise")
+    assert [line.partition(":")[0] for line in result.stdout.splitlines() if ".py:" in line] == ["src/a.py", "two/a.py"]
+    Path("one/a.py").write_text("")
+    assert "one/a.py: DT102" in check(".").stderr
+
+
+def test_a_finding_that_no_baseline_would_keep_is_refused() -> None:
+    Path("one").mkdir()
+    Path("one/dtlint.toml").write_text('baseline = "known.json"\n')
+    result = CliRunner().invoke(main, ["check", "one", "src", "--write-baseline"])
+    assert result.exit_code == 2
+    assert "the settings of src/a.py name no baseline" in result.stderr
+    assert not Path("one/known.json").exists()
+
+
 def test_standard_input_has_it_too() -> None:
     known()
     assert check("--baseline", "known.json", "--stdin-filename", "src/a.py", "-", stdin=BAD).exit_code == 0

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from dtlint.check.file import check_source
+from dtlint.check.fix import fix_source
 from dtlint.check.hygiene import syntax_diagnostic, unreadable_diagnostic
+from dtlint.check.job import NOQA
 from dtlint.config import Settings
-from dtlint.diagnostic import Diagnostic, Severity
+from dtlint.diagnostic import Applicability, Diagnostic, Severity
 from dtlint.rule import discover
-from dtlint.source.annotate import with_noqa
+from dtlint.source.annotate import suppressed
 from dtlint.source.file import Source
 
 RULES = [rule for rule in discover().values() if rule.code in ("DT102", "DT801", "DT802")]
@@ -34,7 +36,8 @@ def notebook(*cells: str) -> str:
     [
         ("# noqa: DT102", "DT102 is suppressed here without effect"),
         ("# noqa: DT102, E501, DT802", "DT102 and DT802 are suppressed here without effect"),
-        ("# noqa: DT1", "DT1 is suppressed here, but a suppression names whole codes"),
+        ("# noqa: DT1", "`DT1` suppresses nothing: a suppression names whole codes, or names of rules"),
+        ("# dtlint: ignore[DT1, DT10]", "`DT1`, `DT10` suppress nothing: a suppression names whole codes, or names of rules"),
         ("# dtlint: ignore(DT102)", "`# dtlint: ignore(DT102)` is not a suppression dtlint knows; write `# dtlint: ignore[DT102]`"),
         ("# dtlint: ignore dt102", "`# dtlint: ignore dt102` is not a suppression dtlint knows; write `# dtlint: ignore[DT102]`"),
         ("# dtlint: disable=DT102", "`# dtlint: disable=DT102` is not a suppression dtlint knows; write `# dtlint: ignore[DT102]`"),
@@ -70,6 +73,16 @@ def test_an_unused_suppression_can_itself_be_suppressed_or_may_belong_to_another
     assert check(text) == []
 
 
+def test_a_prefix_in_a_suppression_is_told_and_stays() -> None:
+    cast = "import torch\nx = torch.zeros(3)\nx.type(torch.float16, inplace=True)  "
+    told = check(f"{cast}# dtlint: ignore[DT1, DT999]\n")
+    assert [(one.code, one.fix is None) for one in told] == [("DT102", False), ("DT801", True), ("DT801", False)]
+    source = Source.from_bytes(f"{cast}# dtlint: ignore[DT1, DT999]\n".encode(), "a.py")
+    hygiene = [rule for rule in RULES if rule.code == "DT801"]
+    assert fix_source(source, hygiene, Settings(), Applicability.UNSAFE).source.text == f"{cast}# dtlint: ignore[DT1]\n"
+    assert check("x = 1  # noqa: DT1  # dtlint: ignore[DT801]\n") == []
+
+
 def test_a_suppression_of_dt801_that_has_no_effect_is_unused_as_well() -> None:
     (diagnostic,) = check("x = 1  # noqa: DT801\n")
     assert diagnostic.message == "DT801 is suppressed here without effect"
@@ -90,6 +103,31 @@ def test_a_syntax_error_in_a_notebook_has_its_cell() -> None:
     assert diagnostic.lines == ((2, "y = 1"), (3, "z = ("))
 
 
+def test_the_cells_beside_a_broken_one_are_checked_and_not_fixed() -> None:
+    cast = "import torch\nx = torch.zeros(3)\nx.type(torch.float16, inplace=True)\nx"
+    cells = [cast, "def f(:\n  '''\n", f"%%time\n{cast}", "1 +", f"{cast}  # noqa: DT102\n{cast}"]
+    source = Source.from_bytes(notebook(*cells).encode(), "n.ipynb")
+    diagnostics = check_source(source, RULES, Settings()).diagnostics
+    assert [(one.code, one.location.cell, one.location.span.line, one.fix) for one in diagnostics] == [
+        ("DT102", 1, 3, None),
+        ("DT802", 2, 2, None),
+        ("DT102", 3, 4, None),
+        ("DT802", 4, 1, None),
+        ("DT102", 5, 3, None),
+        ("DT801", 5, 4, None),
+        ("DT102", 5, 7, None),
+    ]
+    assert diagnostics[1].message.startswith("The cell does not parse: ")
+    assert diagnostics[1].lines == ((1, "def f(:"), (2, "  '''"))
+    fixed = fix_source(source, RULES, Settings(), Applicability.UNSAFE)
+    assert fixed.source is source and fixed.failed is None and len(fixed.checked.diagnostics) == 7
+    line = source.text_line(diagnostics[2].location, 4)
+    written = json.loads(suppressed(source, {line: {"DT102"}}, NOQA).encode())["cells"]
+    assert [cell["source"] for cell in written] == [
+        *cells[:2], cells[2].replace("True)", "True)  # noqa: DT102"), *cells[3:]
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("text", ["(", "x = ", "'", "if x:", "\\", "f(**)", "x = 1 1", "\tx\n  y", "class", "é = (\n\n\n"])
 def test_every_syntax_error_lies_within_the_text(text: str) -> None:
     source = Source.from_bytes(text.encode(), "a.py")
@@ -103,7 +141,7 @@ def test_every_syntax_error_lies_within_the_text(text: str) -> None:
 def test_a_suppression_is_added_to_the_right_cell() -> None:
     source = Source.from_bytes(notebook("a = 1\nb = 2", "%%time\nc = 3").encode(), "n.ipynb")
     line = source.text_line(source.location(source_span(source, "c = 3")), 2)
-    cells = json.loads(with_noqa(source, {line: {"DT102"}}).encode())["cells"]
+    cells = json.loads(suppressed(source, {line: {"DT102"}}, NOQA).encode())["cells"]
     assert [cell["source"] for cell in cells] == ["a = 1\nb = 2", "%%time\nc = 3  # noqa: DT102"]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from dtlint.check import file as check_file
 from dtlint.check.hygiene import UNREADABLE_FILE, UNUSED_SUPPRESSION
-from dtlint.check.job import Mode
+from dtlint.check.job import NOQA, Mode
 from dtlint.check.run import FEW, Outcome, run
 from dtlint.config import Configuration
 from dtlint.diagnostic import Applicability
@@ -105,7 +105,7 @@ def test_fixes_are_written_and_keep_everything_else() -> None:
 def test_a_file_without_fixes_is_not_written() -> None:
     (path,) = write(a="x = 1\r\n")
     before = path.stat()
-    check([path], mode=Mode(fix=Applicability.SAFE, add_noqa=True))
+    check([path], mode=Mode(fix=Applicability.SAFE, suppress=NOQA))
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
 
 
@@ -216,7 +216,7 @@ def test_what_a_crashed_rule_would_find_stays_suppressed(
 def test_a_file_in_which_a_rule_crashed_is_not_written() -> None:
     rules = {each.code: each for each in (Crashes, FindsCalls, UnusedSuppression)}
     text = "f()\nx = 1  # noqa: DT392\n"
-    for mode in (Mode(fix=Applicability.SAFE), Mode(add_noqa=True)):
+    for mode in (Mode(fix=Applicability.SAFE), Mode(suppress=NOQA)):
         outcome = run(write(a=text), Configuration(isolated=True).settings_for, rules, mode=mode)
         assert Path("a.py").read_text() == text
         assert told(outcome) == [("a.py", "DT392"), ("a.py", "DT801")]
@@ -249,17 +249,17 @@ def test_a_worker_that_dies_costs_one_file(monkeypatch: pytest.MonkeyPatch) -> N
 def test_workers_can_be_spawned(monkeypatch: pytest.MonkeyPatch) -> None:
     import multiprocessing
 
-    monkeypatch.setattr("dtlint.check.workers._context", lambda: multiprocessing.get_context("spawn"))
+    monkeypatch.setattr("dtlint.check.workers._context", lambda rules: multiprocessing.get_context("spawn"))
     files = many()
     assert len(check(files, workers=1).diagnostics) == len(check(files, workers=2).diagnostics) == len(files)
 
 
 def test_suppressions_are_added_where_a_comment_can_stand(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dtlint.source.annotate import with_noqa
+    from dtlint.source.annotate import suppressed
 
     text = 'f(\n    1,\n)\ng("""\n""")\nx = 1 + \\\n    2  # why\ny = 1  # noqa: F401 because\nz = 1  \n'
     source = Source.from_bytes(text.encode(), "a.py")
-    added = with_noqa(source, {2: {"DT102", "DT101"}, 4: {"DT101"}, 6: {"DT101"}, 8: {"DT101"}, 9: {"DT101"}})
+    added = suppressed(source, {2: {"DT102", "DT101"}, 4: {"DT101"}, 6: {"DT101"}, 8: {"DT101"}, 9: {"DT101"}}, NOQA)
     assert added.text == (
         'f(\n    1,  # noqa: DT101, DT102\n)\ng("""\n""")  # noqa: DT101\nx = 1 + \\\n    2  # why  # noqa: DT101\n'
         "y = 1  # noqa: F401, DT101 because\nz = 1  # noqa: DT101\n"

@@ -1,11 +1,27 @@
-"""The first look at a file: each trigger word is found where it stands, whatever stands around it."""
+"""The first look at a file: each word is found where it stands, whatever stands around it, and only there."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from dtlint import RuntimeRule, discover
+from dtlint.check import file
+from dtlint.check.file import check_source
 from dtlint.check.screen import triggered
+from dtlint.config import Settings
+from dtlint.document import document
 from dtlint.rule import Rule
+from dtlint.source.file import Source
+
+RULES = [rule for rule in discover().values() if not issubclass(rule, RuntimeRule)]
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+PROGRAMS = {path.relative_to(FIXTURES).as_posix(): path.read_text() for path in sorted(FIXTURES.rglob("*.py"))} | {
+    f"{rule.code} {number}": text
+    for rule in RULES
+    for number, text in enumerate((*document(rule).example, *document(rule).instead))
+}
 
 
 class Heard(Rule):
@@ -15,28 +31,101 @@ class Heard(Rule):
         return ()
 
 
-def rule_with(*words: str) -> type[Rule]:
-    return type("Made", (Heard,), {"triggers": words})
+def rule_with(*words: str, needs: tuple[tuple[str, ...], ...] = ()) -> type[Rule]:
+    return type("Made", (Heard,), {"triggers": words, "needs": needs})
+
+
+def is_awake(text: str, *words: str, needs: tuple[tuple[str, ...], ...] = ()) -> bool:
+    rule = rule_with(*words, needs=needs)
+    return triggered([rule], text) == [rule]
 
 
 @pytest.mark.parametrize(
     "word, text",
     [
-        (".half(", "y = x.half()"),
-        ("import half", "from torch import half"),
-        ("] =", "x[0] = 1"),
-        ("e-8", "eps = 1e-8"),
-        ("** 8", "n = 2 ** 8"),
-        (".is_signed\n", "x.is_signed\n"),
+        (".half", "y = x.half()"),
+        (".half", "y = (x\n     .half())"),
+        (".half", "y = x. \\\n half()"),
+        (".half", "y = (x.  # in half\n     half())"),
+        (".half", "from torch import half"),
+        (".half", "from torch import (\n    float,  # a comment (with\n    half as h,\n)"),
+        (".half", "from torch import float, \\\n    half"),
+        (".half", "from .import half"),
+        (".half", "from torch import *\ny = half"),
+        (".half", "y = myself.half()"),
+        (".half", "y = self.x.half()"),
+        ("self.half", "y = self.half()"),
+        ("half", "f(half=True)"),
+        ("half", "x.half"),
+        ("half", "self.half"),
+        ("half", "y = 'half'"),
         ("half", "model\f.half\x0b()"),
+        ('"float16', "y = np.zeros(3, 'float16')"),
+        ('"torch', 'y = x.type("torch.HalfTensor")'),
+        ("*mask*", "attn_masks = 1"),
+        ("*mask*", "x.masked_fill_(y, 1)"),
+        ("256", "n = x * 256"),
+        ("1e-8", "eps = 1e-8"),
+        ("1e-8", "eps = 5.5E-08"),
+        ("1e9", "big = -1e9"),
+        ("1e9", "big = 2.5E+9"),
+        ("1e12", "big = 1.e12"),
+        ("]=", "x[0]  = 1"),
+        ("**8", "n = 2 ** 8"),
+        ('dtype":int', "kwargs = {'dtype': int}"),
+        ("straße", "y = straße"),
     ],
 )
 def test_a_word_is_found_where_it_stands(word: str, text: str) -> None:
-    rule = rule_with(word)
-    assert triggered([rule], text) == [rule]
-    assert triggered([rule], text.replace(word, "?")) == []
+    assert is_awake(text, word)
+    assert is_awake(f"import torch\n\n\ndef f(x):\n    {text}\n", word)
+    assert not is_awake("import torch\n", word)
+
+
+@pytest.mark.parametrize(
+    "word, text",
+    [
+        (".half", "half = 1  # the other half."),
+        (".half", "y = self.half()"),
+        (".half", "y = x.half_of_it"),
+        (".half", "from .models import *\ny = half"),
+        ("self.half", "y = x.half()"),
+        ("half", "y = x.halfway, behalf"),
+        ('"float16', "y = torch.float16"),
+        ("256", "y = 2560"),
+        ("1e-8", "eps = 1e-80"),
+        ("1e-8", "eps = 1e8"),
+        ("1e8", "eps = 1e-8"),
+        ("]=", "x[0]"),
+    ],
+)
+def test_a_word_is_not_found_where_something_like_it_stands(word: str, text: str) -> None:
+    assert not is_awake(text, word)
+
+
+def test_one_word_of_each_group_has_to_stand_in_the_file() -> None:
+    needs = (("torch",), (".half", "bfloat16"))
+    assert is_awake("import torch\nx.data = x.half()", ".data", needs=needs)
+    assert is_awake("import torch\nx.data = x.to(torch.bfloat16)", ".data", needs=needs)
+    assert not is_awake("import torch\nx.data = x.float()", ".data", needs=needs)
+    assert not is_awake("import numpy\nx.data = x.half()", ".data", needs=needs)
+    assert not is_awake("import torch\ny = x.half()", ".data", needs=needs)
+    assert is_awake("import torch\ny = x.half()", needs=needs)
 
 
 def test_a_rule_without_words_judges_every_file_and_one_without_handlers_none() -> None:
     every = rule_with()
     assert triggered([every, Rule], "x = 1\n") == [every]
+    assert triggered([every, Rule], "") == [every]
+
+
+def test_there_are_programs() -> None:
+    assert len(PROGRAMS) > 2 * len(RULES)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_without_the_screen_the_same_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Source.from_bytes(PROGRAMS[name].encode(), "program.py")
+    screened = check_source(source, RULES, Settings())
+    monkeypatch.setattr(file, "triggered", lambda rules, text: [rule for rule in rules if rule.hears()])
+    assert check_source(source, RULES, Settings()).diagnostics == screened.diagnostics

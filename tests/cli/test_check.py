@@ -52,6 +52,36 @@ def find(monkeypatch: pytest.MonkeyPatch, *found: tuple[Severity, Applicability]
     monkeypatch.setattr(check_file, "check_source", lambda *_: check_file.Checked(list(diagnostics)))
 
 
+def test_what_only_an_older_torch_does_is_told_where_the_code_may_meet_one() -> None:
+    write("a.py", "import torch\n\nhalf = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16\n")
+    assert "DT507" in check("a.py").stdout
+    assert "DT507" in check("--target-torch", "2.4", "a.py").stdout
+    assert check("--target-torch", "2.6", "a.py").exit_code == 0
+
+
+def test_a_file_that_is_excluded_though_it_is_named_is_told() -> None:
+    write("dtlint.toml", 'extend-exclude = ["gen*.py"]\nforce-exclude = true\n')
+    for number in range(5):
+        write(f"gen{number}.py", BAD)
+    result = check("gen1.py")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == (
+        "gen1.py is excluded by `extend-exclude`; force-exclude holds that for files given by name, too.\n"
+    )
+    assert len(check(*(f"gen{number}.py" for number in range(5))).stderr.splitlines()) == 4
+    assert "No Python files" in check("gen1.py", ".").stderr
+    write("a.py", BAD)
+    assert check("gen1.py", "a.py").stderr == ""
+
+
+def test_a_difference_tells_of_fixes_that_are_held_back() -> None:
+    write("a.py", "import torch\n\nx = torch.zeros(3)\nx.half()\n")
+    result = check("--diff")
+    assert result.exit_code == 0
+    assert result.stderr == "No file would change.\n1 hidden fix can be enabled with --unsafe-fixes.\n"
+    assert check("--diff", "--unsafe-fixes").stderr == "Would fix 1 problem in 1 file.\n"
+
+
 def test_a_clean_file_passes() -> None:
     write("a.py", "import torch\n")
     result = check()
@@ -165,6 +195,8 @@ def test_selection_from_the_command_line_and_from_a_file() -> None:
         (["--stdin-filename", "b.py"], "needs `-`"),
         (["--isolated", "--config", "a.py"], "--isolated"),
         (["--add-noqa", "--fix"], "--add-noqa"),
+        (["--add-ignore", "--diff"], "--add-ignore"),
+        (["--add-ignore", "--add-noqa"], "choose one"),
         (["--select", ""], "no rule is named"),
         (["--statistics", "--output-format", "sarif"], "as text or as json"),
         (["--diff", "--output-format", "json"], "--output-format"),
@@ -253,6 +285,17 @@ def test_add_noqa_silences_what_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     result = check("--add-noqa")
     assert (result.exit_code, result.stderr) == (0, "Added 1 suppression.\n")
     assert path.read_text() == "model = 1  # dtlint  # noqa: DT101\n"
+
+
+def test_add_ignore_does_so_by_comments_of_our_own() -> None:
+    bad = "import torch\n\nx = torch.zeros(3)\nx.type(torch.float16, inplace=True)"
+    path = write("a.py", f"# dtlint: file-ignore[DT103]\n{bad}  # noqa: E501\n{bad}  # dtlint: ignore[DT104]\n")
+    result = check("--add-ignore", "--ignore", "DT801")
+    assert (result.exit_code, result.stderr) == (0, "Added 2 suppressions.\n")
+    assert path.read_text() == (
+        f"# dtlint: file-ignore[DT103]\n{bad}  # noqa: E501  # dtlint: ignore[DT102]\n{bad}  # dtlint: ignore[DT104, DT102]\n"
+    )
+    assert check("--ignore", "DT801").exit_code == 0
 
 
 def test_nothing_to_check_is_said() -> None:

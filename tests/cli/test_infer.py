@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,15 @@ def test_a_file_that_does_not_parse_is_refused_in_a_sentence(tmp_path: Path) -> 
     path.write_text("def f(:\n")
     result = infer(path)
     assert result.exit_code == 2
-    assert "cannot be read" in result.output
+    assert "broken.py:1:7: The file does not parse: invalid syntax" in result.output
+    path.write_bytes(b"x = '\xff'\n")
+    assert "broken.py:1:6: The file cannot be read: the byte 0xff is not valid utf-8" in infer(path).output
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.py")
+    assert "is no regular file" in infer(tmp_path / "fifo.py").output
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
@@ -104,12 +113,57 @@ def test_a_module_is_told_as_its_program_calls_it(tmp_path: Path) -> None:
     assert infer(program, "--at", f"{module}:2:14").output.startswith("x * 2: float16\n")
 
 
+def test_a_name_that_is_assigned_is_told_by_what_it_gets(program: Path) -> None:
+    assert infer("--at", f"{program}:4:1").output.splitlines()[:2] == [
+        "y: float16",
+        f"  {program}:4:5: `x * 2` is float16: keeps the dtype of its operand",
+    ]
+    program.write_text("import torch\nx = torch.ones(2)\na, [b, c] = x, [(x + 1).half(), 1]\n(d := x * 2)\n")
+    assert infer("--at", f"{program}:3:5").output.startswith("b: float16\n")
+    assert infer("--at", f"{program}:3:1").output.startswith("a: float32\n")
+    assert infer("--at", f"{program}:4:2").output.startswith("d: float32\n")
+    assert "is known to be a tensor" in infer("--at", f"{program}:3:8").output
+
+
+def test_several_expressions_of_a_line_are_told(program: Path) -> None:
+    program.write_text("import torch\nx, y = torch.ones(2), torch.ones(2).half()\nprint(x, y + y, y)\n")
+    assert infer(program).output.splitlines()[2] == "print(x, y + y, y)  # x: float32; y + y: float16; y: float16"
+
+
+def test_json_has_one_claim_a_line(program: Path) -> None:
+    lines = infer(program, "--output-format", "json").output.splitlines()
+    assert (lines[0], lines[-1]) == ("[", "]")
+    assert [json.loads(line.rstrip(","))["line"] for line in lines[1:-1]] == [3, 3, 4, 4, 5, 5, 5, 6]
+
+
+def test_a_notebook_is_shown_by_cell(tmp_path: Path) -> None:
+    path = tmp_path / "n.ipynb"
+    cells = ["%%time\nimport torch\n%cd x\nx = torch.ones(2)\n", "!ls\ny = x.half()"]
+    document = {"cells": [{"cell_type": "code", "source": cell} for cell in cells], "metadata": {}, "nbformat": 4}
+    path.write_text(json.dumps(document))
+    assert infer(path).output.splitlines() == [
+        *("# %% cell 1", "%%time", "import torch", "%cd x", "x = torch.ones(2)  # float32"),
+        *("# %% cell 2", "!ls", "y = x.half()  # float16"),
+    ]
+    (claim,) = (one for one in json.loads(infer(path, "--output-format", "json").output) if one["dtypes"] == ["float16"])
+    assert (claim["cell"], claim["line"], claim["column"], claim["end_line"]) == (2, 2, 4, 2)
+    assert infer("--at", f"{path}:cell 2:2:1").output.splitlines() == [
+        "y: float16",
+        f"  {path}:cell 2:2:5: `x.half()` is float16: cast here",
+    ]
+    assert "is in no cell that holds Python; write the place like" in infer("--at", f"{path}:2:1").output
+    document["cells"][1]["source"] = "y = = 1"  # type: ignore[index]
+    path.write_text(json.dumps(document))
+    assert "n.ipynb:cell 2:1:5: The cell does not parse" in infer(path).output
+
+
 @pytest.mark.parametrize(
     ("place", "said"),
     [
         ("{}", "is no place; write it like model.py:31:12"),
         ("{}:0:1", "is no place"),
         ("{}x:1:1", "there is no file"),
+        ("{}:cell 2:1:1", "only notebooks have cells"),
         ("{}:1:1", "is known to be a tensor"),
         ("{}:99:1", "is known to be a tensor"),
     ],

@@ -85,8 +85,8 @@ def test_json() -> None:
 @pytest.mark.parametrize(
     ("wanted", "advice"),
     [
-        ("DT110", "did you mean DT101?"),
-        ("modle-half", "did you mean model-half?"),
+        ("DT110", "did you mean 'DT101'?"),
+        ("modle-half", "did you mean 'model-half'?"),
         ("zzz", "`dtlint rule` lists all of them"),
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dtlint.config import Configuration
-from dtlint.source.discover import MissingPath, discover
+from dtlint.source.discover import UnfitPath, discover, exclusion
 
 
 @pytest.fixture(autouse=True)
@@ -100,9 +100,52 @@ def test_ignore_files_above_count_up_to_the_repository() -> None:
 def test_links_are_followed_to_files_and_not_to_directories() -> None:
     files("pkg/a.py")
     Path("pkg/loop").symlink_to("..", target_is_directory=True)
-    Path("pkg/b.py").symlink_to("a.py")
+    files("../outside.py")
+    Path("pkg/b.py").symlink_to("../../outside.py")
     Path("pkg/gone.py").symlink_to("nowhere.py")
     assert found() == ["pkg/a.py", "pkg/b.py"]
+
+
+def test_a_file_is_found_once_whatever_links_lead_to_it() -> None:
+    files("src/b.py")
+    Path("src/a.py").symlink_to("b.py")
+    Path("here").symlink_to("src", target_is_directory=True)
+    assert found() == found("src", "here") == ["src/b.py"]
+    assert found("here") == ["here/b.py"]
+    assert found("src/a.py") == found("src/a.py", ".") == found(".", "src/a.py") == ["src/a.py"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_is_refused_by_name_and_left_out_below_a_directory() -> None:
+    files("a.py")
+    os.mkfifo("b.py")
+    assert found() == ["a.py"]
+    with pytest.raises(UnfitPath, match=r"b\.py is no regular file"):
+        discover(["b.py"], Configuration().settings_for)
+
+
+@pytest.mark.parametrize(
+    ("path", "by"),
+    [
+        ("a.py", None),
+        ("a.gen.py", "`extend-exclude`"),
+        ("old/a.py", "`exclude`"),
+        ("scratch/a.py", "`.gitignore`"),
+        ("build/a.py", None),
+    ],
+)
+def test_what_excludes_a_file_is_known(path: str, by: str | None) -> None:
+    files(".git/HEAD", path)
+    files(".gitignore", text="scratch\n")
+    files("dtlint.toml", text='exclude = ["old"]\nextend-exclude = ["*.gen.py"]\n')
+    assert exclusion(Path(path), Configuration().settings_for(Path(path))) == by
+
+
+def test_the_built_in_exclusions_are_known_too() -> None:
+    files("build/a.py")
+    assert exclusion(Path("build/a.py"), Configuration().settings_for(Path())) == (
+        "the built-in `exclude`, for it lies in build"
+    )
 
 
 def test_a_directory_may_be_named_like_a_file() -> None:
@@ -114,7 +157,7 @@ def test_a_path_that_does_not_exist_is_refused_by_name() -> None:
     files("a.py")
     Path("gone.py").symlink_to("nowhere.py")
     for missing in ("b.py", "gone.py"):
-        with pytest.raises(MissingPath, match=missing):
+        with pytest.raises(UnfitPath, match=missing):
             discover(["a.py", missing], Configuration().settings_for)
 
 
