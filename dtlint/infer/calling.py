@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dtlint.infer.arithmetic import shared_region
 from dtlint.infer.arrays import array_call, array_method, picture_method
 from dtlint.infer.calls import Arguments, external_result, method_result, module_cast
-from dtlint.infer.events import Call, Discard
+from dtlint.infer.events import Call, Discard, Reference
 from dtlint.infer.expressions import Expressions, tensor_of
 from dtlint.infer.kinds import TENSOR_LAYERS, tensors_taken
 from dtlint.infer.names import path_of
@@ -67,7 +67,7 @@ class Calling(Expressions):
             method = node.func.attr
             receiver = _present(self.value(node.func.value))
             callee = self.bound(node.func) or self.member(receiver, method)
-            if type(callee) is External:
+            if type(callee) is External and Reference in self.listeners:
                 self.refer(node.func, callee)
         else:
             callee = self.value(node.func)

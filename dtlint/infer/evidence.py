@@ -21,7 +21,7 @@ from dtlint.infer.walk import SCOPES, nodes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Evidence", "Kind", "gather"]
+__all__ = ["NO_EVIDENCE", "Evidence", "Kind", "gather"]
 
 
 class Kind(Enum):
@@ -119,7 +119,7 @@ class Evidence:
         return None if known is None else known.get(bisect(self.cuts[path], line))
 
 
-_NO_EVIDENCE = Evidence({}, {})
+NO_EVIDENCE = Evidence({}, {})
 
 
 def gather(function: ast.AST, takes_tensors: TakesTensors | None = None) -> Evidence:
@@ -127,7 +127,7 @@ def gather(function: ast.AST, takes_tensors: TakesTensors | None = None) -> Evid
     calls = _calls(facts(function).calls, frozenset(), takes_tensors)
     paths = [path for path, called in calls.items() if _proved(called) is not None]
     if not paths:
-        return _NO_EVIDENCE
+        return NO_EVIDENCE
     if not (asked := _asked(function)).isdisjoint(paths):
         unasked = _Unasked(asked, takes_tensors)
         unasked.statements(_body(function))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import replace
 from functools import lru_cache
@@ -13,7 +14,7 @@ from dtlint.infer.arithmetic import operator_result, shared_region
 from dtlint.infer.arrays import as_operand
 from dtlint.infer.conditions import atoms
 from dtlint.infer.events import Assign, Call, Condition, Event, Flow, Listeners, Operation, Reference
-from dtlint.infer.evidence import Evidence, Kind, gather
+from dtlint.infer.evidence import NO_EVIDENCE, Evidence, Kind, gather
 from dtlint.infer.kinds import tensors_taken
 from dtlint.infer.names import canonical, path_of
 from dtlint.infer.narrowing import narrow_dtypes, speaks_of_dtypes
@@ -80,9 +81,11 @@ class Expressions:
         """Are gradients switched off, so that no backward goes into what is computed?"""
         self.symbolic = False
         """Is a dtype that is not known called by what decides it? Only where each function is read alone, once."""
-        self._evaluate: dict[type[ast.expr], Callable[[Any], Value]] = {
-            kind: getattr(self, name) for kind, name in _EVALUATE.items()
-        }
+        self._evidence_of: tuple[Flow | None, Evidence] = (None, NO_EVIDENCE)
+        """The evidence that was asked last, with the flow of the function that it is of."""
+        self._evaluate: dict[type[ast.expr], Callable[[Any], Value]] = defaultdict(
+            lambda: _unknown, {kind: getattr(self, name) for kind, name in _EVALUATE.items()}
+        )
 
     # -- to be given by those that know statements and calls
 
@@ -119,8 +122,7 @@ class Expressions:
 
     def value(self, node: ast.expr) -> Value:
         """The value of an expression, with all that evaluating it does."""
-        evaluate = self._evaluate.get(type(node))
-        return UNKNOWN if evaluate is None else evaluate(node)
+        return self._evaluate[type(node)](node)
 
     def values(self, nodes: list[ast.expr]) -> list[Value]:
         """The values of several expressions, in order."""
@@ -143,22 +145,29 @@ class Expressions:
                 )
         if type(value) is Unknown:
             return self.judged(value, name, node.lineno)
-        if type(value) is External:
+        if type(value) is External and Reference in self.listeners:
             self.refer(node, value)
         return value
 
     def judged(self, value: Unknown, path: str, line: int) -> Value:
         """An unknown name, by what the running function does with it."""
-        scope = self.flow.scope
-        evidence = self.evidence.get(scope)
-        if evidence is None:
-            evidence = self.evidence[scope] = gather(scope, self.proves_tensor if self.symbolic else None)
+        flow, evidence = self._evidence_of
+        if flow is not self.flow:
+            evidence = self.evidence_in(self.flow.scope)
+            self._evidence_of = (self.flow, evidence)
         kind = evidence.kind(path, line)
         if kind is None:
             return value
         if kind is Kind.MODULE:
             return Module("torch.nn.Module", self.key(path))
         return tensor_of(value)
+
+    def evidence_in(self, scope: ast.AST) -> Evidence:
+        """What a function does with its unknown names, gathered once."""
+        found = self.evidence.get(scope)
+        if found is None:
+            found = self.evidence[scope] = gather(scope, self.proves_tensor if self.symbolic else None)
+        return found
 
     def proves_tensor(self, node: ast.Call) -> int:
         """How many of its first arguments a call takes for tensors and nothing else: of a function of torch, or a layer
@@ -198,7 +207,8 @@ class Expressions:
         bound = self.bound(node)
         value = self.member(base, node.attr) if bound is None else bound
         if type(value) is External:
-            self.refer(node, value)
+            if Reference in self.listeners:
+                self.refer(node, value)
         elif type(value) is Unknown:
             path = path_of(node)
             return value if path is None else self.judged(value, path, node.lineno)
@@ -583,6 +593,10 @@ def _external(name: str) -> Dtype | External:
     name = canonical(name)
     dtype = named(name[6:]) if name.startswith("torch.") and name.count(".") == 1 else None
     return External(name) if dtype is None else Dtype(dtype)
+
+
+def _unknown(_: ast.expr) -> Value:
+    return UNKNOWN
 
 
 def tensor_of(value: Unknown) -> Tensor:

@@ -7,6 +7,7 @@ there, but for what annotations and their use in the function say.
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.annotations import declared
@@ -98,9 +99,9 @@ class Interpreter(Calling):
         self.statements_left = MOST_STATEMENTS
         self.exits: list[list[State]] = []
         """For each loop being run, the states at its breaks and continues."""
-        self._execute: dict[type[ast.stmt], Callable[[Any], object]] = {
-            kind: getattr(self, name) for kind, name in _EXECUTE.items()
-        }
+        self._execute: dict[type[ast.stmt], Callable[[Any], object]] = defaultdict(
+            lambda: _ignored, {kind: getattr(self, name) for kind, name in _EXECUTE.items()}
+        )
 
     def run(self) -> None:
         """Read the module, then every function that no call has read yet."""
@@ -134,9 +135,7 @@ class Interpreter(Calling):
             if not self.alive:
                 break
             flow.statement = statement
-            execute = self._execute.get(type(statement))
-            if execute is not None:
-                execute(statement)
+            self._execute[type(statement)](statement)
         flow.block, flow.statement = outer_block, outer_statement
         del flow.conditions[outer_conditions:]
 
@@ -238,7 +237,7 @@ class Interpreter(Calling):
         self, target: ast.expr, value: Value, statement: ast.stmt | None = None, expression: ast.expr | None = None
     ) -> None:
         super().bind_target(target, value, statement, expression)
-        if isinstance(target, ast.Name):
+        if type(target) is ast.Name:
             self.publish(target.id, value)
 
     def publish(self, name: str, value: Value) -> None:
@@ -570,7 +569,7 @@ class Interpreter(Calling):
         self.returned, self.alive, self.exits, self.muted = None, True, [], 0
         self.outer, self.gradless = function.names, function.gradless
         node, state = function.node, self.entry(function)
-        self.locals = dict(state.names)
+        self.locals = dict(state.names) if facts(node).nests else None
         block, statement = self.stands[node] if isinstance(node, ast.Lambda) else (node.body, node.body[0])
         self.flow = Flow(state, function, [], list(function.conditions), [], block, statement, self.tree)
         entered = list(zip(function.decorators, function.contexts, strict=True))
@@ -674,6 +673,10 @@ def result_of(node: FunctionNode, returned: Value | None, falls_off: bool) -> Va
     if returned is None:
         return Constant(None)
     return join(returned, Constant(None)) if falls_off else returned
+
+
+def _ignored(_: ast.stmt) -> None:
+    """What a statement does of which nothing is known: `pass`, and what newer Pythons may bring."""
 
 
 def _as_load(target: ast.expr) -> ast.expr:

@@ -31,9 +31,10 @@ class Facts:
         stores: attributes that are assigned, each with the name of the object; those of inner scopes too.
         sets_default: does it, or a scope in it, set torch's default dtype?
         bound_inside: names that are bound inside an expression, by a comprehension or `:=`.
+        nests: are there functions or classes in it?
     """
 
-    __slots__ = ("bound_inside", "calls", "sets_default", "stores", "yields")
+    __slots__ = ("bound_inside", "calls", "nests", "sets_default", "stores", "yields")
 
     def __init__(self) -> None:
         self.calls: list[ast.Call] = []
@@ -41,6 +42,7 @@ class Facts:
         self.stores: set[tuple[str, str]] = set()
         self.sets_default = False
         self.bound_inside: set[str] = set()
+        self.nests = False
 
 
 def facts(scope: ast.AST) -> Facts:
@@ -103,6 +105,7 @@ def _look(scope: ast.AST, own: Facts) -> Iterator[ast.AST]:
             push(node.left)
             push(node.right)
         elif kind in _SCOPES:
+            own.nests = True
             yield node
             stack += _around(node)
         else:
