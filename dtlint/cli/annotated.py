@@ -90,7 +90,7 @@ def _widest(reading: Reading) -> dict[int, list[ast.expr]]:
     known = [
         (reading.span(node), node)
         for node, (path, value) in reading.tensors.items()
-        if path == reading.path and value.dtypes is not None and len(value.dtypes) <= MANY
+        if path == reading.path and value.dtypes and len(value.dtypes) <= MANY and node not in reading.perhaps
     ]
     widest: dict[int, list[tuple[Span, ast.expr]]] = {}
     for span, node in sorted(known, key=lambda spanned: _outermost_first(spanned[0])):

@@ -11,7 +11,19 @@ from dtlint.diagnostic import Span
 from dtlint.infer.interpreter import Interpreter, TooLong
 from dtlint.infer.program import Program
 from dtlint.infer.project import ModuleInfo, Project
-from dtlint.infer.values import UNKNOWN, Constant, Dtypes, Tensor, Unknown, Value, join, options
+from dtlint.infer.values import (
+    UNKNOWN,
+    Array,
+    Constant,
+    Dtypes,
+    Either,
+    Number,
+    Tensor,
+    Unknown,
+    Value,
+    join,
+    options,
+)
 from dtlint.source.file import Source
 
 if TYPE_CHECKING:
@@ -48,6 +60,8 @@ class Reading:
             if isinstance(value, Tensor) and where.path is not None and id(node) not in hidden
         }
         """Each expression that is a tensor, with its file. None of them where the reading did not come to rest."""
+        self.perhaps = recorder.perhaps
+        """Expressions that are a number or an array of NumPy, if they are no tensor: `n == 0`, where nothing is known of n."""
         self.broken_off = recorder.broken_off
         """Did reading it take too long, so that nothing is claimed?"""
         self.symbols = _symbols(recorder.main.tree)
@@ -129,14 +143,18 @@ class _Recorder(Program):
     def __init__(self, project: Project, main: ModuleInfo) -> None:
         super().__init__(project, main)
         self.seen: dict[ast.expr, tuple[ModuleInfo, Value]] = {}
+        self.perhaps: set[ast.expr] = set()
 
     def begin_round(self) -> None:
         self.seen.clear()
+        self.perhaps.clear()
 
     def value(self, node: ast.expr) -> Value:
         value = super().value(node)
         if not self.muted and isinstance(node, _KINDS):
             known = self.seen.get(node)
+            if type(value) is Either and any(isinstance(choice, (Array, Number)) for choice in value.choices):
+                self.perhaps.add(node)
             self.seen[node] = (self.module, _seen(value) if known is None else _both(known[1], _seen(value)))
         return value
 
