@@ -30,21 +30,37 @@ class Imports:
     def __init__(self, source: Source, tree: ast.Module) -> None:
         self.source, self.tree = source, tree
         self._statements = [node for node in tree.body if isinstance(node, ImportNode)]
-        self._optional = list(_optional_imports(tree))
-        """Imports in a `try` or an `if` of the module: whoever uses such a name takes care that it is there."""
-        self._taken = _rebound(tree)
-        self.bound: dict[str, tuple[str, int]] = {}
-        """Names that imports of the module bind to one thing, and nothing else binds: the meaning, and the line."""
-        for node in (*self._statements, *self._optional):
-            for name, meaning in _bindings(node):
-                if self.bound.setdefault(name, (meaning, node.lineno))[0] != meaning:
-                    self._taken.add(name)
-        for name in self._taken:
-            self.bound.pop(name, None)
-        self._enclosing = Enclosing(tree)
         self._own: dict[Scope, set[str]] = {}
         """What each scope binds, once somebody has asked."""
         self._locals: dict[FunctionNode, _Locals] = {}
+
+    @cached_property
+    def _names(self) -> tuple[dict[str, tuple[str, int]], set[str]]:
+        """What `bound` tells, and the names that something else binds as well. Imports in a `try` or an `if` of the module
+        count: whoever uses such a name takes care that it is there."""
+        taken = _rebound(self.tree)
+        bound: dict[str, tuple[str, int]] = {}
+        for node in (*self._statements, *_optional_imports(self.tree)):
+            for name, meaning in _bindings(node):
+                if bound.setdefault(name, (meaning, node.lineno))[0] != meaning:
+                    taken.add(name)
+        for name in taken:
+            bound.pop(name, None)
+        return bound, taken
+
+    @property
+    def bound(self) -> dict[str, tuple[str, int]]:
+        """Names that imports of the module bind to one thing, and nothing else binds: the meaning, and the line."""
+        return self._names[0]
+
+    @property
+    def _taken(self) -> set[str]:
+        """Names of the module that something other than one import binds."""
+        return self._names[1]
+
+    @cached_property
+    def _enclosing(self) -> Enclosing:
+        return Enclosing(self.tree)
 
     @cached_property
     def _decorated(self) -> set[str]:
@@ -122,7 +138,7 @@ class Imports:
         statement = f"import {package}"
         line: int = at.lineno  # type: ignore[attr-defined]
         local = [node for function in functions for node in self._locals_of(function).statements]
-        for nodes in (self._statements, local, self._optional):
+        for nodes in (self._statements, local, list(_optional_imports(self.tree))):
             for node in nodes:
                 if _imports_from(node, package) and node.lineno < line:
                     return self._before(node, statement)
