@@ -73,7 +73,7 @@ def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Ch
         return checked
     with _deeper():
         found = _confirmed(source, tree, rules, settings, checked)
-    suppressions = Suppressions.of(source)
+    suppressions = Suppressions.of(source, bool(found))
     checked.diagnostics = [
         diagnostic
         for diagnostic, (first, last) in found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dtlint.infer.values import Constant, Phase
@@ -161,6 +161,7 @@ class Call(Event):
     complete: bool
     """False when `*args` or `**kwargs` may bring arguments that are not seen: give the caller the benefit of the doubt."""
     result: Value
+    _cast: tuple[bool, Dtypes] | None = field(default=None, init=False)
 
     def argument(self, position: int | None, name: str) -> Value | None:
         """The value of an argument by position (from 0, without the receiver) or keyword; None when not given."""
@@ -179,9 +180,11 @@ class Call(Event):
     @property
     def cast(self) -> tuple[bool, Dtypes]:
         """As a method of a tensor or a module: is it a cast, and to which dtypes (None when that is not known)?"""
-        from dtlint.infer.calls import Arguments, cast_target
+        if self._cast is None:
+            from dtlint.infer.calls import Arguments, cast_target
 
-        return cast_target(self.method, Arguments(self.node, self.args, self.keywords, None))
+            self._cast = cast_target(self.method, Arguments(self.node, self.args, self.keywords, None))
+        return self._cast
 
     def constant(self, position: int | None, name: str) -> object:
         """The constant given for that argument; None when not given or not a constant."""

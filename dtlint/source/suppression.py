@@ -111,9 +111,12 @@ class Suppressions:
     malformed: list[Malformed] = field(default_factory=list)
 
     @classmethod
-    def of(cls, source: Source) -> Suppressions:
-        """Read them. A file whose bytes hold none of the words is not even split into tokens."""
+    def of(cls, source: Source, anything_found: bool = True) -> Suppressions:
+        """Read them. A file whose bytes hold none of the words is not even split into tokens, nor is one in which nothing
+        was found, if its comments are for other linters or for all: those can be idle without anybody being told."""
         if not _is_worth_reading(source.data.lower()):
+            return cls(source)
+        if not anything_found and _FOR_DTLINT.search(source.data.lower()) is None and _is_for_others(source.text):
             return cls(source)
         suppressions = cls(source)
         for lines, comments in logical_lines(tokens(source)):
@@ -188,6 +191,15 @@ class Suppressions:
 
 def _is_worth_reading(lowered: bytes) -> bool:
     return b"noqa" in lowered or (b"dtlint" in lowered and _FOR_DTLINT.search(lowered) is not None)
+
+
+_NOQA_LINE = re.compile(r"noqa([^\n]*)", re.IGNORECASE)
+_FOR_OTHERS = re.compile(r"(?:\s*:\s*(?!DT)[A-Z]+[0-9]+(?:[,\s]+(?!DT)[A-Z]+[0-9]+)*)?\s*")
+
+
+def _is_for_others(text: str) -> bool:
+    """Is every `noqa` blanket, or for codes of other linters, well written?"""
+    return all(_FOR_OTHERS.fullmatch(rest) for rest in _NOQA_LINE.findall(text))
 
 
 def tokens(source: Source) -> Iterator[tokenize.TokenInfo]:

@@ -185,3 +185,24 @@ def test_what_was_used_stays() -> None:
 def test_a_file_without_the_words_is_not_tokenized(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tokenize.generate_tokens", lambda readline: pytest.fail("tokenized"))
     assert not silenced("model.half()  # fine\n", 1)
+
+
+@pytest.mark.parametrize(
+    ("comment", "read"),
+    [
+        ("# noqa", False),
+        ("# noqa: F401", False),
+        ("# NOQA:E501, W291", False),
+        ("# noqa: DT101", True),
+        ("# noqa: F401, DT101", True),
+        ("# noqa: F401 DT101", True),
+        ("# noqa: DT101 # noqa", True),
+        ("# noqa: model-half", True),
+        ("# dtlint: ignore[DT101]", True),
+    ],
+)
+def test_where_nothing_was_found_only_comments_that_name_rules_are_read(comment: str, read: bool) -> None:
+    source = Source.from_bytes(f"x = 1  {comment}\n".encode(), "x.py")
+    found = Suppressions.of(source, anything_found=False)
+    assert bool(found.directives or found.malformed) is read
+    assert Suppressions.of(source).directives or Suppressions.of(source).malformed
