@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import DTYPES
 from dtlint.report.legible import legible
 from dtlint.trace.balance import kept_wide, used_autocast, wide_work
-from dtlint.trace.words import shorten
+from dtlint.trace.words import in_package, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -49,7 +49,7 @@ def sections(record: TraceRecord) -> Iterator[tuple[str, Style]]:
 
 
 def _at(record: TraceRecord, place: int | None) -> str:
-    return "" if place is None else f"{record.places[place].file}:{record.places[place].line}"
+    return "" if place is None else f"{in_package(record.places[place].file)}:{record.places[place].line}"
 
 
 def _events(record: TraceRecord) -> Iterator[str]:
@@ -154,7 +154,7 @@ def _ranges(record: TraceRecord) -> Iterator[str]:
         of = f" of {record.assume}'s limit" if record.assume else ""
         yield (
             f"{share:6.1%}{of} {entry.op}{phase} in {entry.output}, {entry.low:.4g} to {entry.high:.4g},"
-            f" {shorten(at.expression)} at {at.file}:{at.line}"
+            f" {shorten(at.expression)} at {in_package(at.file)}:{at.line}"
         )
 
 

@@ -14,6 +14,7 @@ from dtlint.report.colour import write_lines
 from dtlint.report.frame import STYLES
 from dtlint.report.legible import legible
 from dtlint.trace.balance import work
+from dtlint.trace.words import in_package, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -136,7 +137,10 @@ def _section(diagnostics: Sequence[Diagnostic], codes: Sequence[str], title: str
 
 def _told(d: Diagnostic) -> tuple[Line, Line]:
     """Two of one line that say the same are told once."""
-    place: Line = (f"  {d.severity.value}[{d.code}] {d.location.path}:{d.location.span.line}", STYLES[d.severity])
+    place: Line = (
+        f"  {d.severity.value}[{d.code}] {in_package(d.location.path)}:{d.location.span.line}",
+        STYLES[d.severity],
+    )
     return place, (f"    {legible(d.message)}", "plain")
 
 
@@ -160,8 +164,10 @@ def _scaler(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[
 
 def _where(record: TraceRecord, event: int) -> str:
     born = record.events[event]
-    at = "" if born.place is None else f" at {record.places[born.place].file}:{record.places[born.place].line}"
-    return legible(record.what(born)) + at
+    if born.place is None:
+        return legible(record.what(born))
+    at = record.places[born.place]
+    return f"{legible(record.what(born))} at {in_package(at.file)}:{at.line}"
 
 
 def _work(record: TraceRecord) -> Iterator[Line]:
@@ -214,11 +220,11 @@ def _nearest(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator
         at = record.places[entry.place]
         if (at.file, at.line) not in seen and len(seen) < MOST - 1:
             seen.add((at.file, at.line))
-            module = f" in {at.module}" if at.module else ""
+            module = within(at.module)
             scaled = "backward, scaled" if record.scaler is not None else "backward"
             phase = f" ({scaled})" if entry.phase == "backward" else ""
             op = {"_to_copy": "cast"}.get(entry.op, entry.op.lstrip("_").removesuffix("_backward"))
-            yield f"  {entry.reach / LIMIT:4.0%} {op}{phase} {at.file}:{at.line}{module}", "plain"
+            yield f"  {entry.reach / LIMIT:4.0%} {op}{phase} {in_package(at.file)}:{at.line}{module}", "plain"
 
 
 def _unseen(record: TraceRecord) -> Iterator[Line]:

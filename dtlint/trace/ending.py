@@ -14,10 +14,23 @@ __all__ = ["INTERRUPTED", "LastBreath", "show", "status_of"]
 INTERRUPTED = 128 + signal.SIGINT
 """What a shell shows for a program that Ctrl-C ended."""
 
+HINT = "dtlint: the program asks for CUDA, which is not here; `dtlint trace --simulate cuda` runs it on the CPU"
+
 OURS = str(Path(__file__).parents[1]) + os.sep
 
 OP_CALL = os.path.join("torch", "_ops.py")
 """The frame through which the tracer's handler calls an operator."""
+
+
+WITHOUT_CUDA = (
+    "Found no NVIDIA driver",
+    "No CUDA GPUs are available",
+    "Torch not compiled with CUDA enabled",
+    "requires CUDA support",
+    "on a CUDA device but torch.cuda.is_available() is False",
+    "has no attribute '_cuda_",
+)
+"""What torch says to a program that asks for CUDA where there is none."""
 
 
 class LastBreath:
@@ -46,10 +59,15 @@ def status_of(end: SystemExit) -> int:
 
 
 def show(error: BaseException) -> None:
-    """Print the traceback as Python would have without the tracer, through the program's own hook if it set one."""
+    """Print the traceback as Python would have without the tracer, through the program's own hook if it set one.
+
+    A program that misses CUDA is told how it can run without.
+    """
     _clean(error, set())
     sys.stdout.flush()
     sys.excepthook(type(error), error, error.__traceback__)
+    if isinstance(error, Exception) and any(words in str(error) for words in WITHOUT_CUDA):
+        print(HINT, file=sys.stderr)
 
 
 def _clean(error: BaseException | None, seen: set[int]) -> None:

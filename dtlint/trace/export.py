@@ -145,7 +145,7 @@ class _Export:
 
     def _operand(self, known: Input) -> Operand:
         origin = known.maker.decided_by if known.maker is not None else None
-        return Operand(dtype_name(known.dtype), known.zero_dim, self._number(origin), known.name)
+        return Operand(dtype_name(known.dtype), known.zero_dim, self._number(origin), known.name, known.varies)
 
     def _number(self, signature: Signature | None) -> int | None:
         return None if signature is None else self._entry_of.get(id(signature))

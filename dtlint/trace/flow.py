@@ -14,7 +14,7 @@ from dtlint.trace.lost import Lost, due
 from dtlint.trace.memory import Memory
 from dtlint.trace.site import PLAIN, ModulePaths
 from dtlint.trace.slots import SLOTS, Slots
-from dtlint.trace.spread import NOWHERE, Logged, Spread, Stepped, collective_of
+from dtlint.trace.spread import LINE, NOWHERE, Spread, Stepped, collective_of
 from dtlint.trace.storages import Storages
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Flow"]
 
-LOG = 4 * SLOTS
-"""Lines of the log at which a flush is due though no step ended."""
+LOG = 4 * SLOTS * LINE
+"""Length of the log at which a flush is due though no step ended."""
 
 MOST_REASONS = 32
 """Kinds of things not seen that are told apart: messages of errors may differ each time."""
@@ -50,8 +50,10 @@ class Flow:
         self._made = self.storages.made
         self.spread = Spread(watched, modules, self.storages)
         self.events = self.spread.events
-        self._log: list[Logged] = []
+        self._log: list[Any] = []
         self._slots: dict[tuple[torch.dtype, torch.device], Slots] = {}
+        self._here: dict[torch.dtype, Slots] = {}
+        """Those of them on the CPU."""
         self._outside: set[int] = set()
         """Storages that no traced operator has written, and that hold no weight: judged whenever they are read."""
 
@@ -59,46 +61,63 @@ class Flow:
 
     def watch(self, signature: Signature, sources: list[Tensor], out: Tensor) -> None:
         """Log a result and what it was made of; launch its judgement."""
-        made, watched, outside = self._made, self.watched, self._outside
+        made, outside = self._made, self._outside
         storage = out.untyped_storage()
         target = storage._cdata
         inputs = []
         whole = True
         for x in sources:
-            source = x.untyped_storage()
-            key = source._cdata
+            key = x.untyped_storage()._cdata
             inputs.append(key)
             if key == target:
                 whole = out.nbytes >= storage.nbytes()
-            elif key not in made:  # a weight or a batch
-                source._weak_ref()
-                made[key] = None
-                if x.dtype in watched:
-                    self._judge(signature, x, None, key, True)
-                    if not _is_weight(x):
-                        outside.add(key)
-            elif key in outside:  # NumPy may have written it since
-                self._judge(signature, x, None, key, True)
-                if collective_of(made[key]):
-                    outside.remove(key)
+            elif key not in made or key in outside:
+                self._met(signature, x, key)
         if target not in made:
             storage._weak_ref()
         if signature.author:
             self._cast(signature, sources[-1], out, made.get(inputs[-1]))
+        elif signature.finding and due(signature.count):
+            for known, key in zip(signature.inputs, inputs, strict=False):
+                known.made_by(made.get(key))
         made[target] = signature
-        if signature.op.brings:
-            outside.add(target)
-        elif target in outside:
-            outside.remove(target)
-        if signature.carries or signature.op.fresh:
-            self._log.append((None, 0, signature, tuple(inputs), target, whole))
+        if outside:
+            outside.discard(target)
+        if signature.judged:
+            slots = self._here.get(out.dtype) if out.is_cpu else None
+            if slots is None or not out.numel():
+                self._judge(signature, out, tuple(inputs), target, whole)
+            else:  # what `_judge` does, where nothing more need be asked
+                used = slots.used
+                _aminmax(out, out=slots.pairs[used])
+                self._log += (slots, used, signature, tuple(inputs), target, whole)
+                slots.used = used = used + 1
+                if used == slots.room:
+                    self._full(slots)
+        else:
+            self._log += (None, 0, signature, tuple(inputs), target, whole)
             if len(self._log) > LOG:
                 self.flush()
-        else:
-            self._judge(signature, out, tuple(inputs), target, whole)
-        if signature.loss:
+        if signature.op.brings:
+            outside.add(target)
+        elif signature.loss:
             self.read(signature, sources[0])
             self.memory.backward_begins(made)
+
+    def _met(self, signature: Signature, x: Tensor, key: int) -> None:
+        """An operand that no traced operator has written, or that others may have written since: judge it as well."""
+        made = self._made
+        if key not in made:  # a weight or a batch
+            x.untyped_storage()._weak_ref()
+            made[key] = None
+            if x.dtype in self.watched:
+                self._judge(signature, x, None, key, True)
+                if not _is_weight(x):
+                    self._outside.add(key)
+        else:  # NumPy may have written it since
+            self._judge(signature, x, None, key, True)
+            if collective_of(made[key]):
+                self._outside.remove(key)
 
     def allocated(self, out: Any) -> None:
         """Memory whose values are whatever lay there: known, and not judged."""
@@ -126,20 +145,27 @@ class Flow:
 
     def _judge(self, subject: Any, x: Tensor, inputs: tuple[int, ...] | None, key: int, whole: bool) -> None:
         kind = (x.dtype, x.device)
-        slots = self._slots.get(kind)
-        if slots is None:
-            slots = self._slots[kind] = Slots(*kind)
+        slots = self._slots.get(kind) or self._begin(*kind)
         if slots.nowhere or not x.numel():
             return
         if slots.captures and torch.cuda.is_current_stream_capturing():  # a replay would write the slot again
             self.miss("operators of captured CUDA graphs")
             return
         used = slots.used
-        _aminmax(x, out=(slots.low[used], slots.high[used]))
-        self._log.append((slots, used, subject, inputs, key, whole))
+        _aminmax(x, out=slots.pairs[used])
+        self._log += (slots, used, subject, inputs, key, whole)
         slots.used = used = used + 1
-        if used == len(slots.low):
-            self.flush() if used == SLOTS else slots.grow()
+        if used == slots.room:
+            self._full(slots)
+
+    def _begin(self, dtype: torch.dtype, device: torch.device) -> Slots:
+        slots = self._slots[dtype, device] = Slots(dtype, device)
+        if device.type == "cpu":
+            self._here[dtype] = slots
+        return slots
+
+    def _full(self, slots: Slots) -> None:
+        self.flush() if slots.room == SLOTS else slots.grow()
 
     def _cast(self, signature: Signature, source: Tensor, out: Tensor, before: Signature | None) -> None:
         signature.nbytes += out.nbytes + source.nbytes
@@ -159,16 +185,32 @@ class Flow:
 
     # -- called once a step -----------------------------------------------------------------------------------------
 
-    def weight(self, group: int, index: int, p: Tensor, site: Site, eps: float | None) -> None:
-        """Judge a weight after optimizer.step(): the `index`-th of a parameter group."""
-        key = self.storages.write(p, None)
-        self._outside.discard(key)
-        grad = p.grad
-        grads = (grad.untyped_storage()._cdata,) if type(grad) is Tensor and grad.layout is torch.strided else ()
-        self._judge(Stepped(group, index, p, site, eps), p, (*grads, key), key, True)
+    def stepped(self, optimizer: Any, site: Site) -> None:
+        """Judge the weights after optimizer.step(): what it does to them is known by what it leaves."""
+        made, outside = self._made, self._outside
+        for number, group in enumerate(optimizer.param_groups):
+            subject = Stepped(number, group["params"], site, group.get("eps"))
+            for p in subject.weights:
+                if type(p) not in PLAIN:
+                    self.miss(f"weights of the tensor subclass {type(p).__name__} after a step")
+                elif p.dtype in self.watched and p.layout is torch.strided:
+                    storage, grad = p.untyped_storage(), p.grad
+                    key = storage._cdata
+                    if key not in made:
+                        storage._weak_ref()
+                    made[key] = None
+                    if outside:
+                        outside.discard(key)
+                    if type(grad) is Tensor and grad.layout is torch.strided:
+                        self._judge(subject, p, (grad.untyped_storage()._cdata, key), key, True)
+                    else:
+                        self._judge(subject, p, (key,), key, True)
 
-    def flush(self) -> None:
-        """Read the slots, one transfer per dtype and device, and replay the log. Never while a graph is captured."""
+    def flush(self, goes_on: bool = True) -> None:
+        """Read the slots, one transfer per dtype and device, and replay the log. Never while a graph is captured.
+
+        Where tracing does not go on, nothing that is known of storages is of use any more.
+        """
         if any(slots.captures for slots in self._slots.values()) and torch.cuda.is_current_stream_capturing():
             return
         for slots in self._slots.values():
@@ -177,14 +219,16 @@ class Flow:
         log, self._log = self._log, []
         self.spread.replay(log, self.step)
         self.lost.settle()
-        for key in self.storages.let_go_of_dead():
-            self.spread.forget(key)
-            self._outside.discard(key)
+        if goes_on:
+            dead = self.storages.let_go_of_dead()
+            self.spread.forget(dead)
+            self._outside.difference_update(dead)
+        else:
+            self.forget()
 
     def close(self) -> None:
         """Flush, and let go of every storage."""
-        self.flush()
-        self.forget()
+        self.flush(goes_on=False)
 
     def forget(self) -> None:
         """Let go of every storage: whatever is read next is judged anew."""

@@ -22,6 +22,10 @@ ANY = "any"
 """Selects every finding but information, which alone does not fail a run."""
 
 
+OF_VALUES = frozenset(("DT901", "DT902", "DT903", "DT904", "DT908", "DT909", "DT910", "DT911"))
+"""Rules that go by the values of tensors, or follow them from cast to cast: `--only dtypes` does neither."""
+
+
 class SelectionError(ValueError):
     """A name that selects no rule; the message names the nearest one."""
 
@@ -61,18 +65,20 @@ class FailOn:
     """Which findings fail a run: names, codes or prefixes of codes, or `any`."""
 
     def __init__(self, words: Sequence[str], rules: dict[str, type[RuntimeRule]]) -> None:
-        self.codes: set[str] = set()
-        self.any = False
-        for word in words:
-            if word == ANY:
-                self.any = True
-            else:
-                self.codes |= _matching(word, rules)
+        self.any = ANY in words
+        self.selected = {word: _matching(word, rules) for word in words if word != ANY}
+        """The codes that each word stands for."""
+        self.codes: set[str] = set().union(*self.selected.values())
 
     @property
     def asked(self) -> bool:
         """Does anything fail a run?"""
         return self.any or bool(self.codes)
+
+    @property
+    def of_values(self) -> list[str]:
+        """The words that ask for nothing but what the values of tensors tell."""
+        return [word for word, codes in self.selected.items() if codes <= OF_VALUES]
 
     def matches(self, diagnostic: Diagnostic) -> bool:
         """Does this diagnostic fail the run?"""

@@ -73,8 +73,12 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._ops: dict[int, Op] = {}
         """By id of the operator, which `Op` keeps alive: its own hash is slow."""
         self._last_node = -1
+        self.resting = False
+        """Is it off, since the step that runs is not one to trace?"""
+        self.wakes: float = 0
+        """The next step to trace, counted from 1."""
         self._below: int | None = None
-        """While no step is traced: where on the stack this mode belongs."""
+        """While it rests: where on the stack this mode belongs."""
 
     # -- the hot path -----------------------------------------------------------------------------------------------
 
@@ -87,53 +91,43 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._refused(error, func, args, kwargs)
             raise
         try:
-            node = _node()
             if op.quiet:
-                if op.matters or (node is None and _next() != self._last_node):
-                    self._quiet(op, args, out, _frame().f_back, node)
+                if op.matters or (op.marks and _next() != self._last_node):
+                    self._quiet(op, args, out, _frame().f_back)
                 return out
+            node = _node()
             site = self._site(_frame().f_back, node)
             if not site.kept:
                 self._passed_by(op, args)
                 return out
             self.operators += 1
-            key: list[Any] = [op]
+            signature = (site.forward if node is None else site.backward).get(op)
             sources: list[Tensor] = []
-            for a in (*args, *kwargs.values()) if kwargs else args:
-                kind = type(a)
-                if kind is Tensor or kind is Parameter:
-                    key.append(a.dtype)
-                    sources.append(a)
-                elif kind is list or kind is tuple:
-                    for x in a:
-                        if type(x) in PLAIN:
-                            if x.dtype is not key[-1]:  # else a growing list would be new each time
-                                key.append(x.dtype)
-                            sources.append(x)
-                elif kind is torch.dtype:
-                    key.append(a)
-            key.append(node is None)
-            shape = tuple(key)
-            signature = site.signatures.get(shape)
+            if (
+                signature is None
+                or signature.arity != len(args)
+                or (kwargs.get("dtype") if kwargs else None) is not signature.asked
+            ):
+                signature = None
+            else:
+                for index, dtype in signature.takes:
+                    a = args[index]
+                    kind = type(a)
+                    if kind is Tensor or kind is Parameter:
+                        sources.append(a)
+                        a = a.dtype
+                    if a is not dtype:
+                        signature = None
+                        break
             if signature is None:
-                signature = learn(site, op, args, kwargs, out, node is not None, self.flow.storages, self.sites)
-                site.signatures[shape] = signature
+                signature, sources = self._signature(site, op, args, kwargs, out, node is not None)
             signature.count += 1
-            flow = self.flow
-            kind = type(out)
-            if op.remote:
-                flow.collective(signature, args, out)
-            elif op.each:
-                self._watch_each(signature, args, out)
-            elif kind in PLAIN:
+            if op.plain and type(out) is Tensor:
+                flow = self.flow
                 if out.dtype in flow.watched:
                     flow.watch(signature, sources, out)
-            elif kind is tuple or kind is list:
-                for x in out:
-                    if type(x) in PLAIN and x.dtype in flow.watched:
-                        flow.watch(signature, sources, x)
-            elif isinstance(out, Tensor):
-                flow.miss(f"results of the tensor subclass {kind.__name__}", site)
+            else:
+                self._results(signature, args, sources, out)
         except Exception as error:  # whatever is wrong here, the program goes on as if it were not traced
             self._missed(error, args, out)
         return out
@@ -174,9 +168,54 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         finally:
             take_off(self)
 
-    def _quiet(self, op: Op, args: Any, out: Any, frame: FrameType | None, node: Any) -> None:
+    def _signature(
+        self, site: Site, op: Op, args: Any, kwargs: Any, out: Any, backward: bool
+    ) -> tuple[Signature, list[Tensor]]:
+        """The signature of a call whose dtypes are not those of the operator's last one here; and its operands."""
+        key: list[Any] = [op]
+        sources: list[Tensor] = []
+        for a in (*args, *kwargs.values()) if kwargs else args:
+            kind = type(a)
+            if kind in PLAIN:
+                key.append(a.dtype)
+                sources.append(a)
+            elif kind is list or kind is tuple:
+                for x in a:
+                    if type(x) in PLAIN:
+                        if x.dtype is not key[-1]:  # else a growing list would be new each time
+                            key.append(x.dtype)
+                        sources.append(x)
+            elif kind is torch.dtype:
+                key.append(a)
+        key.append(not backward)
+        shape = tuple(key)
+        signature = site.signatures.get(shape)
+        if signature is None:
+            signature = learn(site, op, args, kwargs, out, backward, self.flow.storages, self.sites)
+            site.signatures[shape] = signature
+        if op.positions is not None:
+            signature.expect(args, kwargs)
+            (site.backward if backward else site.forward)[op] = signature
+        return signature, sources
+
+    def _results(self, signature: Signature, args: Any, sources: list[Tensor], out: Any) -> None:
+        """Judge what is more, or something else, than one plain tensor."""
+        flow, kind = self.flow, type(out)
+        if signature.op.remote:
+            flow.collective(signature, args, out)
+        elif signature.op.each:
+            self._watch_each(signature, args, out)
+        elif kind is tuple or kind is list or kind in PLAIN:
+            for x in (out,) if kind in PLAIN else out:
+                if type(x) in PLAIN and x.dtype in flow.watched:
+                    flow.watch(signature, sources, x)
+        elif isinstance(out, Tensor):
+            flow.miss(f"results of the tensor subclass {kind.__name__}", signature.site)
+
+    def _quiet(self, op: Op, args: Any, out: Any, frame: FrameType | None) -> None:
         """An operator without values of its own: a view, an allocation, a mark in the stream."""
-        if node is None and _next() != self._last_node:
+        node = _node()
+        if op.marks and node is None and _next() != self._last_node:
             self._site(frame, None)  # a view makes an autograd node too
         if op.alloc:
             self.flow.allocated(out)
@@ -267,24 +306,24 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.steps.remove()
         self.elsewhere.remove()
 
-    @property
-    def resting(self) -> bool:
-        """Is it off, since the step that runs is not one to trace?"""
-        return self._below is not None
-
     def switch(self) -> None:
         """A step begins: is it one to trace? In between the mode is wholly off, and costs nothing."""
         if self.options.always or threading.get_ident() != self.thread:
             return
-        if self.options.traces(self.flow.step + 1):
+        step = self.flow.step + 1
+        if self.options.traces(step):
             self._wake()
         elif not self.resting:
+            self.resting = True
             self._below = take_off(self)
             self.flow.forget()  # what is written from here on is not seen
+        self.wakes = self.options.following(step)
 
     def _wake(self) -> None:
-        if self._below is not None:
-            put_back(self, self._below)
+        if self.resting:
+            self.resting = False
+            if self._below is not None:
+                put_back(self, self._below)
             self._below, self._last_node = None, _next()
 
     def read(self) -> None:

@@ -11,13 +11,15 @@ from typing import Any
 
 import torch
 
+from dtlint.trace.bindings import shortest
+
 __all__ = ["CASTS", "Op", "work"]
 
 CARRIES = frozenset(
     """
     cat stack clone index index_select gather embedding embedding_dense_backward slice_scatter select_scatter
     diagonal_scatter repeat roll flip rot90 relu relu_ abs abs_ neg neg_ maximum minimum fmax fmin max min amax amin
-    clamp clamp_ clamp_min clamp_max hardtanh hardtanh_ sort topk kthvalue median mode _unsafe_view _reshape_copy
+    clamp clamp_ clamp_min clamp_max hardtanh hardtanh_ sort topk kthvalue median mode _reshape_copy
     constant_pad_nd reflection_pad2d replication_pad2d where tril triu sign sgn threshold threshold_
     threshold_backward max_pool2d_with_indices max_pool2d_with_indices_backward scatter scatter_ select_backward
     slice_backward index_put_ index_put _index_put_impl_ sigmoid sigmoid_ tanh tanh_ sin cos erf atan detach_
@@ -55,13 +57,16 @@ ALLOCATES = frozenset(
 READS = frozenset({"_local_scalar_dense"})
 """The program takes a number out of a tensor, as `.item()` does."""
 
+UNWINDS = frozenset("t transpose permute squeeze unsqueeze alias detach".split())
+"""Views whose gradient is a view again: nothing happens there, so that nobody need know the line."""
+
 IGNORED = frozenset(
     """
-    _amp_update_scale_ resize_ set_ is_same_size _has_same_storage_numel record_stream _version is_pinned equal
+    _unsafe_view _amp_update_scale_ resize_ set_ is_same_size _has_same_storage_numel record_stream _version is_pinned equal
     _assert_async
     """.split()
 )
-"""No values pass through them that a later operator would not show."""
+"""No values pass through them that a later operator would not show. _unsafe_view is a view by another name."""
 
 IGNORED_NAMESPACES = frozenset({"profiler", "prim", "inductor"})
 """Bookkeeping of torch itself."""
@@ -106,6 +111,9 @@ ROOT = "ones_like"
 BACKENDS = ("CPU", "CUDA", "MPS", "XPU", "CompositeExplicitAutograd")
 """Dispatch keys whose kernels go before a composite one."""
 
+TELLING = frozenset(("Tensor", "Optional[Tensor]", "ScalarType", "Optional[ScalarType]"))
+"""Types of arguments whose dtype, or absence, sets signatures apart. A `dtype=` besides stands by name."""
+
 
 class Op:
     """What is known of an operator before any call of it."""
@@ -121,8 +129,11 @@ class Op:
         "fresh",
         "func",
         "given",
+        "marks",
         "matters",
         "name",
+        "plain",
+        "positions",
         "quiet",
         "reads",
         "remote",
@@ -134,15 +145,19 @@ class Op:
         if not isinstance(func, torch._ops.OpOverload):  # torch.cond and its kin: their bodies are seen op by op
             self.name, self.quiet = str(func), True
             self.alloc = self.reads = self.remote = self.brings = self.fresh = self.given = self.carries = False
-            self.cast = self.each = self.writes = self.matters = self.composite = False
+            self.cast = self.each = self.writes = self.matters = self.composite = self.plain = False
+            self.marks = True
+            self.positions: tuple[int, ...] | None = None
             return
         if type(func) is torch._ops.OpOverload:
-            self.call = func._op  # what its __call__ calls
+            self.call = shortest(func)
         namespace, name = func._schema.name.split("::")
         self.name = name if namespace == "aten" else f"{namespace}::{name}"
         self.alloc = name in ALLOCATES
         self.reads = name in READS
         self.matters = self.alloc or self.reads
+        self.marks = not (self.alloc or name in UNWINDS)
+        """May autograd make a node for it, in whose backward something happens?"""
         self.remote = namespace in REMOTE_NAMESPACES
         self.fresh = name in FRESH
         self.brings = name in BRINGS
@@ -150,6 +165,10 @@ class Op:
         self.carries = name in CARRIES
         self.cast = name in CASTS
         self.each = name.startswith("_foreach_")
+        self.plain = not (self.remote or self.each)
+        """Is each result made of all arguments, and written by the time that the operator returns?"""
+        self.positions = _positions(func._schema)
+        """Which arguments say what its signature is; None if they are lists, or stand by name."""
         self.writes = bool(func._schema.is_mutable)
         self.composite = _made_of_others(func.name())  # type: ignore[no-untyped-call]
         """Is it made of others? Only in inference mode does such a one come whole."""
@@ -168,6 +187,17 @@ class Op:
     def promotes(self) -> bool:
         """Does it bring operands of several dtypes to one by promotion?"""
         return self.name in PROMOTES or torch.Tag.pointwise in self.func.tags
+
+
+def _positions(schema: Any) -> tuple[int, ...] | None:
+    positions = []
+    for index, argument in enumerate(schema.arguments):
+        kind = str(argument.real_type)
+        if kind in TELLING and not argument.kwarg_only:
+            positions.append(index)
+        elif "Tensor" in kind or ("ScalarType" in kind and argument.name != "dtype"):
+            return None
+    return tuple(positions)
 
 
 def _made_of_others(name: str) -> bool:

@@ -6,6 +6,7 @@ It needs no torch: the command line and the API both make it from what a person 
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -89,6 +90,12 @@ class Options:
     def traces(self, step: int) -> bool:
         """Is this step, counted from 1, one to trace?"""
         return self.first <= step <= (self.last or step) and (step - self.first) % self.every == 0
+
+    def following(self, step: int) -> float:
+        """The first step to trace after this one, counted from 1; infinite if none is left."""
+        after = max(step + 1, self.first)
+        after += (self.first - after) % self.every
+        return after if after <= (self.last or after) else math.inf
 
     @property
     def always(self) -> bool:

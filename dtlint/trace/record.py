@@ -23,7 +23,7 @@ from dtlint.trace.schema import (
     Unseen,
     Weight,
 )
-from dtlint.trace.words import shorten, times
+from dtlint.trace.words import in_package, shorten, times, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -136,7 +136,7 @@ class TraceRecord:
         """`x.pow(2)` (pow) in blocks.0, or the backward of it."""
         at = None if event.place is None else self.places[event.place]
         shown = shorten(at.expression) if at is not None else ""
-        module = f" in {at.module}" if at is not None and at.module else ""
+        module = within(at.module) if at is not None else ""
         if event.entry is None:
             return f"{event.subject}{_others(event.times)}, in {shown or 'an optimizer step'},"
         entry = self.entries[event.entry]
@@ -161,7 +161,7 @@ class TraceRecord:
         if not names or not names[0]:
             return ""
         more = f" (+{len(names) - 1} modules)" if len(names) > 2 else " (+1 module)" if len(names) == 2 else ""
-        return f" in {names[0]}{more}"
+        return f"{within(names[0])}{more}"
 
     def calls(self, group: Sequence[Entry]) -> str:
         """`once`, `3 times`: how often the group ran."""
@@ -169,14 +169,15 @@ class TraceRecord:
 
     def origin(self, operand: Operand) -> str:
         """Where an operand's dtype came from, in words; "" if that was not seen."""
+        more = ", among others" if operand.varies else ""
         if operand.name:
-            return operand.name
+            return operand.name + more
         if operand.origin is None:
             followed = self.watched is None or operand.dtype in self.watched
-            return "data made outside the traced operators" if followed else "whose origin was not followed"
+            return ("data made outside the traced operators" if followed else "whose origin was not followed") + more
         entry = self.entries[operand.origin]
         at = self.places[entry.place]
-        return f"{shorten(at.expression) or entry.op} at {at.file}:{at.line}"
+        return f"{shorten(at.expression) or entry.op} at {in_package(at.file)}:{at.line}{more}"
 
 
 def nothing(argv: list[str], exit_code: int) -> TraceRecord:

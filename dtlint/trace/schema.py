@@ -58,6 +58,8 @@ class Operand:
     """The entry at which its dtype was decided, if that was seen."""
     name: str
     """`parameter fc.weight` or `buffer cos`, where it is one."""
+    varies: bool = False
+    """Did other lines decide it at later calls? Then `origin` is that of the first."""
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from dtlint.trace.ops import INSERTS, POLES, ROOT, work
+from dtlint.trace.site import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,16 +47,27 @@ FARTHEST = 32
 class Input:
     """One tensor argument: its dtype, and where that came from."""
 
-    __slots__ = ("dtype", "maker", "name", "zero_dim")
+    __slots__ = ("dtype", "maker", "name", "varies", "zero_dim")
 
     def __init__(self, dtype: torch.dtype, zero_dim: bool, maker: Signature | None, name: str) -> None:
         self.dtype, self.zero_dim, self.maker, self.name = dtype, zero_dim, maker, name
+        self.varies = False
+        """Did another line decide its dtype at a later call?"""
+
+    def made_by(self, maker: Signature | None) -> None:
+        """At a later call. That a maker is not known says nothing: it may have run while nothing was traced."""
+        if maker is None or maker is self.maker:
+            return
+        now, first = maker.decided_by.site, self.maker.decided_by.site if self.maker is not None else None
+        self.varies |= first is None or (now.code, now.lasti) != (first.code, first.lasti)
 
 
 class Signature:
     """Counts and ranges of one operator, with one tuple of input dtypes, at one site."""
 
     __slots__ = (
+        "arity",
+        "asked",
         "author",
         "autocast",
         "backward",
@@ -69,6 +81,7 @@ class Signature:
         "given",
         "high",
         "inputs",
+        "judged",
         "loss",
         "lost",
         "low",
@@ -81,6 +94,7 @@ class Signature:
         "round_trips",
         "sampled",
         "site",
+        "takes",
         "trip",
     )
 
@@ -94,6 +108,8 @@ class Signature:
         self.culprit: int | None = None
         self.autocast = False
         self.carries = op.carries
+        self.judged = not (op.carries or op.fresh)
+        """May its results be non-finite though its operands are not?"""
         self.narrows = False
         """Is it a cast to a dtype in which small values are 0?"""
         self.given = op.given
@@ -106,6 +122,18 @@ class Signature:
         """The cast that this one undoes, if nothing happened in between."""
         self.event: Event | None = None
         """The event that was born here last."""
+        self.arity = -1
+        self.asked: torch.dtype | None = None
+        self.takes: tuple[tuple[int, torch.dtype | None], ...] = ()
+        """By what a call is known to be this one: the number of arguments, `dtype=`, the dtypes at each position."""
+
+    def expect(self, args: Any, kwargs: Any) -> None:
+        """These are arguments that only calls of this signature have."""
+        at = [(index, args[index]) for index in self.op.positions or () if index < len(args)]
+        if all(type(a) in PLAIN or not isinstance(a, Tensor) for _, a in at):
+            self.arity = len(args)
+            self.asked = kwargs.get("dtype") if kwargs else None
+            self.takes = tuple((index, a.dtype if type(a) in PLAIN else a) for index, a in at)
 
     @property
     def decided_by(self) -> Signature:
@@ -154,6 +182,7 @@ def _learn_cast(signature: Signature, tensors: list[Tensor]) -> None:
     if target is None:
         return
     signature.carries = target in CONTAINS.get(source, ())
+    signature.judged = not signature.carries
     signature.narrows = target is torch.float16 and source in CONTAINS and source is not target
     if source is target:
         return

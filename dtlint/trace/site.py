@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import CodeType, FrameType
 
+    from dtlint.trace.ops import Op
     from dtlint.trace.signature import Signature
 
 __all__ = ["PLAIN", "ModulePaths", "Site", "Sites", "Source", "shown", "source_of"]
@@ -107,7 +108,10 @@ def shown(file: str, here: Path) -> str:
 class Site:
     """A place in the user's code, while one module runs. It keeps its code objects alive, so that ids stay theirs."""
 
-    __slots__ = ("code", "file", "inner", "inner_lasti", "inner_line", "kept", "lasti", "line", "module", "signatures")
+    __slots__ = (
+        *("code", "file", "lasti", "line", "inner", "inner_lasti", "inner_line", "module", "kept"),
+        *("backward", "forward", "signatures"),
+    )
 
     def __init__(self, frame: FrameType, inner: FrameType, module: str, kept: bool = True) -> None:
         self.code, self.lasti, self.line = frame.f_code, frame.f_lasti, frame.f_lineno
@@ -117,6 +121,9 @@ class Site:
         self.file = self.code.co_filename
         self.module, self.kept = module, kept
         self.signatures: dict[tuple[Any, ...], Signature] = {}
+        self.forward: dict[Op, Signature] = {}
+        self.backward: dict[Op, Signature] = {}
+        """The signature with which each operator ran here last: mostly that of its next call."""
 
     def source(self) -> Source:
         """The user's expression."""

@@ -42,7 +42,7 @@ class Range(NamedTuple):
 class Slots:
     """(min, max) pairs on one device, of one dtype."""
 
-    __slots__ = ("both", "captures", "high", "highs", "low", "lows", "nowhere", "used")
+    __slots__ = ("both", "captures", "highs", "lows", "nowhere", "pairs", "room", "used")
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
         self.nowhere = device.type == "meta"
@@ -51,9 +51,9 @@ class Slots:
         """May operators be recorded here, to be replayed unseen?"""
         with torch.inference_mode(False):
             self.both = torch.zeros(2, SLOTS, dtype=dtype, device=device)
-        self.low: list[Tensor] = []
-        self.high: list[Tensor] = []
-        self.used = 0
+        self.pairs: list[tuple[Tensor, Tensor]] = []
+        """By number of a slot: where its min and its max go."""
+        self.room = self.used = 0
         self.lows: list[float] = []
         self.highs: list[float] = []
         """What the slots held at the last `read`: bare numbers, since a tuple for each would wake the collector."""
@@ -61,11 +61,10 @@ class Slots:
 
     def grow(self) -> None:
         """Make more slots."""
-        made = len(self.low)
         with torch.inference_mode(False):
-            low, high = self.both[:, made : made + ROOM].unbind()
-            self.low += low.unbind()
-            self.high += high.unbind()
+            low, high = self.both[:, self.room : self.room + ROOM].unbind()
+            self.pairs += zip(low.unbind(), high.unbind(), strict=True)
+        self.room = len(self.pairs)
 
     def read(self) -> None:
         """Bring the values here, in one transfer, and free the slots."""

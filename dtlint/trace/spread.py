@@ -14,6 +14,7 @@ from torch import Tensor
 from dtlint.trace.event import Event
 from dtlint.trace.ops import ROWS
 from dtlint.trace.signature import BARS
+from dtlint.trace.site import PLAIN
 from dtlint.trace.slots import Range
 from dtlint.trace.storages import span_of
 from dtlint.trace.transfer import fetch
@@ -25,14 +26,17 @@ if TYPE_CHECKING:
     from dtlint.trace.site import ModulePaths, Site
     from dtlint.trace.storages import Storages
 
-__all__ = ["NOWHERE", "Logged", "Spread", "Stepped", "collective_of"]
+__all__ = ["LINE", "NOWHERE", "Spread", "Stepped", "collective_of"]
 
-Logged = tuple[Any, int, Any, tuple[int, ...] | None, int, bool]
-"""A line of the log, a plain tuple since one is made for each operator:
+LINE = 6
+"""Entries in the log for each line of it. They lie side by side, since a tuple for each would wake the collector:
 the slots and the index in them at which a result was judged, None and 0 if it was not;
-the signature, or a weight as `Stepped`;
+the signature, or for a weight a `Stepped`;
 the storages it was made of, None for a tensor that was only read;
 the storage that holds it, or NOWHERE; and whether it fills that wholly."""
+
+KEY = 4
+"""Which of them is the storage."""
 
 NOWHERE = 0
 """In place of a storage: the result is a Python number."""
@@ -44,18 +48,17 @@ ANY = Range(-INF, INF)
 
 
 class Stepped(NamedTuple):
-    """A weight after an optimizer's step, as the log holds it in place of a signature."""
+    """The weights of a group after their optimizer's step, as the log holds them in place of a signature."""
 
     group: int
-    number: int
-    tensor: Tensor
+    weights: Sequence[Tensor]
     site: Site
-    eps: float | None
+    eps: Any
 
-    @property
-    def told(self) -> str:
-        """What to call it where no module holds it."""
-        return f"weight {self.number} of group {self.group}, shape {tuple(self.tensor.shape)}"
+    def at(self, key: int) -> tuple[int, Tensor]:
+        """The number in the group, and the weight, of a storage."""
+        plain = ((n, p) for n, p in enumerate(self.weights) if type(p) in PLAIN and p.layout is torch.strided)
+        return next((n, p) for n, p in plain if p.untyped_storage()._cdata == key)
 
 
 class Spread:
@@ -78,10 +81,12 @@ class Spread:
         self._spoilt: dict[tuple[int, str], Event] = {}
         """By optimizer line and kind: the event of the weights that were spoilt there."""
 
-    def replay(self, log: Sequence[Logged], step: int) -> None:
+    def replay(self, log: Sequence[Any], step: int) -> None:
         """Go through the log of a step, whose slots have been read, in the order in which it ran."""
         self._step = step
-        for number, (slots, index, subject, inputs, key, whole) in enumerate(log):
+        entries = iter(log)
+        lines = zip(*[entries] * LINE, strict=True)
+        for number, (slots, index, subject, inputs, key, whole) in enumerate(lines, 1):
             if slots is None:
                 self._carry(subject, inputs or (), key, whole)
                 continue
@@ -98,15 +103,17 @@ class Spread:
                 self._came_in(subject, key, Range(low, high))
             else:
                 if self._unexplained(subject, inputs):
-                    self._look_again(subject, inputs, {line[4] for line in log[number + 1 :]} | {key})
+                    self._look_again(subject, inputs, {*log[number * LINE + KEY :: LINE], key})
                 self._nonfinite(subject, inputs, key, Range(low, high))
 
-    def forget(self, key: int) -> None:
-        """A storage is gone."""
-        self._bad.pop(key, None)
-        self._ranges.pop(key, None)
+    def forget(self, dead: Sequence[int]) -> None:
+        """These storages are gone."""
+        for known in (self._ranges, self._bad):
+            if known:
+                for key in dead:
+                    known.pop(key, None)
         for held in (self._masked, self._barred, self.raw):
-            held.discard(key)
+            held.difference_update(dead)
 
     def forget_all(self) -> None:
         """What is known of storages holds no longer; the events stay."""
@@ -148,16 +155,18 @@ class Spread:
     ) -> None:
         self._ranges[key] = (low, high)
         if whole:
-            self._bad.pop(key, None)
-            self._masked.discard(key)
-            if inputs is not None:
+            if self._bad:
+                self._bad.pop(key, None)
+            if self._masked:
+                self._masked.discard(key)
+            if self.raw and inputs is not None:
                 self.raw.discard(key)
         if isinstance(subject, Stepped):
             return
         barred = low <= BARS and self._bars(subject, inputs, high)
         if barred:
             self._barred.add(key)
-        elif whole:
+        elif whole and self._barred:
             self._barred.discard(key)
         if inputs is not None and not subject.given:
             if low < subject.low and not barred:
@@ -278,18 +287,20 @@ class Spread:
 
     def _spoilt_by(self, weight: Stepped, key: int, span: Range) -> Event:
         """The event of a weight whose badness no operator explains: its optimizer's, or that of its gradient."""
-        grad = weight.tensor.grad
+        number, p = weight.at(key)
+        grad = p.grad
         kind = "invalid" if span.nan else "overflow"
         if grad is not None and not bool(fetch(torch.isfinite(grad).all())):  # read only here, where all is lost
             kind = "came-in"
         at = (id(weight.site), kind)
         event = self._spoilt.get(at)
         if event is None:
-            event = self._spoilt[at] = Event(kind, self._step, None, weight.tensor.dtype)
+            event = self._spoilt[at] = Event(kind, self._step, None, p.dtype)
             event.low, event.high = span
-            event.site, event.eps = weight.site, weight.eps
+            event.site, event.eps = weight.site, weight.eps if isinstance(weight.eps, float) else None
             event.brought = collective_of(self.storages.maker(grad)) if grad is not None else ""
-            event.subject = self.modules.name_of(key) or weight.told
+            told = f"weight {number} of group {weight.group}, shape {tuple(p.shape)}"
+            event.subject = self.modules.name_of(key) or told
             self.events.append(event)
         event.times += 1
         return event

@@ -17,7 +17,6 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from dtlint.trace.patches import Patches
 from dtlint.trace.scaler import Scaler
-from dtlint.trace.site import PLAIN
 from dtlint.trace.stack import put_back, take_off
 from dtlint.trace.weights import Weights
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from dtlint.trace.mode import Tracer
-    from dtlint.trace.site import Site
 
 __all__ = ["Steps"]
 
@@ -108,20 +106,10 @@ class Steps:
             self._unmute(step)
             with self._judging():
                 site = self.tracer.sites.where(step, None)
-                self._weigh(optimizer, site)
+                self.flow.stepped(optimizer, site)
                 self.weights.after(optimizer, site)
         if not self.marked:
             self.end()
-
-    def _weigh(self, optimizer: Any, site: Site) -> None:
-        flow = self.flow
-        for number, group in enumerate(optimizer.param_groups):
-            eps = group.get("eps")
-            for index, p in enumerate(group["params"]):
-                if type(p) not in PLAIN:
-                    flow.miss(f"weights of the tensor subclass {type(p).__name__} after a step")
-                elif p.dtype in flow.watched and p.layout is torch.strided:
-                    flow.weight(number, index, p, site, eps if isinstance(eps, float) else None)
 
     # -- the GradScaler ---------------------------------------------------------------------------------------------
 
@@ -157,18 +145,23 @@ class Steps:
 
     def end(self) -> None:
         """A step ends: read everything, and see whether the next one is to be traced."""
-        if not self.tracer.resting:
+        tracer, flow = self.tracer, self.flow
+        if tracer.resting:
+            flow.step += 1
+            if flow.step + 1 >= tracer.wakes:
+                tracer.switch()
+        else:
             self.traced += 1
-            self._settle()
-        self.flow.step += 1
-        self.tracer.switch()
+            self._settle(goes_on=tracer.options.traces(flow.step + 2))
+            flow.step += 1
+            tracer.switch()
         if self.heard is not None:
-            self.heard(self.tracer)
+            self.heard(tracer)
 
-    def _settle(self) -> None:
+    def _settle(self, goes_on: bool = True) -> None:
         """Read all that waits on a device."""
         with self._judging():
-            self.flow.flush()
+            self.flow.flush(goes_on)
             self.weights.settle()
             self.scaler.settle(self.flow.events, self.flow.step)
 

@@ -42,11 +42,11 @@ class Storages:
 
     def let_go_of_dead(self) -> list[int]:
         """Give free the addresses of storages that have died, and return them."""
-        expired = torch.UntypedStorage._expired
-        dead = [key for key in list(self.made) if expired(key)]
+        made, free = self.made, torch.UntypedStorage._free_weak_ref
+        dead = list(filter(torch.UntypedStorage._expired, made))
         for key in dead:
-            del self.made[key]
-            torch.UntypedStorage._free_weak_ref(key)  # type: ignore[no-untyped-call]
+            del made[key]
+            free(key)  # type: ignore[no-untyped-call]
         return dead
 
     def let_go(self) -> None:

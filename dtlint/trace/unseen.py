@@ -24,6 +24,8 @@ __all__ = ["unseen_of"]
 
 REFORMULATED_TOLD = "calls of {} whose gradient torch computes in another way under a tracer; it may differ by rounding"
 
+IN_A_CHILD = "run `with dtlint.trace() as t:` and t.report() in one to see it"
+
 
 def unseen_of(tracer: Tracer, signatures: Sequence[Signature], place: Places) -> Iterator[Unseen]:
     """All of it; `place` numbers a site in the record."""
@@ -72,8 +74,8 @@ def _elsewhere(elsewhere: Elsewhere) -> Iterator[Unseen]:
     noun = "other thread" if elsewhere.threads == 1 else "other threads"
     counts = {
         "functions under torch.compile, which ran eagerly instead": elsewhere.compiled,
-        "forked child processes": elsewhere.forked,
-        "spawned child processes": elsewhere.spawned,
+        f"forked child processes; {IN_A_CHILD}": elsewhere.forked,
+        f"spawned child processes; {IN_A_CHILD}": elsewhere.spawned,
         f"{noun} ({', '.join(elsewhere.names)}); operators there are not seen": elsewhere.threads,
     }
     for what, count in counts.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,6 +151,17 @@ def test_only_dtypes_judges_no_values() -> None:
     record = traced(lambda: torch.zeros(2).log() * 2 + torch.ones(2, dtype=torch.float64), only="dtypes")
     assert record.events == []
     assert {e.finding for e in record.entries} == {"", "promoted"}
+
+
+@pytest.mark.parametrize(("words", "code"), [("overflow", 2), ("promotion,DT904", 2), ("promotion", 0), ("any", 0)])
+def test_only_dtypes_refuses_to_fail_on_what_it_does_not_judge(
+    words: str, code: int, tmp_path: Path, dtlint: Callable[..., Any]
+) -> None:
+    (tmp_path / "script.py").write_text("print('ran')")
+    ran = dtlint("trace", "--quiet", "--only", "dtypes", "--fail-on", words, "script.py")
+    assert (ran.code, ran.out) == (code, "" if code else "ran\n")
+    assert ran.err.count("\n") == bool(code)
+    assert not code or "could never fail: --only dtypes judges no values" in ran.err
 
 
 def test_watch_judges_the_values_of_these_dtypes_alone() -> None:

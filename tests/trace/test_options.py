@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -25,6 +26,12 @@ def test_steps_are_counted_from_1_and_both_ends_are_included(written: str, every
     options = Options.parse(steps=written, every=every)
     assert [step for step in range(1, 10) if options.traces(step)] == traced
     assert options.always == (len(traced) == 9)
+
+
+def test_the_step_that_is_traced_next() -> None:
+    options = Options.parse(steps="2:8", every=3)
+    assert [options.following(step) for step in range(10)] == [2, 2, 5, 5, 5, 8, 8, 8, math.inf, math.inf]
+    assert Options.parse().following(7) == 8
 
 
 @pytest.mark.parametrize(

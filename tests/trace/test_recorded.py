@@ -497,3 +497,37 @@ def test_a_report_says_what_it_did_not_look_for(tmp_path: Path, dtlint: Callable
     assert "Not seen" not in ran.err
     ran = dtlint("trace", "--watch", "float32", "script.py")
     assert "Non-finite values: none in float32 that the program did not mean" in ran.err
+
+
+# -- where dtypes come from -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("wide", "told"), [((1, 1), False), ((1, 0), True)], ids=["one origin", "two origins"])
+def test_an_operand_whose_dtype_comes_from_several_lines(wide: tuple[int, int], told: bool, trace: Trace) -> None:
+    def program() -> None:
+        x = torch.ones(4).half() * 1
+        for which in wide:
+            other = x.float() if which else torch.zeros(4) + 1
+            x * other
+
+    record = trace(program)
+    (promotion,) = [d for d in judge(record) if d.code == "DT905"]
+    assert "`x.float()` at " in promotion.message
+    assert (", among others" in promotion.message) is told
+    assert [operand.varies for operand in entry_of_promotion(record).inputs] == [False, told]
+
+
+def entry_of_promotion(record: TraceRecord) -> Entry:
+    (found,) = [entry for entry in record.entries if entry.finding == "promoted"]
+    return found
+
+
+def test_a_line_of_an_installed_package_is_told_from_the_package_on(trace: Trace, tmp_path: Path) -> None:
+    file = tmp_path / "lib" / "site-packages" / "nets" / "layers.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("import torch\ny = torch.full((3,), 1e5).half() * 1\n")
+    record = trace(lambda: exec(compile(file.read_text(), str(file), "exec"), {}))
+    assert "warning[DT901] nets/layers.py:2\n" in everything(record)
+    assert str(tmp_path) not in everything(record)
+    assert {place.file for place in record.places} == {str(file)}
+    assert {d.location.path for d in judge(record)} == {str(file)}

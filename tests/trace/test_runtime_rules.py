@@ -12,15 +12,16 @@ from dtlint.diagnostic import Diagnostic, Severity
 from dtlint.document import document
 from dtlint.rule import RuntimeRule
 from dtlint.trace.export import record_of
-from dtlint.trace.judge import FailOn, SelectionError, judge, runtime_rules
+from dtlint.trace.judge import OF_VALUES, FailOn, SelectionError, judge, runtime_rules
 from dtlint.trace.mode import Tracer
+from dtlint.trace.options import EVERYTHING, Options
 
 RULES = runtime_rules()
 
 
-def traced(source: str, file: Path) -> list[Diagnostic]:
+def traced(source: str, file: Path, options: Options = EVERYTHING) -> list[Diagnostic]:
     file.write_text(source)
-    tracer = Tracer()
+    tracer = Tracer(options)
     with suppress(RuntimeError), tracer:  # of a dtype error the program dies
         exec(compile(source, str(file), "exec"), {"__name__": "__main__"})
     return judge(record_of(tracer, [str(file)], 0))
@@ -43,6 +44,17 @@ def test_the_example_is_found(rule: type[RuntimeRule], tmp_path: Path) -> None:
 def test_the_better_way_is_not(rule: type[RuntimeRule], tmp_path: Path) -> None:
     for block in document(rule).instead:
         assert [d.code for d in traced(block, tmp_path / "instead.py")] == []
+
+
+ALSO = {"DT907", "DT915"}
+"""Rules that tell of values and of more: of skipped steps, of threads."""
+
+
+@pytest.mark.parametrize("code", sorted(RULES.keys() - ALSO))
+def test_only_dtypes_finds_the_example_unless_the_rule_goes_by_values(code: str, tmp_path: Path) -> None:
+    (block,) = document(RULES[code]).example
+    found = {d.code for d in traced(block, tmp_path / "example.py", Options.parse(only="dtypes"))}
+    assert (code in found) == (code not in OF_VALUES)
 
 
 EXPECTED = re.compile(r"# error: (?P<codes>DT\d+(?:, DT\d+)*)")
@@ -81,6 +93,11 @@ def test_fail_on_takes_names_codes_and_prefixes() -> None:
     assert FailOn(["overflow"], RULES).codes == {"DT901"}
     assert FailOn(["DT905"], RULES).codes == {"DT905"}
     assert FailOn(["dt9"], RULES).codes == set(RULES)
+
+
+def test_words_that_ask_for_nothing_but_values_are_known() -> None:
+    fail_on = FailOn(["overflow", "any", "DT90", "promotion", "DT911"], RULES)
+    assert fail_on.of_values == ["overflow", "DT911"]
 
 
 def test_any_leaves_information_out() -> None:

@@ -173,7 +173,7 @@ def test_workers_of_a_data_loader_run_untraced_and_are_counted(tmp_path: Path, d
     ran = dtlint("trace", "script.py")
     assert ran.out == "2.0 [0, 0]\n10.0 [0, 0]\n"
     assert ran.err.count("dtlint trace:") == 1
-    assert "forked child processes (2)" in ran.err
+    assert "forked child processes; run `with dtlint.trace() as t:` and t.report() in one to see it (2)" in ran.err
 
 
 def test_a_forked_child_that_runs_to_the_end_makes_no_report(tmp_path: Path, dtlint: Dtlint) -> None:
@@ -270,15 +270,18 @@ main(sys.argv[1:])
 """
 
 
-def test_without_torch_a_record_can_be_read_and_a_trace_names_the_extra(tmp_path: Path, dtlint: Dtlint) -> None:
+def test_without_torch_a_record_can_be_read_and_a_trace_says_what_to_install(tmp_path: Path, dtlint: Dtlint) -> None:
     (tmp_path / "script.py").write_text("import torch\n(torch.full((3,), 1e5).half() * 1).sum()\n")
     traced = dtlint("trace", "--output", "t.json", "script.py")
     report = plain("-c", NO_TORCH, "report", "t.json", "--fail-on", "DT901", cwd=tmp_path)
     assert (report.code, report.out) == (1, traced.err)
     refused = plain("-c", NO_TORCH, "trace", "script.py", cwd=tmp_path)
     assert refused.code == 2
-    assert 'pip install "dtlint[trace]"' in refused.err
+    assert "install it with: pip install torch" in refused.err
     assert len(refused.err.splitlines()) == 1
+    block = f"{NO_TORCH.replace('from dtlint.cli import main', 'import dtlint')}".replace("main(sys.argv[1:])", "")
+    refused = plain("-c", f"{block}\nwith dtlint.trace():\n    pass\n", cwd=tmp_path)
+    assert refused.err.endswith("\nImportError: torch is not installed here; install it with: pip install torch\n")
 
 
 def test_report_refuses_what_is_no_record(tmp_path: Path, dtlint: Dtlint) -> None:
@@ -428,6 +431,33 @@ def test_a_thread_that_is_gone_by_the_end_is_named_too(tmp_path: Path, dtlint: D
     assert "other thread (side)" in done.err
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("AssertionError('Torch not compiled with CUDA enabled')", True),
+        ("RuntimeError('Found no NVIDIA driver on your system.')", True),
+        ("RuntimeError('no GPU of mine')", False),
+    ],
+)
+def test_a_program_that_misses_cuda_is_told_how_to_run_without(
+    said: str, told: bool, tmp_path: Path, dtlint: Dtlint
+) -> None:
+    (tmp_path / "script.py").write_text(f"import torch\nraise {said}\n")
+    ran = dtlint("trace", "script.py")
+    traceback, _, rest = ran.err.partition("dtlint")
+    assert ran.code == 1
+    assert traceback.startswith("Traceback") and traceback.splitlines()[-1].startswith(said.partition("(")[0])
+    assert ("`dtlint trace --simulate cuda` runs it on the CPU\n" in rest) is told
+
+
+def test_a_module_in_a_bare_sequential_is_marked_as_one(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(
+        "import torch\nclass Up(torch.nn.Module):\n    def forward(self, x):\n        return x * 60000\n"
+        "m = torch.nn.Sequential(Up())\nm(torch.full((3,), 5.0).half())\n"
+    )
+    assert "`x * 60000` (mul) in module `0` overflowed float16" in dtlint("trace", "script.py").err
+
+
 def test_out_of_memory_ends_with_1_and_a_report(tmp_path: Path, dtlint: Dtlint) -> None:
     (tmp_path / "script.py").write_text(
         "import torch\nx = torch.zeros(2).log() * 2\n"
@@ -465,7 +495,7 @@ def test_spawned_workers_of_a_data_loader_run_untraced_and_are_counted(tmp_path:
     ran = dtlint("trace", "script.py")
     assert (ran.code, ran.out) == (0, "[2.0, 10.0]\n")
     assert ran.err.count("dtlint trace:") == 1
-    assert "spawned child processes (1)" in ran.err
+    assert "spawned child processes; run `with dtlint.trace() as t:` and t.report() in one to see it (1)" in ran.err
 
 
 def test_costs_are_controlled_from_the_command_line(tmp_path: Path, dtlint: Dtlint) -> None:
