@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from readme import PART, generate
 
-from dtlint.cli import COMMANDS
+from dtlint.cli import COMMANDS, main
 from dtlint.config import KEYS
 from dtlint.report import FORMATS
 
@@ -67,6 +70,31 @@ def test_its_snippets_are_valid() -> None:
     assert len(blocks) >= 3
     for block in blocks:
         assert yaml.safe_load(block)
+
+
+def test_its_task_for_an_editor_reads_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.py").write_text("x = 1  # noqa: DT999\n")
+    (block,) = re.findall(r"```json\n(.*?)```", README, re.DOTALL)
+    (task,) = json.loads(block)["tasks"]
+    pattern = task["problemMatcher"]["pattern"]
+    printed = CliRunner().invoke(main, task["command"].split()[1:]).output
+    found = re.match(pattern["regexp"], printed, re.MULTILINE)
+    assert found is not None
+    told = {part: found[pattern[part]] for part in ("file", "line", "column", "code")}
+    assert told == {"file": "a.py", "line": "1", "column": "16", "code": "DT801"}
+
+
+def test_its_commands_for_an_editor_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    yaml = pytest.importorskip("yaml")
+    monkeypatch.chdir(tmp_path)
+    (block,) = (block for block in re.findall(r"```yaml\n(.*?)```", README, re.DOTALL) if "lint-command" in block)
+    tool = yaml.safe_load(block)["tools"]["dtlint"]
+    text = "x = 1  # noqa: DT999\n"
+    commands = (tool["lint-command"], tool["format-command"])
+    lint, mend = (shlex.split(command.replace("${INPUT}", "src/a b.py"))[1:] for command in commands)
+    assert CliRunner().invoke(main, lint, input=text).stdout.startswith("src/a b.py:1:16: DT801 ")
+    assert CliRunner().invoke(main, mend, input=text).stdout == "x = 1\n"
 
 
 def test_its_example_of_a_configuration_is_accepted(tmp_path: Path) -> None:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dtlint.infer.walk import nodes
+from dtlint.infer.survey import facts
+from dtlint.infer.walk import SCOPES, nodes
 from dtlint_rules._functions import own_nodes
+from dtlint_rules._kept import kept
+from dtlint_rules._statements import statements
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dtlint.infer.events import Flow
 
-__all__ = ["assignments", "bound_once", "source_of"]
+__all__ = ["assignments", "bindings", "bound_once", "source_of"]
 
 
-@lru_cache(maxsize=64)
+@kept
 def assignments(scope: ast.AST) -> dict[str, list[tuple[int, ast.expr | None]]]:
     """For each name that a function assigns, the lines and what was assigned there; None where that is taken apart."""
     found: dict[str, list[tuple[int, ast.expr | None]]] = {}
     targets: list[ast.expr]
     value: ast.expr | None
-    for node in own_nodes(scope):
+    for node in _binding(scope):
         if isinstance(node, ast.Assign):
             targets, value = node.targets, node.value
         elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
@@ -31,12 +35,32 @@ def assignments(scope: ast.AST) -> dict[str, list[tuple[int, ast.expr | None]]]:
         else:
             continue
         for target in targets:
+            if isinstance(target, ast.Name):
+                found.setdefault(target.id, []).append((node.lineno, value))
+                continue
             for name in nodes([target]):
                 if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
-                    found.setdefault(name.id, []).append((node.lineno, value if name is target else None))
+                    found.setdefault(name.id, []).append((node.lineno, None))
     for lines in found.values():
-        lines.sort(key=lambda line: line[0])
+        if len(lines) > 1:
+            lines.sort(key=lambda line: line[0])
     return found
+
+
+def _binding(scope: ast.AST) -> Iterable[ast.AST]:
+    """What may assign a name: the statements, and where something is bound inside of an expression all nodes. From the
+    last on, so that of two on one line the first has the last word."""
+    if facts(scope).bound_inside:
+        return own_nodes(scope)
+    return reversed(statements(scope, SCOPES))
+
+
+def bindings(statement: ast.AST) -> list[tuple[str, ast.expr]]:
+    """The names that an assignment binds as a whole, each with its value; none of another statement."""
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)) or statement.value is None:
+        return []
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    return [(target.id, statement.value) for target in targets if isinstance(target, ast.Name)]
 
 
 def source_of(node: ast.expr | None, flow: Flow) -> ast.expr | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.infer.walk import SCOPES, nodes
+from dtlint_rules._kept import kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,7 @@ def body_of(scope: ast.AST) -> list[ast.AST]:
     return list(body) if isinstance(body, list) else [body]
 
 
-@lru_cache(maxsize=16)
+@kept
 def own_nodes(scope: ast.AST) -> tuple[ast.AST, ...]:
     """What a function runs itself: the nodes of its body, and of functions inside it only that they are there."""
     return tuple(nodes(body_of(scope), SCOPES))

@@ -8,10 +8,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
 from dtlint_rules._names import last_name
+from dtlint_rules._within import parents_in
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Flow
@@ -25,7 +25,7 @@ _DIVIDES = frozenset({"div", "div_", "true_divide", "divide"})
 
 def is_guarded(node: ast.expr | ast.stmt, flow: Flow) -> bool:
     """Is what `node` computes divided by, or given to a logarithm or a root: at once, or by the name that it gets?"""
-    around = parents(flow.tree)
+    around = parents_in(flow.scope)
     reached = _reached(node, around)
     if reached is None:
         return True

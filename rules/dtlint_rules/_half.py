@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from dtlint.infer.reach import Reached
     from dtlint.infer.values import Value
 
-__all__ = ["half_at", "is_half"]
+__all__ = ["half_at", "is_half", "place_in"]
 
 _ASKING = frozenset(
     {"float16", "bfloat16", "half", "fp16", "bf16", "is_half", "use_fp16", "use_half", "is_autocast_enabled"}
@@ -48,6 +49,11 @@ def half_at(
     if found.level is Reach.LIBRARY and not _WIDE_ALONE.isdisjoint(imports(flow.tree)):
         return None
     return found if found.level >= at_least and (dtype is None or dtype in found.dtypes) else None
+
+
+def place_in(flow: Flow) -> Flow:
+    """The place where the program is, to be asked about later: the flow itself moves on."""
+    return replace(flow, contexts=[*flow.contexts], conditions=[*flow.conditions])
 
 
 def is_half(value: Value) -> bool:

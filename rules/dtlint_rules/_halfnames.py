@@ -13,6 +13,7 @@ from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.calls import dtype_of
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor
+from dtlint.infer.walk import nodes
 from dtlint_rules._half import is_half
 from dtlint_rules._names import last_name
 
@@ -42,32 +43,41 @@ class HalfNames:
         """Calls that cast to float32 or float64."""
         self.names: dict[tuple[ast.AST, str], ast.expr] = {}
         """By scope and path, the cast from which they have it."""
+        self.scopes: set[ast.AST] = set()
+        """The functions in which anything is half."""
 
     def hear(self, call: Call) -> None:
         """A call: is it a cast to half?"""
         if call.method in ("half", "bfloat16") and not call.node.args:
-            self.casts.add(call.node)
+            self._cast(call)
         elif call.method in _WIDE and not call.node.args:
             self.widened.add(call.node)
         elif call.method in ("to", "type"):
             given = [*call.args, *(call.keywords[name] for name in ("dtype",) if name in call.keywords)]
             named = [dtypes for value in given if (dtypes := dtype_of(value))]
             if any(dtypes & LOW_PRECISION for dtypes in named):
-                self.casts.add(call.node)
+                self._cast(call)
             elif named:
                 self.widened.add(call.node)
 
+    def _cast(self, call: Call) -> None:
+        self.casts.add(call.node)
+        self.scopes.add(call.flow.scope)
+
     def bind(self, assign: Assign) -> None:
         """An assignment: does the target hold half now?"""
-        path = path_of(assign.target)
-        if path is None or assign.expression is None or not (self.casts or self.names or is_half(assign.value)):
+        scope = assign.flow.scope
+        if not (scope in self.scopes or is_half(assign.value)):
             return
-        key = (assign.flow.scope, path)
+        path = path_of(assign.target)
+        if path is None or assign.expression is None:
+            return
         origin = self.origin(assign.expression, assign.value, assign.flow)
         if origin is not None:
-            self.names[key] = origin
-        elif path not in _paths_in(assign.expression):
-            self.names.pop(key, None)
+            self.names[scope, path] = origin
+            self.scopes.add(scope)
+        elif (scope, path) in self.names and path not in _paths_in(assign.expression):
+            del self.names[scope, path]
 
     def origin(self, node: ast.expr, value: Value, flow: Flow) -> ast.expr | None:
         """The place from which an expression's value may have half; None where it has none, or is cast to float32."""
@@ -106,4 +116,4 @@ class HalfNames:
 
 
 def _paths_in(node: ast.expr) -> set[str | None]:
-    return {path_of(part) for part in ast.walk(node) if isinstance(part, (ast.Name, ast.Attribute))}
+    return {path_of(part) for part in nodes([node]) if isinstance(part, (ast.Name, ast.Attribute))}

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 
-from dtlint.infer.walk import nodes
+from dtlint_rules._kept import kept
+from dtlint_rules._statements import statements
 
 __all__ = ["imports", "imports_torch"]
 
 
-@lru_cache(maxsize=2)
+@kept
 def imports(tree: ast.Module) -> frozenset[str]:
     """The first parts of the names of what a module imports from: `torch` of `from torch.nn import Linear`."""
     found: set[str] = set()
-    for node in nodes([tree]):
-        if isinstance(node, ast.Import):
+    for node in statements(tree):
+        if type(node) is ast.Import:
             found.update(alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        elif type(node) is ast.ImportFrom and node.module and not node.level:
             found.add(node.module.partition(".")[0])
     return frozenset(found)
 

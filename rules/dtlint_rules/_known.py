@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.values import UNKNOWN, Module, Tensor, Unknown
+from dtlint_rules._kept import kept
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Flow
@@ -32,7 +32,7 @@ def known(flow: Flow, node: ast.expr) -> Value:
     return value
 
 
-@lru_cache(maxsize=16)
+@kept
 def _evidence(scope: ast.AST) -> Evidence:
     from dtlint.infer.evidence import gather
 

@@ -6,10 +6,10 @@ Where code is not in view, its names are what shows who scales a loss, which ten
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.infer.walk import nodes
+from dtlint_rules._kept import kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ def names_in(node: ast.AST) -> Iterator[str]:
 
 def said(node: ast.AST) -> Iterator[str]:
     """Every name and every string in a piece of code: of variables, attributes, arguments, and what it imports."""
-    for part in ast.walk(node):
+    for part in nodes([node]):
         named = _NAMES.get(type(part))
         if named is not None:
             yield named(part)
@@ -60,13 +60,13 @@ def mentions(conditions: list[Condition], parts: tuple[str, ...]) -> bool:
     return any(part in text for part in parts)
 
 
-@lru_cache(maxsize=2)
+@kept
 def names(tree: ast.Module) -> frozenset[str]:
     """Every name that stands in a module, whatever it names; strings are not among them."""
     return frozenset(named(node) for node in nodes([tree]) if (named := _NAMES.get(type(node))) is not None)
 
 
-@lru_cache(maxsize=2)
+@kept
 def words(tree: ast.Module) -> str:
     """The names of a module in lower case, in one string to look for parts of names in."""
     return " ".join(names(tree)).lower()

@@ -10,15 +10,15 @@ import ast
 import math
 import operator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, named
 from dtlint.infer.names import path_of
-from dtlint.infer.walk import nodes
 from dtlint_rules._assignments import assignments
 from dtlint_rules._functions import defaults, parameters
+from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name
+from dtlint_rules._statements import statements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,7 +145,7 @@ def _written(node: ast.expr, flow: Flow) -> ast.expr | None:
     return None
 
 
-@lru_cache(maxsize=64)
+@kept
 def _names(scope: ast.AST) -> dict[str, ast.expr | None]:
     """The names that a function or module binds itself, with the expression where there is one alone: the default of a
     parameter, or the right side of an assignment."""
@@ -163,14 +163,14 @@ def _only(lines: list[tuple[int, ast.expr | None]]) -> ast.expr | None:
     return lines[0][1] if len(lines) == 1 else None
 
 
-@lru_cache(maxsize=64)
+@kept
 def _attributes(owner: ast.ClassDef) -> dict[str, ast.expr | None]:
     """The attributes of `self` that a class gives one value alone; that of a parameter is its default."""
     found = {name: _only(lines) for name, lines in assignments(owner).items()}
     for method in owner.body:
         if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
-        for node in nodes(method.body):
+        for node in reversed(statements(method)):
             if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
                 continue
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["NOTHING", "Kind", "Origin", "Roots", "few"]
+__all__ = ["NOTHING", "Kind", "Origin", "Roots", "few", "in_order"]
 
 
 class Kind:
@@ -68,3 +68,8 @@ _MOST = 12
 def few(roots: Roots) -> Roots:
     """The origins as long as they tell something: an expression of more than twelve is taken to have none."""
     return roots if len(roots) <= _MOST else NOTHING
+
+
+def in_order(roots: Iterable[Origin]) -> list[Origin]:
+    """Origins as they stand in the source: of several, what is said of the first is said in every run."""
+    return sorted(roots, key=lambda origin: (origin.node.lineno, origin.node.col_offset, origin.kind, origin.text))

@@ -7,10 +7,10 @@ still tell that one of two operands was cast to the dtype of the other, and that
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint_rules._functions import parameters
+from dtlint_rules._kept import kept
 from dtlint_rules._origin import NOTHING, Kind, Origin, few
 from dtlint_rules._provenance import Provenance
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Origins", "origins_of"]
 
+_LOAD = ast.Load()
 _LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
@@ -79,6 +80,8 @@ class Origins(Provenance):
             self.bound = after
             return
         for name in after.keys() | self.bound.keys():
+            if after.get(name) is self.bound.get(name):
+                continue
             default = before.get(name, NOTHING)
             if not default and "." in name:
                 default = frozenset({Origin(Kind.GIVEN, name, _placeless(name))})
@@ -87,19 +90,26 @@ class Origins(Provenance):
 
 def _name_of(parameter: ast.arg) -> ast.expr:
     """A parameter, as an expression of its place."""
-    return ast.copy_location(ast.Name(parameter.arg, ast.Load()), parameter)
+    return ast.Name(
+        parameter.arg,
+        _LOAD,
+        lineno=parameter.lineno,
+        col_offset=parameter.col_offset,
+        end_lineno=parameter.end_lineno,
+        end_col_offset=parameter.end_col_offset,
+    )
 
 
 def _placeless(path: str) -> ast.expr:
     """An attribute that only one branch assigned: before, it was what it is given."""
-    return ast.Name(path, ast.Load(), lineno=1, col_offset=0)
+    return ast.Name(path, _LOAD, lineno=1, col_offset=0)
 
 
 def _leaves(block: list[ast.stmt]) -> bool:
     return bool(block) and isinstance(block[-1], _LEAVING)
 
 
-@lru_cache(maxsize=8)
+@kept
 def origins_of(scope: ast.AST) -> Origins:
     """The origins of a function's expressions. Kept for the functions asked of last."""
     return Origins(scope)

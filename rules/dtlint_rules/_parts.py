@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["below", "given", "keyword", "receiver", "root_of", "same", "subject_of"]
+__all__ = ["below", "bound_to", "given", "keyword", "receiver", "root_of", "same", "subject_of"]
 
 
 def root_of(node: ast.expr) -> ast.expr:
@@ -39,6 +39,15 @@ def below(node: ast.expr, methods: Collection[str]) -> ast.expr:
 def receiver(node: ast.expr) -> ast.expr | None:
     """What a method is called on; None where no method is called."""
     return node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+
+
+def bound_to(node: ast.Call, statement: ast.stmt) -> list[ast.expr]:
+    """The targets that a statement binds to the result of a call, as it is: none where the call is only a part of it."""
+    if isinstance(statement, ast.Assign):
+        return statement.targets if statement.value is node else []
+    if isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
+        return [statement.target] if statement.value is node else []
+    return []
 
 
 def given(node: ast.Call) -> list[ast.expr]:

@@ -33,12 +33,39 @@ if TYPE_CHECKING:
 
     from dtlint_rules._origin import Roots
 
-__all__ = ["Provenance"]
+__all__ = ["Provenance", "follows", "may_measure"]
 
 _MEASURES = frozenset({"shape", "device"})
 _MEASURING = frozenset({"size", "len", "get_device"})
 _GATHERING = frozenset({"list", "tuple", "zip", "sum", "max", "min"})
 """Functions of Python that give on what they are given."""
+
+
+def may_measure(node: ast.expr, bound: Collection[str]) -> bool:
+    """May an expression speak of the shape, size or device of something, itself or by one of the names that are bound?"""
+    return any(
+        part.id in bound
+        if isinstance(part, ast.Name)
+        else part.attr in _MEASURES
+        if isinstance(part, ast.Attribute)
+        else isinstance(part, ast.Call) and last_name(part) in _MEASURING
+        for part in nodes([node])
+    )
+
+
+def follows(node: ast.Call) -> bool:
+    """May a call be told the dtype of something: `x.to(y)`, `zeros(n, dtype=x.dtype)`? Not one that is written out."""
+    if any(keyword.arg == "dtype" and not _is_written_out(keyword.value) for keyword in node.keywords):
+        return True
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    if name == "type_as":
+        return True
+    return name in ("to", "type") and not all(map(_is_written_out, node.args))
+
+
+def _is_written_out(node: ast.expr) -> bool:
+    """A string, a number, or what `torch` has: `torch.float16`."""
+    return isinstance(node, ast.Constant) or (path_of(node) or "").startswith("torch.")
 
 
 class Provenance:
@@ -51,20 +78,31 @@ class Provenance:
         """Names of dtypes: `dtype = x.dtype`."""
         self.measures: dict[str, Roots] = {}
         """Names of shapes, sizes and devices, with the tensors that they were taken of: `n, d = x.shape`."""
+        self.unmeasured: list[tuple[str, ast.expr]] = []
+        """Names and what they were bound to, in order, until somebody asks what they measure."""
 
     def __getitem__(self, node: ast.AST) -> Roots:
         return self.of.get(node, NOTHING)
 
     def measured(self, node: ast.expr) -> Roots:
         """The tensors and models whose shape, size, device or configuration an expression speaks of."""
+        unmeasured, self.unmeasured = self.unmeasured, []
+        for name, value in unmeasured:
+            if measured := self._measured(value):
+                self.measures[name] = few(self.measures.get(name, NOTHING) | measured)
+        return self._measured(node)
+
+    def _measured(self, node: ast.expr) -> Roots:
         found = NOTHING
         for part in nodes([node]):
-            if isinstance(part, ast.Attribute) and part.attr in _MEASURES:
-                found |= self[part.value]
+            if isinstance(part, ast.Name):
+                if part.id in self.measures:
+                    found |= self.measures[part.id]
+            elif isinstance(part, ast.Attribute):
+                if part.attr in _MEASURES:
+                    found |= self[part.value]
             elif isinstance(part, ast.Call) and last_name(part) in _MEASURING:
                 found |= self[part.func.value if isinstance(part.func, ast.Attribute) else (*part.args, part)[0]]
-            elif isinstance(part, ast.Name):
-                found |= self.measures.get(part.id, NOTHING)
         return found
 
     def told(self, node: ast.Call) -> str | None:
@@ -110,8 +148,8 @@ class Provenance:
             self.read(target.value)
         elif (path := path_of(target)) is not None:
             self.bound[path] = self.of[target] = roots
-            if isinstance(target, ast.Name) and (measured := self.measured(value)):
-                self.measures[path] = few(self.measures.get(path, NOTHING) | measured)
+            if isinstance(target, ast.Name):
+                self.unmeasured.append((path, value))
             if names_dtype(value):
                 text = ast.unparse(value)
                 self.dtypes[path] = self.dtypes.get(text, text)
@@ -129,11 +167,15 @@ class Provenance:
     def read(self, node: ast.expr) -> Roots:
         """The origins of an expression, kept for it."""
         reader = _READERS.get(type(node))
-        self.of[node] = roots = NOTHING if reader is None else few(reader(self, node))
+        roots = NOTHING if reader is None else reader(self, node)
+        self.of[node] = roots = few(roots) if roots else NOTHING
         return roots
 
     def _name(self, node: ast.Name) -> Roots:
-        return self._named(node, node.id)
+        known = self.bound.get(node.id)
+        if known is None:
+            return NOTHING if node.id in NO_TENSOR else frozenset({Origin(Kind.GIVEN, node.id, node)})
+        return known
 
     def _attribute(self, node: ast.Attribute) -> Roots:
         path = path_of(node)

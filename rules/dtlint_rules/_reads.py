@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from enum import Enum
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
-from dtlint.infer.walk import SCOPES
+from dtlint.infer.walk import SCOPES, nodes
 from dtlint_rules._functions import own_nodes
+from dtlint_rules._kept import kept
+from dtlint_rules._statements import owners
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ def _loads(part: ast.AST, name: str) -> bool:
         isinstance(node, ast.Name)
         and node.id == name
         and (isinstance(node.ctx, ast.Load) or isinstance(part, ast.AugAssign))
-        for node in ast.walk(part)
+        for node in nodes([part])
     )
 
 
@@ -36,27 +36,27 @@ class _Fate(Enum):
     OPEN = "neither so far"
 
 
-def read_later(name: str, statement: ast.stmt, scope: Scope, tree: ast.Module) -> bool:
+def read_later(name: str, statement: ast.stmt, scope: Scope) -> bool:
     """May the value that a statement binds to a local name be read?
 
     True as well where that cannot be told: in a module, whose names others import; of a name that an inner function or
     `locals()` may reach; behind `break`.
     """
-    if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) or _shared(name, scope):
+    if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return True
-    around = parents(tree)
+    around = owners(scope)
     child: ast.AST = statement
     while child is not scope:
         parent = around[child]
         fate = _behind(parent, child, name)
         if fate is not _Fate.OPEN:
-            return fate is _Fate.READ
+            return fate is _Fate.READ or _shared(scope, name)
         child = parent
-    return False
+    return _shared(scope, name)
 
 
-@lru_cache(maxsize=32)
-def _shared(name: str, scope: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+@kept
+def _shared(scope: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
     for node in own_nodes(scope):
         if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
             return True

@@ -6,10 +6,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import LOW_PRECISION
-from dtlint.infer.around import around
 from dtlint.infer.values import Tensor, Unknown
 from dtlint_rules._names import last_name, said
 from dtlint_rules._parts import given
+from dtlint_rules._statements import owners
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,17 +33,20 @@ def is_off(context: ast.expr) -> bool:
     return off or ("autocast" in name and (_to_float32(context) or any(map(_is_false, context.args))))
 
 
-def decided_here(node: ast.AST, tree: ast.Module) -> bool:
+def decided_here(statement: ast.AST, tree: ast.Module) -> bool:
     """Does the program decide here whether autocast is on: by a `with`, or a decorator of a function around it?"""
-    return any(_names_autocast(context) for context in _contexts(node, tree))
+    return any(_names_autocast(context) for context in _contexts(statement, tree))
 
 
-def _contexts(node: ast.AST, tree: ast.Module) -> Iterator[ast.expr]:
-    for part in around(node, tree):
+def _contexts(statement: ast.AST, tree: ast.Module) -> Iterator[ast.expr]:
+    around = owners(tree)
+    part: ast.AST | None = statement
+    while part is not None:
         if isinstance(part, (ast.With, ast.AsyncWith)):
             yield from (item.context_expr for item in part.items)
         elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield from part.decorator_list
+        part = around.get(part)
 
 
 def _names_autocast(context: ast.expr) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 
 from dtlint.infer.walk import nodes
+from dtlint_rules._kept import kept
 from dtlint_rules._names import names, said
 
 __all__ = ["is_library", "is_script"]
@@ -13,7 +13,7 @@ __all__ = ["is_library", "is_script"]
 _READS_COMMAND_LINE = frozenset({"ArgumentParser", "argparse", "argv", "click", "fire"})
 
 
-@lru_cache(maxsize=2)
+@kept
 def is_script(tree: ast.Module) -> bool:
     """Is the module a program of its own: with a `__main__` guard, or one that reads the command line?"""
     guarded = any(isinstance(part, ast.If) and "__name__" in said(part.test) for part in tree.body)

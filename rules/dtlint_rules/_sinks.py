@@ -10,10 +10,10 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
 from dtlint_rules._names import last_name
+from dtlint_rules._within import parents_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,8 @@ class _Flow:
 
     def __init__(self, scope: ast.AST, tree: ast.Module) -> None:
         self.scope = scope
-        self.parents = parents(tree)
+        # What a lambda gives goes where the lambda stands.
+        self.parents = parents_in(tree if isinstance(scope, ast.Lambda) else scope)
         self.seen: set[ast.AST] = set()
 
     def escapes(self, node: ast.AST) -> bool:

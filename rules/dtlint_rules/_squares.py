@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
 from dtlint_rules._assignments import assignments, source_of
+from dtlint_rules._calls import calls_of
 from dtlint_rules._functions import parameters
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import given, receiver, same
@@ -57,7 +57,6 @@ def is_widened(node: ast.expr, flow: Flow, also: frozenset[str] = frozenset()) -
     wide = _WIDE | also
     queue: list[ast.expr] = [node]
     asked: set[str] = set()
-    handed = {parameter.arg for parameter in parameters(flow.scope)}
     while queue:
         for part in nodes([queue.pop()]):
             if _widens(part, wide):
@@ -66,9 +65,8 @@ def is_widened(node: ast.expr, flow: Flow, also: frozenset[str] = frozenset()) -
                 continue
             asked.add(part.id)
             queue += [source for _, source in assignments(flow.scope).get(part.id, ()) if source is not None]
-            if part.id in handed and flow.function is not None and _is_called_wide(flow.tree, flow.function.name):
-                return True
-    return False
+    handed = any(parameter.arg in asked for parameter in parameters(flow.scope))
+    return handed and flow.function is not None and _is_called_wide(flow.tree, flow.function.name)
 
 
 def _widens(node: ast.AST, wide: frozenset[str] = _WIDE) -> bool:
@@ -77,13 +75,9 @@ def _widens(node: ast.AST, wide: frozenset[str] = _WIDE) -> bool:
     return last_name(node) in wide or any((path_of(part) or "").rpartition(".")[2] in wide for part in given(node))
 
 
-@lru_cache(maxsize=64)
 def _is_called_wide(tree: ast.Module, name: str) -> bool:
     """Does the file call a function of that name with `x.float()`, as LLaMA's norm calls its `_norm`?"""
-    return any(
-        isinstance(node, ast.Call) and last_name(node) == name and any(map(_widens, node.args))
-        for node in nodes([tree])
-    )
+    return any(_widens(argument) for call in calls_of(name, tree) for argument in call.args)
 
 
 def _is_two(node: ast.expr) -> bool:

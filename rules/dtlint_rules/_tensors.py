@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor
 from dtlint_rules._assignments import source_of
 from dtlint_rules._functions import own_nodes
+from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,9 +56,9 @@ def is_tensor(node: ast.expr, value: Value, flow: Flow) -> bool:
     return source is not None and any(map(_shows_tensor, _computed(source)))
 
 
-def is_used_as_tensor(node: ast.AST, tree: ast.Module) -> bool:
+def is_used_as_tensor(node: ast.AST, flow: Flow) -> bool:
     """Is a method of tensors called on what `node` computes, or is it given to torch: `(p + eps).log()`?"""
-    around = parents(tree)
+    around = parents_at(node, flow)
     parent = around.get(node)
     if isinstance(parent, ast.Attribute):
         return parent.attr in _METHODS and isinstance(around.get(parent), ast.Call)

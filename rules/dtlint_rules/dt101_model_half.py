@@ -13,6 +13,9 @@ from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Key, Module, Optimizer
 from dtlint.rule import Finding, Rule
+from dtlint_rules._casts import CAST_METHODS
+from dtlint_rules._kept import kept
+from dtlint_rules._needs import HALF_BY_NAME
 from dtlint_rules._parts import root_of
 
 if TYPE_CHECKING:
@@ -76,7 +79,8 @@ class ModelHalf(Rule):
     """
 
     code, name = "DT101", "model-half"
-    triggers = (".half", "import half", "float16", "HalfTensor")
+    triggers = HALF_BY_NAME
+    targets = frozenset({ast.Attribute})
 
     def __init__(self) -> None:
         self.casts: list[_Cast] = []
@@ -92,13 +96,14 @@ class ModelHalf(Rule):
     def on_call(self, call: Call) -> Iterable[Finding]:
         if isinstance(call.receiver, Module):
             self._module_called(call, call.receiver)
+        name = _called_name(call)
         if isinstance(call.result, Optimizer):
             self._optimizer_made(call, call.result.of)
-        elif _TRAINER.search(_called_name(call)):
+        elif _trains(name):
             self._trainer_called(call)
         elif call.method == "backward":
             self._backward_run(call)
-        if _divides(call):
+        if _divides(call, name):
             self.partial.update((call.flow.scope, root) for root in _roots(call.node))
             if isinstance(call.receiver, Module):
                 self.partial.add(_identity(call.receiver.key, call.flow))
@@ -126,7 +131,7 @@ class ModelHalf(Rule):
                 yield _of_inference(cast)
 
     def _module_called(self, call: Call, module: Module) -> None:
-        is_cast, dtypes = call.cast
+        is_cast, dtypes = call.cast if call.method in CAST_METHODS else (False, None)
         if is_cast and dtypes and dtypes & LOW_PRECISION:
             if module.key not in _NOT_ONE_MODEL:
                 self.casts.append(_Cast.made(call, module, dtypes))
@@ -303,11 +308,21 @@ def _called_name(call: Call) -> str:
 _DIVIDER = re.compile(r"freeze|adapter|peft|lora|cast_training|upcast", re.IGNORECASE)
 
 
-def _divides(call: Call) -> bool:
+def _divides(call: Call, name: str) -> bool:
     """`model.encoder.requires_grad_(False)`, `freeze(model.encoder)`, `get_peft_model(model, config)`."""
     if call.method == "requires_grad_":
         return call.constant(0, "requires_grad") is False
-    return _DIVIDER.search(_called_name(call)) is not None
+    return _is_divider(name)
+
+
+@lru_cache(maxsize=4096)
+def _trains(name: str) -> bool:
+    return _TRAINER.search(name) is not None
+
+
+@lru_cache(maxsize=4096)
+def _is_divider(name: str) -> bool:
+    return _DIVIDER.search(name) is not None
 
 
 def _roots(node: ast.AST) -> set[str]:
@@ -320,7 +335,7 @@ def _roots(node: ast.AST) -> set[str]:
     }
 
 
-@lru_cache(maxsize=64)
+@kept
 def _hands_out(scope: ast.AST, root: str) -> bool:
     """Does a function ask the model of that name for its parameters? Who trains it must."""
     return any(
@@ -331,7 +346,7 @@ def _hands_out(scope: ast.AST, root: str) -> bool:
     )
 
 
-@lru_cache(maxsize=64)
+@kept
 def _optimizes(scope: ast.AST) -> bool:
     """Does a function step an optimizer? A backward pass alone may be a measurement, or an attack on the input."""
     return any(
@@ -345,7 +360,7 @@ _SAVING = frozenset({"torch.save", "torch.onnx.export", "torch.jit.trace", "torc
 _SAVING_METHODS = frozenset({"save_pretrained", "push_to_hub", "state_dict", "save_checkpoint"})
 
 
-@lru_cache(maxsize=64)
+@kept
 def _saves(scope: ast.AST) -> bool:
     """Does a function write models out? Then half may be the format of the file."""
     return any(

@@ -59,7 +59,8 @@ class TypeInplace(Rule):
     code, name = "DT102", "type-inplace"
     severity = Severity.ERROR
     fix = Applicability.SAFE
-    triggers = (".type(",)
+    triggers = (".type", "self.type")
+    needs = (("inplace",),)
     calls = frozenset({"type"})
 
     def on_call(self, call: Call) -> Iterator[Finding]:

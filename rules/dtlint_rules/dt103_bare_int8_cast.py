@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.values import Tensor, Trait
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS
+from dtlint_rules._needs import SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +63,7 @@ class BareInt8Cast(Rule):
     """
 
     code, name = "DT103", "bare-int8-cast"
-    triggers = ("int8", "int16", ".char(", ".byte(", ".short(", "ByteTensor", "CharTensor", "ShortTensor")
+    triggers = SMALL
     calls = CAST_METHODS
 
     def on_call(self, call: Call) -> Iterator[Finding]:

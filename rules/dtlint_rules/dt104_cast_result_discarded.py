@@ -11,11 +11,13 @@ from dtlint.infer.values import Tensor, Trait
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import CASTS
+from dtlint_rules._parts import bound_to, receiver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from dtlint.infer.events import Assign, Call, Discard, Flow
+    from dtlint.infer.events import Call, Discard, Flow
     from dtlint.source.place import Place
 
 __all__ = ["CastResultDiscarded"]
@@ -63,10 +65,7 @@ class CastResultDiscarded(Rule):
 
     code, name = "DT104", "cast-result-discarded"
     fix = Applicability.UNSAFE
-    triggers = (
-        *(".to(", ".type(", ".type_as(", ".half(", ".bfloat16(", ".float(", ".double("),
-        *(".bool(", ".byte(", ".char(", ".short(", ".int(", ".long("),
-    )
+    triggers = CASTS
     calls = CAST_METHODS
 
     def __init__(self) -> None:
@@ -75,13 +74,18 @@ class CastResultDiscarded(Rule):
         """By scope, what stands in blocks that may raise as planned."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        if isinstance(call.receiver, Tensor) and call.cast[0]:
-            self.casts.add(call.node)
-        return ()
+        if not isinstance(call.receiver, Tensor) or not call.cast[0]:
+            return ()
+        self.casts.add(call.node)
+        targets = bound_to(call.node, call.flow.statement)
+        return self._rebound(call, targets) if targets and call.flow.loops else ()
 
-    def on_discard(self, discard: Discard) -> Iterator[Finding]:
+    def on_discard(self, discard: Discard) -> Iterable[Finding]:
         call = discard.call
-        if call is None or not isinstance(call.receiver, Tensor) or not isinstance(call.node.func, ast.Attribute):
+        return () if call is None or call.node not in self.casts else self._thrown_away(discard, call)
+
+    def _thrown_away(self, discard: Discard, call: Call) -> Iterator[Finding]:
+        if not isinstance(call.receiver, Tensor) or not isinstance(call.node.func, ast.Attribute):
             return
         is_cast, dtypes = call.cast
         if not is_cast or "inplace" in call.keywords or self._made_for_its_effects(discard):
@@ -99,20 +103,21 @@ class CastResultDiscarded(Rule):
             fix=fix,
         )
 
-    def on_assign(self, assign: Assign) -> Iterator[Finding]:
-        target, expression = assign.target, assign.expression
-        if not isinstance(target, ast.Name) or not isinstance(expression, ast.Call):
-            return
-        if expression not in self.casts or not isinstance(expression.func, ast.Attribute):
-            return
-        if path_of(expression.func.value) != target.id:
-            return
-        walk = assign.flow.walk_over(target.id)
-        if walk is None or _used_after(walk.node, target.id, assign.node):
+    def _rebound(self, call: Call, targets: list[ast.expr]) -> Iterator[Finding]:
+        """`for p in model.parameters(): p = p.half()`."""
+        subject = receiver(call.node)
+        for target in targets:
+            if isinstance(target, ast.Name) and subject is not None and path_of(subject) == target.id:
+                yield from self._lost(call, target)
+
+    def _lost(self, call: Call, target: ast.Name) -> Iterator[Finding]:
+        statement = call.flow.statement
+        walk = call.flow.walk_over(target.id)
+        if walk is None or _used_after(walk.node, target.id, statement):
             return
         model = "model" if walk.subject is None else ast.unparse(walk.subject)
         yield Finding(
-            assign.node,
+            statement,
             f"`{target.id}` is only a variable of this loop: rebinding it to a cast leaves the {walk.kind} of "
             f"`{model}` as they are",
             help=f"Cast the module itself, in place: `{model}.to(dtype)`",

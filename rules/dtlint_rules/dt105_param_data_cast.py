@@ -10,6 +10,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS
+from dtlint_rules._needs import CASTS
 from dtlint_rules._parts import given
 
 if TYPE_CHECKING:
@@ -64,11 +65,13 @@ class ParamDataCast(Rule):
 
     code, name = "DT105", "param-data-cast"
     fix = Applicability.UNSAFE
-    triggers = (".data =", ".data=")
+    triggers = (".data",)
+    needs = (CASTS, ("parameters", "named_parameters"))
     calls = CAST_METHODS
+    targets = frozenset({ast.Attribute})
 
     def __init__(self) -> None:
-        self.casts: dict[ast.Call, Call] = {}
+        self.casts: dict[ast.expr | None, Call] = {}
         """The casts of tensors, by their nodes."""
         self.suspected: list[tuple[Finding, ast.AST, str | None]] = []
         """With the scope and the module of each."""
@@ -81,7 +84,8 @@ class ParamDataCast(Rule):
         return ()
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:
-        self._suspect(assign)
+        if assign.expression in self.casts:
+            self._suspect(assign, self.casts[assign.expression])
         return ()
 
     def on_end(self, end: End) -> Iterator[Finding]:
@@ -90,12 +94,11 @@ class ParamDataCast(Rule):
                 if (scope, module) not in self.buffers:
                     yield finding
 
-    def _suspect(self, assign: Assign) -> None:
+    def _suspect(self, assign: Assign, cast: Call) -> None:
         from dtlint.dtypes.dtype import FLOATING
 
-        cast = self.casts.get(assign.expression) if isinstance(assign.expression, ast.Call) else None
         variable = _owner_of_data(assign.target)
-        if cast is None or variable is None or _owner_of_data(cast.node) != variable:
+        if variable is None or _owner_of_data(cast.node) != variable:
             return
         walk = assign.flow.walk_over(variable)
         if walk is None:

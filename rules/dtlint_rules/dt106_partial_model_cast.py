@@ -11,6 +11,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Module, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS
+from dtlint_rules._needs import HALF_BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +68,8 @@ class PartialModelCast(Rule):
     """
 
     code, name = "DT106", "partial-model-cast"
-    triggers = (".half", "import half", "float16", "HalfTensor")
+    triggers = HALF_BY_NAME
+    needs = (("*parameters*", "*modules*", "*children*"),)
     calls = CAST_METHODS
 
     def on_call(self, call: Call) -> Iterator[Finding]:

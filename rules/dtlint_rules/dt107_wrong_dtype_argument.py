@@ -11,9 +11,10 @@ from dtlint.infer.values import Constant, Dtype, External, Instance, Module, Ten
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import respell
 from dtlint_rules._imports import imports
+from dtlint_rules._needs import STRINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from dtlint.infer.events import Call
     from dtlint.source.place import Place
@@ -87,17 +88,19 @@ class WrongDtypeArgument(Rule):
     code, name = "DT107", "wrong-dtype-argument"
     severity = Severity.ERROR
     fix = Applicability.SAFE
-    triggers = ("torch_dtype=", 'dtype="', "dtype='", '.to("', ".to('", "numpy", ".astype(torch.")
+    triggers = ("torch_dtype", "numpy", ".astype", *STRINGS, *(f'"{name}' for name in _SHORT))
+    needs = ((".to", "self.to", ".type", "self.type", ".astype", "dtype"),)
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
+    def on_call(self, call: Call) -> Iterable[Finding]:
         if call.method == "astype":
-            yield from self._array_cast(call)
-        elif call.method in ("to", "type"):
-            yield from self._cast(call)
-        elif call.target.startswith("torch."):
-            yield from self._made(call)
-        elif call.target.startswith("numpy."):
-            yield from self._array_made(call)
+            return self._array_cast(call)
+        if call.method in ("to", "type"):
+            return self._cast(call)
+        if "dtype" in call.keywords and call.target.startswith("torch."):
+            return self._made(call)
+        if call.target in _ARRAY_MAKERS or ("dtype" in call.keywords and call.target.startswith("numpy.")):
+            return self._array_made(call)
+        return ()
 
     def _cast(self, call: Call) -> Iterator[Finding]:
         if not _is_torchs(call):

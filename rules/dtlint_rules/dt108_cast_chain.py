@@ -9,6 +9,7 @@ from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
 from dtlint.dtypes.dtype import DTYPES, FLOATING, LOW_PRECISION
 from dtlint.infer.values import Module
 from dtlint.rule import Finding, Rule
+from dtlint_rules._needs import attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -63,8 +64,9 @@ class CastChain(Rule):
     severity = Severity.INFO
     fix = Applicability.UNSAFE
     default = False
-    triggers = (").half(", ").float(", ").bfloat16(", ").double(", ").to(", ").type(")
     calls = frozenset({"to", "type", "half", "float", "double", "bfloat16"})
+    triggers = (").half(", ").float(", ").bfloat16(", ").double(", ").to(", ").type(")
+    needs = (attributes(calls),)
 
     def __init__(self) -> None:
         self.casts: dict[ast.Call, str] = {}

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING
 from dtlint.infer.conditions import exclusive
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Module
+from dtlint.infer.walk import SCOPES
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import bindings
 from dtlint_rules._functions import parameters
+from dtlint_rules._needs import attributes
 from dtlint_rules._parts import keyword, subject_of
+from dtlint_rules._statements import statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Assign, Call, Condition
+    from dtlint.infer.events import Call, Condition
 
 __all__ = ["CastBackToSelf"]
 
@@ -58,16 +62,13 @@ class CastBackToSelf(Rule):
     """
 
     code, name = "DT109", "cast-back-to-self"
-    triggers = (".type_as(", ".dtype)")
     calls = frozenset({"to", "type_as", "float", "double", "type"})
+    triggers = (".type_as", ".dtype")
+    needs = (attributes(calls),)
 
     def __init__(self) -> None:
-        self.upcasts: dict[tuple[ast.AST, str], tuple[ast.stmt, list[Condition]]] = {}
-        """By scope and name, the statement that rebound a parameter to its own upcast, and in which branches."""
-        self.computed: dict[tuple[ast.AST, str], set[str]] = {}
-        """By scope and name, the names that hold what is computed from it."""
-        self.literal: dict[ast.Call, str] = {}
-        """Casts to a floating dtype that is written out."""
+        self.upcasts: dict[tuple[ast.AST, str], tuple[ast.Assign, list[Condition]]] = {}
+        """By scope and name, the statement that rebound a parameter to its own upcast last, and in which branches."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         is_cast, dtypes = call.cast
@@ -77,40 +78,26 @@ class CastBackToSelf(Rule):
         if to is not None:
             return self._judge(call, to)
         if dtypes is not None and len(dtypes) == 1 and next(iter(dtypes)) in ("float32", "float64"):
-            self.literal[call.node] = next(iter(dtypes))
+            self._upcast(call)
         return ()
 
-    def on_assign(self, assign: Assign) -> Iterable[Finding]:
-        target, expression, scope = assign.target, assign.expression, assign.flow.scope
-        if not isinstance(target, ast.Name) or expression is None:
-            return ()
-        key = (scope, target.id)
-        if (
-            isinstance(assign.node, ast.Assign)
-            and isinstance(expression, ast.Call)
-            and expression in self.literal
-            and path_of(subject_of(expression)) == target.id
-            and any(parameter.arg == target.id for parameter in parameters(scope))
-        ):
-            self.upcasts[key] = (assign.node, list(assign.flow.conditions))
-            self.computed[key] = {target.id}
-            return ()
-        known = self.upcasts.get(key)
-        if known is not None and not _mentions(expression, self.computed[key]):
-            del self.upcasts[key]  # bound to something else
-        for upcast in self.upcasts:
-            if upcast[0] is scope and _mentions(expression, self.computed[upcast]):
-                self.computed[upcast].add(target.id)
-        return ()
+    def _upcast(self, call: Call) -> None:
+        """`x = x.float()`, of a parameter."""
+        statement, flow = call.flow.statement, call.flow
+        if not isinstance(statement, ast.Assign) or statement.value is not call.node:
+            return
+        subject = path_of(subject_of(call.node))
+        bound = any(isinstance(target, ast.Name) and target.id == subject for target in statement.targets)
+        if bound and subject is not None and any(parameter.arg == subject for parameter in parameters(flow.scope)):
+            self.upcasts[flow.scope, subject] = (statement, list(flow.conditions))
 
     def _judge(self, call: Call, to: str) -> Iterator[Finding]:
-        key = (call.flow.scope, to)
-        upcast = self.upcasts.get(key)
+        upcast = self.upcasts.get((call.flow.scope, to))
         if upcast is None or exclusive(upcast[1], call.flow.conditions) or not _is_returned(call):
             return
         assert isinstance(call.node.func, ast.Attribute)
         given = call.node.func.value
-        if not _mentions(given, self.computed[key]) or any(
+        if not _mentions(given, _computed_from(to, upcast[0], call)) or any(
             isinstance(node, (ast.Compare, ast.BoolOp, ast.Not)) for node in ast.walk(given)
         ):
             return
@@ -121,6 +108,24 @@ class CastBackToSelf(Rule):
             help=f"Keep `{to}.dtype` before the upcast, and cast back to that",
             notes=((upcast[0], f"`{to}` is bound to its own upcast here"),),
         )
+
+
+def _computed_from(name: str, upcast: ast.Assign, call: Call) -> set[str]:
+    """The names that hold what is computed from an upcast where a call stands; none where it is bound anew until there."""
+    computed = {name}
+    for statement in sorted(statements(call.flow.scope, SCOPES), key=_place_of):
+        if not _place_of(upcast) < _place_of(statement) < _place_of(call.flow.statement):
+            continue
+        for target, value in bindings(statement):
+            if _mentions(value, computed):
+                computed.add(target)
+            elif target == name:
+                return set()
+    return computed
+
+
+def _place_of(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
 def _is_returned(call: Call) -> bool:

@@ -10,13 +10,14 @@ from dtlint.infer.values import Module, Tensor, Trait
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS
 from dtlint_rules._functions import own_nodes
+from dtlint_rules._needs import attributes
 from dtlint_rules._reads import read_later
 from dtlint_rules._tensors import looks_like_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Assign, Call, Flow
+    from dtlint.infer.events import Call, Flow
 
 __all__ = ["UpcastUnused"]
 
@@ -57,37 +58,32 @@ class UpcastUnused(Rule):
     """
 
     code, name = "DT110", "upcast-unused"
-    triggers = (
-        *(".to(", ".type(", ".type_as(", ".half(", ".bfloat16(", ".float(", ".double("),
-        *(".bool(", ".byte(", ".char(", ".short(", ".int(", ".long("),
-    )
+    triggers = attributes(CAST_METHODS, of_self=True)
     calls = CAST_METHODS
 
-    def __init__(self) -> None:
-        self.casts: dict[ast.Call, Call] = {}
-
     def on_call(self, call: Call) -> Iterable[Finding]:
-        if not isinstance(call.receiver, Module) and call.cast[0]:
-            self.casts[call.node] = call
-        return ()
+        statement, flow = call.flow.statement, call.flow
+        if (
+            not isinstance(statement, ast.Assign)
+            or statement.value is not call.node
+            or isinstance(call.receiver, Module)
+        ):
+            return ()
+        (target, *others) = statement.targets
+        if others or not isinstance(target, ast.Name) or target.id.startswith("_") or not call.cast[0]:
+            return ()
+        if read_later(target.id, statement, flow.scope) or flow.walk_over(target.id) is not None:
+            return ()
+        return self._unread(call, target, statement)
 
-    def on_assign(self, assign: Assign) -> Iterator[Finding]:
-        target, flow = assign.target, assign.flow
-        cast = self.casts.get(assign.expression) if isinstance(assign.expression, ast.Call) else None
-        if cast is None or not isinstance(assign.node, ast.Assign) or len(assign.node.targets) != 1:
-            return
-        if not isinstance(target, ast.Name) or target.id.startswith("_"):
-            return
+    def _unread(self, cast: Call, target: ast.Name, statement: ast.Assign) -> Iterator[Finding]:
         assert isinstance(cast.node.func, ast.Attribute)
-        given = cast.node.func.value
-        if not self._is_tensor(cast, given, flow) or flow.walk_over(target.id) is not None:
-            return
-        if read_later(target.id, assign.node, flow.scope, flow.tree):
+        if not self._is_tensor(cast, cast.node.func.value, cast.flow):
             return
         dtypes = cast.cast[1]
         became = f" to {next(iter(dtypes))}" if dtypes is not None and len(dtypes) == 1 else ""
         yield Finding(
-            assign.node,
+            statement,
             f"`{target.id}`, the result of a cast{became}, is never read: what follows uses tensors that were not cast",
             help=f"Use `{target.id}` where the cast was meant to take effect, or remove the cast",
         )

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
-from dtlint.infer.around import around, parents
+from dtlint.infer.around import parents
 from dtlint.infer.conditions import atoms
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Module
+from dtlint.infer.walk import SCOPES
 from dtlint.rule import Finding, Rule
-from dtlint_rules._functions import own_nodes
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import attributes
 from dtlint_rules._parts import below, given, keyword
+from dtlint_rules._statements import statements
+from dtlint_rules._within import parents_at, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -96,7 +98,7 @@ class CastNonFloat(Rule):
 
     code, name = "DT111", "cast-non-float"
     fix = Applicability.UNSAFE
-    triggers = (".to(", ".type(", ".half(", ".bfloat16(", ".float(", ".double(")
+    triggers = attributes(_CASTS)
     calls = frozenset({*(name.rpartition(".")[2] for name in _LOADERS), *_CASTS})
 
     def __init__(self) -> None:
@@ -108,6 +110,9 @@ class CastNonFloat(Rule):
             self._state_made(call)
         if call.method not in _CASTS or not isinstance(call.node.func, ast.Attribute):
             return ()
+        statement = call.flow.statement
+        if isinstance(statement, ast.Expr) and statement.value is call.node:
+            return ()  # nothing is cast: the result is thrown away, which is the matter of DT104
         if isinstance(call.receiver, Module) or not _is_floating_cast(call):
             return ()
         return self._judge(call, call.node.func.value)
@@ -121,23 +126,25 @@ class CastNonFloat(Rule):
                     self.loaded.add((call.flow.scope, path))
 
     def _judge(self, call: Call, cast: ast.expr) -> Iterator[Finding]:
-        within = list(takewhile(lambda part: not isinstance(part, ast.stmt), around(call.node, call.flow.tree)))
         bare = _bare(cast)
-        if isinstance(bare, ast.Subscript) and isinstance(bare.slice, ast.Name):
-            subject = bare.slice.id  # `for key in state_dict: state_dict[key] = state_dict[key].half()`
-            source = self._keyed(bare, within, call.flow)
-        elif isinstance(bare, ast.Name):
-            subject, source = bare.id, self._source(call, bare.id, within)
-        else:
+        if not isinstance(bare, ast.Name) and not (
+            isinstance(bare, ast.Subscript) and isinstance(bare.slice, ast.Name)
+        ):
             return
+        inside = list(within(call.node, call.flow))
+        if isinstance(bare, ast.Name):
+            subject, source = bare.id, self._source(call, bare.id, inside)
+        else:
+            subject = last_name(bare.slice)  # `for key in state_dict: state_dict[key] = state_dict[key].half()`
+            source = self._keyed(bare, inside, call.flow)
         dtypes = call.cast[1]
         if source is None or (dtypes is not None and dtypes <= _EXACT and "state dict" in source):
             return  # float32 holds the counters of a state dict, and loading brings them back
-        if _asked(call, subject, within):
+        if _asked(call, subject, inside):
             return
         text = ast.unparse(bare)
         to = next(iter(dtypes)) if dtypes is not None and len(dtypes) == 1 else "a floating dtype"
-        parent = within[0] if within else call.flow.statement
+        parent = inside[0] if inside else call.flow.statement
         whole = isinstance(parent, (ast.Assign, ast.Return)) or getattr(parent, "value", None) is call.node
         yield Finding(
             call.node,
@@ -146,16 +153,16 @@ class CastNonFloat(Rule):
             fix=_guarded(text) if whole and cast is bare else None,
         )
 
-    def _source(self, call: Call, name: str, within: list[ast.AST]) -> str | None:
+    def _source(self, call: Call, name: str, inside: list[ast.AST]) -> str | None:
         """Where the tensor comes from, if from a collection that holds tensors of all dtypes."""
         flow = call.flow
-        for node in within:
+        for node in inside:
             if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
                 for clause in node.generators:
                     if any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(clause.target)):
                         return self._items(clause.target, clause.iter, name, flow)
             if isinstance(node, ast.Lambda) and any(argument.arg == name for argument in node.args.args):
-                return self._mapped(parents(flow.tree).get(node), node, flow)
+                return self._mapped(parents_at(node, flow).get(node), node, flow)
         walk = flow.walk_over(name)
         if walk is not None:
             return f"the buffers of `{ast.unparse(walk.subject)}`" if walk.kind == "buffers" and walk.subject else None
@@ -164,10 +171,10 @@ class CastNonFloat(Rule):
                 return self._items(loop.node.target, loop.node.iter, name, flow)
         return _fetched(name, flow) or self._handed_on(name, flow)
 
-    def _keyed(self, item: ast.Subscript, within: list[ast.AST], flow: Flow) -> str | None:
+    def _keyed(self, item: ast.Subscript, inside: list[ast.AST], flow: Flow) -> str | None:
         """The dict of `d[key]`, where a loop or a comprehension goes over all its keys."""
         loops: list[tuple[ast.expr, ast.expr]] = [(loop.node.target, loop.node.iter) for loop in flow.loops]
-        for node in within:
+        for node in inside:
             if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
                 loops += [(clause.target, clause.iter) for clause in node.generators]
         for target, over in loops:
@@ -237,9 +244,10 @@ def _fetched(name: str, flow: Flow) -> str | None:
     """The module that the name's tensor is fetched from by a computed name: `getattr(module, tensor_name)`, perhaps
     moved since."""
     names = {name}
+    assigned = [node for node in statements(flow.scope, SCOPES) if isinstance(node, ast.Assign)]
     for _ in range(2):
-        for node in own_nodes(flow.scope):
-            if not isinstance(node, ast.Assign) or not any(path_of(target) in names for target in node.targets):
+        for node in reversed(assigned):
+            if not any(path_of(target) in names for target in node.targets):
                 continue
             value = below(node.value, _MOVING)
             if isinstance(value, ast.Name):
@@ -271,11 +279,11 @@ def _is_floating_cast(call: Call) -> bool:
     return bool(named) and all("." not in path or _SETTINGS.search(path) for path in named)
 
 
-def _asked(call: Call, name: str, within: list[ast.AST]) -> bool:
+def _asked(call: Call, name: str, inside: list[ast.AST]) -> bool:
     """Does a test in force ask for the dtype, or pick tensors by their keys?"""
     tests = [part.test for part in atoms(call.flow.conditions)]
     loops: list[ast.expr] = [loop.node.target for loop in call.flow.loops]
-    for node in within:
+    for node in inside:
         if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
             tests += [test for clause in node.generators for test in clause.ifs]
             loops += [clause.target for clause in node.generators]

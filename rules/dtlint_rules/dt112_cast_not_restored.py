@@ -11,14 +11,19 @@ from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.conditions import atoms, exclusive
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Module
+from dtlint.infer.walk import SCOPES
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import bindings
+from dtlint_rules._casts import CAST_METHODS
 from dtlint_rules._functions import parameters
-from dtlint_rules._parts import subject_of
+from dtlint_rules._needs import HALF_BY_NAME, attributes
+from dtlint_rules._parts import bound_to, subject_of
+from dtlint_rules._statements import statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Assign, Call, Condition, End, Flow
+    from dtlint.infer.events import Call, Condition, End, Flow
 
 __all__ = ["CastNotRestored"]
 
@@ -95,7 +100,8 @@ class CastNotRestored(Rule):
     """
 
     code, name = "DT112", "cast-not-restored"
-    triggers = (".float(", "float32", ".half(", "upcast_")
+    triggers = (*attributes(CAST_METHODS, of_self=True), "*upcast_*")
+    needs = ((*HALF_BY_NAME, ".float", "float32", "*upcast_*"),)
 
     def __init__(self) -> None:
         self.left: dict[tuple[ast.AST, str], _Left] = {}
@@ -104,14 +110,12 @@ class CastNotRestored(Rule):
         """Activations that have taken a detour over float32, and not been cast since."""
         self.wide: set[ast.Call] = set()
         """Casts to float32 that are written out."""
-        self.lifted: set[ast.Call] = set()
-        """Calls that compute in float32 because of such a cast."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         if call.target in _IN_FLOAT32:
             first = call.argument_node(0, "input")
             if isinstance(first, ast.Call) and first in self.wide:
-                self.lifted.add(call.node)
+                self._lifted(call)
             return ()
         if call.method in _CASTS and isinstance(call.node.func, ast.Attribute):
             is_cast, dtypes = call.cast
@@ -127,25 +131,20 @@ class CastNotRestored(Rule):
             return self._layer(call)
         return ()
 
-    def on_assign(self, assign: Assign) -> Iterable[Finding]:
-        target, expression, flow = assign.target, assign.expression, assign.flow
-        if not isinstance(target, ast.Name) or expression is None:
-            return ()
-        key = (flow.scope, target.id)
-        self.detours.pop(key, None)
-        if (
-            isinstance(expression, ast.Call)
-            and expression in self.lifted
-            and _in_module(flow)
-            and flow.autocast is None
-        ):
-            first = expression.args[0] if expression.args else None
-            if first is not None and path_of(subject_of(first)) == target.id and not _INTEGERS.search(target.id):
-                self.detours[key] = assign.node
-        return ()
+    def _lifted(self, call: Call) -> None:
+        """`x = F.interpolate(x.float(), ...)`, in a module."""
+        flow, first = call.flow, call.node.args[0] if call.node.args else None
+        if first is None or not _in_module(flow) or flow.autocast is not None:
+            return
+        name = path_of(subject_of(first))
+        for target in bound_to(call.node, flow.statement):
+            if isinstance(target, ast.Name) and target.id == name and not _INTEGERS.search(name):
+                self.detours[flow.scope, name] = flow.statement
 
-    def on_end(self, end: End) -> Iterator[Finding]:
-        scope = end.flow.scope
+    def on_end(self, end: End) -> Iterable[Finding]:
+        return self._not_restored(end.flow.scope) if self.left else ()
+
+    def _not_restored(self, scope: ast.AST) -> Iterator[Finding]:
         for key in [key for key in self.left if key[0] is scope]:
             left = self.left.pop(key)
             yield Finding(
@@ -201,6 +200,8 @@ class CastNotRestored(Rule):
             if statement is None or not _is_layer(call):
                 continue
             assert isinstance(argument, ast.Name)
+            if _is_bound_between(argument.id, statement, call):
+                continue
             del self.detours[scope, argument.id]
             yield Finding(
                 statement,
@@ -223,6 +224,16 @@ class _Left:
     dtype: str
     why: str
     conditions: list[Condition]
+
+
+def _is_bound_between(name: str, first: ast.stmt, call: Call) -> bool:
+    """Does the function bind a name anew behind a statement, before a call?"""
+    behind = (node for node in statements(call.flow.scope, SCOPES) if first.lineno < getattr(node, "lineno", 0))
+    return any(
+        node.lineno < call.flow.statement.lineno and any(bound == name for bound, _ in bindings(node))
+        for node in behind
+        if isinstance(node, ast.stmt)
+    )
 
 
 def _statement_of(call: Call) -> ast.stmt | None:

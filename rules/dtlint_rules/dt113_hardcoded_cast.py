@@ -6,13 +6,13 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Dtype
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import bound_once
 from dtlint_rules._functions import defaults, parameters
 from dtlint_rules._names import last_name
+from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -70,15 +70,25 @@ class HardcodedCast(Rule):
     """
 
     code, name = "DT113", "hardcoded-cast"
-    triggers = ("precision", "_dtype", "register_buffer")
+    triggers = ("*dtype*", "*precision*", "*Precision*", "*PRECISION*", "amp", "*_amp*", "AMP", "*_AMP*")
+    needs = ((".float16", ".half", ".bfloat16", "register_buffer"), (".float16", ".half", ".bfloat16", "Parameter"))
+    operators = frozenset({ast.Eq, ast.NotEq})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
+        if "dtype" not in call.keywords and call.method != "to":
+            return ()
+        return self._cast(call)
+
+    def _cast(self, call: Call) -> Iterator[Finding]:
         if "dtype" in call.keywords:
             yield from self._heedless(call, call.keywords["dtype"])
         if call.method == "to" and isinstance(call.node.func, ast.Attribute):
             yield from self._to_buffer(call, call.node.func.value)
 
-    def on_operation(self, operation: Operation) -> Iterator[Finding]:
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
+        return self._chosen(operation) if isinstance(operation.operator, (ast.Eq, ast.NotEq)) else ()
+
+    def _chosen(self, operation: Operation) -> Iterator[Finding]:
         """`float32 if precision == "no" else float16`."""
         test, operator = operation.node, operation.operator
         if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(operation.right, Constant):
@@ -86,9 +96,9 @@ class HardcodedCast(Rule):
         setting = path_of(test.left)
         if setting is None or not _SETTING.search(setting.rpartition(".")[2]):
             return
-        if str(operation.right.value).lower() not in _FULL or not isinstance(operator, (ast.Eq, ast.NotEq)):
+        if str(operation.right.value).lower() not in _FULL:
             return
-        full, reduced = _branches(test, parents(operation.flow.tree).get(test))
+        full, reduced = _branches(test, parents_at(test, operation.flow).get(test))
         if isinstance(operator, ast.NotEq):
             full, reduced = reduced, full
         if full is None or path_of(full) not in ("torch.float32", "torch.float"):

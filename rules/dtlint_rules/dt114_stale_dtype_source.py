@@ -11,7 +11,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._parts import given
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Assign
     from dtlint.infer.scopes import ClassInfo
@@ -68,10 +68,14 @@ class StaleDtypeSource(Rule):
     code, name = "DT114", "stale-dtype-source"
     triggers = (".dtype",)
 
-    def on_assign(self, assign: Assign) -> Iterator[Finding]:
-        function, target, expression = assign.flow.function, assign.target, assign.expression
+    def on_assign(self, assign: Assign) -> Iterable[Finding]:
+        expression = assign.expression
         if not isinstance(expression, ast.Attribute) or expression.attr != "dtype":
-            return
+            return ()
+        return self._noted(assign, expression)
+
+    def _noted(self, assign: Assign, expression: ast.Attribute) -> Iterator[Finding]:
+        function, target = assign.flow.function, assign.target
         path = path_of(target)
         if function is None or path is None or not path.startswith("self.") or path.count(".") != 1:
             return

@@ -9,6 +9,7 @@ from dtlint.infer.conditions import exclusive
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Module, Tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._needs import attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -74,7 +75,10 @@ class ComplexCast(Rule):
     """
 
     code, name = "DT115", "complex-cast"
-    triggers = ("polar(", "complex", "fft", "stft")
+    triggers = (
+        *attributes((*_MAKERS, *_MAY_BE_REAL, "eig", "eigvals", "chalf", "cfloat", "cdouble")),
+        *("complex", "complex32", "complex64", "complex128"),
+    )
     calls = frozenset({*(name.rpartition(".")[2] for name in _MAKERS | _MAY_BE_REAL), *_KEEPING, *_CASTS})
 
     def __init__(self) -> None:
@@ -101,9 +105,9 @@ class ComplexCast(Rule):
         return ()
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:
-        path = path_of(assign.target)
+        path = path_of(assign.target) if self.made else None  # nothing is complex so far, and no name holds it
         if path is not None and assign.expression is not None:
-            made = self._complex(assign.expression, assign.flow) if self.made else None
+            made = self._complex(assign.expression, assign.flow)
             key = (assign.flow.scope, path)
             if made is not None:
                 self.names[key] = (made, list(assign.flow.conditions))

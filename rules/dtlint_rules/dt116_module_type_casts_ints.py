@@ -57,7 +57,7 @@ class ModuleTypeCastsInts(Rule):
 
     code, name = "DT116", "module-type-casts-ints"
     fix = Applicability.UNSAFE
-    triggers = (".type(",)
+    triggers = (".type", "self.type")
     calls = frozenset({"type"})
 
     def on_call(self, call: Call) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from dtlint.infer.conditions import atoms
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._functions import own_nodes
+from dtlint_rules._needs import attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,8 +62,9 @@ class InvertedDtypeCondition(Rule):
     code, name = "DT117", "inverted-dtype-condition"
     severity = Severity.ERROR
     fix = Applicability.UNSAFE
-    triggers = ("dtype is None", "not dtype", "_dtype", ".dtype ==", ".dtype is", ".dtype !=")
     calls = frozenset({"to", "type", "half", "float", "double", "bfloat16", "type_as"})
+    triggers = attributes(calls, of_self=True)
+    needs = (("*dtype*",),)
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         if not isinstance(call.node.func, ast.Attribute) or not call.flow.conditions:

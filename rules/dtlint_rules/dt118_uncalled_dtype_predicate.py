@@ -6,13 +6,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
-from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
-from dtlint.infer.walk import nodes
+from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._functions import own_nodes, parameters
+from dtlint_rules._functions import body_of, parameters
 from dtlint_rules._names import last_name
 from dtlint_rules._tensors import looks_like_tensor
+from dtlint_rules._within import parents_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,14 +64,14 @@ class UncalledDtypePredicate(Rule):
     code, name = "DT118", "uncalled-dtype-predicate"
     severity = Severity.ERROR
     fix = Applicability.UNSAFE
-    triggers = tuple(f".{name}{end}" for name in sorted(_PREDICATES) for end in ("\n", " ", ":", ")"))
+    triggers = tuple(f"{before}.{name}" for name in sorted(_PREDICATES) for before in ("", "self"))
 
     def on_end(self, end: End) -> Iterator[Finding]:
         scope = end.flow.scope
-        for node in own_nodes(scope):
+        for node in nodes(body_of(scope), SCOPES):
             if not isinstance(node, ast.Attribute) or node.attr not in _PREDICATES:
                 continue
-            parent = parents(end.flow.tree).get(node)
+            parent = parents_in(scope).get(node)
             if isinstance(parent, ast.Call) or not _is_tested(node, parent):
                 continue
             path = path_of(node.value)

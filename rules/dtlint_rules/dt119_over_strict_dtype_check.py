@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
-from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Dtype, Items, Value
 from dtlint.infer.walk import nodes
@@ -15,9 +15,10 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._functions import parameters
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import given
+from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from dtlint.infer.events import Call, Operation
     from dtlint.infer.scopes import FunctionInfo
@@ -71,12 +72,15 @@ class OverStrictDtypeCheck(Rule):
 
     code, name = "DT119", "over-strict-dtype-check"
     fix = Applicability.UNSAFE
-    triggers = ("float64", "double", ".dtype == ", ".dtype != ")
+    triggers = ("float64", ".double", ".dtype==", ".dtype!=")
+    needs = (("float64", ".double", ".dtype"),)
+    operators = frozenset({ast.In, ast.NotIn, ast.Eq, ast.NotEq})
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        return self._handed(call) if _checks(last_name(call.node)) else ()
+
+    def _handed(self, call: Call) -> Iterator[Finding]:
         name = last_name(call.node)
-        if not _CHECKING.search(name):
-            return
         for node in given(call.node):
             if isinstance(node, (ast.Tuple, ast.List, ast.Set)) and _lacks_bfloat16(_value_of(call, node)):
                 yield Finding(
@@ -86,16 +90,19 @@ class OverStrictDtypeCheck(Rule):
                     fix=_adding(node),
                 )
 
-    def on_operation(self, operation: Operation) -> Iterator[Finding]:
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
         node = operation.node
-        if not isinstance(node, ast.Compare) or not isinstance(operation.operator, _JUDGED):
+        return self._compared(operation, node) if isinstance(node, ast.Compare) else ()
+
+    def _compared(self, operation: Operation, node: ast.Compare) -> Iterator[Finding]:
+        if not isinstance(operation.operator, _JUDGED):
             return
         if isinstance(operation.operator, (ast.Eq, ast.NotEq)):
             yield from self._equal(operation, node)
             return
         if not _lacks_bfloat16(operation.right):
             return
-        if len(node.ops) != 1 or not _raises(node, operation.operator, parents(operation.flow.tree)):
+        if len(node.ops) != 1 or not _raises(node, operation.operator, parents_at(node, operation.flow)):
             return
         listed = node.comparators[0]
         yield Finding(
@@ -114,7 +121,7 @@ class OverStrictDtypeCheck(Rule):
         operator = ast.In() if isinstance(operation.operator, ast.Eq) else ast.NotIn()
         if first is None or second is None or first == second:
             return
-        if _raises(node, operator, parents(operation.flow.tree)):
+        if _raises(node, operator, parents_at(node, operation.flow)):
             yield Finding(
                 node,
                 f"The check raises where `{first}` and `{second}` have different floating dtypes, as under autocast "
@@ -131,6 +138,11 @@ _CHECKING = re.compile(r"valid|check|assert|expect|require|ensure", re.IGNORECAS
 """How functions are called that raise for a dtype that is not in their list."""
 
 
+@lru_cache(maxsize=4096)
+def _checks(name: str) -> bool:
+    return _CHECKING.search(name) is not None
+
+
 def _lacks_bfloat16(value: Value | None) -> bool:
     if not isinstance(value, Items) or not all(isinstance(item, Dtype) for item in value.items):
         return False
@@ -138,7 +150,7 @@ def _lacks_bfloat16(value: Value | None) -> bool:
     return names >= {"float16", "float32", "float64"} and "bfloat16" not in names
 
 
-def _raises(test: ast.Compare, operator: ast.cmpop, around: dict[ast.AST, ast.AST]) -> bool:
+def _raises(test: ast.Compare, operator: ast.cmpop, around: Mapping[ast.AST, ast.AST]) -> bool:
     """Does a dtype that is not in the list raise?"""
     parent = around.get(test)
     while isinstance(parent, ast.BoolOp):

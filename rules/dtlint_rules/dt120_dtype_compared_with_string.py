@@ -13,9 +13,10 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import respell
 from dtlint_rules._imports import imports
 from dtlint_rules._known import known
+from dtlint_rules._needs import COMPARED_NUMBERS, DTYPES, LEGACY, STRINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Flow, Operation
 
@@ -79,12 +80,17 @@ class DtypeComparedWithString(Rule):
     code, name = "DT120", "dtype-compared-with-string"
     severity = Severity.ERROR
     fix = Applicability.UNSAFE
-    triggers = ("dtype", ".type()")
+    triggers = (".dtype", "self.dtype", ".type", *DTYPES)
+    needs = ((*STRINGS, *LEGACY, *COMPARED_NUMBERS, "numpy", ".type"),)
+    operators = frozenset({*_OPERATORS})
 
-    def on_operation(self, operation: Operation) -> Iterator[Finding]:
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
         node = operation.node
         if not isinstance(node, ast.Compare) or len(node.ops) != 1 or type(node.ops[0]) not in _OPERATORS:
-            return
+            return ()
+        return self._compared(operation, node)
+
+    def _compared(self, operation: Operation, node: ast.Compare) -> Iterator[Finding]:
         left, right = node.left, node.comparators[0]
         if isinstance(node.ops[0], (ast.In, ast.NotIn)):
             sides = [(left, operation.left, right, operation.right)]

@@ -12,10 +12,11 @@ from dtlint.infer.values import Constant, Tensor, Value
 from dtlint.rule import Finding, Rule
 from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import INTEGERS, TORCH, attributes
 from dtlint_rules._parts import keyword
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Assign, Call
 
@@ -30,6 +31,8 @@ _FILLS: dict[str, tuple[int, str]] = {
     "torch.Tensor.new_full": (1, "fill_value"),
 }
 """Calls that fill an integer tensor with a number, and where they are given it. They truncate, unlike `torch.where`."""
+_FRACTIONS = ("]=0.", "]=1.", "]=-0.", "]=-1.")
+"""How numbers with a fraction are written into a tensor that a comparison made bool, which takes no word."""
 
 
 class LossyIntCast(Rule):
@@ -69,17 +72,31 @@ class LossyIntCast(Rule):
     """
 
     code, name = "DT121", "lossy-int-cast"
-    triggers = ("] =", "fill", "full", "dtype=", ".dtype)", "type_as(")
     calls = frozenset({"to", "type_as", "tensor", *(name.rpartition(".")[2] for name in _FILLS)})
+    triggers = (
+        *INTEGERS,
+        *("img", "image", "images", "imgs", "frame", "frames", "video"),
+        *("coords", "labels", "ids", "boxes", "mask", "masks"),
+        *_FRACTIONS,
+    )
+    needs = (
+        TORCH,
+        (*attributes(calls), "]="),
+        (*INTEGERS, ".to", ".type_as", ".tensor", *_FRACTIONS),
+    )
+    targets = frozenset({ast.Subscript})
 
-    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+    def on_assign(self, assign: Assign) -> Iterable[Finding]:
         base = assign.base
         if not isinstance(assign.target, ast.Subscript) or not isinstance(base, Tensor) or not base.dtypes:
-            return
-        if not isinstance(assign.node, ast.Assign) or not _whole(base.dtypes) or len(base.dtypes) != 1:
+            return ()
+        return self._written(assign, base, base.dtypes)
+
+    def _written(self, assign: Assign, base: Tensor, dtypes: frozenset[str]) -> Iterator[Finding]:
+        if not isinstance(assign.node, ast.Assign) or not _whole(dtypes) or len(dtypes) != 1:
             return
         value = _fraction(assign.value)
-        (dtype,) = base.dtypes
+        (dtype,) = dtypes
         notes = () if base.origin is None else ((base.origin, f"{dtype} since here"),)
         if value is not None:
             yield Finding(

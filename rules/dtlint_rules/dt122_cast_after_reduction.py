@@ -10,6 +10,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Number, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._known import known
+from dtlint_rules._needs import attributes
 from dtlint_rules._parts import below
 
 if TYPE_CHECKING:
@@ -64,8 +65,10 @@ class CastAfterReduction(Rule):
     """
 
     code, name = "DT122", "cast-after-reduction"
-    triggers = (").long(", ").to(", ").float(", ").double(", ").int(", ").type(")
+    triggers = (").long(", ").to(", ").float(", ").double(", ").int(", ").short(", ").type(")
+    needs = (attributes(_WIDER),)
     calls = _REDUCTIONS | _WIDER
+    operators = frozenset({*_OPERATORS})
 
     def __init__(self) -> None:
         self.narrow: dict[ast.expr, tuple[str, str]] = {}
@@ -73,10 +76,10 @@ class CastAfterReduction(Rule):
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         result, node = operation.result, operation.node
-        if not isinstance(node, ast.BinOp) or not isinstance(operation.operator, _OPERATORS):
-            return ()
         dtypes = result.dtypes if isinstance(result, Tensor) else None
-        if dtypes is not None and len(dtypes) == 1 and dtypes <= _SMALL and _may_wrap(operation, dtypes):
+        if dtypes is None or not isinstance(node, ast.BinOp) or not isinstance(operation.operator, _OPERATORS):
+            return ()
+        if len(dtypes) == 1 and dtypes <= _SMALL and _may_wrap(operation, dtypes):
             self.narrow[node] = (next(iter(dtypes)), "arithmetic")
         return ()
 

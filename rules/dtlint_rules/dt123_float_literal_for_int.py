@@ -14,16 +14,19 @@ from dtlint_rules._names import last_name
 from dtlint_rules._parts import keyword
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from dtlint.infer.events import Assign, Call, End, Event
     from dtlint.source.place import Place
 
 __all__ = ["FloatLiteralForInt"]
 
+_TORCH = frozenset({"torch", "lightning", "pytorch_lightning", "transformers", "diffusers", "accelerate", "timm"})
+"""Packages of programs whose numbers end up in torch."""
+
 
 class FloatLiteralForInt(Rule):
-    """A default that is a float where an int is declared.
+    """A default such as `1e-2` or `1e6`, which is a float, where an int is declared.
 
     ## What it does
     Reports `add_argument("--lr", type=int, default=1e-2)`, `steps: int = 1e6` as a parameter's default or a field of
@@ -64,7 +67,12 @@ class FloatLiteralForInt(Rule):
 
     code, name = "DT123", "float-literal-for-int"
     fix = Applicability.UNSAFE
-    triggers = ("type=int", "type = int", ": int =", ": int=", "Optional[int] =", "int | None =")
+    triggers = (":int=", "type=int", "Optional[int]=", "int|None=")
+    needs = (
+        ("int",),
+        ("torch", *(f"{before}{name}" for name in sorted(_TORCH) for before in ("from", "import", ","))),
+        ("add_argument", "add_arg", "*dataclass*", *(f"1e{exponent}" for exponent in range(2, 309))),
+    )
     calls = frozenset({"add_argument", "add_arg"})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
@@ -74,10 +82,12 @@ class FloatLiteralForInt(Rule):
         if _of_torch(call):
             yield _option(call.node, kind, default)
 
-    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+    def on_assign(self, assign: Assign) -> Iterable[Finding]:
+        return self._field(assign, assign.node) if isinstance(assign.node, ast.AnnAssign) else ()
+
+    def _field(self, assign: Assign, field: ast.AnnAssign) -> Iterator[Finding]:
         """A field of a class: those of a dataclass become options of a command line as often as not."""
-        field = assign.node
-        if not isinstance(field, ast.AnnAssign) or field.value is None or not isinstance(field.target, ast.Name):
+        if field.value is None or not isinstance(field.target, ast.Name):
             return
         value = _float(field.value)
         if value is None or not _is_int(field.annotation) or not _of_torch(assign):
@@ -89,10 +99,14 @@ class FloatLiteralForInt(Rule):
         if _is_count(field.value) or (options and not value.is_integer()):
             yield _declared(field.target.id, field.value)
 
-    def on_end(self, end: End) -> Iterator[Finding]:
+    def on_end(self, end: End) -> Iterable[Finding]:
         if not isinstance(end.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return
-        for parameter, default in defaults(end.node.args):
+            return ()
+        given = end.node.args
+        return self._parameters(end, given) if given.defaults or given.kw_defaults else ()
+
+    def _parameters(self, end: End, given: ast.arguments) -> Iterator[Finding]:
+        for parameter, default in defaults(given):
             if (
                 parameter.annotation is not None
                 and _is_int(parameter.annotation)
@@ -104,9 +118,6 @@ class FloatLiteralForInt(Rule):
 
 def _of_torch(event: Event) -> bool:
     return not imports(event.flow.tree).isdisjoint(_TORCH)
-
-
-_TORCH = frozenset({"torch", "lightning", "pytorch_lightning", "transformers", "diffusers", "accelerate", "timm"})
 
 
 def _float(node: ast.expr) -> float | None:

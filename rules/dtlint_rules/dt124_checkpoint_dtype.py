@@ -70,7 +70,8 @@ class CheckpointDtype(Rule):
     """
 
     code, name = "DT124", "checkpoint-dtype"
-    triggers = (".half(", ".bfloat16(", "assign=True")
+    triggers = (".half", "self.half", ".bfloat16", "self.bfloat16", "assign")
+    needs = (("state_dict", "load_state_dict"),)
 
     def __init__(self) -> None:
         self.assigned: dict[tuple[ast.AST, str], Call] = {}

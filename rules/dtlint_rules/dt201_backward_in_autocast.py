@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Span
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor, Unknown
 from dtlint.rule import Finding, Rule
+from dtlint_rules._kept import kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +85,8 @@ class BackwardInAutocast(Rule):
 
     code, name = "DT201", "backward-in-autocast"
     fix = Applicability.UNSAFE
-    triggers = ("autocast",)
+    triggers = ("*autocast*",)
+    needs = (("backward",),)
     calls = frozenset({"backward"})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
@@ -128,7 +129,7 @@ def _rest_of_region(flow: Flow) -> tuple[ast.With, list[ast.stmt]] | None:
     return (region, statements) if region is not None and len(region.items) == 1 else None
 
 
-@lru_cache(maxsize=64)
+@kept
 def _regions(scope: ast.AST) -> dict[int, ast.With]:
     """The `with` statements of a function, by the identity of their bodies."""
     return {id(node.body): node for node in ast.walk(scope) if isinstance(node, ast.With)}

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
+from dtlint.infer.around import around
 from dtlint.infer.values import Tensor, Unknown
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._names import words
+from dtlint_rules._functions import own_nodes
+from dtlint_rules._names import last_name, words
+from dtlint_rules._realms import class_of, helpers, stands_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call
 
 __all__ = ["MissingGradScaler"]
 
-_SCALING = (
-    *("scaler", "scale_loss", "loss_scal", "lossscal", "scaled_loss", "grad_scal", "gradscal", "get_scale"),
-    *("set_autocast_", "autocast_dtype"),
+_SCALERS = ("scaler", "loss_scal", "lossscal", "scaled_loss", "grad_scal", "gradscal", "get_scale")
+"""In names of what scales the loss of those who have it: GradScaler and its kin."""
+_UNSEEN = (
+    *("scale_loss", "set_autocast_", "autocast_dtype"),
     *("accelerat", "fabric", "deepspeed", "apex", "lightning", "colossal", "megatron", "fairscale", "mmcv", "mmengine"),
 )
-"""In names of whatever may scale the loss, or set autocast's dtype: GradScaler and its kin, libraries that do it unseen."""
+"""In names of what may scale every loss of the file, or set autocast's dtype: libraries that do it unseen."""
 
 
 class MissingGradScaler(Rule):
     """A loss from float16 autocast goes backward without a GradScaler.
 
     ## What it does
-    Reports `.backward()` of a loss that was computed under float16 autocast (the default on CUDA and MPS), in a file in
-    which nothing scales losses: no GradScaler, no library that brings one.
+    Reports `.backward()` of a loss that was computed under float16 autocast (the default on CUDA and MPS), where nothing
+    scales it: the function has no GradScaler, neither has its class nor the module, nor what it calls, and no library
+    that brings one is in use.
 
     ## Why it matters
     Gradients of a float16 operator are float16. The smallest number that it can hold is 6e-8, and below 6.1e-5 it loses
@@ -70,12 +77,13 @@ class MissingGradScaler(Rule):
     """
 
     code, name = "DT202", "missing-grad-scaler"
-    triggers = ("autocast",)
+    triggers = ("*autocast*",)
+    needs = (("backward",),)
     calls = frozenset({"backward"})
 
     def __init__(self) -> None:
-        self.scales: bool | None = None
-        """Does the file scale losses? None until somebody asks."""
+        self.scaled: dict[ast.AST, bool] = {}
+        """By function, may something that it can reach scale its loss?"""
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         loss = call.receiver
@@ -84,9 +92,10 @@ class MissingGradScaler(Rule):
         region = loss.under
         if region is None or region.dtype != "float16" or region.enabled is False or loss.scaled is not None:
             return
-        if self.scales is None:
-            self.scales = any(word in words(call.flow.tree) for word in _SCALING)
-        if self.scales:
+        scope = call.flow.scope
+        if scope not in self.scaled:
+            self.scaled[scope] = _may_scale(scope, call.flow.tree)
+        if self.scaled[scope]:
             return
         yield Finding(
             call.node,
@@ -94,3 +103,35 @@ class MissingGradScaler(Rule):
             help="Scale the loss with `torch.amp.GradScaler`, or autocast to bfloat16",
             notes=() if region.made is None else ((region.made, "autocast to float16 begins here"),),
         )
+
+
+def _may_scale(scope: ast.AST, tree: ast.Module) -> bool:
+    """Does a scaler reach a function: is one in it, in its class, in the module's own variables, in what it calls?
+
+    Where the file has one that does not, the function has to take the step as well: it is known then to train. One that
+    reads gradients may divide them itself.
+    """
+    mentioned = words(tree)
+    if any(word in mentioned for word in _UNSEEN):
+        return True
+    if not any(word in mentioned for word in _SCALERS):
+        return False
+    owner = class_of(scope, tree)
+    if owner is not None and not stands_alone(owner, tree):
+        return True
+    code = own_nodes(scope) if scope is tree else tuple(nodes([scope]))
+    attributes = {node.attr for node in code if isinstance(node, ast.Attribute)}
+    if "step" not in attributes or "grad" in attributes:
+        return True
+    outer = [node for node in around(scope, tree) if node is not tree]
+    reached = (*nodes([*outer, *helpers(code, tree)]), *code, *own_nodes(tree))
+    return any(word in name for name in _variables(reached) for word in _SCALERS)
+
+
+def _variables(code: Iterable[ast.AST]) -> Iterator[str]:
+    """The names in lower case that a piece of code uses; what it imports and defines reaches only who uses it."""
+    for node in code:
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            yield last_name(node).lower()
+        elif isinstance(node, (ast.arg, ast.keyword)):
+            yield (node.arg or "").lower()

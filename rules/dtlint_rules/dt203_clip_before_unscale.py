@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import math
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.infer.names import path_of
 from dtlint.infer.values import GradScaler, Key, Optimizer, Phase, Unknown
 from dtlint.rule import Finding, Rule
+from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name, names_in
+from dtlint_rules._needs import attributes
 from dtlint_rules._parts import given
 
 if TYPE_CHECKING:
@@ -108,7 +110,8 @@ class ClipBeforeUnscale(Rule):
 
     code, name = "DT203", "clip-before-unscale"
     fix = Applicability.UNSAFE
-    triggers = ("clip_grad", "register_hook", "gradient_clipping")
+    triggers = (*attributes((*_CLIPS, *_HOOKING)), ".clip_grad_norm", "register_hook")
+    needs = (("*scale*", "*Scale*"),)
 
     def __init__(self) -> None:
         self.spelled: dict[Key, str] = {}
@@ -172,7 +175,7 @@ class ClipBeforeUnscale(Rule):
             scaler = self.spelled.get(key)
             if not scaler or key in self.off or phase not in (Phase.SCALED, Phase.PERHAPS_SCALED):
                 continue
-            if not _is_scaler(scaler, scope) or self._unscaled_otherwise(call, scaler, phase):
+            if not _is_scaler(scope, scaler) or self._unscaled_otherwise(call, scaler, phase):
                 continue
             first = (id(scope), key) not in self.clipped
             self.clipped.add((id(scope), key))
@@ -216,7 +219,7 @@ def _cuts(hook: ast.Lambda) -> bool:
     return not names.isdisjoint(_CUTS) and not any("scale" in name for name in names)
 
 
-@lru_cache(maxsize=64)
+@kept
 def _scales(scope: ast.AST) -> bool:
     """Does a class or a function train with a GradScaler: `self._scaler.scale(loss)`, `scaler.step(optimizer)`?"""
     return any(
@@ -236,8 +239,8 @@ def _only_measures(call: Call) -> bool:
     return limit is not None and last_name(limit) == "inf"
 
 
-@lru_cache(maxsize=64)
-def _is_scaler(path: str, scope: ast.AST) -> bool:
+@kept
+def _is_scaler(scope: ast.AST, path: str) -> bool:
     """Is what has a method `scale` a GradScaler: by its name, or by the methods that are called of it?"""
     return "scaler" in path.lower() or any(
         isinstance(node, ast.Attribute) and node.attr in _SCALER_METHODS and path_of(node.value) == path
@@ -258,7 +261,7 @@ def _unscalers(tree: ast.Module) -> Iterator[str]:
             yield function.name
 
 
-@lru_cache(maxsize=64)
+@kept
 def _steps(scope: ast.AST, scaler: str) -> list[tuple[ast.Call, str]]:
     """The calls of `scaler.step(optimizer)` in a function, and their optimizers, where those are names."""
     steps = []

@@ -12,12 +12,17 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, GradScaler, Module, Optimizer, Tensor, Unknown
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._names import last_name
+from dtlint_rules._functions import own_nodes, parameters
+from dtlint_rules._names import last_name, words
+from dtlint_rules._parts import subject_of
+from dtlint_rules._realms import binds, helpers, realm_of
+from dtlint_rules._statements import statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Call, End
+    from dtlint.infer.events import Call, Discard, End, Flow
+    from dtlint.infer.values import Key
 
 __all__ = ["ScalerMisuse"]
 
@@ -35,6 +40,8 @@ class _Done:
     node: ast.Call
     conditions: frozenset[tuple[int, bool]]
     loops: tuple[ast.AST, ...]
+    made: Key = ""
+    """Of a call of a scaler, where it was made; "" where that is not known."""
 
     def leads_to(self, later: _Done) -> bool:
         """Has this surely been done, in the same iteration, whenever `later` is?"""
@@ -48,7 +55,8 @@ class ScalerMisuse(Rule):
     Follows what each function does with a GradScaler and reports where its cycle is broken on every path through the
     place: `unscale_` or `step` twice for one optimizer without an `update` between, `unscale_` after `step`, `update`
     before `step`, gradients that are set to zero before they are used, the optimizer stepped by itself beside or
-    instead of `scaler.step`, `step` without `scale`, and `step` in a file that never calls `update`.
+    instead of `scaler.step`, `step` without `scale`, `step` of a scaler that nobody updates, a scaled loss that nobody
+    uses, `scaler.scale(loss)` ahead of `loss.backward()`, and a scaler that is made anew in each iteration.
 
     ## Why it matters
     The cycle is scale, backward, unscale_ (where gradients are looked at), step, update. Most other orders raise, but
@@ -88,16 +96,14 @@ class ScalerMisuse(Rule):
     """
 
     code, name, severity = "DT204", "scaler-misuse", Severity.ERROR
-    triggers = ("Scaler", "scaler")
+    triggers = ("*Scaler*", "*scaler*")
     calls = _METHODS
 
     def __init__(self) -> None:
         self.done: dict[ast.AST, list[_Done]] = {}
         """By function, in the order of execution."""
-        self.off: set[str] = set()
-        """Names of scalers that are made with `enabled=False`, or that the program may do without."""
-        self.own: set[str] = set()
-        """Paths by which scalers are called that this file makes."""
+        self.enabled: dict[tuple[ast.AST, str], bool | None] = {}
+        """By function and path, the scalers that this file makes, and whether they are on; None where the program decides."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         done = self._done(call)
@@ -105,20 +111,41 @@ class ScalerMisuse(Rule):
             self.done.setdefault(call.flow.scope, []).append(done)
         return ()
 
+    def on_discard(self, discard: Discard) -> Iterator[Finding]:
+        call = discard.call
+        if call is None or call.method != "scale" or not isinstance(call.node.func, ast.Attribute):
+            return
+        owner = last_name(call.node.func.value).lower()
+        if isinstance(call.receiver, GradScaler):
+            certain = call.receiver.enabled is not False
+        else:
+            certain = _is_unknown(call.receiver) and "scaler" in owner and "gradscaler" in words(call.flow.tree)
+        backward = _unscaled_backward(call, discard.flow) if certain else None
+        if backward is not None:
+            loss, scaler = ast.unparse(call.node.args[0]), ast.unparse(call.node.func.value)
+            yield Finding(
+                call.node,
+                f"`{scaler}.scale` leaves `{loss}` as it is: what it gives is thrown away, and the loss goes backward unscaled",
+                help=f"Call `{scaler}.scale({loss}).backward()`",
+                notes=((backward, "backward of the unscaled loss"),),
+            )
+
     def on_end(self, end: End) -> Iterator[Finding]:
         flow = end.flow
         if flow.function is not None or not any(done.scaler for each in self.done.values() for done in each):
             return
         for scope, sequence in self.done.items():
-            scalers = {done.scaler for done in sequence} - {"", *self.off}
+            scalers = {done.scaler for done in sequence if done.scaler and not self._is_off(done.scaler, scope)}
             for scaler in sorted(scalers):
                 own = [done for done in sequence if done.scaler == scaler]
                 yield from _twice(own)
                 yield from _update_first(own)
                 yield from _unscaled_each_time(own)
-                yield from _beside(scaler, sequence)
-                yield from _unscaled_loss(scaler, sequence, flow.tree)
+                if not _unscales_by_hand(scope):
+                    yield from _beside(scaler, sequence)
+                yield from self._unscaled_loss(scaler, sequence, flow.tree, scope)
                 yield from self._never_updated(scaler, own, flow.tree, scope)
+                yield from _made_anew(scaler, own, scope)
 
     def _done(self, call: Call) -> _Done | None:
         node, receiver, method = call.node, call.receiver, call.method
@@ -134,9 +161,7 @@ class ScalerMisuse(Rule):
                 return None
             scaler = path
             if isinstance(receiver, GradScaler):
-                self.own.add(path)
-                if receiver.enabled is False:
-                    self.off.add(path)
+                self.enabled[call.flow.scope, path] = receiver.enabled
             if method in ("step", "unscale_"):
                 optimizer = path_of(node.args[0]) or "" if node.args else ""
         elif isinstance(receiver, Optimizer) or (_is_unknown(receiver) and "optim" in owner):
@@ -147,17 +172,69 @@ class ScalerMisuse(Rule):
             return None
         flow = call.flow
         conditions = frozenset((id(part.test), part.holds) for part in flow.conditions)
-        return _Done(what, scaler, optimizer, node, conditions, tuple(loop.node for loop in flow.loops))
+        made = receiver.key if isinstance(receiver, GradScaler) else ""
+        return _Done(what, scaler, optimizer, node, conditions, tuple(loop.node for loop in flow.loops), made)
+
+    def _is_off(self, scaler: str, scope: ast.AST) -> bool:
+        """Is a scaler made with `enabled=False`, here or where this function may have it from?"""
+        if (scope, scaler) in self.enabled:
+            return self.enabled[scope, scaler] is False
+        return any(path == scaler and enabled is False for (_, path), enabled in self.enabled.items())
 
     def _never_updated(self, scaler: str, own: list[_Done], tree: ast.Module, scope: ast.AST) -> Iterator[Finding]:
         steps = [done for done in own if done.what == "step" and done.loops]
-        if scaler in self.own and steps and not _has_method(tree, scaler, "update") and not _given_away(tree, scaler):
+        if (scope, scaler) not in self.enabled or not steps:
+            return
+        realm = realm_of(scaler, scope, tree)
+        if not _has_method(realm, scaler, "update") and not _given_away(realm, scaler, tree):
             yield Finding(
                 steps[0].node,
                 f"`{scaler}.update()` is never called: the second `step` raises RuntimeError, "
                 '"step() has already been called since the last update()"',
                 help=f"Call `{scaler}.update()` behind the step, once for each iteration",
             )
+
+    def _unscaled_loss(self, scaler: str, sequence: list[_Done], tree: ast.Module, scope: ast.AST) -> Iterator[Finding]:
+        for index, step in enumerate(sequence):
+            if step.what != "step" or step.scaler != scaler:
+                continue
+            backwards = [
+                done for done in sequence[:index] if "backward" in done.what and done.loops[:1] == step.loops[:1]
+            ]
+            if not backwards or any(done.what == "scaled backward" for done in backwards):
+                continue
+            if not backwards[-1].leads_to(step):
+                continue
+            alone = not _has_method(tree, scaler, "scale") and not _given_away(tree, scaler, tree)
+            if alone or self._is_alone(scaler, step, backwards[-1], tree, scope):
+                raises = alone or ((scope, scaler) in self.enabled and not _has_method(scope, scaler, "scale"))
+                perhaps = "" if raises else ", or divides the gradients by a scale that they do not have"
+                yield Finding(
+                    step.node,
+                    f"The loss goes backward without `{scaler}.scale`: `step` raises AssertionError{perhaps}",
+                    help=f"Call `{scaler}.scale(loss).backward()`",
+                    notes=((backwards[-1].node, "backward of the unscaled loss"),),
+                )
+                return
+
+    def _is_alone(self, scaler: str, step: _Done, backward: _Done, tree: ast.Module, scope: ast.AST) -> bool:
+        """Is nothing scaled in the loop of that step, though the file scales elsewhere: by another loop, another scaler?"""
+        realm, here = realm_of(scaler, scope, tree), step.loops[0] if step.loops else scope
+        if "." in scaler and (realm is tree or _has_method(realm, scaler, "scale")):
+            return False
+        if _given_away(realm, scaler, tree) or backward.node.args:
+            return False
+        if (scope, scaler) in self.enabled:
+            on = self.enabled[scope, scaler] is True
+        else:
+            on = not any(_may_be_off(node) for node in nodes([tree]))
+        loss = subject_of(backward.node)
+        if not on or not isinstance(loss, ast.Name) or not binds(scope, loss.id):
+            return False
+        if any(parameter.arg == loss.id for parameter in parameters(scope)):
+            return False
+        code = own_nodes(scope) if here is tree else tuple(nodes([here]))
+        return not any(_is_scale(node) for node in (*code, *nodes(helpers(code, tree))))
 
 
 def _is_unknown(value: object) -> bool:
@@ -320,36 +397,103 @@ def _reaching(before: list[_Done], done: _Done) -> _Done | None:
     return None
 
 
-def _unscaled_loss(scaler: str, sequence: list[_Done], tree: ast.Module) -> Iterator[Finding]:
-    for index, step in enumerate(sequence):
-        if step.what != "step" or step.scaler != scaler:
-            continue
-        backwards = [done for done in sequence[:index] if "backward" in done.what]
-        if not backwards or any(done.what == "scaled backward" for done in backwards):
-            continue
-        if backwards[-1].leads_to(step) and not _has_method(tree, scaler, "scale") and not _given_away(tree, scaler):
-            yield Finding(
-                step.node,
-                f"The loss goes backward without `{scaler}.scale`: `step` raises AssertionError",
-                help=f"Call `{scaler}.scale(loss).backward()`",
-                notes=((backwards[-1].node, "backward of the unscaled loss"),),
-            )
-            return
-
-
-def _has_method(tree: ast.Module, scaler: str, method: str) -> bool:
-    name = scaler.rpartition(".")[2]
-    return any(
-        isinstance(node, ast.Attribute) and node.attr == method and last_name(node.value) == name
-        for node in nodes([tree])
+def _may_be_off(node: ast.AST) -> bool:
+    """Is a scaler made that may be off? Without one, `step` is the optimizer's own."""
+    return (
+        isinstance(node, ast.Call)
+        and last_name(node).endswith("Scaler")
+        and any(
+            keyword.arg in ("enabled", None)
+            and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is True)
+            for keyword in node.keywords
+        )
     )
 
 
-def _given_away(tree: ast.Module, scaler: str) -> bool:
+def _unscales_by_hand(scope: ast.AST) -> bool:
+    """Does a function ask for the scale, to divide the gradients by it itself?"""
+    return any(isinstance(node, ast.Attribute) and node.attr in ("get_scale", "_scale") for node in own_nodes(scope))
+
+
+def _is_scale(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in ("scale", "scale_loss")
+
+
+def _unscaled_backward(call: Call, flow: Flow) -> ast.Call | None:
+    """The backward of the very loss whose scaled value is thrown away, behind it and before the loss is bound anew."""
+    loss = path_of(call.node.args[0]) if call.node.args else None
+    if loss is None:
+        return None
+    behind = sorted(
+        (
+            node
+            for node in own_nodes(flow.scope)
+            if isinstance(node, (ast.Name, ast.Attribute)) and path_of(node) == loss and node.lineno > call.node.lineno
+        ),
+        key=lambda node: (node.lineno, node.col_offset),
+    )
+    known = parents(flow.tree)
+    for node in behind:
+        method = known.get(node)
+        called = known.get(method) if method is not None else None
+        if isinstance(node.ctx, ast.Store):
+            return None
+        if isinstance(method, ast.Attribute) and method.attr == "backward" and isinstance(called, ast.Call):
+            return called
+    return None
+
+
+def _made_anew(scaler: str, own: list[_Done], scope: ast.AST) -> Iterator[Finding]:
+    """A scaler that is made in the loop that steps an optimizer from outside of it."""
+    steps = [done for done in own if done.what == "step" and done.made and done.optimizer]
+    if not steps or "." in scaler:
+        return
+    for loop in statements(scope):
+        if not isinstance(loop, (ast.For, ast.AsyncFor, ast.While)) or _ends(loop):
+            continue
+        for made in loop.body:
+            if not isinstance(made, ast.Assign) or f"@{made.value.lineno}:{made.value.col_offset}" != steps[0].made:
+                continue
+            if _names(made.targets) == [scaler] and any(_is_of(loop, step) for step in steps):
+                yield Finding(
+                    made.value,
+                    f"`{scaler}` is made anew in every iteration: its scale starts over each time, and never adapts",
+                    help="Make the scaler once, ahead of the loop",
+                    notes=((steps[0].node, "the step stands here"),),
+                )
+
+
+def _is_of(loop: ast.For | ast.AsyncFor | ast.While, step: _Done) -> bool:
+    """Is a step taken once in an iteration of that loop, of an optimizer that is not made in it?"""
+    inner = [node for node in statements(loop) if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
+    if any(node is step.node for each in inner for node in ast.walk(each)):
+        return False
+    optimizer = step.optimizer.partition(".")[0]
+    return any(node is step.node for node in ast.walk(loop)) and not binds(loop, optimizer)
+
+
+def _ends(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Does a loop surely end in its first iteration?"""
+    return any(isinstance(statement, (ast.Break, ast.Return, ast.Raise)) for statement in loop.body)
+
+
+def _names(targets: list[ast.expr]) -> list[str]:
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _has_method(realm: ast.AST, scaler: str, method: str) -> bool:
+    name = scaler.rpartition(".")[2]
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == method and last_name(node.value) == name
+        for node in nodes([realm])
+    )
+
+
+def _given_away(realm: ast.AST, scaler: str, tree: ast.Module) -> bool:
     """Is the scaler handed to something that may do the rest: an argument, a result, an attribute?"""
     name = scaler.rpartition(".")[2]
     known = parents(tree)
-    for node in nodes([tree]):
+    for node in nodes([realm]):
         if not isinstance(node, (ast.Name, ast.Attribute)) or last_name(node) != name:
             continue
         if not isinstance(node.ctx, ast.Load):

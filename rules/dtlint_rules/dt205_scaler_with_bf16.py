@@ -74,7 +74,8 @@ class ScalerWithBf16(Rule):
     """
 
     code, name = "DT205", "scaler-with-bf16"
-    triggers = ("GradScaler", "NativeScaler")
+    triggers = tuple(sorted(_SCALERS))
+    needs = (("*bf16*", "*Bf16*", "*BF16*", "*float16*", "*Float16*", "*FLOAT16*"),)
     calls = frozenset({"autocast", "partial", *_SCALERS})
 
     def __init__(self) -> None:

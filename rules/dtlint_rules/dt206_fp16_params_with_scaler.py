@@ -71,7 +71,7 @@ class Fp16ParamsWithScaler(Rule):
     """
 
     code, name = "DT206", "fp16-params-with-scaler"
-    triggers = ("GradScaler", "gradscaler", "mixed_precision", "MIXED_PRECISION")
+    triggers = ("*GradScaler*", "*gradscaler*", "*mixed_precision*", "*MIXED_PRECISION*")
 
     def __init__(self) -> None:
         self.models = Models()

@@ -55,7 +55,10 @@ class BceInAutocast(Rule):
     """
 
     code, name, severity = "DT207", "bce-in-autocast", Severity.ERROR
-    triggers = ("autocast",)
+    triggers = ("*autocast*",)
+    needs = (("binary_cross_entropy", "BCELoss"),)
+
+    calls = frozenset({"__call__", "binary_cross_entropy"})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         region = call.flow.autocast

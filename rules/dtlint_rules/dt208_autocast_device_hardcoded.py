@@ -65,7 +65,7 @@ class AutocastDeviceHardcoded(Rule):
     """
 
     code, name = "DT208", "autocast-device-hardcoded"
-    triggers = ("autocast",)
+    triggers = ("*autocast*",)
     calls = frozenset({"autocast"})
 
     def __init__(self) -> None:

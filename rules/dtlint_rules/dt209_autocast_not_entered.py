@@ -65,7 +65,7 @@ class AutocastNotEntered(Rule):
     """
 
     code, name = "DT209", "autocast-not-entered"
-    triggers = ("autocast",)
+    triggers = ("*autocast*",)
 
     def __init__(self) -> None:
         self.made: set[ast.expr] = set()

@@ -17,7 +17,7 @@ __all__ = ["AutocastUnsupportedDtype"]
 
 
 class AutocastUnsupportedDtype(Rule):
-    """Autocast is asked for a dtype other than float16 and bfloat16.
+    """Autocast of another device than CUDA is asked for a dtype other than float16 and bfloat16.
 
     ## What it does
     Reports `torch.autocast("cpu", dtype=...)`, or that of another device than CUDA, with a dtype that it does not cast
@@ -56,7 +56,7 @@ class AutocastUnsupportedDtype(Rule):
     """
 
     code, name = "DT210", "autocast-unsupported-dtype"
-    triggers = ("autocast",)
+    triggers = ("*autocast*",)
     calls = frozenset({"autocast"})
 
     def on_call(self, call: Call) -> Iterator[Finding]:

@@ -64,7 +64,9 @@ class NestedAutocastOffNoCast(Rule):
     """
 
     code, name, severity = "DT211", "nested-autocast-off-no-cast", Severity.ERROR
-    triggers = ("autocast",)
+    triggers = ("*autocast*",)
+
+    calls = frozenset({"__call__"})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         contexts = call.flow.contexts

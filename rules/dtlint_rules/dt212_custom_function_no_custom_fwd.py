@@ -83,6 +83,12 @@ class CustomFunctionNoCustomFwd(Rule):
 
     code, name = "DT212", "custom-function-no-custom-fwd"
     triggers = ("save_for_backward",)
+    needs = (
+        (
+            *("*utocast*", "*loat16*", "*LOAT16*", "*mixed_precision*", "*MIXED_PRECISION*"),
+            *("*GradScaler*", "*gradscaler*"),
+        ),
+    )
 
     def __init__(self) -> None:
         self.bases: set[ast.expr] = set()

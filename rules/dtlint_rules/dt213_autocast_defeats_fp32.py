@@ -10,6 +10,7 @@ from dtlint.diagnostic import Severity
 from dtlint.infer.values import Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import bound_once
+from dtlint_rules._imports import imports_torch
 from dtlint_rules._names import last_name, names, said
 from dtlint_rules._regions import decided_here
 
@@ -82,12 +83,14 @@ class AutocastDefeatsFp32(Rule):
     """
 
     code, name = "DT213", "autocast-defeats-fp32"
-    triggers = ("freq", "omega", "timescale", "autocast")
+    triggers = ("*freq*", "*omega*", "*timescale*", "*autocast*")
+    needs = (("*torch*",),)
     calls = frozenset({*(name.rpartition(".")[2] for name in (*_PRODUCTS, _EINSUM)), *_METHODS})
+    operators = frozenset({ast.MatMult})
 
     def __init__(self) -> None:
-        self.found: list[tuple[ast.expr, bool]] = []
-        """Products of positions and frequencies, and whether they sum nothing."""
+        self.found: list[tuple[ast.expr, ast.stmt, bool]] = []
+        """Products of positions and frequencies, with their statements, and whether they sum nothing."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         node = call.node
@@ -110,12 +113,14 @@ class AutocastDefeatsFp32(Rule):
         node = operation.node
         return self._judged(node, [node.left, node.right], [operation.left, operation.right], operation.flow, False)
 
-    def on_end(self, end: End) -> Iterator[Finding]:
-        tree = end.flow.tree
-        if end.flow.function is not None or "torch" not in " ".join(names(tree)):
+    def on_end(self, end: End) -> Iterable[Finding]:
+        return self._not_decided(end.flow.tree) if end.flow.function is None and self.found else ()
+
+    def _not_decided(self, tree: ast.Module) -> Iterator[Finding]:
+        if not imports_torch(tree) and "torch" not in " ".join(names(tree)):
             return
-        for node, outer in self.found:
-            if decided_here(node, tree):
+        for node, statement, outer in self.found:
+            if decided_here(statement, tree):
                 continue
             if outer:
                 yield Finding(
@@ -154,7 +159,7 @@ class AutocastDefeatsFp32(Rule):
             return
         left, right = (_names_of(operand, function.node) for operand in operands)
         if _is_position_by_frequency(left, right) and not _is_float64(function.node, values):
-            self.found.append((node, outer))
+            self.found.append((node, flow.statement, outer))
 
 
 def _cast_to_float32(value: Value) -> ast.expr | None:

@@ -85,7 +85,8 @@ class HalfOutputEscapesAutocast(Rule):
     """
 
     code, name = "DT214", "half-output-escapes-autocast"
-    triggers = ("autocast",)
+    triggers = ("*autocast*",)
+    targets = frozenset({ast.Attribute})
 
     def __init__(self) -> None:
         self.made: set[ast.expr] = set()

@@ -9,6 +9,7 @@ from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.around import around
 from dtlint.rule import Finding, Rule
 from dtlint_rules._names import said
+from dtlint_rules._needs import HALF_BY_NAME
 from dtlint_rules._training import Models, upcasts
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class AutocastMissing(Rule):
     """
 
     code, name = "DT215", "autocast-missing"
-    triggers = ("Pipeline",)
+    triggers = ("*Pipeline*",)
+    needs = (HALF_BY_NAME,)
 
     def __init__(self) -> None:
         self.models = Models()

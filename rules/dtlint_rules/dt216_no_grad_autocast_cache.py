@@ -67,7 +67,8 @@ class NoGradAutocastCache(Rule):
     """
 
     code, name, default = "DT216", "no-grad-autocast-cache", False
-    triggers = ("autocast",)
+    triggers = ("*autocast*",)
+    needs = (("no_grad", "inference_mode"),)
 
     def __init__(self) -> None:
         self.without: dict[tuple[ast.AST, str, ast.Call | None], ast.Call] = {}
@@ -89,6 +90,7 @@ class NoGradAutocastCache(Rule):
                 "before torch 2.10 they may get no gradient",
                 help="End the region behind the first call, or give it `cache_enabled=False`",
                 notes=((self.without.pop(key), "run without gradients here"),),
+                until=(2, 10),
             )
 
 

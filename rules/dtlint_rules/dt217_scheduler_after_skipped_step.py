@@ -72,7 +72,8 @@ class SchedulerAfterSkippedStep(Rule):
     """
 
     code, name, default = "DT217", "scheduler-after-skipped-step", False
-    triggers = ("Scaler",)
+    triggers = ("*Scaler*", "*scaler*")
+    needs = (("*sched*", "*Sched*", "*SCHED*"),)
     calls = frozenset({"step"})
 
     def __init__(self) -> None:

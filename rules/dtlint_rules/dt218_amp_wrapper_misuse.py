@@ -67,7 +67,7 @@ class AmpWrapperMisuse(Rule):
     """
 
     code, name, severity = "DT218", "amp-wrapper-misuse", Severity.ERROR
-    triggers = ("autocast",)
+    triggers = ("*autocast*",)
     calls = frozenset({"autocast"})
 
     def __init__(self) -> None:

@@ -11,10 +11,12 @@ from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.infer.names import path_of
 from dtlint.infer.values import UNKNOWN, Tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._einsum import contracts
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import TORCH
 from dtlint_rules._origins import origins_of
-from dtlint_rules._widths import cast_to_float32, is_open
+from dtlint_rules._widths import cast_to_float32, is_open, may_be_cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,7 +40,7 @@ _WEIGHTS = {"layer_norm": 2, "group_norm": 2, "batch_norm": 3, "instance_norm": 
 
 
 class OpOperandMismatch(Rule):
-    """One operand of an op that does not promote was cast to float32, and the other was not.
+    """One operand of a product or its kin is cast to float32, and another is left as the caller gives it.
 
     ## What it does
     Reports a matrix product, convolution, attention, `grid_sample`, `lerp` or norm of which one operand was cast to float32
@@ -79,19 +81,23 @@ class OpOperandMismatch(Rule):
 
     code, name, severity = "DT301", "op-operand-mismatch", Severity.WARNING
     fix = Applicability.UNSAFE
-    triggers = ("float32", ".float()", "torch.float")
+    triggers = (".float", "float32")
+    needs = (TORCH,)
     calls = frozenset({*_PRODUCTS, *_NORMS, "einsum"})
+    operators = frozenset({ast.MatMult})
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        operands = list(_operands(call)) if call.target.startswith("torch.") and call.complete else []
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        if not call.target.startswith("torch.") or not call.complete:
+            return ()
         name = last_name(call.node)
-        yield from _judge(call.node, call.flow, operands, name, weighted=name in _NORMS)
+        return _judge(call.node, call.flow, list(_operands(call)), name, weighted=name in _NORMS)
 
-    def on_operation(self, operation: Operation) -> Iterator[Finding]:
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
         node = operation.node
-        if isinstance(operation.operator, ast.MatMult) and isinstance(node, ast.BinOp):
-            operands = [_Operand(node.left, operation.left), _Operand(node.right, operation.right)]
-            yield from _judge(node, operation.flow, operands, "@", weighted=False)
+        if type(operation.operator) is not ast.MatMult or not isinstance(node, ast.BinOp):
+            return ()
+        operands = [_Operand(node.left, operation.left), _Operand(node.right, operation.right)]
+        return _judge(node, operation.flow, operands, "@", weighted=False)
 
 
 @dataclass(slots=True)
@@ -108,7 +114,7 @@ def _operands(call: Call) -> Iterator[_Operand]:
     if call.target.startswith("torch.Tensor.") and receiver is not None:
         given.insert(0, _Operand(receiver, call.receiver))
     if name == "einsum":
-        yield from given[1:] if _contracts(call.node) else ()
+        yield from given[1:] if contracts(call.node) else ()
     elif name in _NORMS:
         weight = call.argument_node(_WEIGHTS[name], "weight")
         yield from given[:1]
@@ -118,18 +124,10 @@ def _operands(call: Call) -> Iterator[_Operand]:
         yield from given[: _OPERANDS.get(name, 2)]
 
 
-def _contracts(einsum: ast.Call) -> bool:
-    """Does it sum over an index? An outer product is only multiplied, and promotes."""
-    equation = einsum.args[0] if einsum.args else None
-    if not isinstance(equation, ast.Constant) or not isinstance(equation.value, str) or len(einsum.args) != 3:
-        return False
-    given, _, kept = equation.value.replace(" ", "").partition("->")
-    first, _, second = given.partition(",")
-    return any(letter in second and letter not in kept for letter in first if letter.isalpha())
-
-
 def _judge(node: ast.expr, flow: Flow, operands: list[_Operand], name: str, weighted: bool) -> Iterable[Finding]:
     if len(operands) < 2 or flow.function is None or flow.autocast is not None:
+        return
+    if not may_be_cast(flow.scope, *(operand.value for operand in operands)):
         return
     origins = origins_of(flow.scope)
     casts = [cast_to_float32(operand.value, origins[operand.node]) for operand in operands]

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import ast
 import re
-from bisect import bisect_left, bisect_right
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dtlint.infer.around import around
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
 from dtlint.infer.values import Module, Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
 from dtlint_rules._effects import FACTORIES, FLOAT32
 from dtlint_rules._half import half_at
-from dtlint_rules._names import last_name, names
-from dtlint_rules._origin import Kind
+from dtlint_rules._meanings import is_device, names_dtype
+from dtlint_rules._names import last_name
+from dtlint_rules._needs import CASTS, TORCH
+from dtlint_rules._origin import Kind, in_order
 from dtlint_rules._origins import origins_of
+from dtlint_rules._parts import given as arguments_of
+from dtlint_rules._provenance import follows
 from dtlint_rules._regions import decided_here
+from dtlint_rules._statements import owners, statements
 from dtlint_rules._widths import cast_to_float32
+from dtlint_rules._within import statement_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import TypeGuard
 
-    from dtlint.infer.events import Call, End
+    from dtlint.infer.events import Call, End, Flow
     from dtlint_rules._origin import Origin
     from dtlint_rules._origins import Origins
 
@@ -39,7 +44,7 @@ _LAYERS = frozenset(
     )
 )
 """Layers that raise where input and weight differ in dtype."""
-_FEATURES = re.compile(r"^Timesteps$|FourierProj|SinusoidalTime|SinusoidalPosEmb$|TimestepProjection$")
+_FEATURES = re.compile(r"^Timesteps$|FourierProj|SinusoidalTime|SinusoidalPosEmb$|TimestepProjection$", re.MULTILINE)
 """Names of modules without weights that compute in float32: frequencies of a time step, of a position."""
 _PREPARING = re.compile(r"processor|feature_extractor|preprocess", re.IGNORECASE)
 """Names of what turns pictures and sound into float32 tensors."""
@@ -56,7 +61,7 @@ _NO_FLOATS = re.compile(
 
 
 class WeightInputMismatch(Rule):
-    """A layer or a model gets an input that has not the dtype of its weights.
+    """An input made in float32, or cast on one path only, goes uncast into a layer or a model.
 
     ## What it does
     Reports what goes uncast into a layer or a model although its dtype is known to be another, or left to chance:
@@ -109,14 +114,23 @@ class WeightInputMismatch(Rule):
     """
 
     code, name = "DT302", "weight-input-mismatch"
-    triggers = ("dtype", ".half(", *sorted(_PREPARED), "Timestep", "FourierProj", "SinusoidalTime", "SinusoidalPosEmb")
+    triggers = ("*dtype*", ".half", *sorted(_PREPARED), "*Timestep*", "*FourierProj*", "*Sinusoidal*")
+    needs = (TORCH, (*CASTS, "float32", "return_tensors", "*Timestep*", "*FourierProj*", "*Sinusoidal*"))
 
     calls = frozenset({"__call__"})
 
     def __init__(self) -> None:
-        self.cast_for: dict[tuple[object, str], str] = {}
-        """Models by class and path, with the dtype that an input of theirs is cast to somewhere: their own."""
+        self.making: dict[ast.AST, bool] = {}
+        """By function, whether it calls a factory."""
+        self.cast_for: dict[tuple[object, str], list[tuple[str, Flow]]] = {}
+        """Models by class and path, with the dtypes that inputs of theirs are cast to: their own, and where."""
         self.cast_else: list[_Cast] = []
+        self.waiting: list[Flow] = []
+        """Functions that speak of no model's own dtype: what they cast matters if another of their class does."""
+        self.called: set[str] = set()
+        """The names of all that is called."""
+        self.methods: list[tuple[Flow, bool]] = []
+        """The methods that have been read, and whether they have been judged."""
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         flow = call.flow
@@ -126,14 +140,17 @@ class WeightInputMismatch(Rule):
         if layer.dtypes == _FLOAT32 or not call.args or not call.node.args or flow.autocast is not None:
             return
         given, node = call.args[0], call.node.args[0]
+        layer_path = path_of(call.node.func) or ""
         if isinstance(given, Tensor) and given.dtypes is not None and given.dtypes != _FLOAT32:
             return
-        cast = cast_to_float32(given, origins_of(flow.scope)[node])
-        if cast is None or last_name(cast) not in _MAKING or (path_of(call.node.func) or "").split(".")[0] != "self":
-            return  # who writes `self.head(x.float())` keeps the layer in float32
-        if half_at(flow, dtype=None) is None:
+        if layer_path.partition(".")[0] != "self" or not self._makes(flow.scope):
             return
-        text, layer_path = ast.unparse(node), path_of(call.node.func)
+        cast = cast_to_float32(given, origins_of(flow.scope)[node])
+        if cast is None or last_name(cast) not in _MAKING:
+            return  # who writes `self.head(x.float())` keeps the layer in float32
+        if not _may_be_half(flow):
+            return
+        text = ast.unparse(node)
         yield Finding(
             node,
             f"`{_short(text)}` is float32, and `{layer_path}` raises if its weights are half",
@@ -141,35 +158,66 @@ class WeightInputMismatch(Rule):
             notes=((cast, "float32 since here"),) if cast.lineno != node.lineno else (),
         )
 
-    def on_end(self, end: End) -> Iterator[Finding]:
-        function = end.flow.function
-        if function is None:
-            yield from self._cast_to_another()
-            return
-        weightless = _weightless(function.owner.node, end.flow.tree) if function.owner is not None else {}
-        if not (weightless or _may_matter(end.node, end.flow.tree)) or half_at(end.flow, dtype=None) is None:
-            return
-        origins = origins_of(end.node)
-        inputs = list(_inputs(end.node, origins))
-        yield from _of_features(inputs, origins, weightless)
-        yield from _of_processors(inputs, origins, end.node)
-        yield from _of_programs(inputs, origins, end)
-        yield from self._of_own_dtype(inputs, origins, end)
+    def _makes(self, scope: ast.AST) -> bool:
+        known = self.making.get(scope)
+        if known is None:
+            known = self.making[scope] = any(last_name(call) in _MAKING for call in facts(scope).calls)
+        return known
 
-    def _of_own_dtype(self, inputs: list[_Input], origins: Origins, end: End) -> Iterator[Finding]:
+    def on_end(self, end: End) -> Iterable[Finding]:
+        place = end.flow  # it is the function's own, and does not move on
+        if place.function is None:
+            return self._at_last(place.tree)
+        signs = _Signs(end.node)
+        self.called |= signs.called
+        judged = signs.casts and (signs.prepares or _casts_alone(end.node) or _speaks_of(end.node, signs))
+        if signs.models and not judged:
+            self.waiting.append(place)
+        judged = judged and _may_matter(end.node)
+        if place.function.owner is not None:
+            self.methods.append((place, judged))
+        found = list(self._judged(place)) if judged else []
+        return found if found and _may_be_half(place) else ()
+
+    def _at_last(self, tree: ast.Module) -> Iterator[Finding]:
+        """What takes all functions of the module to have been read."""
+        known: dict[ast.ClassDef, dict[str, str]] = {}
+        for place, judged in self.methods if _FEATURES.search("\n".join(self.called)) else ():
+            assert place.function is not None and place.function.owner is not None
+            owner = place.function.owner.node
+            if owner not in known:
+                known[owner] = _weightless(owner, tree)
+            weightless = known[owner]
+            if weightless and _may_be_half(place):
+                origins = origins_of(place.scope)
+                yield from _of_features(list(_inputs(origins)), origins, weightless)
+                if not judged:
+                    yield from self._judged(place)
+        yield from self._cast_to_another()
+
+    def _judged(self, place: Flow) -> Iterator[Finding]:
+        origins = origins_of(place.scope)
+        inputs = list(_inputs(origins))
+        yield from _of_processors(inputs, origins, place.scope)
+        yield from _of_programs(inputs, origins, place)
+        yield from self._of_own_dtype(inputs, origins, place)
+
+    def _of_own_dtype(self, inputs: list[_Input], origins: Origins, place: Flow) -> Iterator[Finding]:
         """An input that is cast to the model's own dtype: on one path only, or elsewhere to another."""
-        owner = end.flow.function.owner if end.flow.function is not None else None
+        owner = _owner_of(place)
         for given in inputs:
             model = given.owner
             if model is None or not given.is_first:
                 continue
-            roots = origins[given.node]
+            roots = in_order(origins[given.node])
             own = [root for root in roots if root.kind == Kind.CAST and _is_own(root.text, model)]
             others = [root for root in roots if root not in own]
             if own and not others:
-                self.cast_for.setdefault((owner, model), own[0].text)
+                self.cast_for.setdefault((owner, model), []).append((own[0].text, place))
             elif own and all(root.kind in (Kind.GIVEN, Kind.CALLED) for root in others):
-                if any(_asks_dtype(root.node, end.flow.tree) for root in own) or not _are_paths_of_one(own, others):
+                if any(_asks_dtype(root.node, place.scope, place.tree) for root in own) or not _are_paths_of_one(
+                    own, others
+                ):
                     continue
                 yield Finding(
                     own[0].node,
@@ -178,18 +226,35 @@ class WeightInputMismatch(Rule):
                     notes=((given.node, f"it goes into `{model}` here, whatever the path"),),
                 )
             elif others and all(root.kind == Kind.CAST and not root.text.startswith("torch.") for root in others):
-                self.cast_else.append(_Cast(others[0], owner, model, given))
+                self.cast_else.append(_Cast(others[0], owner, model, given, place))
 
     def _cast_to_another(self) -> Iterator[Finding]:
+        owners = {owner for owner, _ in self.cast_for}
+        for place in self.waiting:
+            if _owner_of(place) in owners and _may_matter(place.scope):
+                origins = origins_of(place.scope)
+                yield from self._of_own_dtype(list(_inputs(origins)), origins, place)
         for cast in self.cast_else:
-            own = self.cast_for.get((cast.owner, cast.model))
-            if own is not None and not _is_named_after(cast.origin.text, cast.model):
+            casts = self.cast_for.get((cast.owner, cast.model))
+            if casts is None or _is_named_after(cast.origin.text, cast.model) or not _may_be_half(cast.place):
+                continue
+            own = next((text for text, place in casts if _may_be_half(place)), None)
+            if own is not None:
                 yield Finding(
                     cast.origin.node,
                     f"This is cast to `{cast.origin.text}` and goes into `{cast.model}`, whose inputs are cast to `{own}` elsewhere",
                     help=f"Cast it to `{own}`",
                     notes=((cast.given.node, f"it goes into `{cast.model}` here"),),
                 )
+
+
+def _owner_of(place: Flow) -> object:
+    """The class whose method the function is."""
+    return place.function.owner if place.function is not None else None
+
+
+def _may_be_half(place: Flow) -> bool:
+    return half_at(place, dtype=None) is not None
 
 
 class _Input:
@@ -202,11 +267,16 @@ class _Input:
 
     @property
     def owner(self) -> str | None:
-        """The model, where the call is one of a model: `self.vae` of `self.vae.decode(x)`, `self.unet` of `self.unet(x)`."""
-        owner, _, name = self.callee.rpartition(".")
-        if name in _METHODS:
-            return owner or None
-        return self.callee if owner == "self" or (not owner and _MODELS.search(name)) else None
+        """The model, where the call is one of a model."""
+        return _model_of(self.callee)
+
+
+def _model_of(callee: str) -> str | None:
+    """The model that is called: `self.vae` of `self.vae.decode(x)`, `self.unet` of `self.unet(x)`."""
+    owner, _, name = callee.rpartition(".")
+    if name in _METHODS:
+        return owner or None
+    return callee if owner == "self" or (not owner and _MODELS.search(name)) else None
 
 
 _METHODS = frozenset({"encode", "decode", "forward", "generate", "get_image_features", "encode_image", "tiled_decode"})
@@ -215,54 +285,139 @@ _METHODS = frozenset({"encode", "decode", "forward", "generate", "get_image_feat
 class _Cast:
     """A cast to another dtype than that of the model that it goes into."""
 
-    __slots__ = ("given", "model", "origin", "owner")
+    __slots__ = ("given", "model", "origin", "owner", "place")
 
-    def __init__(self, origin: Origin, owner: object, model: str, given: _Input) -> None:
-        self.origin, self.owner, self.model, self.given = origin, owner, model, given
+    def __init__(self, origin: Origin, owner: object, model: str, given: _Input, place: Flow) -> None:
+        self.origin, self.owner, self.model, self.given, self.place = origin, owner, model, given, place
 
 
-def _inputs(scope: ast.AST, origins: Origins) -> Iterator[_Input]:
-    for node in nodes([scope]):
+def _inputs(origins: Origins) -> Iterator[_Input]:
+    """What the calls of a function are given that has origins, the last call first."""
+    for node in reversed(origins.of):
         callee = path_of(node.func) if isinstance(node, ast.Call) else None
         if callee is None or not isinstance(node, ast.Call) or callee.startswith(("torch.", "F.")):
             continue
-        for position, argument in enumerate([*node.args, *(keyword.value for keyword in node.keywords)]):
+        for position, argument in enumerate(arguments_of(node)):
             if origins[argument]:
                 yield _Input(argument, node, callee, position == 0)
 
 
-def _may_matter(scope: ast.AST, tree: ast.Module) -> bool:
-    """Does a function speak of dtypes or of prepared inputs, and does it cast something, or prepare it?"""
-    first, last = getattr(scope, "lineno", 0), getattr(scope, "end_lineno", 0)
-    return all(bisect_left(lines, first) < bisect_right(lines, last) for lines in _lines(tree))
+class _Signs:
+    """What the calls of a function show of it, before anybody looks further.
+
+    Attributes:
+        casts: may something be cast, or prepared?
+        prepares: is a processor called?
+        follows: may something be cast to the dtype of something else?
+        called: the names of all that is called.
+        models: the paths of the models that are called.
+        told: what calls may take a dtype from: `x.dtype` of `.to(x.dtype)`, `x` of `.type_as(x)`.
+    """
+
+    __slots__ = ("called", "casts", "follows", "models", "prepares", "told")
+
+    def __init__(self, scope: ast.AST) -> None:
+        calls = facts(scope).calls
+        self.called = {last_name(call.func) for call in calls}
+        keywords = {keyword.arg for call in calls for keyword in call.keywords}
+        self.prepares = "return_tensors" in keywords
+        self.casts = self.prepares or "dtype" in keywords or not _CASTS.isdisjoint(self.called)
+        self.models: set[str] = set()
+        self.told: list[ast.expr] = []
+        following = [call for call in calls if follows(call)] if self.casts else []
+        self.follows = bool(following)
+        for call in calls if following else ():
+            model = _model_of(path_of(call.func) or "") if arguments_of(call) else None
+            if model is not None:
+                self.models.add(model)
+        for call in following:
+            given = call.args if last_name(call) in ("to", "type", "type_as") else []
+            self.told += [node for node in given if names_dtype(node) or not is_device(node)]
+            self.told += [keyword.value for keyword in call.keywords if keyword.arg == "dtype"]
 
 
-@lru_cache(maxsize=2)
-def _lines(tree: ast.Module) -> tuple[list[int], list[int]]:
-    """The lines of a module that speak of dtypes or of prepared inputs, and those that cast or prepare; in order."""
-    speaking, doing = [], []
-    for node in nodes([tree]):
-        if isinstance(node, ast.Attribute):
-            if node.attr in _SPEAKING:
-                speaking.append(node.lineno)
-            if node.attr in _CASTS:
-                doing.append(node.lineno)
-        elif isinstance(node, ast.keyword):
-            if node.arg == "dtype":
-                speaking.append(node.lineno)
-            elif node.arg == "return_tensors":
-                doing.append(node.lineno)
-        elif isinstance(node, ast.Name) and node.id.endswith("dtype"):
-            speaking.append(node.lineno)
-    return sorted(speaking), sorted(doing)
+def _speaks_of(scope: ast.AST, signs: _Signs) -> bool:
+    """May a function cast something to the own dtype of a model that it calls?"""
+    return bool(signs.models) and (
+        any(_is_part_of(node, signs.models) for node in signs.told)
+        or any(_is_part_of(node, signs.models) for node in _noted_dtypes(scope))
+    )
+
+
+def _noted_dtypes(scope: ast.AST) -> Iterator[ast.Attribute]:
+    """What a function notes the dtype of, in a name: `self.vae.dtype` of `dtype = self.vae.dtype`."""
+    parts: Iterable[ast.AST] = nodes([scope]) if facts(scope).bound_inside else _bound_values(scope)
+    for node in parts:
+        if isinstance(node, ast.Attribute) and node.attr.endswith("dtype"):
+            yield node
+
+
+def _bound_values(scope: ast.AST) -> Iterator[ast.expr]:
+    for node in statements(scope):
+        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) else None
+        if isinstance(value, (ast.Tuple, ast.List)):
+            yield from value.elts
+        elif value is not None:
+            yield value
+
+
+def _is_part_of(node: ast.expr, models: set[str]) -> bool:
+    """Is an expression one of some models or an attribute of it, as far as it reads?"""
+    path = path_of(node)
+    while path:
+        if path in models:
+            return True
+        path = path.rpartition(".")[0]
+    return path is None and not isinstance(node, ast.Constant)
+
+
+def _casts_alone(scope: ast.AST) -> bool:
+    """Is something cast in a statement of its own, as models are: `unet.to(device, dtype)`?"""
+    return any(
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _is_told(node.value)
+        for node in statements(scope)
+    )
+
+
+def _is_told(call: ast.Call) -> bool:
+    """May a method be one that casts, to a dtype that it is told, not only a move to a device?"""
+    if last_name(call) in ("to", "type"):
+        return any(names_dtype(node) or not is_device(node) for node in arguments_of(call))
+    return _casts(call.func) or any(keyword.arg == "dtype" for keyword in call.keywords)
+
+
+def _may_matter(scope: ast.AST) -> bool:
+    """Does a function cast something, or prepare it, and does it speak of dtypes or of prepared inputs?"""
+    first = getattr(scope, "lineno", 0)  # decorators stand above
+    speaks = casts = False
+    for node in nodes([scope]):
+        casts = casts or _casts(node)
+        speaks = speaks or (_speaks(node) and node.lineno >= first)
+        if speaks and casts:
+            return True
+    return False
+
+
+def _casts(node: ast.AST) -> bool:
+    if isinstance(node, ast.keyword):
+        return node.arg == "return_tensors"
+    return isinstance(node, ast.Attribute) and node.attr in _CASTS
+
+
+def _speaks(node: ast.AST) -> TypeGuard[ast.expr | ast.keyword]:
+    if isinstance(node, ast.Attribute):
+        return node.attr in _SPEAKING
+    if isinstance(node, ast.Name):
+        return node.id.endswith("dtype")
+    return isinstance(node, ast.keyword) and node.arg == "dtype"
 
 
 # -- features of a module without weights -----------------------------------------------------------------------------
 
 
 def _of_features(inputs: list[_Input], origins: Origins, weightless: dict[str, str]) -> Iterator[Finding]:
-    for given in inputs if weightless else ():
-        roots = origins[given.node]
+    for given in inputs:
+        roots = in_order(origins[given.node])
         for root in roots if all(root.kind in (Kind.CALLED, Kind.GIVEN) for root in roots) else ():
             if root.text not in weightless or given.callee in weightless:
                 continue
@@ -278,19 +433,17 @@ def _of_features(inputs: list[_Input], origins: Origins, weightless: dict[str, s
             return
 
 
-@lru_cache(maxsize=8)
 def _weightless(owner: ast.ClassDef, tree: ast.Module) -> dict[str, str]:
     """The attributes of a module that hold features without weights, with their classes; inference knows those of the file."""
-    if not any(map(_FEATURES.search, names(tree))):
-        return {}
-    found: dict[str, str] = {}
     defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
-    for node in nodes([owner]):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            made = last_name(node.value)
-            if _FEATURES.search(made) and made not in defined:
-                found.update({path: made for target in node.targets if (path := path_of(target))})
-    return {path: made for path, made in found.items() if path.startswith("self.")}
+    return {
+        path: last_name(node.value)
+        for node in reversed(statements(owner))
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        if _FEATURES.search(last_name(node.value)) and last_name(node.value) not in defined
+        for path in map(path_of, node.targets)
+        if path is not None and path.startswith("self.")
+    }
 
 
 # -- what a processor returns -----------------------------------------------------------------------------------------
@@ -353,11 +506,11 @@ def _moved(node: ast.expr, scope: ast.AST) -> ast.expr | None:
 # -- programs that cast a model ---------------------------------------------------------------------------------------
 
 
-def _of_programs(inputs: list[_Input], origins: Origins, end: End) -> Iterator[Finding]:
-    casts = _cast_models(end.node, origins)
+def _of_programs(inputs: list[_Input], origins: Origins, place: Flow) -> Iterator[Finding]:
+    casts = _cast_models(place.scope, origins)
     if not casts:
         return
-    trained = _trained(end.node)
+    trained = _trained(place.scope)
     items_cast = [
         root for roots in list(origins.of.values()) for root in roots if root.kind == Kind.CAST and _items_of(root.of)
     ]
@@ -365,13 +518,13 @@ def _of_programs(inputs: list[_Input], origins: Origins, end: End) -> Iterator[F
     for given in inputs:
         if given.callee not in casts or given.callee in trained:
             continue
-        roots = origins[given.node]
+        roots = in_order(origins[given.node])
         items = _items_of(roots)
         batch = {item.text.partition("[")[0] for item in items}
-        place = next(iter(items)).node if items else given.node
+        item = next(iter(items)).node if items else given.node
         if items and len(items) == len(roots):
             others = any(batch & {item.text.partition("[")[0] for item in _items_of(root.of)} for root in items_cast)
-            what = f"`{ast.unparse(place)}`" if others else None
+            what = f"`{ast.unparse(item)}`" if others else None
         else:
             models = {
                 root.text
@@ -379,11 +532,11 @@ def _of_programs(inputs: list[_Input], origins: Origins, end: End) -> Iterator[F
                 if root.kind == Kind.CALLED and root.text in trained and root.text not in casts
             }
             what = f"What `{models.pop()}` gives" if len(models) == 1 and len(roots) == 1 else None
-        if what is None or place in seen or decided_here(given.call, end.flow.tree):
+        if what is None or item in seen or decided_here(statement_of(given.call, place.scope), place.tree):
             continue
-        seen.add(place)
+        seen.add(item)
         yield Finding(
-            place,
+            item,
             f"{what} goes into `{given.callee}` uncast, and `{given.callee}` is cast to `{casts[given.callee].text}`",
             help=f"Cast it: `.to(dtype={casts[given.callee].text})`",
             notes=((casts[given.callee].node, f"`{given.callee}` is cast here"), (given.node, "it goes in here")),
@@ -399,19 +552,16 @@ class _ModelCast:
 
 def _cast_models(scope: ast.AST, origins: Origins) -> dict[str, _ModelCast]:
     """What a function casts as a whole and calls: `unet.to(device, dtype=weight_dtype)`."""
-    called = {path_of(node.func) for node in nodes([scope]) if isinstance(node, ast.Call)}
     found: dict[str, _ModelCast] = {}
-    for node in nodes([scope]):
-        if (
-            not isinstance(node, ast.Expr)
-            or not isinstance(node.value, ast.Call)
-            or not isinstance(node.value.func, ast.Attribute)
-        ):
+    for node in reversed(statements(scope)):
+        cast = node.value if isinstance(node, ast.Expr) else None
+        if not isinstance(cast, ast.Call) or not isinstance(cast.func, ast.Attribute):
             continue
-        path, dtype = path_of(node.value.func.value), origins.told(node.value)
-        if path in called and path is not None and dtype is not None and dtype not in (*FLOAT32, "torch.float64"):
-            found[path] = _ModelCast(node.value, dtype)
-    return found
+        path, dtype = path_of(cast.func.value), origins.told(cast)
+        if path is not None and dtype is not None and dtype not in (*FLOAT32, "torch.float64"):
+            found[path] = _ModelCast(cast, dtype)
+    called = {path_of(node.func) for node in nodes([scope]) if isinstance(node, ast.Call)} if found else ()
+    return {path: cast for path, cast in found.items() if path in called}
 
 
 def _trained(scope: ast.AST) -> set[str]:
@@ -453,11 +603,11 @@ def _are_paths_of_one(own: list[Origin], others: list[Origin]) -> bool:
     return any(inner in others for root in own for inner in root.of)
 
 
-def _asks_dtype(cast: ast.expr, tree: ast.Module) -> bool:
+def _asks_dtype(cast: ast.expr, scope: ast.AST, tree: ast.Module) -> bool:
     """Is a cast made where the dtype of the very tensor was looked at: `if x.dtype != dtype: x = x.to(dtype)`? Or where
     that of the weights was, which are whole numbers once they are quantized."""
     subject = path_of(cast.func.value) if isinstance(cast, ast.Call) and isinstance(cast.func, ast.Attribute) else None
-    tests = [part.test for part in around(cast, tree) if isinstance(part, ast.If)]
+    tests = [part.test for part in _statements_around(cast, scope, tree) if isinstance(part, ast.If)]
     if any(last_name(part) == "is_floating_point" for test in tests for part in ast.walk(test)):
         return True
     return subject is not None and any(
@@ -466,6 +616,14 @@ def _asks_dtype(cast: ast.expr, tree: ast.Module) -> bool:
         for part in ast.walk(test)
         if isinstance(part, ast.Attribute)
     )
+
+
+def _statements_around(node: ast.AST, scope: ast.AST, tree: ast.Module) -> Iterator[ast.AST]:
+    known = owners(tree)
+    part: ast.AST | None = statement_of(node, scope)
+    while part is not None:
+        yield part
+        part = known.get(part)
 
 
 def _is_named_after(dtype: str, model: str) -> bool:

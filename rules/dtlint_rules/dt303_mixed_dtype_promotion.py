@@ -6,22 +6,27 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
 from dtlint.infer.values import Tensor, Trait
-from dtlint.infer.walk import nodes
+from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
-from dtlint_rules._effects import FACTORIES, JOINING
-from dtlint_rules._half import half_at
-from dtlint_rules._meanings import counts, is_device
+from dtlint_rules._effects import FACTORIES, JOINING, NO_TENSOR
+from dtlint_rules._functions import body_of
+from dtlint_rules._half import half_at, place_in
+from dtlint_rules._meanings import counts, is_device, is_setting
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
+from dtlint_rules._provenance import follows
 from dtlint_rules._sinks import escapes
+from dtlint_rules._statements import statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Call, End
+    from dtlint.infer.events import Call, End, Flow
     from dtlint_rules._origin import Origin, Roots
     from dtlint_rules._origins import Origins
 
@@ -73,44 +78,55 @@ class MixedDtypePromotion(Rule):
     """
 
     code, name = "DT303", "mixed-dtype-promotion"
-    triggers = ("dtype", "type_as", ".device")
     calls = frozenset({"to", "type_as", "type", *FACTORIES})
+    triggers = (".dtype", "self.dtype", ".type_as", ".to")
+    needs = (TORCH, attributes(calls))
 
     def __init__(self) -> None:
-        self.casting: dict[ast.AST, bool] = {}
-        """The functions that cast something, and whether half can reach them."""
+        self.casting: dict[ast.AST, Flow] = {}
+        """The functions that cast something, and the first place where they do."""
         self.moved: dict[ast.AST, list[ast.Call]] = {}
         """By function, what is moved to the device of a tensor, and keeps its dtype."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        scope = call.flow.scope
-        if call.flow.function is None or not call.method:
+        flow = call.flow
+        if flow.function is None or not call.method:
             return ()
+        scope = flow.scope
         moved = call.method == "to" and _is_moved(call)
-        if moved or _names_dtype_of(call.node):
-            if scope not in self.casting:
-                self.casting[scope] = half_at(call.flow, dtype=None) is not None
-            if moved and call.node not in self.moved.setdefault(scope, []):
-                self.moved[scope].append(call.node)
+        if scope not in self.casting and (moved or _names_dtype_of(call.node)):
+            self.casting[scope] = place_in(flow)
+        if moved and call.node not in self.moved.setdefault(scope, []):
+            self.moved[scope].append(call.node)
         return ()
 
-    def on_end(self, end: End) -> Iterator[Finding]:
-        moved = self.moved.pop(end.node, ())
-        if not self.casting.pop(end.node, False):
-            return
-        origins = origins_of(end.node)
-        for node in nodes([end.node]):
-            if isinstance(node, ast.If) and node.orelse and not _has_dtype_of(node.test):
-                yield from _of_branches(node, origins, end.node)
-        seen: set[ast.expr] = set()
-        for node in nodes([end.node]):
-            operands = _operands(node)
-            if operands and not escapes(node, end.node, end.flow.tree):
-                continue
-            for finding in (*_of_siblings(operands, origins, end.node), *_of_tables(operands, origins, moved)):
-                if finding.node not in seen:
-                    seen.add(finding.node)  # type: ignore[arg-type]  # an expression, by both
-                    yield finding
+    def on_end(self, end: End) -> Iterable[Finding]:
+        scope = end.node
+        place, moved = self.casting.pop(scope, None), self.moved.pop(scope, ())
+        if place is None or not (moved or (any(map(follows, facts(scope).calls)) and _may_matter(scope))):
+            return ()
+        found = list(_judged(end, moved))
+        return found if found and half_at(place, dtype=None) is not None else ()
+
+
+def _may_matter(scope: ast.AST) -> bool:
+    """Does a function bind a name in both branches of an `if`, or use two attributes of one object that go together?"""
+    return any(map(_binds_in_both, statements(scope))) or _has_siblings(scope)
+
+
+def _judged(end: End, moved: Iterable[ast.Call]) -> Iterator[Finding]:
+    origins = origins_of(end.node)
+    for statement in statements(end.node):
+        if isinstance(statement, ast.If) and _binds_in_both(statement) and not _has_dtype_of(statement.test):
+            yield from _of_branches(statement, origins, end.node)
+    seen: set[ast.AST] = set()
+    for node in reversed(origins.of):
+        operands = _operands(node)
+        found = [*_of_siblings(operands, origins, end.node), *_of_tables(operands, origins, moved)] if operands else []
+        for finding in found if found and escapes(node, end.node, end.flow.tree) else ():
+            if finding.node not in seen:
+                seen.add(finding.node)
+                yield finding
 
 
 # -- one branch casts -------------------------------------------------------------------------------------------------
@@ -139,6 +155,14 @@ def _of_branches(node: ast.If, origins: Origins, scope: ast.AST) -> Iterator[Fin
             )
 
 
+def _binds_in_both(statement: ast.AST) -> bool:
+    return (
+        isinstance(statement, ast.If)
+        and bool(statement.orelse)
+        and not _last_bound(statement.body).keys().isdisjoint(_last_bound(statement.orelse))
+    )
+
+
 def _last_bound(block: list[ast.stmt]) -> dict[str, ast.Assign]:
     """The last assignment of each name among the statements of a block."""
     return {
@@ -150,11 +174,11 @@ def _last_bound(block: list[ast.stmt]) -> dict[str, ast.Assign]:
 
 def _cast_to(roots: Roots) -> str | None:
     """The tensor to whose dtype a value is cast, on each path."""
-    texts = {origin.text for origin in roots if origin.kind == Kind.CAST}
-    if len(texts) != 1 or any(origin.kind != Kind.CAST for origin in roots):
+    text = next(iter(roots)).text if roots else ""
+    if not text.endswith(".dtype") or not all(origin.kind == Kind.CAST and origin.text == text for origin in roots):
         return None
-    base, _, attribute = texts.pop().rpartition(".")
-    return base if attribute == "dtype" and base.replace(".", "").isidentifier() and base != "torch" else None
+    base = text.removesuffix(".dtype")
+    return base if base.replace(".", "").isidentifier() and base != "torch" else None
 
 
 def _is_foreign(roots: Roots, tensor: str) -> bool:
@@ -195,11 +219,15 @@ def _is_of(origin: Origin, tensor: str) -> bool:
 
 
 def _has_dtype_of(node: ast.expr) -> bool:
-    return any(isinstance(part, ast.Attribute) and part.attr.endswith("dtype") for part in ast.walk(node)) or any(
-        isinstance(part, (ast.Name, ast.keyword))
-        and (getattr(part, "id", None) or getattr(part, "arg", None) or "").endswith("dtype")
-        for part in ast.walk(node)
-    )
+    return any(map(_is_named_dtype, nodes([node])))
+
+
+def _is_named_dtype(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr.endswith("dtype")
+    if isinstance(node, ast.Name):
+        return node.id.endswith("dtype")
+    return isinstance(node, ast.keyword) and node.arg is not None and node.arg.endswith("dtype")
 
 
 def _is_used_uncast(name: str, branch: ast.If, scope: ast.AST, origins: Origins) -> bool:
@@ -263,6 +291,36 @@ def _are_siblings(one: str, other: str) -> bool:
         return False
     words, others = set(name.lower().split("_")), set(other.rpartition(".")[2].lower().split("_"))
     return family != "self" or any(pair <= words | others and not pair <= words & others for pair in _PAIRS)
+
+
+def _has_siblings(scope: ast.AST) -> bool:
+    """Does a function use two attributes, or items of attributes, that are siblings?"""
+    families: dict[str, set[str]] = {}
+    called = {call.func for call in facts(scope).calls}
+    for node in nodes(body_of(scope), SCOPES):
+        if not isinstance(node, (ast.Attribute, ast.Subscript)) or node in called:
+            continue
+        if (path := _text_of(node)) is not None:
+            families.setdefault(path.rpartition(".")[0], set()).add(path)
+    return any(_hold_siblings(family, paths) for family, paths in families.items() if family not in ("", "torch"))
+
+
+def _hold_siblings(family: str, paths: set[str]) -> bool:
+    if family != "self":
+        return len(paths) > 1
+    words = {word for path in paths for word in path.removeprefix("self.").lower().split("_")}
+    return any(pair <= words for pair in _PAIRS) and any(_are_siblings(one, other) for one in paths for other in paths)
+
+
+def _text_of(node: ast.Attribute | ast.Subscript) -> str | None:
+    """An attribute or an item, as origins call it; None for what is no tensor."""
+    if isinstance(node, ast.Attribute):
+        path = path_of(node) if node.attr not in NO_TENSOR else None
+        return path if path is not None and not is_setting(path) else None
+    if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+        path = path_of(node.value)
+        return None if path is None else f"{path}[{node.slice.value!r}]"
+    return None
 
 
 def _where_bound(node: ast.expr, scope: ast.AST) -> ast.expr:

@@ -8,25 +8,28 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
-from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
 from dtlint.infer.values import Constant, Number, Tensor, Trait
-from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
 from dtlint_rules._effects import FACTORIES, JOINING
 from dtlint_rules._functions import parameters
-from dtlint_rules._half import half_at
+from dtlint_rules._half import half_at, place_in
 from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
-from dtlint_rules._origin import Kind
+from dtlint_rules._needs import TORCH, attributes
+from dtlint_rules._origin import Kind, in_order
 from dtlint_rules._origins import origins_of
+from dtlint_rules._parts import given
+from dtlint_rules._provenance import may_measure
 from dtlint_rules._sinks import RAISING, escapes
+from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Call, End
+    from dtlint.infer.events import Call, End, Flow
     from dtlint.source.place import Place
     from dtlint_rules._origin import Origin, Roots
     from dtlint_rules._origins import Origins
@@ -94,30 +97,42 @@ class FactoryDefaultDtype(Rule):
 
     code, name = "DT304", "factory-default-dtype"
     fix = Applicability.UNSAFE
-    triggers = ("torch.", "randn_tensor")
     calls = frozenset({*FACTORIES, *_HELPERS, "where"})
+    triggers = (*attributes(calls), *sorted(_HELPERS))
+    needs = (
+        TORCH,
+        (
+            *attributes(("shape", "device", "size", "get_device", "rand", "randn", "where")),
+            *("self.device", "len", *sorted(_HELPERS)),
+        ),
+    )
 
     def __init__(self) -> None:
-        self.made: dict[ast.AST, list[ast.Call]] = {}
-        """By the function that runs them, the factories that are told no dtype."""
+        self.made: dict[ast.AST, dict[ast.Call, Flow]] = {}
+        """By the function that runs them, the factories that are told no dtype, and where the program was then."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         if call.flow.function is None or not call.complete or "dtype" in call.keywords or "out" in call.keywords:
             return ()
-        if _is_defaulted(call) and not _SUMS.search(_bound_to(call)) and half_at(call.flow, dtype=None) is not None:
-            known = self.made.setdefault(call.flow.scope, [])
-            if call.node not in known:
-                known.append(call.node)
+        if _is_defaulted(call) and not _SUMS.search(_bound_to(call)):
+            self.made.setdefault(call.flow.scope, {}).setdefault(call.node, place_in(call.flow))
         return ()
 
-    def on_end(self, end: End) -> Iterator[Finding]:
+    def on_end(self, end: End) -> Iterable[Finding]:
         factories = self.made.pop(end.node, None)
-        if factories:
-            origins = origins_of(end.node)
-            for factory in factories:
-                meeting = _meeting(factory, origins, end.node, end.flow.tree)
-                if meeting is not None:
-                    yield meeting
+        return () if factories is None else self._judged(factories, end)
+
+    def _judged(self, made: dict[ast.Call, Flow], end: End) -> Iterator[Finding]:
+        factories = {factory: place for factory, place in made.items() if _may_be_after(factory, place)}
+        if not factories:
+            return
+        origins = origins_of(end.node)
+        # From the last on, so that of those that begin at one place the outer comes first.
+        operations = sorted((node for node in reversed(origins.of) if isinstance(node, _OPERATIONS)), key=_place_of)
+        for factory, place in factories.items():
+            meeting = _meeting(factory, operations, origins, place)
+            if meeting is not None and half_at(place, dtype=None) is not None:
+                yield meeting
 
 
 def _is_defaulted(call: Call) -> bool:
@@ -140,18 +155,24 @@ def _bound_to(call: Call) -> str:
     return " ".join(path_of(target) or "" for target in targets)
 
 
-def _meeting(factory: ast.Call, origins: Origins, scope: ast.AST, tree: ast.Module) -> Finding | None:
+_OPERATIONS = (ast.BinOp, ast.Call)
+
+
+def _meeting(
+    factory: ast.Call, operations: list[ast.BinOp | ast.Call], origins: Origins, place: Flow
+) -> Finding | None:
     """Where a factory's tensor meets one that it was made after."""
     after = {
-        origin: part for part, roots in _made_after(factory, origins, tree) for origin in roots if not counts(origin)
+        origin: part for part, roots in _made_after(factory, origins, place) for origin in roots if not counts(origin)
     }
+    scope = place.scope
     plain = {parameter.arg for parameter in parameters(scope) if _is_plain(parameter.annotation)}
     after = {origin: part for origin, part in after.items() if not _is_of_plain(origin, plain)}
     noise = last_name(factory) in _NOISE
     if not after and not noise:
         return None
     promoted: Finding | None = None
-    for node in sorted((part for part in nodes([scope]) if isinstance(part, ast.expr)), key=_place_of):
+    for node in operations:
         operands = _operands(node, noise)
         if operands is None or not _is_in(factory, operands, origins):
             continue
@@ -163,7 +184,7 @@ def _meeting(factory: ast.Call, origins: Origins, scope: ast.AST, tree: ast.Modu
                 continue
             if _raises(node):
                 return _finding(factory, node, operand, after[origin])
-            if promoted is None and not _is_padding(factory, operand) and escapes(node, scope, tree):
+            if promoted is None and not _is_padding(factory, operand) and escapes(node, scope, place.tree):
                 promoted = _finding(factory, node, operand, after[origin])
     return promoted
 
@@ -215,35 +236,46 @@ def _is_padding(factory: ast.Call, operand: ast.expr) -> bool:
     return last_name(factory) == "ones" and "mask" in ast.unparse(operand)
 
 
-def _made_after(factory: ast.Call, origins: Origins, tree: ast.Module) -> Iterator[tuple[ast.expr | None, Roots]]:
+def _made_after(factory: ast.Call, origins: Origins, place: Flow) -> Iterator[tuple[ast.expr | None, Roots]]:
     """What a factory's shape and device are taken of, each with the expression where it stands in the call itself."""
-    known = parents(tree)
-    moves: list[ast.expr] = []
-    method = known.get(factory)
-    while isinstance(method, ast.Attribute) and isinstance(call := known.get(method), ast.Call):
-        moves += [*call.args, *(keyword.value for keyword in call.keywords)]
-        method = known.get(call)
     if last_name(factory) == "where":
         for part in ast.walk(factory.args[0]):
             if isinstance(part, (ast.Name, ast.Attribute)):
                 yield None, origins[part]
-    for argument in (*factory.args, *(keyword.value for keyword in factory.keywords), *moves):
+    for argument in _given(factory, place):
         direct = argument.value if isinstance(argument, ast.Attribute) else None
         yield direct, origins.measured(argument)
 
 
+def _given(factory: ast.Call, place: Flow) -> Iterator[ast.expr]:
+    """What a factory is given, and the methods that are called on its result at once: `torch.zeros(n).to(x.device)`."""
+    yield from given(factory)
+    known = parents_at(factory, place)
+    method = known.get(factory)
+    while isinstance(method, ast.Attribute) and isinstance(call := known.get(method), ast.Call):
+        yield from given(call)
+        method = known.get(call)
+
+
+def _may_be_after(factory: ast.Call, place: Flow) -> bool:
+    """May a factory be made after a tensor, or is it noise? Ask it before origins are read."""
+    if last_name(factory) == "where" or last_name(factory) in _NOISE:
+        return True
+    bound = assignments(place.scope).keys() | facts(place.scope).bound_inside
+    return any(may_measure(argument, bound) for argument in _given(factory, place))
+
+
 def _joined(call: ast.Call) -> list[ast.expr]:
     """The tensors that a joining function or method takes."""
-    given = call.args
-    if given and isinstance(given[0], (ast.List, ast.Tuple)):
-        return list(given[0].elts)
+    if call.args and isinstance(call.args[0], (ast.List, ast.Tuple)):
+        return list(call.args[0].elts)
     receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-    return list(given) if receiver is None or path_of(receiver) in ("torch", "th", "F") else [receiver, *given]
+    return list(call.args) if receiver is None or path_of(receiver) in ("torch", "th", "F") else [receiver, *call.args]
 
 
-def _flat(given: list[ast.expr]) -> list[ast.expr]:
+def _flat(items: list[ast.expr]) -> list[ast.expr]:
     return [
-        item for node in given for item in (_flat(node.elts) if isinstance(node, (ast.List, ast.Tuple)) else [node])
+        item for node in items for item in (_flat(node.elts) if isinstance(node, (ast.List, ast.Tuple)) else [node])
     ]
 
 
@@ -253,7 +285,7 @@ def _is_in(factory: ast.Call, operands: Iterable[ast.expr], origins: Origins) ->
 
 def _told(roots: Roots, factory: ast.Call) -> Iterator[Origin]:
     """What a tensor has its dtype from, and what that was computed from; not behind a cast to a dtype that is written out."""
-    for origin in roots:
+    for origin in in_order(roots):
         if origin.node is factory or (origin.kind == Kind.CAST and origin.text.startswith("torch.")):
             continue
         yield origin
@@ -277,8 +309,8 @@ _SAYS = "`{name}` has no `dtype=`, so the tensor is of the default dtype, float3
 
 
 def _finding(factory: ast.Call, node: ast.expr, operand: ast.expr, after: ast.expr | None) -> Finding:
-    met, given = ast.unparse(operand), path_of(after) if after is not None else None
-    source = given or met
+    met, told = ast.unparse(operand), path_of(after) if after is not None else None
+    source = told or met
     op = "`@`" if isinstance(node, ast.BinOp) else f"`{last_name(node)}`"
     refused, promoted = f"{op} raises if `{_short(met)}` is half", f"`{_short(met)}` is promoted to it if that is half"
     return Finding(
@@ -286,7 +318,7 @@ def _finding(factory: ast.Call, node: ast.expr, operand: ast.expr, after: ast.ex
         f"{_SAYS.format(name=last_name(factory))}, and {refused if _raises(node) else promoted}",
         help=f"Pass `dtype={source}.dtype`" if len(source) < 40 else "Pass the dtype of the tensor that it meets",
         notes=((node, f"it meets `{_short(met)}` here"),) if node.lineno != factory.lineno else (),
-        fix=partial(_fix, given) if given is not None and last_name(factory) != "where" else None,
+        fix=partial(_fix, told) if told is not None and last_name(factory) != "where" else None,
     )
 
 

@@ -11,14 +11,17 @@ from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.names import path_of
 from dtlint.infer.symbols import same_dtype
-from dtlint.infer.values import Tensor
-from dtlint.infer.walk import nodes
+from dtlint.infer.values import Constant, Number, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._half import half_at
+from dtlint_rules._known import known
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import KNOWN, TORCH, attributes
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
-from dtlint_rules._widths import cast_to_float32, is_open
+from dtlint_rules._ranks import rank_of
+from dtlint_rules._statements import statements
+from dtlint_rules._widths import cast_to_float32, is_open, may_be_cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,6 +43,7 @@ _WRITES = {
 }
 """Methods that raise where what they write has another dtype, with the position and the name of that argument."""
 _FLOAT32 = frozenset({"float32"})
+_BOOL = frozenset({"bool"})
 _INDICES = re.compile(
     r"(?:^|_)(?:\w*mask|idx|idxs|index|indices|inds?|keep|valid|perm|order|selected|nonzero|where|argsort|topk)\d*(?:_|$)"
 )
@@ -90,8 +94,10 @@ class WriteDtypeMismatch(Rule):
 
     code, name, severity = "DT305", "write-dtype-mismatch", Severity.WARNING
     fix = Applicability.UNSAFE
-    triggers = ("torch.", "torch import", "torch as")
     calls = frozenset(_WRITES)
+    triggers = (*attributes(calls), "]=")
+    needs = (TORCH, KNOWN)
+    targets = frozenset({ast.Subscript})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         if not call.method or not call.complete or not isinstance(call.node.func, ast.Attribute):
@@ -105,13 +111,19 @@ class WriteDtypeMismatch(Rule):
                 call.node.func.value, call.receiver, node, value, call.flow, call.node, last_name(call.node)
             )
 
-    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+    def on_assign(self, assign: Assign) -> Iterable[Finding]:
         target, value = assign.target, assign.expression
-        if not isinstance(target, ast.Subscript) or value is None or not _is_by_tensor(target.slice):
-            return
-        if not isinstance(assign.value, Tensor) or _is_counted(target.slice, assign.flow.scope):
-            return
-        yield from _judge(target.value, assign.base, value, assign.value, assign.flow, assign.node, "[...] =")
+        if type(target) is not ast.Subscript or value is None or not isinstance(assign.value, Tensor):
+            return ()
+        if _surely_differ(assign.base, assign.value):
+            certain = _takes_tensor(target.slice, assign.value, assign.flow)
+            if certain is False or (certain is None and assign.flow.function is None):
+                return ()
+        else:
+            certain = None
+        if not certain and (not _is_by_tensor(target.slice) or _is_counted(target.slice, assign.flow.scope)):
+            return ()
+        return _judge(target.value, assign.base, value, assign.value, assign.flow, assign.node, "[...] =")
 
 
 def _is_by_tensor(index: ast.expr) -> bool:
@@ -126,12 +138,47 @@ def _is_by_tensor(index: ast.expr) -> bool:
     return path is not None and _INDICES.search(path.rpartition(".")[2].lower()) is not None
 
 
+def _takes_tensor(index: ast.expr, written: Tensor, flow: Flow) -> bool | None:
+    """Is an index certainly a tensor with dimensions, or a list, so that a write does not cast? None: not known. What
+    has one element casts where a mask says."""
+    if isinstance(index, ast.Tuple):
+        found = [_takes_tensor(part, written, flow) for part in index.elts]
+        return True if True in found else None if None in found else False
+    if isinstance(index, (ast.Slice, ast.Constant)):
+        return False
+    if isinstance(index, ast.List):
+        return all(isinstance(part, ast.Constant) and type(part.value) is int for part in index.elts) or None
+    mask = index.operand if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert) else index
+    if isinstance(mask, ast.Compare):
+        mask, of_bools = mask.left, True
+    else:
+        of_bools = False
+    value = known(flow, mask)
+    if isinstance(value, (Number, Constant)) or (isinstance(value, Tensor) and value.zero_dim is True):
+        return False
+    if isinstance(value, Tensor) and value.dtypes is not None and not of_bools and value.dtypes != _BOOL:
+        return True if value.zero_dim is False else None
+    if isinstance(value, Tensor) and (of_bools or value.dtypes == _BOOL):
+        return None if _is_of_one(written) else True
+    return True if rank_of(mask, flow) and not _is_of_one(written) else None
+
+
+def _is_of_one(tensor: Tensor) -> bool:
+    """May a tensor be of one element, by the call that makes it: `torch.ones(1)`, `torch.tensor([2.0])`?"""
+    made = tensor.origin
+    if not isinstance(made, ast.Call) or not made.args:
+        return True
+    sizes = made.args[0]
+    one = isinstance(sizes, ast.Constant) and sizes.value == 1
+    return one or (isinstance(sizes, (ast.List, ast.Tuple)) and len(sizes.elts) == 1)
+
+
 def _is_counted(index: ast.expr, scope: ast.AST) -> bool:
     """Is an index a number, by its name or because a loop counts it: `layer_idx`, `for idx in range(n)`?"""
     names = {part.id for part in ast.walk(index) if isinstance(part, ast.Name)}
     if any(isinstance(part, ast.Attribute) and part.attr.endswith("idx") for part in ast.walk(index)):
         return True
-    loops = (node for node in nodes([scope]) if isinstance(node, (ast.For, ast.AsyncFor)))
+    loops = (node for node in statements(scope) if isinstance(node, (ast.For, ast.AsyncFor)))
     counted = {part.id for loop in loops for part in ast.walk(loop.target) if isinstance(part, ast.Name)}
     return not names.isdisjoint(counted)
 
@@ -139,12 +186,17 @@ def _is_counted(index: ast.expr, scope: ast.AST) -> bool:
 def _judge(
     into: ast.expr, held: Value, node: ast.expr, value: Value, flow: Flow, place: ast.expr | ast.stmt, name: str
 ) -> Iterable[Finding]:
-    if flow.function is None or isinstance(node, ast.Constant):
+    if isinstance(node, ast.Constant):
         return
     if _surely_differ(held, value):
         assert isinstance(held, Tensor) and isinstance(value, Tensor)
         what = f"`{ast.unparse(into)}` is {_one(held)} and `{_short(node)}` {_one(value)}: `{name}` does not cast, and raises"
         yield _finding(place, what, into, node, None)
+        return
+    if flow.function is None:
+        return
+    is_known = any(isinstance(each, Tensor) and each.dtypes == _FLOAT32 for each in (held, value))
+    if not is_known and not may_be_cast(flow.scope):
         return
     origins = origins_of(flow.scope)
     target, source = origins[into], origins[node]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dtlint.diagnostic import Applicability
 from dtlint.infer.values import Tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._needs import KNOWN, TORCH, attributes
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, listed, origin_note, settled, tensor_op
 from dtlint_rules._subjects import Operand, operand
 
@@ -86,7 +87,8 @@ class IndexDtype(Rule):
 
     code, name = "DT306", "index-dtype"
     fix = Applicability.SAFE
-    triggers = ("torch.", "torch import", "torch as")
+    triggers = (*KNOWN, *attributes(_INDICES))
+    needs = (TORCH,)
     calls = called(_INDICES)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
@@ -96,8 +98,13 @@ class IndexDtype(Rule):
             return ()
         return self._judged(operand(call, position, name), accepted, f"`{op.rpartition('.')[2]}`", call.flow)
 
-    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+    def on_assign(self, assign: Assign) -> Iterable[Finding]:
         """`y = x[i]` and `x[i] = y`: subscripts have no events of their own."""
+        if not isinstance(assign.expression, ast.Subscript) and not isinstance(assign.target, ast.Subscript):
+            return ()
+        return self._indexed(assign)
+
+    def _indexed(self, assign: Assign) -> Iterator[Finding]:
         for part, base in ((assign.expression, None), (assign.target, assign.base)):
             if not isinstance(part, ast.Subscript) or not isinstance(part.slice, ast.Name):
                 continue

@@ -10,13 +10,15 @@ from dtlint.diagnostic import Applicability
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
+from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, certain, listed, origin_note, settled, tensor_op
+from dtlint_rules._ranks import rank_of
 from dtlint_rules._subjects import operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dtlint.infer.events import Call
+    from dtlint.infer.events import Call, Flow
     from dtlint_rules._subjects import Operand
 
 __all__ = ["LossTargetDtype"]
@@ -52,6 +54,8 @@ _REFUSED = {
 _OF_CLASSES = frozenset(name for name, refused in _REFUSED.items() if "int32" in refused and "int64" not in refused)
 _THIRD = frozenset({"nn.functional.margin_ranking_loss", "nn.MarginRankingLoss"})
 """Losses of two inputs, whose target comes third."""
+_OF_PROBABILITIES = frozenset({"nn.functional.cross_entropy", "nn.CrossEntropyLoss"})
+"""Losses that take class numbers, or probabilities of the shape of the input."""
 _STRICT = frozenset({"nn.functional.binary_cross_entropy", "nn.BCELoss"})
 """Losses whose target has to have the very dtype of the input."""
 
@@ -61,7 +65,7 @@ class LossTargetDtype(Rule):
 
     ## What it does
     Reports class numbers that are int32, int16, int8 or bool in `cross_entropy`, `nll_loss` and the margin losses, which
-    take int64; integers in `binary_cross_entropy`, with logits or without, and in `kl_div`, which take floating targets;
+    take int64; floating class numbers in `cross_entropy`, one dimension short of the logits; integers in `binary_cross_entropy`, with logits or without, and in `kl_div`, which take floating targets;
     and a target of `binary_cross_entropy` that is float64 where the input is float32.
 
     ## Why it matters
@@ -98,7 +102,8 @@ class LossTargetDtype(Rule):
 
     code, name = "DT307", "loss-target-dtype"
     fix = Applicability.SAFE
-    triggers = ("_loss", "Loss", "entropy", "kl_div")
+    triggers = attributes(_REFUSED)
+    needs = (TORCH,)
     calls = called(_REFUSED)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
@@ -111,6 +116,8 @@ class LossTargetDtype(Rule):
             return ()
         if dtypes <= _REFUSED[op]:
             wanted = "class numbers of int64" if op in _OF_CLASSES else "a floating target"
+        elif op in _OF_PROBABILITIES and given is not None and _are_numbers(given, target, dtypes, call.flow):
+            wanted = "class numbers of int64, or probabilities of the shape of the input"
         elif op in _STRICT and given is not None and _differ(given, dtypes):
             wanted = f"a target of the dtype of its input, {listed(certain(given.value) or BOOL)}"
         else:
@@ -125,6 +132,14 @@ class LossTargetDtype(Rule):
                 fix=partial(cast_fix, target.node, cast, f"Cast the target with `.{cast}`", Applicability.SAFE),
             ),
         )
+
+
+def _are_numbers(given: Operand, target: Operand, dtypes: frozenset[str], flow: Flow) -> bool:
+    """Has a floating target surely one dimension less than the logits, so that it cannot be probabilities?"""
+    if not dtypes <= FLOATING:
+        return False
+    rank, logits = rank_of(target.node, flow), rank_of(given.node, flow)
+    return rank is not None and logits is not None and rank == logits - 1
 
 
 def _differ(given: Operand, target: frozenset[str]) -> bool:

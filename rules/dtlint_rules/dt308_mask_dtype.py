@@ -12,11 +12,12 @@ from dtlint.infer.values import Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
 from dtlint_rules._masks import is_mask
+from dtlint_rules._needs import TORCH
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, certain, listed, origin_note, settled, tensor_op
 from dtlint_rules._subjects import operand
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, Flow, Operation
     from dtlint.infer.values import Value
@@ -87,8 +88,10 @@ class MaskDtype(Rule):
 
     code, name = "DT308", "mask-dtype"
     fix = Applicability.SAFE
-    triggers = ("mask", "where(", "ttention(", "~", "1 - ", "1.0 - ", "1. - ", "1-", "- (", "-(")
+    triggers = ("*mask*", "*ttention*", ".where", "~", "-(", "1-", "1.-", "1.0-")
+    needs = (TORCH,)
     calls = called((*_BOOL_ALONE, *_ATTENTION))
+    operators = frozenset({ast.Sub, ast.USub, ast.Invert})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         op = tensor_op(call)
@@ -114,7 +117,12 @@ class MaskDtype(Rule):
             elif dtypes <= FLOATING and (cast := _cast_of_bool(mask, call.flow)) is not None:
                 yield _added(mask, cast, name)
 
-    def on_operation(self, operation: Operation) -> Iterator[Finding]:
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
+        if not isinstance(operation.operator, (ast.Sub, ast.USub, ast.Invert)):
+            return ()
+        return self._computed(operation)
+
+    def _computed(self, operation: Operation) -> Iterator[Finding]:
         node, operator = operation.node, operation.operator
         if isinstance(operator, ast.Sub) and isinstance(node, ast.BinOp):
             left, right = _is_bool(operation.left), _is_bool(operation.right)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.rule import Finding, Rule
+from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, listed, origin_note, settled, tensor_op
 from dtlint_rules._subjects import operand
 
@@ -66,7 +67,8 @@ class IntReduction(Rule):
     code, name = "DT309", "int-reduction"
     fix = Applicability.SAFE
     calls = called((*_FLOATING_ALONE, *_NOT_OF_BOOL))
-    triggers = tuple(f"{name}(" for name in sorted(calls))
+    triggers = attributes(calls)
+    needs = (TORCH,)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         op = tensor_op(call)

@@ -10,6 +10,7 @@ from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import DTYPES, Category
 from dtlint.infer.values import Array, Constant, Number, Tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._operands import INTEGRAL, certain, listed, origin_note
 
 if TYPE_CHECKING:
@@ -94,8 +95,10 @@ class InplacePromotion(Rule):
 
     code, name = "DT310", "inplace-promotion"
     fix = Applicability.UNSAFE
-    triggers = ("+=", "-=", "*=", "/=", "%=", "|=", "&=", "^=", *sorted(f"{name}(" for name in _PROMOTING | _FLOATING))
     calls = _PROMOTING | _FLOATING
+    triggers = ("+=", "-=", "*=", "/=", "%=", "|=", "&=", "^=", *attributes(calls))
+    needs = (TORCH,)
+    operators = frozenset({*_OPERATORS})
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         node = operation.node

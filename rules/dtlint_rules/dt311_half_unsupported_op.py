@@ -14,6 +14,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._functions import defaults
 from dtlint_rules._half import half_at, is_half
 from dtlint_rules._names import last_name, said
+from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._operands import called, cast_fix, tensor_op
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
@@ -119,7 +120,8 @@ class HalfUnsupportedOp(Rule):
 
     code, name = "DT311", "half-unsupported-op"
     fix = Applicability.UNSAFE
-    triggers = ("quantile", "linalg", "fft", "antialias", "stft", "ctc_loss", "orthogonal_", "svd", "qr(", "inverse", "det(", "cholesky", "pinv", "lu(", "lstsq", "slogdet", "cdist", "view_as_complex")  # fmt: skip
+    triggers = (*attributes(_OPS), "antialias")
+    needs = (TORCH,)
     calls = called((*_OPS, "interpolate"))
 
     def on_call(self, call: Call) -> Iterable[Finding]:

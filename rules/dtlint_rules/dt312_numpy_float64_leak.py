@@ -11,6 +11,7 @@ from dtlint.dtypes.dtype import DTYPES, FLOATING, Category
 from dtlint.infer.values import Array, Module, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._names import last_name, names
+from dtlint_rules._needs import TORCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -87,7 +88,9 @@ class NumpyFloat64Leak(Rule):
     code, name = "DT312", "numpy-float64-leak"
     fix = Applicability.UNSAFE
     triggers = ("numpy",)
+    needs = (TORCH,)
     calls = frozenset({"__call__"})
+    operators = frozenset({*_ARITHMETIC})
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         if not isinstance(operation.operator, _ARITHMETIC):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
@@ -13,8 +13,10 @@ from dtlint.infer.reach import Reach
 from dtlint.infer.values import Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._half import half_at, is_half
+from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name, names, said
-from dtlint_rules._origin import Kind
+from dtlint_rules._needs import TORCH, attributes
+from dtlint_rules._origin import Kind, in_order
 from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import root_of
 from dtlint_rules._scripts import is_script
@@ -92,8 +94,9 @@ class Bf16ToNumpy(Rule):
 
     code, name = "DT313", "bf16-to-numpy"
     fix = Applicability.UNSAFE
-    triggers = ("numpy",)
     calls = frozenset({"numpy", *(target.rpartition(".")[2] for target in _TAKING)})
+    triggers = ("numpy",)
+    needs = (TORCH, attributes(calls))
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         method = call.method == "numpy" and isinstance(call.node.func, ast.Attribute)
@@ -144,7 +147,7 @@ def _evidence(node: ast.expr, value: Value, flow: Flow) -> tuple[str, ast.expr |
 
 def _model(roots: Roots, flow: Flow) -> str | None:
     """The model that computed a tensor, by the path that the code calls it with; not through a method that casts."""
-    for origin in roots:
+    for origin in in_order(roots):
         parts = origin.text.split(".")
         if origin.kind != Kind.CALLED or any(_WHOLE.search(part) for part in (*parts, _taken_of(origin.node))):
             continue
@@ -188,7 +191,7 @@ def _is_pipeline(flow: Flow) -> bool:
     return owner is not None and any("Pipeline" in last_name(base) for base in owner.node.bases)
 
 
-@lru_cache(maxsize=2)
+@kept
 def _speaks_of_bfloat16(tree: ast.Module) -> bool:
     return any("bfloat16" in word or "bf16" in word for word in said(tree))
 

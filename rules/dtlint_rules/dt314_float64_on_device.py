@@ -6,13 +6,14 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
-from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Dtype, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
 from dtlint_rules._names import last_name, said
+from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._scripts import is_script
+from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,8 +68,9 @@ class Float64OnDevice(Rule):
     """
 
     code, name = "DT314", "float64-on-device"
-    triggers = ("float64", "torch.double", "from_numpy")
     calls = frozenset({*_FACTORIES, "to"})
+    triggers = ("float64", ".double", "numpy", ".to(float", "dtype=float")
+    needs = (TORCH, attributes(calls))
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         finding = self._moved(call) if call.method == "to" else self._made(call)
@@ -154,7 +156,7 @@ def _is_open(device: ast.expr | None) -> bool:
 
 def _is_closed(call: Call) -> bool:
     """Is the tensor on a device that has float64: `x.cpu().to(torch.float64)`, `x.to(torch.float64).numpy()`?"""
-    parent = parents(call.flow.tree).get(call.node)
+    parent = parents_at(call.node, call.flow).get(call.node)
     to_numpy = isinstance(parent, ast.Attribute) and parent.attr in ("numpy", "cpu", "tolist")
     return to_numpy or any(word.startswith(_HAVING_FLOAT64) for word in said(call.node))
 

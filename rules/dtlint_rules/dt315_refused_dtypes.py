@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
-from dtlint.dtypes.dtype import FLOATING
+from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION
 from dtlint.dtypes.table import load
 from dtlint.infer.calls import dtype_of
 from dtlint.infer.layers import AGREEING
@@ -14,8 +14,14 @@ from dtlint.infer.names import path_of
 from dtlint.infer.refusals import refusal
 from dtlint.infer.survey import facts
 from dtlint.infer.values import Items, Module, Tensor
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._einsum import contracts
+from dtlint_rules._names import last_name
+from dtlint_rules._needs import HALF_BY_NAME, TORCH
+from dtlint_rules._operands import settled
 from dtlint_rules._statements import statements
+from dtlint_rules._subjects import Operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,21 +29,27 @@ if TYPE_CHECKING:
     from dtlint.infer.events import Call, Flow, Operation
     from dtlint.infer.values import Dtypes, Key, Value
 
-__all__ = ["DtypeError"]
+__all__ = ["RefusedDtypes"]
 
 _LAYERS = AGREEING | {"RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"}
 """Layers of torch.nn that raise where input and weight differ in dtype."""
+_NORMS = frozenset({"LayerNorm", "GroupNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d"})
+"""Layers that raise there, too, but for float32 weights and a half input."""
+_LISTING = frozenset({"modules", "named_modules", "children", "named_children", "apply"})
+"""Methods by which a program finds the norms of a model, to cast them back: their weights are not certain then."""
 _PRODUCTS = frozenset({"mm", "bmm", "matmul", "mv", "linear", "addmm", "baddbmm", "addbmm", "addmv"})
 """Ops that raise for an integer beside a floating tensor, too."""
 _FLOAT32 = frozenset({"float32"})
+_SCALARS = {"float16": "Half", "float32": "Float", "float64": "Double", "bfloat16": "BFloat16"}
+"""Dtypes, as torch's messages name them."""
 
 
-class DtypeError(Rule):
+class RefusedDtypes(Rule):
     """An op or a layer gets tensors of dtypes with which it raises.
 
     ## What it does
     Reports a call whose operands have dtypes that the code shows, and that torch refuses together: a matrix product,
-    convolution, attention, `lerp` of a float16 and a float32 tensor; a layer that is cast to one dtype and called with
+    convolution, attention, `lerp` or an `einsum` that sums of a float16 and a float32 tensor; a layer that is cast to one dtype and called with
     another; a model that was cast, whose `forward` gives what it is called with to a layer. Each op is looked up in the
     table of what torch does. Nothing is reported inside autocast, which casts the operands of most such ops, nor where
     one of the dtypes is not certain.
@@ -67,24 +79,30 @@ class DtypeError(Rule):
     - [Type promotion](https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc)
     """
 
-    code, name, severity = "DT315", "dtype-error", Severity.ERROR
-    triggers = ("half", "float16", "float64", "double", "Half", "Double")
+    code, name, severity = "DT315", "refused-dtypes", Severity.ERROR
+    triggers = (*HALF_BY_NAME, "float64", ".double", "self.double", "DoubleTensor")
+    needs = (TORCH,)
+    operators = frozenset({ast.MatMult})
 
     def __init__(self) -> None:
         self.made: dict[Key, Dtypes] = {}
         """The dtype that each layer of torch.nn was made with."""
-        self.fed: dict[ast.AST, dict[str, ast.Call]] = {}
-        """By class, the arguments of its forward that go into a layer as they are, and the calls of those layers."""
-        self.fixed: dict[ast.AST, tuple[ast.Call, str]] = {}
-        """By class, a call of a layer in its forward that gets a tensor of one dtype, whoever calls, and that dtype."""
+        self.fed: dict[ast.AST, dict[str, list[tuple[ast.Call, bool]]]] = {}
+        """By class, the arguments of its forward that go into a layer as they are, and the calls of those layers:
+        is it a norm?"""
+        self.fixed: dict[ast.AST, list[tuple[ast.Call, str, bool]]] = {}
+        """By class, the calls of a layer in its forward that get a tensor of one dtype, whoever calls, and that dtype:
+        is it a norm?"""
         self.named: dict[ast.AST, frozenset[Key]] = {}
         """By scope, the objects that its statements make and bind to one name."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         if call.target == "torch.nn.Module.__call__":
             return self._on_module(call) if call.flow.autocast is None else ()
-        if call.target.startswith("torch.nn.") and call.target[9:] in _LAYERS:
+        if call.target.startswith("torch.nn.") and (call.target[9:] in _LAYERS or call.target[9:] in _NORMS):
             self._note_layer(call)
+        elif call.target == "torch.einsum":
+            return _on_einsum(call) if call.flow.autocast is None else ()
         elif call.target.startswith("torch.") and call.complete and call.flow.autocast is None:
             receiver = [call.receiver] if call.target.startswith("torch.Tensor.") else []
             return _on_op(call, call.target, [*receiver, *call.args], call.keywords)
@@ -100,6 +118,9 @@ class DtypeError(Rule):
     def _note_layer(self, call: Call) -> None:
         key = f"@{call.node.lineno}:{call.node.col_offset}"
         default = None if facts(call.flow.tree).sets_default or not call.complete else _FLOAT32
+        told = any(part.arg in ("affine", "elementwise_affine", None) for part in call.node.keywords)
+        if call.target[9:] in _NORMS and (told or len(call.node.args) > 2):
+            return  # it may have no weights
         self.made[key] = dtype_of(call.keywords["dtype"]) if "dtype" in call.keywords else default
 
     def _on_module(self, call: Call) -> Iterator[Finding]:
@@ -108,7 +129,7 @@ class DtypeError(Rule):
             return
         given = call.args[0]
         path = path_of(call.node.func) or ""
-        if module.info is None and path.startswith("self.") and isinstance(given, Tensor):
+        if module.info is None and path.startswith("self."):
             self._note_fed(call, given, flow)
         if module.key not in self._named(flow.scope):
             return
@@ -116,7 +137,7 @@ class DtypeError(Rule):
         if weights is None or weights not in FLOATING:
             return
         if module.info is None:
-            if isinstance(given, Tensor) and _dtype(given) not in (None, weights):
+            if isinstance(given, Tensor) and _refuses(weights, _dtype(given), module.name[9:] in _NORMS):
                 yield _on_weights(call, given, weights)
         elif module.key in flow.state.casts:
             yield from self._on_model(call, module, given, weights)
@@ -127,31 +148,43 @@ class DtypeError(Rule):
         if forward is None or forward.owner is None or len(forward.node.args.args) < 2:
             return
         owner, name = forward.owner.node, forward.node.args.args[1].arg
-        layer = self.fed.get(owner, {}).get(name)
-        if layer is not None and isinstance(given, Tensor) and _dtype(given) not in (None, weights):
-            yield _on_weights(call, given, weights, layer)
-        elif owner in self.fixed and self.fixed[owner][1] != weights:
-            layer, dtype = self.fixed[owner]
+        for layer, norm in self.fed.get(owner, {}).get(name, ()):
+            if (
+                isinstance(given, Tensor)
+                and _refuses(weights, _dtype(given), norm)
+                and not _may_be_back(layer, norm, call)
+            ):
+                yield _on_weights(call, given, weights, layer)
+                return
+        for layer, dtype, norm in self.fixed.get(owner, ()):
+            if not _refuses(weights, dtype, norm) or _may_be_back(layer, norm, call):
+                continue
             yield Finding(
                 call.node,
                 f"`{path_of(call.node.func)}` has {weights} weights, and its `{ast.unparse(layer.func)}` gets a {dtype} tensor: it raises",
                 help=f"In its forward, cast the input of that layer back: `.to({ast.unparse(layer.func)}.weight.dtype)`",
                 notes=((layer, "the layer"),),
             )
+            return
 
-    def _note_fed(self, call: Call, given: Tensor, flow: Flow) -> None:
+    def _note_fed(self, call: Call, given: Value, flow: Flow) -> None:
         """A layer in a forward that is called with the argument itself, or with a tensor of one dtype."""
         function, module = flow.function, call.receiver
         if function is None or function.owner is None or function.name != "forward" or flow.conditions or flow.loops:
             return
-        if not isinstance(module, Module) or not module.name.startswith("torch.nn.") or module.name[9:] not in _LAYERS:
+        if not isinstance(module, Module) or not module.name.startswith("torch.nn."):
             return
-        atom = given.symbol.sole if given.symbol is not None and given.symbol.exact else None
-        dtype = _dtype(given)
+        norm = module.name[9:] in _NORMS and module.key in self.made
+        if not norm and module.name[9:] not in _LAYERS:
+            return
+        symbol = given.symbol if isinstance(given, Tensor) else None
+        atom = symbol.sole if symbol is not None and symbol.exact else None
+        dtypes = settled(Operand(call.node.args[0], given), flow)
+        dtype = next(iter(dtypes)) if dtypes is not None and len(dtypes) == 1 else None
         if atom is not None and atom.parameter:
-            self.fed.setdefault(function.owner.node, {}).setdefault(atom.text, call.node)
+            self.fed.setdefault(function.owner.node, {}).setdefault(atom.text, []).append((call.node, norm))
         elif dtype is not None and dtype in FLOATING:
-            self.fixed.setdefault(function.owner.node, (call.node, dtype))
+            self.fixed.setdefault(function.owner.node, []).append((call.node, dtype, norm))
 
     def _weights(self, module: Module, flow: Flow) -> str | None:
         """The dtype of a module's weights now: what it was cast to, or else made with."""
@@ -178,6 +211,25 @@ def _made_and_bound(scope: ast.AST) -> Iterator[Key]:
             node = node.func.value if isinstance(node.func, ast.Attribute) else node.func
 
 
+def _refuses(weights: str, given: str | None, norm: bool) -> bool:
+    """Does a layer raise for a tensor of that dtype? A norm of float32 weights takes half."""
+    if given is None or given == weights:
+        return False
+    return not norm or (given in FLOATING and not (weights == "float32" and given in LOW_PRECISION))
+
+
+def _may_be_back(layer: ast.Call, norm: bool, call: Call) -> bool:
+    """May the program have cast that norm back, as half models often have it: `model.norm.float()`, or each in a loop?"""
+    if not norm:
+        return False
+    name = last_name(layer.func)
+    return any(
+        isinstance(node, ast.Attribute)
+        and (node.attr in _LISTING or (node.attr in ("float", "to", "type") and last_name(node.value) == name))
+        for node in nodes([call.flow.tree])
+    )
+
+
 def _on_weights(call: Call, given: Tensor, weights: str, layer: ast.Call | None = None) -> Finding:
     shown = path_of(call.node.func) or "it"
     inner = "" if layer is None else f"gives it to `{ast.unparse(layer.func)}` and "
@@ -199,6 +251,21 @@ def _article(dtype: str | None) -> str:
 # -- ops
 
 
+def _on_einsum(call: Call) -> Iterator[Finding]:
+    """An einsum that sums over an index is a matrix product of its operands."""
+    if not contracts(call.node) or len(call.args) != 3:
+        return
+    first, second = call.args[1:]
+    if not isinstance(first, Tensor) or not isinstance(second, Tensor):
+        return
+    pair = [dtype for tensor in (first, second) if (dtype := _dtype(tensor)) is not None and dtype in FLOATING]
+    if len(pair) == 2 and pair[0] != pair[1]:
+        left, right = (_SCALARS.get(dtype, dtype.capitalize()) for dtype in pair)
+        yield _refused(
+            call, "einsum", set(pair), f"expected scalar type {left} but found {right}", not call.flow.region_known
+        )
+
+
 def _on_op(
     event: Call | Operation, op: str, args: list[Value], keywords: dict[str, Value], shown: str = ""
 ) -> Iterator[Finding]:
@@ -208,12 +275,17 @@ def _on_op(
     message = refusal(op, args, keywords)
     if message is None:
         return
-    every = sorted({dtype for value in _tensors([*args, *keywords.values()]) if (dtype := _dtype(value)) is not None})
+    if op.rpartition(".")[2] == "matmul":  # of two matrices, as most products are
+        message = refusal("torch.mm", [*args, *keywords.values()], {}) or message
+    every = {dtype for value in _tensors([*args, *keywords.values()]) if (dtype := _dtype(value)) is not None}
     name = shown or op.removeprefix("torch.nn.functional.").removeprefix("torch.Tensor.").removeprefix("torch.")
-    saved = not event.flow.region_known and load().autocast("cuda", op) is not None
-    yield Finding(
+    yield _refused(event, name, every, message, not event.flow.region_known and load().autocast("cuda", op) is not None)
+
+
+def _refused(event: Call | Operation, name: str, dtypes: set[str], message: str, saved: bool) -> Finding:
+    return Finding(
         event.node,
-        f"`{name}` of {' and '.join(every)} raises{', unless it runs under autocast' if saved else ''}: {message}",
+        f"`{name}` of {' and '.join(sorted(dtypes))} raises{', unless it runs under autocast' if saved else ''}: {message}",
         help="Cast one of them to the dtype of the other; which one says where the digits are needed",
         severity=Severity.WARNING if saved else None,
     )

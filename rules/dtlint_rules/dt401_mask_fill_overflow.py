@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
@@ -16,6 +16,7 @@ from dtlint_rules._fixes import limit_of
 from dtlint_rules._half import half_at
 from dtlint_rules._masks import is_mask
 from dtlint_rules._names import last_name, names_in
+from dtlint_rules._needs import TORCH
 from dtlint_rules._numbers import HALF, number_at, spelled
 from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import given, receiver, root_of
@@ -41,8 +42,8 @@ _FILLS = {
 """What writes one number into a tensor, and which argument of the method that is. Of the function it is the next, but
 for `full_like`. All of them raise where the tensor cannot hold the number; seen on torch 2.13."""
 LARGE = (
-    *(f"{e}{exponent}" for e in ("e", "E", "e+") for exponent in range(5, 39)),
-    *("0**", "0 **", "2**", "2 **", "00000", "65536", "99999"),
+    *(f"1e{exponent}" for exponent in range(5, 309)),
+    *("0**", "2**", "*00000*", "*65536*", "*99999*"),
 )
 """How numbers beyond float16 are written."""
 _SCORES = re.compile(
@@ -97,20 +98,23 @@ class MaskFillOverflow(Rule):
     code, name = "DT401", "mask-fill-overflow"
     fix = Applicability.UNSAFE
     triggers = (*LARGE, "finfo")
+    needs = (TORCH,)
+    operators = frozenset({ast.Mult})
+    targets = frozenset({ast.Subscript})
 
     def __init__(self) -> None:
         self.written: set[ast.expr] = set()
         """Numbers that have been reported."""
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        if call.target == "torch.full":
-            yield from self._made(call)
-        elif call.method == "register_buffer":
-            yield from self._registered(call)
-        elif call.method in _FILLS or call.target.startswith("torch."):
-            yield from self._filled(call)
-        elif _MASKING.search(last_name(call.node).lower()):
-            yield from self._handed(call)
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        target = call.target
+        if target == "torch.full":
+            return self._made(call)
+        if call.method == "register_buffer":
+            return self._registered(call)
+        if call.method in _FILLS or target.startswith("torch."):
+            return self._filled(call, last_name(call.node))
+        return self._handed(call) if _masks(last_name(call.node)) else ()
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         node = operation.node
@@ -124,12 +128,15 @@ class MaskFillOverflow(Rule):
             return ()
         return self._multiplied(operation, number, mask, value)
 
-    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+    def on_assign(self, assign: Assign) -> Iterable[Finding]:
         target = assign.target
         if not isinstance(target, ast.Subscript) or assign.expression is None or not _may_be_large(assign.value):
-            return
+            return ()
+        return self._written(assign, target, assign.expression)
+
+    def _written(self, assign: Assign, target: ast.Subscript, expression: ast.expr) -> Iterator[Finding]:
         selects = is_mask(target.slice) or _SCORES.search(last_name(root_of(target.value)).lower()) is not None
-        number = _beyond(assign.expression, assign.flow)
+        number = _beyond(expression, assign.flow)
         if number is None or not selects or not is_tensor(target.value, assign.base, assign.flow):
             return
         if _is_wide(target.value, assign.base, assign.flow):
@@ -141,17 +148,18 @@ class MaskFillOverflow(Rule):
             assign.flow,
             assign.base,
             "it becomes {inf} in a float16 tensor",
-            assign.expression,
+            expression,
             subject,
         )
 
-    def _filled(self, call: Call) -> Iterator[Finding]:
-        name = last_name(call.node)
-        function = is_function(call)
+    def _filled(self, call: Call, name: str) -> Iterable[Finding]:
         if name == "where":
-            yield from self._chosen(call, function)
-            return
-        if name not in _FILLS or (function and name in ("fill_", "new_full")):
+            return self._chosen(call, is_function(call))
+        return self._filled_by(call, name) if name in _FILLS else ()
+
+    def _filled_by(self, call: Call, name: str) -> Iterator[Finding]:
+        function = is_function(call)
+        if function and name in ("fill_", "new_full"):
             return
         position, keyword = _FILLS[name]
         written = call.argument_node(position + (function and name != "full_like"), keyword)
@@ -167,6 +175,8 @@ class MaskFillOverflow(Rule):
             return
         if _is_index(subject, number) or _is_wide(subject, value, call.flow):
             return
+        if _is_shown(call.result if name == "full_like" else value) and name in ("full_like", "fill_"):
+            return
         yield from self._found(
             call.node, number, call.flow, value, f"`{name}` raises on a float16 tensor", written, subject
         )
@@ -174,7 +184,7 @@ class MaskFillOverflow(Rule):
     def _made(self, call: Call) -> Iterator[Finding]:
         """`torch.full(size, -1e9, dtype=scores.dtype)`: without a dtype it is float32."""
         number = _beyond(call.argument_node(1, "fill_value"), call.flow)
-        if number is None or number.value > 0 or "dtype" not in call.keywords:
+        if number is None or number.value > 0 or "dtype" not in call.keywords or _is_shown(call.result):
             return
         yield from self._found(call.node, number, call.flow, call.result, "`full` raises for float16", None, None)
 
@@ -234,7 +244,7 @@ class MaskFillOverflow(Rule):
         number = _beyond(written, operation.flow)
         if number is None or (number.value > 0 and not any(map(_MASKING.search, names_in(mask)))):
             return
-        if not _is_float(number.written) or _is_wide(mask, value, operation.flow):
+        if not _is_float(number.written) or _is_wide(mask, value, operation.flow) or _is_shown(value):
             return
         if _is_bool(mask):
             # A bool has no dtype to give: the product is float32, whatever it is added to.
@@ -276,6 +286,12 @@ class MaskFillOverflow(Rule):
         )
 
 
+@lru_cache(maxsize=4096)
+def _masks(name: str) -> bool:
+    """Does a function mask, by its name?"""
+    return _MASKING.search(name.lower()) is not None
+
+
 def _beyond(node: ast.expr | None, flow: Flow) -> Number | None:
     """A finite number that float16 cannot hold."""
     number = number_at(node, flow)
@@ -286,6 +302,11 @@ def _is_wide(node: ast.expr | None, value: Value, flow: Flow) -> bool:
     """Has a tensor of no known dtype been cast to float32, as `scores = (q @ k).float()` is?"""
     known = isinstance(value, Tensor) and value.dtypes is not None
     return node is not None and not known and is_wide(origins_of(flow.scope)[node])
+
+
+def _is_shown(value: Value) -> bool:
+    """Does the source show that it is float16? What is put into such a tensor other than by a mask is told by DT402."""
+    return isinstance(value, Tensor) and value.dtypes == frozenset({"float16"})
 
 
 def _is_large(value: Value) -> bool:

@@ -11,6 +11,7 @@ from dtlint.infer.values import Constant, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._half import is_half
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import HALF_BY_NAME, SMALL
 from dtlint_rules._numbers import HALF, number_at, spelled
 from dtlint_rules._subjects import ABSENT, is_function, operand
 
@@ -63,8 +64,9 @@ class ConstantOverflow(Rule):
     """
 
     code, name = "DT402", "constant-overflow"
-    triggers = ("float16", "half", "int8", "int16", "HalfTensor", "ByteTensor")
+    triggers = (*HALF_BY_NAME, *SMALL)
     calls = frozenset({*_FACTORIES, *_BOUNDS, *_CASTS})
+    operators = frozenset({ast.Add, ast.Sub, ast.Mult})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         name = last_name(call.node)
@@ -76,9 +78,12 @@ class ConstantOverflow(Rule):
             return self._cast(call, call.receiver)
         return ()
 
-    def on_operation(self, operation: Operation) -> Iterator[Finding]:
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
         if not isinstance(operation.operator, (ast.Add, ast.Sub, ast.Mult)):
-            return
+            return ()
+        return self._computed(operation) if is_half(operation.left) or is_half(operation.right) else ()
+
+    def _computed(self, operation: Operation) -> Iterator[Finding]:
         node, flow = operation.node, operation.flow
         if isinstance(node, ast.BinOp):
             pairs = [(operation.left, operation.right, node.right), (operation.right, operation.left, node.left)]

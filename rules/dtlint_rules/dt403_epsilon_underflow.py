@@ -14,13 +14,14 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._guards import is_guarded
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name, names_in
+from dtlint_rules._needs import TORCH
 from dtlint_rules._numbers import HALF, number_at, spelled
 from dtlint_rules._squares import is_widened
 from dtlint_rules._subjects import ABSENT, is_function, operand
 from dtlint_rules._tensors import is_tensor, is_used_as_tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, Flow, Operation
     from dtlint.infer.values import Value
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["EpsilonUnderflow"]
 
 FLOAT = DTYPES["float32"]
-_TINY = ("e-08", "e-09", *(f"{e}-{exponent}" for e in ("e", "E") for exponent in range(8, 46)))
+_TINY = tuple(f"1e-{exponent}" for exponent in range(8, 324))
 """How numbers that are 0 in float16 are written."""
 _ROUNDS_TO_ZERO = HALF.smallest / 2
 """Half of the smallest subnormal number is a tie, and goes to the even one: 0. Seen on torch 2.13."""
@@ -81,16 +82,19 @@ class EpsilonUnderflow(Rule):
     """
 
     code, name = "DT403", "epsilon-underflow"
-    triggers = (*_TINY, "finfo", "float_info", "0000000")
+    triggers = (*_TINY, "finfo", "float_info", "*0000000*")
+    needs = (TORCH,)
     calls = frozenset({"add", "add_", *_CLAMPS})
+    operators = frozenset({ast.Add})
 
     def __init__(self) -> None:
         self.written: set[ast.expr] = set()
         """Numbers that have been reported."""
 
-    def on_operation(self, operation: Operation) -> Iterator[Finding]:
-        if not isinstance(operation.operator, ast.Add):
-            return
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
+        return self._added(operation) if isinstance(operation.operator, ast.Add) else ()
+
+    def _added(self, operation: Operation) -> Iterator[Finding]:
         node = operation.node
         if isinstance(node, ast.BinOp):
             pairs = [(node.right, node.left, operation.left), (node.left, node.right, operation.right)]
@@ -103,7 +107,7 @@ class EpsilonUnderflow(Rule):
                 continue
             number = _tiny(given, operation.flow)
             if number is not None and (
-                is_tensor(subject, value, operation.flow) or is_used_as_tensor(node, operation.flow.tree)
+                is_tensor(subject, value, operation.flow) or is_used_as_tensor(node, operation.flow)
             ):
                 yield from self._found(
                     node, number, operation.flow, subject, value, f"adding it leaves {_shown(subject)} as it is"
@@ -157,7 +161,7 @@ class EpsilonUnderflow(Rule):
     ) -> Iterator[Finding]:
         if number.written in self.written or not is_guarded(node, flow) or _runs_in_float32(flow):
             return
-        if number.value >= FLOAT.tiny and (half_at(flow, value) is None or is_widened(subject, flow)):
+        if number.value >= FLOAT.tiny and (is_widened(subject, flow) or half_at(flow, value) is None):
             return
         if number.value < FLOAT.tiny and half_at(flow) is None:
             return

@@ -9,13 +9,15 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
+from dtlint_rules._functions import parameters
 from dtlint_rules._imports import imports_torch
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._parts import receiver, same
 from dtlint_rules._tensors import is_tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Flow, Operation
 
@@ -60,14 +62,19 @@ class MissingEpsilon(Rule):
     """
 
     code, name = "DT404", "missing-epsilon"
-    triggers = (".std(", ".var(", ".min(", ".amin(")
+    triggers = attributes((*_LOWEST, "mean"))
+    needs = (TORCH, attributes((*_HIGHEST, "std", "var")))
+    operators = frozenset({ast.Div})
 
-    def on_operation(self, operation: Operation) -> Iterator[Finding]:
-        node, flow = operation.node, operation.flow
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
         if not isinstance(operation.operator, ast.Div) or isinstance(operation.right, Constant):
-            return
+            return ()
+        return self._divided(operation)
+
+    def _divided(self, operation: Operation) -> Iterator[Finding]:
+        node, flow = operation.node, operation.flow
         if isinstance(node, ast.BinOp):
-            numerator, divisor = _named(node.left, flow), node.right
+            numerator, divisor = _difference(node.left, flow), node.right
         elif isinstance(node, ast.AugAssign):
             numerator, divisor = None, node.value
         else:
@@ -78,7 +85,10 @@ class MissingEpsilon(Rule):
         told = _spread(numerator, spread, flow)
         if told is None or not imports_torch(flow.tree) or _asked_for(divisor, flow):
             return
-        if not is_tensor(numerator.left, operation.left, flow):
+        if not is_tensor(numerator.left, operation.left, flow) and not (
+            any(is_tensor(part, operation.right, flow) for part in (numerator.right, divisor))
+            or _is_input(numerator.left, flow)
+        ):
             return
         happens, where = told
         yield Finding(
@@ -92,6 +102,28 @@ class MissingEpsilon(Rule):
 def _named(node: ast.expr, flow: Flow) -> ast.expr:
     """The expression behind a name that was assigned in the running function."""
     return source_of(node, flow) or node
+
+
+_MOST_FACTORS = 4
+
+
+def _difference(node: ast.expr, flow: Flow) -> ast.expr:
+    """What is divided, what it is multiplied with aside: `x - mean` of `self.gain * (x - mean)`."""
+    node = _named(node, flow)
+    for _ in range(_MOST_FACTORS):  # `x = x * gain` stands for itself without end
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+            break
+        left, right = _named(node.left, flow), _named(node.right, flow)
+        node = right if isinstance(right, ast.BinOp) and isinstance(right.op, ast.Sub) else left
+    return node
+
+
+def _is_input(node: ast.expr, flow: Flow) -> bool:
+    """Is it what the forward of a module is called with?"""
+    function = flow.function
+    if not isinstance(node, ast.Name) or function is None or function.name != "forward" or function.owner is None:
+        return False
+    return function.owner.is_module and any(each.arg == node.id for each in parameters(function.node))
 
 
 def _spread(numerator: ast.BinOp, divisor: ast.expr, flow: Flow) -> tuple[str, str] | None:
@@ -142,20 +174,20 @@ def _is_root_of_variance(node: ast.expr, subject: ast.expr, flow: Flow) -> bool:
 
 
 def _asked_for(divisor: ast.expr, flow: Flow) -> bool:
-    """Does a test, or an assignment that replaces zeros, speak of the divisor?"""
-    path = path_of(divisor)
-    if path is None:
-        return False
-    for node in ast.walk(flow.scope):
+    """Does a test, or an assignment that replaces zeros, speak of the divisor, or of what it is the difference of?"""
+    parts = [divisor, _named(divisor, flow)]
+    parts += [side for part in parts if isinstance(part, ast.BinOp) for side in (part.left, part.right)]
+    paths = {path for part in parts if (path := path_of(part)) is not None}
+    for node in ast.walk(flow.scope) if paths else ():
         if isinstance(node, (ast.If, ast.IfExp, ast.While, ast.Assert)) and any(
-            path_of(part) == path for part in ast.walk(node.test)
+            path_of(part) in paths for part in ast.walk(node.test) if isinstance(part, (ast.Name, ast.Attribute))
         ):
             return True
         if isinstance(node, (ast.Assign, ast.AugAssign)):
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                if isinstance(target, ast.Subscript) and path_of(target.value) == path:
+                if isinstance(target, ast.Subscript) and path_of(target.value) in paths:
                     return True
-                if isinstance(node, ast.AugAssign) and path_of(target) == path:
+                if isinstance(node, ast.AugAssign) and path_of(target) in paths:
                     return True
     return False
 

@@ -77,8 +77,9 @@ class InfMaskNan(Rule):
 
     code, name = "DT405", "inf-mask-nan"
     fix = Applicability.UNSAFE
-    triggers = ('"inf', "'inf", '"Inf', "'Inf", "-inf", "+inf", "-Inf", "nfinity", ".inf", ".log(")
+    triggers = ("inf", "Inf", "INF", "infinity", "Infinity", "INFINITY", ".log")
     calls = frozenset({"triu", "tril", "masked_fill", "masked_fill_", *_SOFTMAXES})
+    operators = frozenset({ast.Mult, ast.Add})
 
     def __init__(self) -> None:
         self.filled: dict[tuple[ast.AST, str], ast.Call] = {}

@@ -16,6 +16,7 @@ from dtlint_rules._fixes import pass_dtype
 from dtlint_rules._functions import body_of
 from dtlint_rules._half import half_at, is_half
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import HALF, TORCH, attributes
 from dtlint_rules._squares import is_widened, mean_of_squares, squared
 from dtlint_rules._subjects import ABSENT, operand
 
@@ -71,8 +72,9 @@ class ReductionInHalf(Rule):
 
     code, name = "DT406", "reduction-in-half"
     fix = Applicability.UNSAFE
-    triggers = ("half", "float16", ".mean(", "batched_nms")
     calls = frozenset({*_SUMS, "mean", "batched_nms"})
+    triggers = (*HALF, ".mean", ".batched_nms")
+    needs = (TORCH, attributes(calls))
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         name = last_name(call.node)

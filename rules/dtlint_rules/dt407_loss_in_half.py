@@ -13,8 +13,9 @@ from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._functions import body_of
 from dtlint_rules._half import half_at
-from dtlint_rules._halfnames import HalfNames
+from dtlint_rules._halfnames import CASTS, HalfNames
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import HALF, TORCH, attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -83,7 +84,10 @@ class LossInHalf(Rule):
 
     code, name = "DT407", "loss-in-half"
     fix = Applicability.UNSAFE
-    triggers = tuple(sorted({*_FLOATING, *(name.rpartition(".")[2] for name in _MODULES)}))
+    triggers = attributes((*_FLOATING, *_MODULES))
+    needs = (TORCH, (*HALF, ".float"))
+
+    calls = frozenset({"__call__", *_FLOATING, *CASTS})
 
     def __init__(self) -> None:
         self.half = HalfNames()

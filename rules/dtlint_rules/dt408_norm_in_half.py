@@ -9,9 +9,11 @@ from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._calls import calls_of
 from dtlint_rules._guards import is_guarded
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._squares import is_widened, mean_of_squares
 
 if TYPE_CHECKING:
@@ -70,8 +72,9 @@ class NormInHalf(Rule):
     """
 
     code, name = "DT408", "norm-in-half"
-    triggers = ("keepdim", "normalize(")
     calls = frozenset({"mean", "normalize"})
+    triggers = attributes(calls)
+    needs = (TORCH, ("keepdim", "keepdims", ".normalize"))
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         name = last_name(call.node)
@@ -142,5 +145,4 @@ def _is_called_elsewhere(flow: Flow) -> bool:
     function = flow.function
     if function is None or function.owner is None or not function.name.startswith("_"):
         return False
-    calls = (node for node in nodes([flow.tree]) if isinstance(node, ast.Call))
-    return all(last_name(call) != function.name for call in calls)
+    return not calls_of(function.name, flow.tree)

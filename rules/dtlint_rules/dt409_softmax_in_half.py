@@ -12,6 +12,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import pass_dtype
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import TORCH
 from dtlint_rules._squares import is_widened
 from dtlint_rules._subjects import ABSENT, operand
 
@@ -64,8 +65,9 @@ class SoftmaxInHalf(Rule):
     code, name = "DT409", "softmax-in-half"
     fix = Applicability.UNSAFE
     default = False
-    triggers = ("softmax",)
     calls = frozenset({"softmax", "log_softmax"})
+    triggers = tuple(sorted(calls))
+    needs = (TORCH,)
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         name = last_name(call.node)

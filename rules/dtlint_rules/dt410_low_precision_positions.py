@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
 from dtlint.dtypes.dtype import LOW_PRECISION
-from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
 from dtlint.infer.values import Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
@@ -19,10 +19,12 @@ from dtlint_rules._fixes import respell
 from dtlint_rules._functions import body_of, parameters
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name, names_in
+from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._parts import keyword, receiver
+from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from dtlint.infer.events import Call
 
@@ -94,18 +96,23 @@ class LowPrecisionPositions(Rule):
 
     code, name = "DT410", "low-precision-positions"
     fix = Applicability.UNSAFE
-    triggers = ("arange", "linspace")
+    triggers = (".arange", ".linspace")
+    needs = (TORCH, ("dtype", *attributes(_CASTS)))
     calls = frozenset({"arange", "linspace", *_CASTS})
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
+    def __init__(self) -> None:
+        self.counting: dict[ast.AST, bool] = {}
+        """By function, whether it calls `torch.arange`."""
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
         name = last_name(call.node)
         if name in _CASTS:
-            yield from self._cast_by_name(call)
-            return
-        if name not in ("arange", "linspace") or not call.target.startswith("torch."):
-            return
-        given, around = keyword(call.node, "dtype"), parents(call.flow.tree)
-        cast = None if given is not None else _cast_at_once(call.node, around)
+            return self._cast_by_name(call)
+        return self._counted(call, name) if call.target.startswith("torch.") and name in ("arange", "linspace") else ()
+
+    def _counted(self, call: Call, name: str) -> Iterator[Finding]:
+        given = keyword(call.node, "dtype")
+        cast = None if given is not None else _cast_at_once(call.node, parents_at(call.node, call.flow))
         chosen = given if given is not None else cast
         if chosen is None or _counts_far_enough(call.node) or not _may_be_half(chosen, call, given is not None):
             return
@@ -123,9 +130,16 @@ class LowPrecisionPositions(Rule):
             fix=partial(respell, node=given, name="torch.float32", message="Count in float32") if given else None,
         )
 
+    def _counts(self, scope: ast.AST) -> bool:
+        known = self.counting.get(scope)
+        if known is None:
+            known = self.counting[scope] = any(map(_is_whole_count, facts(scope).calls))
+        return known
+
     def _cast_by_name(self, call: Call) -> Iterator[Finding]:
         """`t = torch.arange(n)`, and behind it `t.to(x.dtype)`."""
-        made = source_of(receiver(call.node), call.flow)
+        counted, flow = receiver(call.node), call.flow
+        made = source_of(counted, flow) if isinstance(counted, ast.Name) and self._counts(flow.scope) else None
         if not isinstance(made, ast.Call) or not _is_whole_count(made) or _counts_far_enough(made):
             return
         chosen = _cast_dtype(call.node, call.method)
@@ -179,7 +193,7 @@ def _cast_dtype(call: ast.Call, method: str) -> ast.expr | None:
     return None
 
 
-def _cast_at_once(node: ast.Call, around: dict[ast.AST, ast.AST]) -> ast.expr | None:
+def _cast_at_once(node: ast.Call, around: Mapping[ast.AST, ast.AST]) -> ast.expr | None:
     """The argument of a cast that the count is given at once: `torch.arange(n).type_as(x)`."""
     method = around.get(node)
     call = around.get(method) if isinstance(method, ast.Attribute) and method.attr in _CASTS else None
@@ -227,7 +241,7 @@ def _encodes_positions(call: Call, by_name_alone: bool) -> bool:
 
 def _is_exponent_of_two(call: Call) -> bool:
     """`2.0 ** torch.arange(n)`: small exponents, of which half has every one."""
-    parent = parents(call.flow.tree).get(call.node)
+    parent = parents_at(call.node, call.flow).get(call.node)
     if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Pow) and parent.right is call.node:
         return isinstance(parent.left, ast.Constant) and parent.left.value == 2
     if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):

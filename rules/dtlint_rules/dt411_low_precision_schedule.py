@@ -14,6 +14,7 @@ from dtlint_rules._assignments import assignments, source_of
 from dtlint_rules._half import half_at
 from dtlint_rules._halfnames import CASTS, HalfNames
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import TORCH
 from dtlint_rules._parts import receiver, root_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _SCHEDULE = re.compile(r"(?:^|_)(?:alphas?_?(?:cumprod|bar)\w*|alphas_prod\w*|al
 
 
 class LowPrecisionSchedule(Rule):
-    """A noise schedule or the phases of Fourier features are computed in half.
+    """Noise is added to samples, or the phases of Fourier features are computed, in half.
 
     ## What it does
     Reports `scheduler.add_noise(x, noise, t)` where `x` or `noise` was cast to half, or computed from what was; `1 -
@@ -65,8 +66,10 @@ class LowPrecisionSchedule(Rule):
     """
 
     code, name = "DT411", "low-precision-schedule"
-    triggers = ("add_noise", "cumprod", "bar", "alphas_prod", "alpha_prod", ".sin(")
+    triggers = ("add_noise", "*alpha*", ".sin", ".cos", "self.sin", "self.cos")
+    needs = (TORCH, ("add_noise", "*cumprod*", "*bar*", "*prod*", "2**", "2.0**", "2.**", ".pow", ".exp2"))
     calls = frozenset({"add_noise", "sin", "cos", *CASTS})
+    operators = frozenset({ast.Sub})
 
     def __init__(self) -> None:
         self.half = HalfNames()
@@ -85,10 +88,14 @@ class LowPrecisionSchedule(Rule):
         self.half.hear(call)
         return ()
 
-    def on_operation(self, operation: Operation) -> Iterator[Finding]:
-        node, flow = operation.node, operation.flow
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
+        node = operation.node
         if not isinstance(operation.operator, ast.Sub) or not isinstance(node, ast.BinOp):
-            return
+            return ()
+        return self._left_over(operation, node)
+
+    def _left_over(self, operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
+        flow = operation.flow
         one = operation.left.value if isinstance(operation.left, Constant) else None
         table = root_of(node.right)
         path = path_of(table)

@@ -12,9 +12,10 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
 from dtlint_rules._half import is_half
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import HALF
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, Flow, Operation
 
@@ -57,14 +58,16 @@ class LowPrecisionAccumulator(Rule):
     """
 
     code, name = "DT412", "low-precision-accumulator"
-    triggers = ("half", "float16", "HalfTensor", "autocast")
+    triggers = HALF
+    needs = (("+=", ".add_"), ("for",))
     calls = frozenset({"add_"})
+    operators = frozenset({ast.Add})
 
-    def on_operation(self, operation: Operation) -> Iterator[Finding]:
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
         node = operation.node
         if not isinstance(node, ast.AugAssign) or not isinstance(operation.operator, ast.Add):
-            return
-        yield from self._judged(node, node.target, operation.left, operation.right, operation.flow)
+            return ()
+        return self._judged(node, node.target, operation.left, operation.right, operation.flow)
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         if call.method == "add_" and isinstance(call.node.func, ast.Attribute) and call.args:

@@ -12,6 +12,7 @@ from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._halfnames import CASTS
 from dtlint_rules._names import last_name, names_in
+from dtlint_rules._needs import HALF_BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -75,7 +76,13 @@ class EmaInHalf(Rule):
     """
 
     code, name = "DT413", "ema-in-half"
-    triggers = ("half", "float16", "HalfTensor")
+    triggers = HALF_BY_NAME
+    needs = (
+        (
+            *("*ema*", "*EMA*", "*Ema*", "*verage*", "*AVERAGE*", "*avg*", "*AVG*"),
+            *("*swa*", "*SWA*", "*hadow*", "*SHADOW*", "*momentum*", "*MOMENTUM*"),
+        ),
+    )
     calls = frozenset({*CASTS, "AveragedModel"})
 
     def __init__(self) -> None:
@@ -94,7 +101,7 @@ class EmaInHalf(Rule):
         return ()
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:
-        path = path_of(assign.target)
+        path = path_of(assign.target) if self.casts else None
         expression = assign.expression
         if path is None or not isinstance(expression, ast.Call) or not _EMA.search(path.rpartition(".")[2]):
             return ()

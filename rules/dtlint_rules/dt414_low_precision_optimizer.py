@@ -10,8 +10,10 @@ from dtlint.infer.calls import dtype_of
 from dtlint.infer.values import Items, Key, Module, Optimizer, Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._casts import CAST_METHODS
 from dtlint_rules._half import is_half
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import HALF
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -65,7 +67,8 @@ class LowPrecisionOptimizer(Rule):
     """
 
     code, name = "DT414", "low-precision-optimizer"
-    triggers = ("float16",)
+    triggers = HALF
+    needs = (("optim",),)
 
     def __init__(self) -> None:
         self.half: dict[Key, tuple[frozenset[str], ast.Call]] = {}
@@ -74,7 +77,7 @@ class LowPrecisionOptimizer(Rule):
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         made = call.result
-        if isinstance(call.receiver, Module) and call.cast[0]:
+        if isinstance(call.receiver, Module) and call.method in CAST_METHODS and call.cast[0]:
             self.half.pop(call.receiver.key, None)
         elif isinstance(made, Module):
             given = call.keywords.get("torch_dtype", call.keywords.get("dtype"))

@@ -11,6 +11,7 @@ from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import pass_dtype
 from dtlint_rules._names import last_name, names_in
+from dtlint_rules._needs import attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +71,8 @@ class OptimizerStateDtype(Rule):
     code, name = "DT415", "optimizer-state-dtype"
     fix = Applicability.UNSAFE
     default = False
-    triggers = ("_like",)
+    triggers = attributes(_MAKERS)
+    needs = (("*Optim*",), ("*state*",))
 
     def on_assign(self, assign: Assign) -> Iterator[Finding]:
         target, made, function = assign.target, assign.expression, assign.flow.function

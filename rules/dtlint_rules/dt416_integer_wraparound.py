@@ -10,12 +10,13 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import SMALL
 from dtlint_rules._numbers import number_at
 from dtlint_rules._parts import same
 from dtlint_rules._squares import WIDE_INTEGERS, is_widened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Operation
     from dtlint.infer.values import Value
@@ -66,17 +67,20 @@ class IntegerWraparound(Rule):
     """
 
     code, name = "DT416", "integer-wraparound"
-    triggers = ("256", "** 8", "**8", "<< 8", "<<8", "uint8", "int8", "int16", ".byte(", "ByteTensor", "read_image")
+    triggers = (*SMALL, "256", "8")
+    needs = ((*SMALL, "]*", "]<<", "])*", "])<<"), (*SMALL, "256", "**8", "<<8"))
+    operators = frozenset({*_WORDS})
 
-    def on_operation(self, operation: Operation) -> Iterator[Finding]:
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
         node = operation.node
         if type(operation.operator) not in _WORDS or not isinstance(node, (ast.BinOp, ast.AugAssign)):
-            return
-        small = _small(operation.left), _small(operation.right)
-        if any(small):
-            yield from self._wrapped(operation, node, node.op, *small)
-        elif isinstance(node, ast.BinOp) and isinstance(operation.operator, ast.Add):
-            yield from self._assembled(operation, node)
+            return ()
+        left, right = _small(operation.left), _small(operation.right)
+        if left or right:
+            return self._wrapped(operation, node, node.op, left, right)
+        if isinstance(node, ast.BinOp) and isinstance(operation.operator, ast.Add):
+            return self._assembled(operation, node)
+        return ()
 
     def _wrapped(
         self,

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix
-from dtlint.infer.around import around
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Module
 from dtlint.infer.walk import nodes
@@ -16,6 +15,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import receiver, same
+from dtlint_rules._within import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -99,7 +99,13 @@ class UnstableFormulation(Rule):
 
     code, name = "DT417", "unstable-formulation"
     fix = Applicability.SAFE
-    triggers = ("log(", "exp(")
+    triggers = (".log", ".log1p", ".sum")
+    needs = (("softmax", "sigmoid", "exp", "expit", "Softmax", "Sigmoid"),)
+
+    calls = frozenset(
+        {"__call__", "log", "log1p", "softmax", "sigmoid", "exp", *(name.rpartition(".")[2] for name in _FUNCTIONS)}
+    )
+    operators = frozenset({ast.Div})
 
     def __init__(self) -> None:
         self.kinds: dict[ast.expr, str] = {}
@@ -129,11 +135,14 @@ class UnstableFormulation(Rule):
             self.kinds[call.node] = kind
         return ()
 
-    def on_operation(self, operation: Operation) -> Iterator[Finding]:
-        """`e / e.sum(-1)`, where `e` is an exponential."""
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
         node = operation.node
-        if not isinstance(operation.operator, ast.Div) or not isinstance(node, ast.BinOp):
-            return
+        if not self.kinds or not isinstance(operation.operator, ast.Div) or not isinstance(node, ast.BinOp):
+            return ()
+        return self._divided(operation, node)
+
+    def _divided(self, operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
+        """`e / e.sum(-1)`, where `e` is an exponential."""
         top = source_of(node.left, operation.flow) or node.left
         given = self._exponent(top)
         below = source_of(node.right, operation.flow) or node.right
@@ -198,7 +207,7 @@ class UnstableFormulation(Rule):
 
 def _is_one_branch(call: Call) -> bool:
     """Is it chosen for small values alone: `torch.where(x > 20, x, torch.log(1 + torch.exp(x)))`?"""
-    return any(isinstance(part, ast.Call) and last_name(part) == "where" for part in around(call.node, call.flow.tree))
+    return any(isinstance(part, ast.Call) and last_name(part) == "where" for part in within(call.node, call.flow))
 
 
 _CALLED = {"softmax": "a softmax", "sigmoid": "a sigmoid", "sum": "a sum of exponentials", "softplus": "1 + exp(x)"}

@@ -96,7 +96,8 @@ class DeprecatedAmpApi(Rule):
     code, name = "DT501", "deprecated-amp-api"
     fix = Applicability.SAFE
     since = (2, 4)
-    triggers = ("cuda.amp", "cpu.amp", "cuda import", "cpu import", ".amp.")
+    triggers = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
+    needs = (("amp",), ("cuda", "cpu"))
 
     def __init__(self) -> None:
         self.named: dict[ast.expr, str] = {}

@@ -13,6 +13,7 @@ from dtlint.infer.values import Either, External, Module, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._legacy import METHODS, TensorType, cast_by_method, tensor_type
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import TORCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -66,7 +67,8 @@ class LegacyConstructor(Rule):
 
     code, name = "DT502", "legacy-constructor"
     fix = Applicability.UNSAFE
-    triggers = (".type(", "Tensor(", "Tensor as ")
+    triggers = (".type", "Tensor(", "Tensoras")
+    needs = (TORCH,)
     calls = frozenset({"type", "Tensor", *LEGACY_TENSORS})
 
     def on_call(self, call: Call) -> Iterable[Finding]:

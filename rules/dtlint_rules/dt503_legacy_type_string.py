@@ -56,8 +56,10 @@ class LegacyTypeString(Rule):
 
     code, name = "DT503", "legacy-type-string"
     fix = Applicability.UNSAFE
-    triggers = ("Tensor'", 'Tensor"')
+    triggers = ('"torch',)
+    needs = ((".type",),)
     calls = frozenset({"type"})
+    operators = frozenset({ast.Eq, ast.NotEq})
 
     def __init__(self) -> None:
         self.compared: list[tuple[ast.Compare, TensorType]] = []

@@ -59,7 +59,7 @@ class GlobalDefaultDtype(Rule):
     """
 
     code, name = "DT504", "global-default-dtype"
-    triggers = ("set_default_",)
+    triggers = ("set_default_dtype", "set_default_tensor_type")
     calls = frozenset({"set_default_dtype", "set_default_tensor_type"})
 
     def __init__(self) -> None:

@@ -63,8 +63,9 @@ class Tf32Setting(Rule):
     """
 
     code, name = "DT505", "tf32-setting"
-    triggers = ("allow_tf32", "matmul_precision", "fp32_precision")
+    triggers = ("allow_tf32", "set_float32_matmul_precision", "fp32_precision")
     calls = frozenset({"set_float32_matmul_precision"})
+    targets = frozenset({ast.Attribute})
 
     def on_assign(self, assign: Assign) -> Iterator[Finding]:
         target, value = assign.target, assign.value

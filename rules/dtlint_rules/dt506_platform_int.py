@@ -13,6 +13,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import bound_once
 from dtlint_rules._fixes import pass_dtype
 from dtlint_rules._names import last_name, said
+from dtlint_rules._needs import attributes
 from dtlint_rules._parts import keyword
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ class PlatformInt(Rule):
 
     code, name = "DT506", "platform-int"
     fix = Applicability.SAFE
-    triggers = ("from_numpy", "as_tensor", "torch.tensor(", "memmap")
+    triggers = attributes((*_INTO_TORCH, "memmap"))
+    needs = (("numpy",), attributes((*_WHOLE, *_SUMS)))
     calls = frozenset({*(name.rpartition(".")[2] for name in _INTO_TORCH | _WHOLE | _SUMS), "memmap"})
 
     def __init__(self) -> None:
@@ -108,7 +110,7 @@ class PlatformInt(Rule):
         return ()
 
     def on_end(self, end: End) -> Iterator[Finding]:
-        if end.flow.function is not None or not (self.whole or self.sums):
+        if end.flow.function is not None or not (self.whole or self.sums) or not (self.into or self.maps):
             return
         known = parents(end.flow.tree)
         for node, scope in self.into:

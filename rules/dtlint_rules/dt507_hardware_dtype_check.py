@@ -24,6 +24,8 @@ _ASKING = {
     "torch.cuda.get_device_capability": "raises without CUDA",
 }
 """Questions about the GPU, and what they do where there is none."""
+_UNTIL = {"torch.cuda.is_bf16_supported": (2, 5)}
+"""The release from which on a question answers everywhere."""
 _GUARDS = ("available", "cuda", "gpu", "device", "hip", "rocm", "bf16")
 """In names of a test that keeps the question from machines without CUDA."""
 _CHECKS = frozenset(
@@ -40,9 +42,9 @@ class HardwareDtypeCheck(Rule):
     file that never asks what the GPU can do.
 
     ## Why it matters
-    Both questions raise on a machine without CUDA (`is_bf16_supported` in releases before 2.5), so that a script that
-    would run on the CPU or on a Mac ends at its first line. GPUs before Ampere have no bfloat16: V100 and T4 emulate
-    it, at a fraction of the speed of float16, or refuse.
+    Both questions raise on a machine without CUDA, so that a script that would run on the CPU or on a Mac ends at its
+    first line; `is_bf16_supported` does in releases before 2.5, and is left alone with `target-torch = "2.5"`. GPUs
+    before Ampere have no bfloat16: V100 and T4 emulate it, at a fraction of the speed of float16, or refuse.
 
     ## Example
     ```python
@@ -65,8 +67,9 @@ class HardwareDtypeCheck(Rule):
     """
 
     code, name = "DT507", "hardware-dtype-check"
-    triggers = ("is_bf16_supported", "get_device_capability", "bfloat16'", 'bfloat16"')
+    triggers = ("is_bf16_supported", "get_device_capability", '"bfloat16')
     calls = frozenset(name.rpartition(".")[2] for name in _ASKING)
+    targets = frozenset({ast.Name})
 
     def __init__(self) -> None:
         self.asked: list[tuple[ast.Call, str]] = []
@@ -101,6 +104,7 @@ class HardwareDtypeCheck(Rule):
                     node,
                     f"`{target.rpartition('.')[2]}` {_ASKING[target]}",
                     help="Ask `torch.cuda.is_available()` first",
+                    until=_UNTIL.get(target),
                 )
         if self.settings and _CHECKS.isdisjoint(names(tree)) and _is_for_cuda(tree):
             for statement in self.settings:

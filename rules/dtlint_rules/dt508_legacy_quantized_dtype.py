@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
 from dtlint.rule import Finding, Rule
+from dtlint_rules._needs import TORCH, attributes
 
 if TYPE_CHECKING:
     import ast
@@ -59,7 +60,8 @@ class LegacyQuantizedDtype(Rule):
 
     code, name, severity = "DT508", "legacy-quantized-dtype", Severity.INFO
     since = (2, 8)
-    triggers = ("quantiz", "qint")
+    triggers = (*attributes((*_MAKERS, *_DTYPES)), ".quantization", ".quantized")
+    needs = (TORCH,)
 
     def __init__(self) -> None:
         self.told: set[str] = set()
@@ -67,9 +69,11 @@ class LegacyQuantizedDtype(Rule):
         self.lines: set[int] = set()
         """Lines with a call that has been reported, where its dtype needs no report of its own."""
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        name = call.target
-        if not (name in _MAKERS or name.startswith(_PACKAGES)) or call.flow.version_gated:
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        return self._made(call, call.target) if call.target in _MAKERS or call.target.startswith(_PACKAGES) else ()
+
+    def _made(self, call: Call, name: str) -> Iterator[Finding]:
+        if call.flow.version_gated:
             return
         self.lines.update(range(call.node.lineno, (call.node.end_lineno or call.node.lineno) + 1))
         if name not in self.told:

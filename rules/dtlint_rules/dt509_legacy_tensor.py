@@ -10,6 +10,7 @@ from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.dtypes.dtype import LEGACY_TENSORS
 from dtlint.infer.calls import literal_tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._needs import TORCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +62,8 @@ class LegacyTensor(Rule):
     code, name, severity = "DT509", "legacy-tensor", Severity.INFO
     fix = Applicability.SAFE
     default = False
-    triggers = ("Tensor(",)
+    triggers = ("Tensor(", "Tensoras")
+    needs = (TORCH,)
     calls = frozenset(_DTYPES)
 
     def on_call(self, call: Call) -> Iterator[Finding]:

@@ -13,7 +13,8 @@ class UnusedSuppression(Rule):
 
     ## What it does
     Reports codes of dtlint in `# noqa: DT101`, `# dtlint: ignore[DT101]` and `# dtlint: file-ignore[DT101]` that
-    silence no finding, and codes that name no rule. Comments that look like suppressions and are none, such as
+    silence no finding, and codes that name no rule. A prefix, such as `# noqa: DT1`, is reported and stays: a selection
+    takes one, a suppression names the very rules. Comments that look like suppressions and are none, such as
     `# dtlint: ignore(DT101)`, `# dtlint: disable=DT101` and `# noqa: model-half`, silence nothing and are reported with
     what to write instead. Codes of other linters, a bare `# noqa` or `# dtlint: ignore` and codes of rules that did not
     run are left alone.

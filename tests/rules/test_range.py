@@ -154,6 +154,29 @@ BAD = {
             def whiten(x: torch.Tensor):
                 return (x - x.mean(-1, keepdim=True)) / x.var(-1, keepdim=True).sqrt()
         """,
+        "no annotation, but a keyword of tensors": """
+            def whiten(x):
+                return (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True)
+        """,
+        "what a forward is given": """
+            class Whiten(nn.Module):
+                def forward(self, x):
+                    return (x - x.mean()) / x.std()
+        """,
+        "a norm by hand": """
+            class Norm(nn.Module):
+                def forward(self, x):
+                    mean = x.mean(-1, keepdim=True)
+                    std = x.std(-1, keepdim=True)
+                    return self.g * (x - mean) / std + self.b
+        """,
+        "scaled first": """
+            def to_signed(depth: torch.Tensor):
+                low, high = depth.min(), depth.max()
+                low = torch.amin(depth, dim=1, keepdim=True)
+                high = torch.amax(depth, dim=1, keepdim=True)
+                return 2.0 * (depth - low) / (high - low) - 1.0
+        """,
     },
     "DT405": {
         "a mask times infinity": """
@@ -457,6 +480,34 @@ GOOD = {
         "an epsilon": "def f(r: torch.Tensor):\n    return (r - r.mean()) / (r.std() + 1e-6)\n",
         "clamped": "def f(r: torch.Tensor):\n    return (r - r.mean()) / r.std().clamp(min=1e-6)\n",
         "constants of a data set": "def f(x: torch.Tensor, mean, std):\n    return (x - mean) / std\n",
+        "of a frame or an array": "def f(x):\n    return (x - x.mean()) / x.std()\n",
+        "of a method that is no forward": """
+            class Scaler:
+                def forward(self, x):
+                    return (x - x.mean()) / x.std()
+        """,
+        "a product that stands for itself": """
+            def f(x, gain):
+                x = x * gain
+                x = x * gain
+                return x * gain / x.std(-1, keepdim=True)
+        """,
+        "a test of its bounds": """
+            def crop(image: torch.Tensor):
+                data = image.abs()
+                low, high = None, None
+                high = torch.max(data)
+                low = torch.min(data)
+                if high == low:
+                    return image
+                return (data - low) / (high - low) * 255
+        """,
+        "a norm by hand with epsilon": """
+            class Norm(nn.Module):
+                def forward(self, x):
+                    std = x.std(-1, keepdim=True)
+                    return self.g * (x - x.mean(-1, keepdim=True)) / (std + self.eps) + self.b
+        """,
         "a test": "def f(r: torch.Tensor):\n    std = r.std()\n    if std == 0:\n        return r\n    return (r - r.mean()) / std\n",
     },
     "DT405": {
