@@ -70,6 +70,7 @@ def judge(tree: ast.Module, source: Source, rules: Sequence[type[Rule]]) -> Judg
         audience.listeners[Discard] = lambda event: None if event.node in displayed else discard(event)
     if audience.listeners:
         interpreter = interpreter_of(tree, audience.listeners)
+        interpreter.operators_told, interpreter.targets_told = audience.operators, audience.targets
         judged.forget = interpreter.forget
         try:
             interpreter.run()
@@ -111,6 +112,8 @@ class _Audience:
         self.path, self.judged = path, judged
         self.listeners: dict[type[Event], Callable[[Event], None]] = {}
         heard = [(rule, rule.hears()) for rule in rules]
+        self.operators = _every([rule.operators for rule, names in heard if "on_operation" in names])
+        self.targets = _every([rule.targets for rule, names in heard if "on_assign" in names])
         for name, event in _EVENTS.items():
             hearing = [(rule, getattr(rule, name)) for rule, handlers in heard if name in handlers]
             if hearing:
@@ -186,6 +189,16 @@ class _Audience:
                     judged.crashes.append(crash(rule, self.path, getattr(event.node, "lineno", 1), error))
 
         return tell
+
+
+def _every(wanted: list[frozenset[type[ast.AST]] | None]) -> frozenset[type[ast.AST]] | None:
+    """All that some rules want to hear of; None if one wants everything."""
+    every: frozenset[type[ast.AST]] = frozenset()
+    for kinds in wanted:
+        if kinds is None:
+            return None
+        every |= kinds
+    return every
 
 
 def too_deep(path: str) -> str:

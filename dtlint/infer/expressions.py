@@ -81,6 +81,10 @@ class Expressions:
         """Are gradients switched off, so that no backward goes into what is computed?"""
         self.symbolic = False
         """Is a dtype that is not known called by what decides it? Only where each function is read alone, once."""
+        self.operators_told: frozenset[type[ast.AST]] | None = None
+        """The operators that anybody wants to hear of; None: all."""
+        self.targets_told: frozenset[type[ast.AST]] | None = None
+        """What anybody wants to hear of that is assigned to; None: all."""
         self._evidence_of: tuple[Flow | None, Evidence] = (None, NO_EVIDENCE)
         """The evidence that was asked last, with the flow of the function that it is of."""
         self._evaluate: dict[type[ast.expr], Callable[[Any], Value]] = defaultdict(
@@ -117,6 +121,11 @@ class Expressions:
     def hears(self, kind: type[Event]) -> bool:
         """Is it worth making such an event?"""
         return not self.muted and kind in self.listeners
+
+    def tells_of(self, operator: ast.AST) -> bool:
+        """Is it worth making an Operation?"""
+        told = self.operators_told
+        return not self.muted and Operation in self.listeners and (told is None or type(operator) in told)
 
     # -- expressions
 
@@ -413,7 +422,7 @@ class Expressions:
         for part in reversed(chain):
             left, right = result, self.value(part.right)
             result = self.operated(part.op, left, right, part)
-            if self.hears(Operation):
+            if self.tells_of(part.op):
                 self.emit(Operation(part, self.flow, part.op, left, right, result))
         return result
 
@@ -464,7 +473,7 @@ class Expressions:
             result = replace(operand, atom=None) if operand.atom is not None else operand
         elif isinstance(operand, Constant):
             result = negated(node.op, operand.value)
-        if self.hears(Operation):
+        if self.tells_of(node.op):
             self.emit(Operation(node, self.flow, node.op, UNKNOWN, operand, result))
         return result
 
@@ -476,7 +485,7 @@ class Expressions:
             elementwise = isinstance(operator, (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE))
             if elementwise and (isinstance(left, Tensor) or isinstance(right, Tensor)):
                 result = Tensor(frozenset({"bool"}), origin=node)
-            if self.hears(Operation):
+            if self.tells_of(operator):
                 self.emit(Operation(node, self.flow, operator, left, right, result))
             left = right
         return result
@@ -526,7 +535,8 @@ class Expressions:
                 self.change_container(target.value, base, None)
         else:
             return
-        if statement is not None and self.hears(Assign):
+        told = self.targets_told
+        if statement is not None and (told is None or type(target) in told) and self.hears(Assign):
             self.emit(Assign(statement, self.flow, target, value, expression, base))
 
     def bind_attribute(self, target: ast.Attribute, base: Value, value: Value) -> None:

@@ -229,7 +229,7 @@ class Interpreter(Calling):
         result = self.operated(node.op, left, right, node.value)
         if isinstance(left, Tensor) and isinstance(result, Tensor):
             result = in_place_of(left, result)
-        if self.hears(Operation):
+        if self.tells_of(node.op):
             self.emit(Operation(node, self.flow, node.op, left, right, result))
         self.bind_target(target, result, node, node.value)
 

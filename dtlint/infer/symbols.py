@@ -207,7 +207,9 @@ def _sign(value: Value, atoms: list[Atom]) -> Hashable:
         return tuple(_sign(item, atoms) for item in value.items)
     if isinstance(value, Constant):
         constant = value.value
-        return (type(constant), constant if isinstance(constant, (bool, int, float, str)) else repr(constant))
+        if type(constant) is int or type(constant) is float:
+            return type(constant).__name__  # to the table all numbers are alike
+        return (type(constant), constant if isinstance(constant, (bool, str)) else repr(constant))
     if isinstance(value, Dtype):
         return value.name
     return type(value).__name__

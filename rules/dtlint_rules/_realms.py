@@ -21,6 +21,8 @@ __all__ = ["binds", "class_of", "helpers", "realm_of", "stands_alone"]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _ROOTS = frozenset({"Module", "object", "ABC", "Generic", "Protocol"})
 """Bases that keep nothing of a program's own."""
+_OF_TORCH = frozenset({"step", "zero_grad", "backward", "update", "train", "eval"})
+"""What every training loop calls, and classes of the file have, too: `optimizer.step` is not the `step` of a trainer."""
 
 
 def realm_of(path: str, scope: ast.AST, tree: ast.Module) -> ast.AST:
@@ -68,7 +70,8 @@ def stands_alone(owner: ast.ClassDef, tree: ast.Module) -> bool:
 
 
 def helpers(code: Iterable[ast.AST], tree: ast.Module) -> list[ast.AST]:
-    """The functions and classes of the file that a piece of code names, and those that they name in turn."""
+    """The functions and classes of the file that a piece of code names, and those that they name in turn, methods of an
+    optimizer, a scaler and a model aside."""
     defined: dict[str, list[ast.AST]] = {}
     for node in nodes([tree]):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -76,7 +79,7 @@ def helpers(code: Iterable[ast.AST], tree: ast.Module) -> list[ast.AST]:
     found: list[ast.AST] = []
     waiting = list(code)
     while waiting:
-        named = {last_name(node) for node in nodes(waiting)}
+        named = {last_name(node) for node in nodes(waiting)} - _OF_TORCH
         waiting = [function for name in sorted(named & defined.keys()) for function in defined.pop(name)]
         found += waiting
     return found

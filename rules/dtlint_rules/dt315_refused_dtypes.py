@@ -9,7 +9,7 @@ from dtlint.diagnostic import Severity
 from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION
 from dtlint.dtypes.table import load
 from dtlint.infer.calls import dtype_of
-from dtlint.infer.layers import AGREEING
+from dtlint.infer.layers import AGREEING, KEEPING
 from dtlint.infer.names import path_of
 from dtlint.infer.refusals import refusal
 from dtlint.infer.survey import facts
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RefusedDtypes"]
 
-_LAYERS = AGREEING | {"RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"}
+_LAYERS = AGREEING | {"RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell", "PReLU"}
 """Layers of torch.nn that raise where input and weight differ in dtype."""
 _NORMS = frozenset({"LayerNorm", "GroupNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d"})
 """Layers that raise there, too, but for float32 weights and a half input."""
@@ -137,7 +137,13 @@ class RefusedDtypes(Rule):
         if weights is None or weights not in FLOATING:
             return
         if module.info is None:
-            if isinstance(given, Tensor) and _refuses(weights, _dtype(given), module.name[9:] in _NORMS):
+            first = _first(module)
+            if first is None or not isinstance(given, Tensor):
+                return
+            norm = first.name[9:] in _NORMS
+            if norm and first.key not in self.made:
+                return
+            if _refuses(weights, _dtype(given), norm):
                 yield _on_weights(call, given, weights)
         elif module.key in flow.state.casts:
             yield from self._on_model(call, module, given, weights)
@@ -209,6 +215,18 @@ def _made_and_bound(scope: ast.AST) -> Iterator[Key]:
         while isinstance(node, ast.Call):
             yield f"@{node.lineno}:{node.col_offset}"
             node = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+
+
+def _first(module: Module) -> Module | None:
+    """The layer that gets what a layer is called with, and has weights to hold against it: itself, or of a Sequential the
+    first that is no activation. None where that is not known, or takes other dtypes than its own: an Embedding."""
+    if module.name in ("torch.nn.Sequential", "torch.nn.modules.container.Sequential"):
+        for item in module.items or ():
+            if not isinstance(item, Module) or item.info is not None or item.name[9:] not in KEEPING:
+                return _first(item) if isinstance(item, Module) and item.info is None else None
+        return None
+    name = module.name[9:] if module.name.startswith("torch.nn.") else ""
+    return module if name in _LAYERS or name in _NORMS else None
 
 
 def _refuses(weights: str, given: str | None, norm: bool) -> bool:
