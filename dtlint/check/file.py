@@ -111,14 +111,16 @@ def _confirmed(
     if not wanted:
         return []
     from dtlint.check.judge import judge
+    from dtlint.check.patience import bounded
 
-    judged = judge(tree, source, wanted)
-    checked.crashes, checked.crashed = judged.crashes, judged.crashed
-    judged.suspicions = [each for each in judged.suspicions if settings.concerned(each.finding.until)]
     found: list[Confirmed] = []
-    if judged.suspicions:
-        from dtlint.check.confirm import confirm
+    with bounded(source.text.count("\n")):
+        judged = judge(tree, source, wanted)
+        checked.crashes, checked.crashed = judged.crashes, judged.crashed
+        judged.suspicions = [each for each in judged.suspicions if settings.concerned(each.finding.until)]
+        if judged.suspicions:
+            from dtlint.check.confirm import confirm
 
-        found = confirm(judged, source, tree)
-    judged.forget()
+            found = confirm(judged, source, tree)
+        judged.forget()
     return found

@@ -6,6 +6,7 @@ import ast
 import io
 import json
 import random
+import signal
 import tokenize
 import warnings
 from collections.abc import Iterator
@@ -189,6 +190,27 @@ def test_reading_a_file_is_broken_off_in_the_end_and_that_is_said(monkeypatch: p
     assert checked.crashes == [
         "loops.py: reading the code takes too long; what dtlint found until it stopped is reported"
     ]
+
+
+class Endless(Rule):
+    """Never comes to an end."""
+
+    code, name = "DT798", "endless"
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        while True:
+            pass
+        yield Finding(call.node, "never")
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="nothing can be stopped here")
+def test_a_rule_that_does_not_end_is_stopped_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dtlint.check.patience.SECONDS", 0.2)
+    source = Source.from_bytes(b"import torch\nx = torch.randn(3)\nx.half()\n", "endless.py")
+    checked = check_source(source, [Endless, discover()["DT104"]], Settings())
+    assert [found.code for found in checked.diagnostics] == ["DT104"]
+    assert checked.crashes == ["internal error: DT798 endless crashed on endless.py:2: TooLong: it took too long"]
+    assert signal.getsignal(signal.SIGVTALRM) == signal.SIG_DFL
 
 
 DOUBLING = {
