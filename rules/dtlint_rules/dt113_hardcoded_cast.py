@@ -85,10 +85,7 @@ class HardcodedCast(Rule):
         if call.method == "to" and isinstance(call.node.func, ast.Attribute):
             yield from self._to_buffer(call, call.node.func.value)
 
-    def on_operation(self, operation: Operation) -> Iterable[Finding]:
-        return self._chosen(operation) if isinstance(operation.operator, (ast.Eq, ast.NotEq)) else ()
-
-    def _chosen(self, operation: Operation) -> Iterator[Finding]:
+    def on_operation(self, operation: Operation) -> Iterator[Finding]:
         """`float32 if precision == "no" else float16`."""
         test, operator = operation.node, operation.operator
         if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(operation.right, Constant):

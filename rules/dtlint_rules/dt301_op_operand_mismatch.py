@@ -94,7 +94,7 @@ class OpOperandMismatch(Rule):
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         node = operation.node
-        if type(operation.operator) is not ast.MatMult or not isinstance(node, ast.BinOp):
+        if not isinstance(node, ast.BinOp):
             return ()
         operands = [_Operand(node.left, operation.left), _Operand(node.right, operation.right)]
         return _judge(node, operation.flow, operands, "@", weighted=False)

@@ -17,7 +17,7 @@ from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, certain, li
 from dtlint_rules._subjects import operand
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from dtlint.infer.events import Call, Flow, Operation
     from dtlint.infer.values import Value
@@ -117,12 +117,7 @@ class MaskDtype(Rule):
             elif dtypes <= FLOATING and (cast := _cast_of_bool(mask, call.flow)) is not None:
                 yield _added(mask, cast, name)
 
-    def on_operation(self, operation: Operation) -> Iterable[Finding]:
-        if not isinstance(operation.operator, (ast.Sub, ast.USub, ast.Invert)):
-            return ()
-        return self._computed(operation)
-
-    def _computed(self, operation: Operation) -> Iterator[Finding]:
+    def on_operation(self, operation: Operation) -> Iterator[Finding]:
         node, operator = operation.node, operation.operator
         if isinstance(operator, ast.Sub) and isinstance(node, ast.BinOp):
             left, right = _is_bool(operation.left), _is_bool(operation.right)

@@ -93,8 +93,6 @@ class NumpyFloat64Leak(Rule):
     operators = frozenset({*_ARITHMETIC})
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
-        if not isinstance(operation.operator, _ARITHMETIC):
-            return ()
         for value, other in ((operation.left, operation.right), (operation.right, operation.left)):
             if _is_leak(value) and _is_lifted(other):
                 message = "This float64 came with an array of NumPy: it makes the result float64, whatever the other tensor is"

@@ -49,10 +49,10 @@ class RefusedDtypes(Rule):
 
     ## What it does
     Reports a call whose operands have dtypes that the code shows, and that torch refuses together: a matrix product,
-    convolution, attention, `lerp` or an `einsum` that sums of a float16 and a float32 tensor; a layer that is cast to one dtype and called with
-    another; a model that was cast, whose `forward` gives what it is called with to a layer. Each op is looked up in the
-    table of what torch does. Nothing is reported inside autocast, which casts the operands of most such ops, nor where
-    one of the dtypes is not certain.
+    convolution, attention or `lerp` of a float16 and a float32 tensor, and an `einsum` of them that sums over an index; a
+    layer or norm that is cast to one dtype and called with another; a model that was cast, whose `forward` gives a layer
+    what it is called with, or a tensor of a dtype of its own. Ops are looked up in the table of what torch does. Nothing
+    is reported inside autocast, which casts the operands of most such ops, nor where one of the dtypes is not certain.
 
     ## Why it matters
     These ops do not promote as `+` does: "expected m1 and m2 to have the same dtype, but got: float != c10::Half". The
@@ -109,7 +109,7 @@ class RefusedDtypes(Rule):
         return ()
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
-        if type(operation.operator) is not ast.MatMult or operation.flow.autocast is not None:
+        if operation.flow.autocast is not None:
             return ()
         return _on_op(operation, "torch.matmul", [operation.left, operation.right], {}, "@")
 
@@ -220,7 +220,7 @@ def _made_and_bound(scope: ast.AST) -> Iterator[Key]:
 def _first(module: Module) -> Module | None:
     """The layer that gets what a layer is called with, and has weights to hold against it: itself, or of a Sequential the
     first that is no activation. None where that is not known, or takes other dtypes than its own: an Embedding."""
-    if module.name in ("torch.nn.Sequential", "torch.nn.modules.container.Sequential"):
+    if module.name == "torch.nn.Sequential":
         for item in module.items or ():
             if not isinstance(item, Module) or item.info is not None or item.name[9:] not in KEEPING:
                 return _first(item) if isinstance(item, Module) and item.info is None else None

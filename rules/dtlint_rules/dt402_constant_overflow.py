@@ -79,8 +79,6 @@ class ConstantOverflow(Rule):
         return ()
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
-        if not isinstance(operation.operator, (ast.Add, ast.Sub, ast.Mult)):
-            return ()
         return self._computed(operation) if is_half(operation.left) or is_half(operation.right) else ()
 
     def _computed(self, operation: Operation) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from dtlint_rules._subjects import ABSENT, is_function, operand
 from dtlint_rules._tensors import is_tensor, is_used_as_tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from dtlint.infer.events import Call, Flow, Operation
     from dtlint.infer.values import Value
@@ -91,10 +91,7 @@ class EpsilonUnderflow(Rule):
         self.written: set[ast.expr] = set()
         """Numbers that have been reported."""
 
-    def on_operation(self, operation: Operation) -> Iterable[Finding]:
-        return self._added(operation) if isinstance(operation.operator, ast.Add) else ()
-
-    def _added(self, operation: Operation) -> Iterator[Finding]:
+    def on_operation(self, operation: Operation) -> Iterator[Finding]:
         node = operation.node
         if isinstance(node, ast.BinOp):
             pairs = [(node.right, node.left, operation.left), (node.left, node.right, operation.right)]

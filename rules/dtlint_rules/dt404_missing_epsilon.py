@@ -67,9 +67,7 @@ class MissingEpsilon(Rule):
     operators = frozenset({ast.Div})
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
-        if not isinstance(operation.operator, ast.Div) or isinstance(operation.right, Constant):
-            return ()
-        return self._divided(operation)
+        return () if isinstance(operation.right, Constant) else self._divided(operation)
 
     def _divided(self, operation: Operation) -> Iterator[Finding]:
         node, flow = operation.node, operation.flow

@@ -85,9 +85,7 @@ class LegacyTypeString(Rule):
         )
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
-        if not isinstance(operation.operator, (ast.Eq, ast.NotEq)) or not isinstance(operation.node, ast.Compare):
-            return ()
-        if isinstance(operation.flow.statement, ast.Assert):
+        if not isinstance(operation.node, ast.Compare) or isinstance(operation.flow.statement, ast.Assert):
             return ()  # a test may well mean the device too
         for side, other in ((operation.left, operation.node.comparators[0]), (operation.right, operation.node.left)):
             kind = tensor_type(side) if isinstance(side, Constant) else None

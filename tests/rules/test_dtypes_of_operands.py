@@ -5,34 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import textwrap
 
 import pytest
+from bench import Bench
 
-from dtlint import Applicability, Diagnostic, Rule, discover
-from dtlint.check.file import check_source
-from dtlint.check.fix import fix_source
-from dtlint.config import Settings
-from dtlint.source.file import Source
-
-RULES: dict[str, type[Rule]] = {code: rule for code, rule in discover().items() if "DT306" <= code <= "DT314"}
-HEAD = "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
-
-
-def source_of(text: str) -> Source:
-    return Source.from_bytes((HEAD + textwrap.dedent(text)).encode(), "example.py")
-
-
-def found(code: str, text: str) -> list[Diagnostic]:
-    checked = check_source(source_of(text), [RULES[code]], Settings())
-    assert list(checked.crashes) == []
-    return checked.diagnostics
+bench = Bench(
+    "DT306", "DT314", "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+)
+found = bench.found
 
 
 def fixed(code: str, text: str) -> str:
-    result = fix_source(source_of(text), [RULES[code]], Settings(), Applicability.UNSAFE)
-    assert result.failed is None
-    return result.source.text.removeprefix(HEAD).strip()
+    return bench.fixed(code, text).strip()
 
 
 FIXES = {
@@ -98,7 +82,7 @@ RAISING = [case[1:] for case in CASES if not any(part in case[1] for part in SIL
 def test_what_is_flagged_raises_and_what_is_fixed_runs() -> None:
     pytest.importorskip("torch")
     program = (
-        HEAD
+        bench.head
         + "import json, sys\nfor before, after in json.load(sys.stdin):\n"
         + "    exec(after, dict(globals()))\n    try:\n        exec(before, dict(globals()))\n"
         + "    except Exception:\n        continue\n    print(before)\n"

@@ -5,34 +5,12 @@ More code as people write it stands in fixtures/bad/dt30*.py and fixtures/good/d
 
 from __future__ import annotations
 
-import textwrap
-
 import pytest
+from bench import Bench
 
-from dtlint import Applicability, Diagnostic, Rule, discover
-from dtlint.check.file import check_source
-from dtlint.check.fix import fix_source
-from dtlint.config import Settings
-from dtlint.source.file import Source
-
-RULES: dict[str, type[Rule]] = {code: rule for code, rule in discover().items() if "DT301" <= code <= "DT305"}
-HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
-
-
-def source_of(text: str) -> Source:
-    return Source.from_bytes((HEAD + textwrap.dedent(text)).encode(), "example.py")
-
-
-def found(code: str, text: str) -> list[Diagnostic]:
-    checked = check_source(source_of(text), [RULES[code]], Settings())
-    assert list(checked.crashes) == []
-    return checked.diagnostics
-
-
-def fixed(code: str, text: str) -> str:
-    result = fix_source(source_of(text), [RULES[code]], Settings(), Applicability.UNSAFE)
-    assert result.failed is None
-    return result.source.text.removeprefix(HEAD)
+bench = Bench("DT301", "DT305", "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n")
+found = bench.found
+fixed = bench.fixed
 
 
 BAD = {

@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import textwrap
-
 import pytest
+from bench import Bench
 
-from dtlint import Applicability, Diagnostic, Rule, discover
-from dtlint.check.file import check_source
+from dtlint import Applicability
 from dtlint.check.fix import fix_source
 from dtlint.config import Settings
 from dtlint.source.file import Source
 
-RULES: dict[str, type[Rule]] = {code: rule for code, rule in discover().items() if code.startswith("DT4")}
-HEAD = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
-
-
-def source_of(text: str) -> Source:
-    return Source.from_bytes((HEAD + textwrap.dedent(text)).encode(), "example.py")
-
-
-def found(code: str, text: str) -> list[Diagnostic]:
-    checked = check_source(source_of(text), [RULES[code]], Settings())
-    assert list(checked.crashes) == []
-    return checked.diagnostics
-
-
-def fixed(code: str, text: str) -> str:
-    result = fix_source(source_of(text), [RULES[code]], Settings(), Applicability.UNSAFE)
-    assert result.failed is None
-    return result.source.text.removeprefix(HEAD)
+bench = Bench("DT401", "DT499", "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n")
+RULES, found = bench.rules, bench.found
+fixed = bench.fixed
 
 
 BAD = {
