@@ -24,6 +24,7 @@ test: $(VENV)/installed
 
 lint: $(VENV)/installed
 	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 
 # Regenerates the parts of the README that tests compare.

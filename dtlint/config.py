@@ -156,9 +156,7 @@ class Settings:
         chosen -= self._ignored(rules, path) if path is not None and self.per_file_ignores else set()
         target = self.target_torch or (99, 99)
         return [
-            rule
-            for code, rule in sorted(rules.items())
-            if code in chosen and not rule.runtime and rule.since <= target
+            rule for code, rule in sorted(rules.items()) if code in chosen and not rule.runtime and rule.since <= target
         ]
 
     def _ignored(self, rules: Mapping[str, AnyRule], path: Path) -> set[str]:
@@ -173,7 +171,9 @@ class Settings:
             if GitIgnoreSpec.from_lines([pattern.removeprefix("!")]).match_file(relative) is not pattern.startswith("!")
             for selector in ignored
         }
-        return {code for code, rule in rules.items() if any(_weight(selector, code, rule) >= 0 for selector in selectors)}
+        return {
+            code for code, rule in rules.items() if any(_weight(selector, code, rule) >= 0 for selector in selectors)
+        }
 
     def validate(self, rules: Mapping[str, AnyRule]) -> None:
         """Refuse a selector that names no rule, and one that turns on only rules that judge a trace.
@@ -187,7 +187,9 @@ class Settings:
             for selector in selectors:
                 named = [rule for code, rule in rules.items() if _weight(selector, code, rule) >= 0]
                 if key in _TURNING_ON and named and all(rule.runtime for rule in named):
-                    raise ConfigError(f"{origin}: {key} has {selector!r}, which judges a trace; use `dtlint trace` for it")
+                    raise ConfigError(
+                        f"{origin}: {key} has {selector!r}, which judges a trace; use `dtlint trace` for it"
+                    )
                 if not named:
                     from dtlint.families import meant
 

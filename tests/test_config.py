@@ -10,7 +10,9 @@ from dtlint.config import ConfigError, Configuration, Selection, Settings
 from dtlint.rule import Rule, RuntimeRule
 
 
-def rule(code: str, name: str, *, default: bool = True, since: tuple[int, int] = (0, 0), base: type[Rule] = Rule) -> type[Rule]:
+def rule(
+    code: str, name: str, *, default: bool = True, since: tuple[int, int] = (0, 0), base: type[Rule] = Rule
+) -> type[Rule]:
     return type(code, (base,), {"code": code, "name": name, "default": default, "since": since})
 
 

@@ -62,7 +62,10 @@ def modules(*parts: str) -> list[Path]:
     if not parts:
         return sorted(package.rglob("*.py"))
     return [
-        file for part in parts for file in (sorted((package / part).rglob("*.py")) or [package / f"{part}.py"]) if file.exists()
+        file
+        for part in parts
+        for file in (sorted((package / part).rglob("*.py")) or [package / f"{part}.py"])
+        if file.exists()
     ]
 
 
@@ -210,7 +213,9 @@ def test_every_module_says_its_idea() -> None:
 
 def test_no_module_is_a_drawer() -> None:
     for file in [*modules(), *(ROOT / "rules").rglob("*.py")]:
-        assert not set(file.relative_to(ROOT).with_suffix("").parts) & {"utils", "util", "helpers", "common", "misc"}, file
+        assert not set(file.relative_to(ROOT).with_suffix("").parts) & {"utils", "util", "helpers", "common", "misc"}, (
+            file
+        )
 
 
 # What really loads.

@@ -45,9 +45,7 @@ def notebook(source: str) -> str:
 def commit(folder: Path) -> str:
     def git(*arguments: str) -> str:
         identity = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false")
-        done = subprocess.run(
-            ["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True
-        )
+        done = subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True)
         return done.stdout.strip()
 
     git("init", "--quiet")

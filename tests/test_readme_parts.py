@@ -28,9 +28,7 @@ def test_a_part_is_what_the_command_prints(tmp_path: Path) -> None:
     text = "Before\n<!-- generated: dtlint --version -->\nold\n<!-- end -->\nAfter\n"
     renewed = renew(text, tmp_path)
     assert "old" not in renewed
-    assert renewed.startswith(
-        "Before\n<!-- generated: dtlint --version -->\n```console\n$ dtlint --version\ndtlint "
-    )
+    assert renewed.startswith("Before\n<!-- generated: dtlint --version -->\n```console\n$ dtlint --version\ndtlint ")
     assert renewed.endswith("\n```\n<!-- end -->\nAfter\n")
     assert renew(renewed, tmp_path) == renewed
 

@@ -33,7 +33,12 @@ __all__ = [
 UNUSED_SUPPRESSION = ("DT801", "unused-suppression")
 UNREADABLE_FILE = ("DT802", "unreadable-file")
 
-_WRONG_IN_EVERY_PYTHON = ("was never closed", "unexpected indent", "expected an indented block", "unindent does not match")
+_WRONG_IN_EVERY_PYTHON = (
+    "was never closed",
+    "unexpected indent",
+    "expected an indented block",
+    "unindent does not match",
+)
 """Words of the parser about what no newer Python takes either. An f-string of Python 3.12 may look unmatched or
 unterminated to an older one."""
 
@@ -179,7 +184,9 @@ def unreadable_diagnostic(shown: str, error: UnreadableSource | OSError) -> Diag
         place, reason = (1, 0), (error.strerror or str(error)).lower()
         if error.filename is not None and os.path.isdir(error.filename) and not isinstance(error, IsADirectoryError):
             span = Span(1, 0, 1, 1)
-            return _diagnostic(Location(shown, span), f"The directory cannot be read: {reason}; nothing in it is checked", ())
+            return _diagnostic(
+                Location(shown, span), f"The directory cannot be read: {reason}; nothing in it is checked", ()
+            )
     else:
         place, reason = (error.line, error.column), error.message
     span = Span(*place, place[0], place[1] + 1)

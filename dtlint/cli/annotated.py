@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dtlint.diagnostic import Span
-    from dtlint.infer.claims import Reading
+    from dtlint.infer.program.claims import Reading
     from dtlint.infer.values import Dtypes
 
 __all__ = ["annotate"]
@@ -62,7 +62,7 @@ def _lines(reading: Reading) -> Iterator[tuple[int, str]]:
 
 def _notes(reading: Reading) -> dict[int, tuple[str, Dtypes]]:
     """For each line, what to say of the tensor expressions that end on it, and the dtypes that give it its colour."""
-    from dtlint.infer.why import shown, text
+    from dtlint.infer.program.why import shown, text
 
     statements = [node for node in ast.walk(reading.tree) if isinstance(node, (*_BINDING, ast.Expr))]
     whole = {id(node.value) for node in statements}

@@ -58,14 +58,24 @@ def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> t
 
 @click.command("check")
 @click.argument("paths", nargs=-1)
-@click.option("--select", callback=_codes, multiple=True, metavar="CODES", help="Rules to run instead of the configured ones.")
+@click.option(
+    "--select", callback=_codes, multiple=True, metavar="CODES", help="Rules to run instead of the configured ones."
+)
 @click.option("--ignore", callback=_codes, multiple=True, metavar="CODES", help="Rules to leave out.")
-@click.option("--extend-select", callback=_codes, multiple=True, metavar="CODES", help="Rules to run beside the configured ones.")
+@click.option(
+    "--extend-select", callback=_codes, multiple=True, metavar="CODES", help="Rules to run beside the configured ones."
+)
 @click.option("--fix", is_flag=True, help="Apply safe fixes; what remains is reported.")
-@click.option("--unsafe-fixes", is_flag=True, help="Count fixes that may change what code does as well; with --fix or --diff: apply them.")
+@click.option(
+    "--unsafe-fixes",
+    is_flag=True,
+    help="Count fixes that may change what code does as well; with --fix or --diff: apply them.",
+)
 @click.option("--diff", is_flag=True, help="Print what --fix would change, and change nothing.")
 @click.option("--add-noqa", is_flag=True, help="Suppress what is found, each by `# noqa: DT101` on its line.")
-@click.option("--add-ignore", is_flag=True, help="The same by `# dtlint: ignore[DT101]`, which other linters do not read.")
+@click.option(
+    "--add-ignore", is_flag=True, help="The same by `# dtlint: ignore[DT101]`, which other linters do not read."
+)
 @click.option("--preview", is_flag=True, help="Run the opt-in rules as well.")
 @click.option(
     "--baseline",
@@ -80,7 +90,9 @@ def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> t
 @click.option("--quiet", "-q", is_flag=True, help="Print findings only, no summary.")
 @click.option("--force-exclude", is_flag=True, help="Apply exclusions to files given by name as well.")
 @click.option("--stdin-filename", metavar="PATH", help="The path to show, and to find settings for, when PATHS is `-`.")
-@click.option("--target-torch", callback=_release, metavar="2.4", help="The oldest torch release the code has to run on.")
+@click.option(
+    "--target-torch", callback=_release, metavar="2.4", help="The oldest torch release the code has to run on."
+)
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -212,9 +224,13 @@ def _why_none(paths: Sequence[str], configuration: Configuration) -> Iterator[st
 def _baselines(configuration: Configuration, paths: Iterable[Path], options: Mapping[str, Any]) -> Baselines | None:
     """The baseline that the command line names, or else those of the settings of these files and directories."""
     one: Path | None = options["baseline"]
-    files = {one} if one else {file for path in paths if (file := configuration.settings_for(path).baseline) is not None}
+    files = (
+        {one} if one else {file for path in paths if (file := configuration.settings_for(path).baseline) is not None}
+    )
     if not files and options["write_baseline"]:
-        raise click.UsageError("--write-baseline needs a file: name it with --baseline, or `baseline` in the configuration")
+        raise click.UsageError(
+            "--write-baseline needs a file: name it with --baseline, or `baseline` in the configuration"
+        )
     if not files or options["diff"] or _suppressing(options):
         return None
     from dtlint.check.baseline import BaselineError, Baselines
@@ -256,7 +272,9 @@ def _leave_known(outcome: Outcome, baselines: Baselines | None, options: Mapping
     if compared.stale:
         click.echo("In the baseline, and there no more (--write-baseline drops them):", err=True)
     for gone in compared.stale:
-        click.echo(f"  {gone.path}: {gone.code} {gone.text}{f' ({gone.count} times)' if gone.count > 1 else ''}", err=True)
+        click.echo(
+            f"  {gone.path}: {gone.code} {gone.text}{f' ({gone.count} times)' if gone.count > 1 else ''}", err=True
+        )
 
 
 def _keep_inputs(read: Iterable[Path], options: Mapping[str, Any]) -> None:
@@ -400,7 +418,10 @@ def _statistics(diagnostics: Sequence[Diagnostic], format: str) -> str:
     if format == "json":
         import json
 
-        return json.dumps([{"code": code, "name": name, "count": count} for (code, name), count in counts], indent=2) + "\n"
+        return (
+            json.dumps([{"code": code, "name": name, "count": count} for (code, name), count in counts], indent=2)
+            + "\n"
+        )
     width = max((len(str(count)) for _, count in counts), default=0)
     return "".join(f"{code}  {count:>{width}}  {name}\n" for (code, name), count in counts)
 

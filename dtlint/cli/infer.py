@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.diagnostic import Span
-    from dtlint.infer.claims import Claim, Reading
-    from dtlint.infer.why import Step
+    from dtlint.infer.program.claims import Claim, Reading
+    from dtlint.infer.program.why import Step
     from dtlint.source.file import Source
 
 __all__ = ["command"]
@@ -70,7 +70,7 @@ def command(path: Path | None, at: str | None, output_format: str) -> None:
 
 
 def _read(path: Path) -> Reading:
-    from dtlint.infer.claims import read
+    from dtlint.infer.program.claims import read
 
     if not path.is_file():
         raise click.UsageError(f"{path} is no regular file; name a file of Python source, or a notebook")
@@ -134,7 +134,7 @@ def _print_json(values: Iterable[object]) -> None:
 
 def _tell(program: Path | None, at: str, output_format: str) -> None:
     """The dtype at one place, and the steps that led there."""
-    from dtlint.infer.why import shown, why
+    from dtlint.infer.program.why import shown, why
 
     file, cell, line, column = _place(at)
     reading = _read(program or file)
@@ -159,7 +159,7 @@ def _tell(program: Path | None, at: str, output_format: str) -> None:
 
 
 def _told(reading: Reading, step: Step) -> str:
-    from dtlint.infer.why import shown
+    from dtlint.infer.program.why import shown
     from dtlint.report.legible import place
 
     has = (

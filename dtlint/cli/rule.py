@@ -48,7 +48,9 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     show_default=True,
     help="Text for people (Markdown when it is piped), or JSON.",
 )
-@click.option("--new", metavar="NAME", help="Print the module of a new rule with the code RULE and this name, to begin from.")
+@click.option(
+    "--new", metavar="NAME", help="Print the module of a new rule with the code RULE and this name, to begin from."
+)
 def command(rule: str | None, output_format: str, new: str | None) -> None:
     """Explain RULE, a code or a name; list the rules of a prefix such as DT1. Without it, list all rules.
 
@@ -106,7 +108,8 @@ def _table(rules: Iterable[type[Rule]]) -> list[str]:
     from dtlint.document import document
 
     rows = [
-        (rule.code, rule.name, rule.severity.value, _fix(rule), _opt_in(rule) + document(rule).summary) for rule in rules
+        (rule.code, rule.name, rule.severity.value, _fix(rule), _opt_in(rule) + document(rule).summary)
+        for rule in rules
     ]
     head = ("CODE", "NAME", "SEVERITY", "FIX", "WHAT IT FINDS")
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]

@@ -241,7 +241,6 @@ class Calling(Expressions):
                 if path is not None:
                     state.forget(path)
 
-
     def cast_modules(self, receiver: Value, target: str, arguments: Arguments) -> None:
         """What a call makes of the dtype of modules: a cast is known, and who else has one in hand may cast it."""
         casts = self.flow.state.casts

@@ -14,7 +14,7 @@ from dtlint.infer.values import Class as ClassValue
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Condition
-    from dtlint.infer.project import ModuleInfo
+    from dtlint.infer.program.project import ModuleInfo
 
 __all__ = ["ClassInfo", "FunctionInfo", "FunctionNode", "is_module_class"]
 

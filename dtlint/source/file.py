@@ -106,7 +106,9 @@ class Source:
         encoding = _encoding(data)
         text = _decode(data.removeprefix(BOM), encoding)
         if "\0" in text:
-            raise UnreadableSource("the file holds a null byte, which Python code cannot", *_place(text, text.index("\0")))
+            raise UnreadableSource(
+                "the file holds a null byte, which Python code cannot", *_place(text, text.index("\0"))
+            )
         kind = Kind.STUB if suffix == Kind.STUB.value else Kind.MODULE
         return cls(shown, kind, text, data, encoding)
 
@@ -240,7 +242,9 @@ def _encoding(data: bytes) -> str:
         encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
     except SyntaxError as error:
         if data.startswith(BOM):
-            raise UnreadableSource("the byte order mark says UTF-8, but the comment declares another encoding") from None
+            raise UnreadableSource(
+                "the byte order mark says UTF-8, but the comment declares another encoding"
+            ) from None
         if "unknown" not in str(error.msg):
             return "utf-8"  # no valid UTF-8 before any declaration: decoding says where
         raise UnreadableSource(f"{error.msg}; declare one that Python knows, or save the file as UTF-8") from None

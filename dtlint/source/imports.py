@@ -239,7 +239,9 @@ def _imports_among(body: list[ast.stmt]) -> list[ImportNode]:
 
 def _bound_in(scope: Scope) -> set[str]:
     """The names that are the scope's own, and those that it declares to be another's."""
-    names = {node.arg for node in ast.walk(scope.args) if isinstance(node, ast.arg)} if hasattr(scope, "args") else set()
+    names = (
+        {node.arg for node in ast.walk(scope.args) if isinstance(node, ast.arg)} if hasattr(scope, "args") else set()
+    )
     queue: list[ast.AST] = list(scope.body) if isinstance(scope.body, list) else [scope.body]
     while queue:
         node = queue.pop()
@@ -309,7 +311,10 @@ def _used(tree: ast.Module) -> Iterator[str]:
 def _blocks(tree: ast.Module) -> Iterator[list[ast.stmt]]:
     """The blocks of a module, but not those that bind attributes of a class."""
     of_classes = {
-        inner for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for inner in (node, *_statements_of(node.body))
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for inner in (node, *_statements_of(node.body))
     }
     for node in ast.walk(tree):
         if node in of_classes:

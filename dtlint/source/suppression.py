@@ -22,9 +22,7 @@ __all__ = ["LogicalLine", "Malformed", "Suppressions", "Unused", "logical_lines"
 
 _FOR_DTLINT = re.compile(rb"dtlint\s*:")
 _NOQA = re.compile(r"#\s*(?i:noqa)(?![\w-])(?P<list>\s*:\s*(?P<codes>[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)?)?")
-_DTLINT = re.compile(
-    r"#\s*dtlint:\s*(?P<file>file-)?ignore(?:(?P<list>\s*\[(?P<codes>[^\]#]*)\])|(?=\s*(?:#|$)))"
-)
+_DTLINT = re.compile(r"#\s*dtlint:\s*(?P<file>file-)?ignore(?:(?P<list>\s*\[(?P<codes>[^\]#]*)\])|(?=\s*(?:#|$)))")
 """Blanket only where nothing else follows: `ignore(DT101)` and `ignore DT101` are meant for one rule."""
 _MEANT = re.compile(r"#\s*(?:(?P<dtlint>(?i:dtlint)\s*:)|(?P<noqa>(?i:noqa)\s*:))[^#]*")
 """What wants to be a suppression, well written or not."""
@@ -181,7 +179,9 @@ class Suppressions:
         before = line[directive.comment_start : directive.start].rstrip()
         after = line[directive.end : directive.comment_end].strip()
         if before or after:
-            rest = "  ".join(part for part in (before, after if after.startswith("#") else after and f"# {after}") if part)
+            rest = "  ".join(
+                part for part in (before, after if after.startswith("#") else after and f"# {after}") if part
+            )
             return Edit(Span(directive.line, directive.comment_start, directive.line, directive.comment_end), rest)
         code = line[: directive.comment_start].rstrip()
         if code or directive.line == len(self.source.lines):

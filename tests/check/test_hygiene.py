@@ -37,13 +37,31 @@ def notebook(*cells: str) -> str:
         ("# noqa: DT102", "DT102 is suppressed here without effect"),
         ("# noqa: DT102, E501, DT802", "DT102 and DT802 are suppressed here without effect"),
         ("# noqa: DT1", "`DT1` suppresses nothing: a suppression names whole codes, or names of rules"),
-        ("# dtlint: ignore[DT1, DT10]", "`DT1`, `DT10` suppress nothing: a suppression names whole codes, or names of rules"),
-        ("# dtlint: ignore(DT102)", "`# dtlint: ignore(DT102)` is not a suppression dtlint knows; write `# dtlint: ignore[DT102]`"),
-        ("# dtlint: ignore dt102", "`# dtlint: ignore dt102` is not a suppression dtlint knows; write `# dtlint: ignore[DT102]`"),
-        ("# dtlint: disable=DT102", "`# dtlint: disable=DT102` is not a suppression dtlint knows; write `# dtlint: ignore[DT102]`"),
+        (
+            "# dtlint: ignore[DT1, DT10]",
+            "`DT1`, `DT10` suppress nothing: a suppression names whole codes, or names of rules",
+        ),
+        (
+            "# dtlint: ignore(DT102)",
+            "`# dtlint: ignore(DT102)` is not a suppression dtlint knows; write `# dtlint: ignore[DT102]`",
+        ),
+        (
+            "# dtlint: ignore dt102",
+            "`# dtlint: ignore dt102` is not a suppression dtlint knows; write `# dtlint: ignore[DT102]`",
+        ),
+        (
+            "# dtlint: disable=DT102",
+            "`# dtlint: disable=DT102` is not a suppression dtlint knows; write `# dtlint: ignore[DT102]`",
+        ),
         ("# dtlint: noqa", "`# dtlint: noqa` is not a suppression dtlint knows; write `# dtlint: ignore[DT103]`"),
-        ("# dtlint: skip-file", "`# dtlint: skip-file` is not a suppression dtlint knows; write `# dtlint: file-ignore[DT103]`"),
-        ("# dtlint: ignore[]", "`# dtlint: ignore[]` is not a suppression dtlint knows; write `# dtlint: ignore[DT103]`"),
+        (
+            "# dtlint: skip-file",
+            "`# dtlint: skip-file` is not a suppression dtlint knows; write `# dtlint: file-ignore[DT103]`",
+        ),
+        (
+            "# dtlint: ignore[]",
+            "`# dtlint: ignore[]` is not a suppression dtlint knows; write `# dtlint: ignore[DT103]`",
+        ),
         ("# noqa: type-inplace", "`# noqa: type-inplace` is not a suppression dtlint knows; write `# noqa: DT102`"),
         ("# noqa: DT999", "DT999 is suppressed here, but there is no such rule"),
         (
@@ -128,7 +146,9 @@ def test_the_cells_beside_a_broken_one_are_checked_and_not_fixed() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["(", "x = ", "'", "if x:", "\\", "f(**)", "x = 1 1", "\tx\n  y", "class", "é = (\n\n\n"])
+@pytest.mark.parametrize(
+    "text", ["(", "x = ", "'", "if x:", "\\", "f(**)", "x = 1 1", "\tx\n  y", "class", "é = (\n\n\n"]
+)
 def test_every_syntax_error_lies_within_the_text(text: str) -> None:
     source = Source.from_bytes(text.encode(), "a.py")
     with pytest.raises(SyntaxError) as caught:

@@ -145,7 +145,9 @@ def test_a_notebook_is_shown_by_cell(tmp_path: Path) -> None:
         *("# %% cell 1", "%%time", "import torch", "%cd x", "x = torch.ones(2)  # float32"),
         *("# %% cell 2", "!ls", "y = x.half()  # float16"),
     ]
-    (claim,) = (one for one in json.loads(infer(path, "--output-format", "json").output) if one["dtypes"] == ["float16"])
+    (claim,) = (
+        one for one in json.loads(infer(path, "--output-format", "json").output) if one["dtypes"] == ["float16"]
+    )
     assert (claim["cell"], claim["line"], claim["column"], claim["end_line"]) == (2, 2, 4, 2)
     assert infer("--at", f"{path}:cell 2:2:1").output.splitlines() == [
         "y: float16",

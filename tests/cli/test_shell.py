@@ -118,7 +118,9 @@ def test_a_reader_that_went_away_is_no_error(ending: str) -> None:
     read, write = os.pipe()
     os.close(read)
     try:
-        done = subprocess.run([sys.executable, "-c", code], stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=write, stderr=subprocess.PIPE, text=True, check=False
+        )
     finally:
         os.close(write)
     assert (done.returncode, done.stderr) == (1, "")

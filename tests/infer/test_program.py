@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dtlint.infer.claims import claims, read
+from dtlint.infer.program.claims import claims, read
 from dtlint.infer.values import Dtypes
 from dtlint.source.file import Source
 
@@ -629,7 +629,7 @@ def test_a_library_is_claimed_only_what_no_caller_changes(tmp_path: Path) -> Non
 def test_a_program_that_takes_too_long_to_read_is_claimed_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dtlint.infer.program._MOST_STATEMENTS", 300)
+    monkeypatch.setattr("dtlint.infer.program.machine._MOST_STATEMENTS", 300)
     script = tmp_path / "loops.py"
     loops = "".join("    " * depth + f"for i{depth} in range(3):\n" for depth in range(15))
     script.write_text(f"import torch\nx = torch.zeros(3)\n{loops}{'    ' * 15}y = x + 1\n")

@@ -48,7 +48,9 @@ def test_line_formats_say_nothing_where_there_is_nothing(format: str) -> None:
 
 
 def test_every_format_survives_a_path_and_a_message_from_strangers() -> None:
-    hostile = Diagnostic("DT101", "x", Severity.INFO, "\x1b[2J\r\n::error::", Location("a\x1b\udcff\n.py", Span(1, 0, 1, 1)))
+    hostile = Diagnostic(
+        "DT101", "x", Severity.INFO, "\x1b[2J\r\n::error::", Location("a\x1b\udcff\n.py", Span(1, 0, 1, 1))
+    )
     for format in FORMATS:
         text = written(format, hostile)
         assert "\x1b" not in text
@@ -70,7 +72,9 @@ def test_github_escapes_and_points_into_the_notebook_file() -> None:
         f"::error title=dtlint (DT104),file={here}/src/a b.py,line=2,col=5,endColumn=13,endLine=2"
         "::src/a b.py:2:5: DT104 the result of `x.half()` is thrown away%0A  help: assign it: `x = x.half()`"
     )
-    assert second == f"::warning title=dtlint (DT101),file={here}/n.ipynb,line=31::n.ipynb:cell 3:2:1: DT101 a: 100%25, b"
+    assert (
+        second == f"::warning title=dtlint (DT101),file={here}/n.ipynb,line=31::n.ipynb:cell 3:2:1: DT101 a: 100%25, b"
+    )
 
 
 def test_github_escapes_properties() -> None:

@@ -109,7 +109,9 @@ def test_the_underline_lies_below_its_text_whatever_the_text(text: str, one: int
     assert underline.count("^") == max(1, width(legible(text[start:stop])))
 
 
-@given(st.lists(st.text(max_size=300), min_size=1, max_size=6), st.tuples(*[st.integers(0, 400)] * 4), st.integers(1, 9))
+@given(
+    st.lists(st.text(max_size=300), min_size=1, max_size=6), st.tuples(*[st.integers(0, 400)] * 4), st.integers(1, 9)
+)
 def test_no_span_however_wrong_breaks_the_frame(source: list[str], span: tuple[int, int, int, int], first: int) -> None:
     found = replace(diagnostic("", Span(*span)), lines=tuple(enumerate(source, first)))
     assert full(found).endswith("\n\n")

@@ -62,7 +62,10 @@ def test_a_result_names_its_rule_by_id_and_index() -> None:
     both = run(FOUND, other)
     ids = [rule["id"] for rule in both["tool"]["driver"]["rules"]]
     assert ids == ["DT101", "DT104"]
-    assert [(ids[result["ruleIndex"]], result["ruleId"]) for result in both["results"]] == [("DT104",) * 2, ("DT101",) * 2]
+    assert [(ids[result["ruleIndex"]], result["ruleId"]) for result in both["results"]] == [
+        ("DT104",) * 2,
+        ("DT101",) * 2,
+    ]
 
 
 def test_a_rule_brings_its_documentation() -> None:

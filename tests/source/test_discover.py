@@ -47,7 +47,13 @@ def test_directories_without_ones_own_code_are_left_out() -> None:
 
 def test_what_is_named_is_checked_wherever_it_lies() -> None:
     files(".gitignore", text=".venv\n*.gen.py\nscratch/\n")
-    files(".venv/lib/site-packages/timm/a.py", ".venv/lib/site-packages/timm/build/b.py", "x.gen.py", "scratch/c.py", "odd")
+    files(
+        ".venv/lib/site-packages/timm/a.py",
+        ".venv/lib/site-packages/timm/build/b.py",
+        "x.gen.py",
+        "scratch/c.py",
+        "odd",
+    )
     files(".git/HEAD")
     assert found(".venv/lib/site-packages/timm") == [".venv/lib/site-packages/timm/a.py"]
     assert found("x.gen.py") == ["x.gen.py"]

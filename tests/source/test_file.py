@@ -17,7 +17,13 @@ def source(data: bytes | str, name: str = "a.py") -> Source:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("a.py", Kind.MODULE), ("b/a.pyi", Kind.STUB), ("script", Kind.MODULE), ("-", Kind.MODULE), ("a.pyw", Kind.MODULE)],
+    [
+        ("a.py", Kind.MODULE),
+        ("b/a.pyi", Kind.STUB),
+        ("script", Kind.MODULE),
+        ("-", Kind.MODULE),
+        ("a.pyw", Kind.MODULE),
+    ],
 )
 def test_the_suffix_says_the_kind(name: str, kind: Kind) -> None:
     assert source("x = 1\n", name).kind is kind

@@ -55,7 +55,7 @@ def test_a_frame_stays_in_its_cell_and_shows_magics() -> None:
         "%matplotlib inline\nx = 1",
         "if x:\n    !ls {path}\n",
         "x = %time f()\ny = !ls",
-        "a, b = !echo \"it's\"",
+        'a, b = !echo "it\'s"',
         "torch.tensor?\nx.shape??\n?x",
         "!pip install \\\n  a \\\n  b\nx = 1",
         "x = (1\n  % 2)\ny = '''\n%no magic\nwhat?\n'''\n",
@@ -138,7 +138,9 @@ def test_a_broken_notebook_says_why(data: bytes, words: str) -> None:
 
 def test_odd_but_valid_notebooks_are_read() -> None:
     assert Source.from_bytes(b'{"cells": []}', "n.ipynb").text == ""
-    odd = b'{"metadata": {"cells": [1]}, "cells": [{}, {"cell_type": "code"}, {"cell_type": "code", "source": "x = 1"}]}'
+    odd = (
+        b'{"metadata": {"cells": [1]}, "cells": [{}, {"cell_type": "code"}, {"cell_type": "code", "source": "x = 1"}]}'
+    )
     source = Source.from_bytes(odd, "n.ipynb")
     assert source.text == "x = 1"
     assert source.location(Span(1, 0, 1, 5)).cell == 3

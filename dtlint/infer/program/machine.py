@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import Category
 from dtlint.infer.arrays import array_method
 from dtlint.infer.calls import CASTS, Arguments, cast_target
-from dtlint.infer.choices import beside_array
-from dtlint.infer.externals import Externals
-from dtlint.infer.folding import folded_method
-from dtlint.infer.functions import ANY_REGION, MOST_READINGS, Managed
-from dtlint.infer.instances import ITEMS
 from dtlint.infer.interpreter import TooLong
 from dtlint.infer.names import path_of
 from dtlint.infer.numbers import Categories, number_method
 from dtlint.infer.ops import REARRANGING, op_result, with_dimensions
-from dtlint.infer.promises import Cache, DeclaredMethod
+from dtlint.infer.program.choices import beside_array
+from dtlint.infer.program.externals import Externals
+from dtlint.infer.program.folding import folded_method
+from dtlint.infer.program.functions import ANY_REGION, MOST_READINGS, Managed
+from dtlint.infer.program.instances import ITEMS
+from dtlint.infer.program.promises import Cache, DeclaredMethod
+from dtlint.infer.program.sizes import sizes_in
 from dtlint.infer.regions import is_untouched
-from dtlint.infer.sizes import sizes_in
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
@@ -57,7 +57,7 @@ from dtlint.infer.values import (
 )
 
 if TYPE_CHECKING:
-    from dtlint.infer.project import ModuleInfo, Project
+    from dtlint.infer.program.project import ModuleInfo, Project
     from dtlint.infer.scopes import FunctionInfo
 
 __all__ = ["Program"]

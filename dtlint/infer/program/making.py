@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING
 from dtlint.infer.calls import Arguments, cast_target, dtype_of, method_result
-from dtlint.infer.fields import Field, fields_in, has_generated_init, is_dict
-from dtlint.infer.instances import ITEMS
 from dtlint.infer.layers import layer_result
-from dtlint.infer.owned import Owned
-from dtlint.infer.promises import meeting
+from dtlint.infer.program.fields import Field, fields_in, has_generated_init, is_dict
+from dtlint.infer.program.instances import ITEMS
+from dtlint.infer.program.owned import Owned
+from dtlint.infer.program.promises import meeting
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.containers import one_of
 from dtlint.infer.events import Loop
+from dtlint.infer.program.containers import one_of
+from dtlint.infer.program.truth import Truth
 from dtlint.infer.state import State
-from dtlint.infer.truth import Truth
 from dtlint.infer.values import UNKNOWN, Constant, Items, Iteration, Module, Table, Value
 
 if TYPE_CHECKING:

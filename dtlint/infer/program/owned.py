@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
-from dtlint.infer.functions import ANYBODY
-from dtlint.infer.instances import ITEMS, Instances, is_open_book
 from dtlint.infer.layers import AGREEING, KEEPING, LOOKUPS, NORMS, RECURRENT
+from dtlint.infer.program.functions import ANYBODY
+from dtlint.infer.program.instances import ITEMS, Instances, is_open_book
 from dtlint.infer.values import Either, Items, Iteration, Module, Table, Tensor, Trait, Unknown, options
 
 if TYPE_CHECKING:

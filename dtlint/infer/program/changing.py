@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.copying import Copying
 from dtlint.infer.names import path_of
+from dtlint.infer.program.copying import Copying
 from dtlint.infer.values import (
     UNKNOWN,
     Class,

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from dtlint.infer.arrays import array_call
 from dtlint.infer.calls import Arguments, external_result
-from dtlint.infer.certain import as_tensors, certain_result
-from dtlint.infer.fields import Field
-from dtlint.infer.folding import folded_call, formatted
-from dtlint.infer.loading import Loading
 from dtlint.infer.numbers import LIMITS, NUMBER_FUNCTIONS, NUMBERS, Categories
 from dtlint.infer.ops import op_result
-from dtlint.infer.promises import Cache
+from dtlint.infer.program.certain import as_tensors, certain_result
+from dtlint.infer.program.fields import Field
+from dtlint.infer.program.folding import folded_call, formatted
+from dtlint.infer.program.loading import Loading
+from dtlint.infer.program.promises import Cache
 from dtlint.infer.regions import is_untouched
 from dtlint.infer.values import (
     NONE,

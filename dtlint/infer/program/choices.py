@@ -10,7 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
-from dtlint.infer.turns import Turns
+from dtlint.infer.program.turns import Turns
 from dtlint.infer.values import NONE, UNKNOWN, Array, Either, Number, Tensor, Unknown, Value, join, options
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dtlint.infer.functions import ANYBODY
-from dtlint.infer.making import Making
+from dtlint.infer.program.functions import ANYBODY
+from dtlint.infer.program.making import Making
 from dtlint.infer.values import (
     UNKNOWN,
     Class,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
 from dtlint.infer.arrays import of_arrays
-from dtlint.infer.choices import Choices
-from dtlint.infer.containers import one_of
+from dtlint.infer.program.choices import Choices
+from dtlint.infer.program.containers import one_of
 from dtlint.infer.symbols import category_of
 from dtlint.infer.values import (
     NONE,

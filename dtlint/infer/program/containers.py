@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Sequence
 
-from dtlint.infer.binding import Perhaps
-from dtlint.infer.changing import Changing
 from dtlint.infer.expressions import item_of
-from dtlint.infer.instances import ITEMS, is_open_book
 from dtlint.infer.names import path_of
+from dtlint.infer.program.binding import Perhaps
+from dtlint.infer.program.changing import Changing
+from dtlint.infer.program.instances import ITEMS, is_open_book
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,

@@ -7,11 +7,11 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.conditions import atoms
-from dtlint.infer.containers import Containers, one_of
 from dtlint.infer.events import Condition
-from dtlint.infer.functions import ANYBODY
-from dtlint.infer.instances import is_open_book
-from dtlint.infer.promises import Declared
+from dtlint.infer.program.containers import Containers, one_of
+from dtlint.infer.program.functions import ANYBODY
+from dtlint.infer.program.instances import is_open_book
+from dtlint.infer.program.promises import Declared
 from dtlint.infer.scopes import is_module_class
 from dtlint.infer.values import (
     NONE,

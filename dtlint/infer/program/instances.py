@@ -8,16 +8,16 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING
-from dtlint.infer.fields import Field, fields_in, has_generated_init
-from dtlint.infer.functions import ANYBODY, Functions
 from dtlint.infer.names import path_of
 from dtlint.infer.numbers import Limits, number_member
-from dtlint.infer.objects import Objects
-from dtlint.infer.order import Order
-from dtlint.infer.promises import Declared
+from dtlint.infer.program.fields import Field, fields_in, has_generated_init
+from dtlint.infer.program.functions import ANYBODY, Functions
+from dtlint.infer.program.objects import Objects
+from dtlint.infer.program.order import Order
+from dtlint.infer.program.promises import Declared
+from dtlint.infer.program.torch_attributes import MODULE_ATTRIBUTES, TENSOR_ATTRIBUTES
 from dtlint.infer.scopes import is_module_class
 from dtlint.infer.symbols import category_of
-from dtlint.infer.torch_attributes import MODULE_ATTRIBUTES, TENSOR_ATTRIBUTES
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
@@ -48,7 +48,7 @@ from dtlint.infer.values import (
 )
 
 if TYPE_CHECKING:
-    from dtlint.infer.project import ModuleInfo, Project
+    from dtlint.infer.program.project import ModuleInfo, Project
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
     from dtlint.infer.state import Cast
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
-from dtlint.infer.binding import bound_names
 from dtlint.infer.events import Flow
 from dtlint.infer.interpreter import autocast_in, result_of
-from dtlint.infer.promises import Promises, meeting
+from dtlint.infer.program.binding import bound_names
+from dtlint.infer.program.promises import Promises, meeting
+from dtlint.infer.program.sizes import sizes_in
 from dtlint.infer.scopes import ClassInfo, FunctionInfo
-from dtlint.infer.sizes import sizes_in
 from dtlint.infer.state import Cast, State, merged_casts
 from dtlint.infer.values import (
     NONE,
@@ -44,7 +44,7 @@ from dtlint.infer.values import (
 )
 
 if TYPE_CHECKING:
-    from dtlint.infer.project import ModuleInfo, Project
+    from dtlint.infer.program.project import ModuleInfo, Project
 
 __all__ = ["ANYBODY", "ANY_REGION", "MOST_READINGS", "Functions", "Managed"]
 

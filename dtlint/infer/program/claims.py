@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Span
 from dtlint.infer.interpreter import Interpreter, TooLong
-from dtlint.infer.program import Program
-from dtlint.infer.project import ModuleInfo, Project
+from dtlint.infer.program.machine import Program
+from dtlint.infer.program.project import ModuleInfo, Project
 from dtlint.infer.values import (
     UNKNOWN,
     Array,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.events import Flow
 from dtlint.infer.interpreter import Interpreter
-from dtlint.infer.objects import one_list
+from dtlint.infer.program.objects import one_list
 from dtlint.infer.state import State
 from dtlint.infer.values import (
     UNKNOWN,
@@ -18,7 +18,7 @@ from dtlint.infer.values import (
 )
 
 if TYPE_CHECKING:
-    from dtlint.infer.project import ModuleInfo, Project
+    from dtlint.infer.program.project import ModuleInfo, Project
 
 
 __all__ = ["Following"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dtlint.diagnostic import Span
-    from dtlint.infer.claims import Reading
+    from dtlint.infer.program.claims import Reading
     from dtlint.infer.values import Dtypes, Tensor
 
 __all__ = ["Step", "shown", "text", "why"]
