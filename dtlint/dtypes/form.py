@@ -51,6 +51,8 @@ NUMBERS = "#"
 """The token of a number, and of a list of numbers."""
 FREE = "*"
 """Said of a parameter that decides nothing, whatever its value, as `device` and `generator`."""
+_OPERANDS = frozenset("tTnd")
+"""The kinds of parameters that take operands."""
 
 
 def _is_operand(value: object) -> bool:
@@ -96,7 +98,7 @@ class Parameter:
     @property
     def is_slot(self) -> bool:
         """Does it take an operand?"""
-        return any(kind in "tTnd" for kind in self.kinds)
+        return not _OPERANDS.isdisjoint(self.kinds)
 
     @classmethod
     def parse(cls, text: str) -> Parameter:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.values import Dtypes
 
-__all__ = ["declared"]
+__all__ = ["declared", "declared_by"]
 
 _OPTIONAL = frozenset({"typing.Optional", "typing.Union", "typing.Annotated", "typing.Final"})
 
@@ -51,10 +51,14 @@ def declared(annotation: ast.expr, value: Callable[[ast.expr], Value]) -> Value 
         return _one([annotation.left, annotation.right], value)
     if isinstance(annotation, ast.Subscript):
         return _subscripted(annotation, value)
-    if path_of(annotation) is None:
+    return None if path_of(annotation) is None else declared_by(value(annotation))
+
+
+def declared_by(named: Value) -> Value | None:
+    """What an annotation says that is a plain name, by what it names."""
+    if type(named) is not External:
         return None
-    named = value(annotation)
-    name = named.name if isinstance(named, External) else ""
+    name = named.name
     if name in _TENSORS:
         return Tensor(_TENSORS[name])
     if name == "numpy.ndarray":

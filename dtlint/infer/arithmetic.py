@@ -31,8 +31,14 @@ __all__ = [
 
 def shared_region(operands: Iterable[Value]) -> Autocast | None:
     """The autocast region that a result of these is still of; None where they come from different ones."""
-    regions = [value.under for value in operands if isinstance(value, (Tensor, Unknown)) and value.under is not None]
-    return regions[0] if regions and all(region == regions[0] for region in regions) else None
+    shared: Autocast | None = None
+    for value in operands:
+        kind = type(value)
+        if (kind is Tensor or kind is Unknown) and (region := value.under) is not None:  # type: ignore[attr-defined]
+            if shared is not None and region != shared:
+                return None
+            shared = region
+    return shared
 
 
 def operator_result(operands: list[Value], default: Dtypes, origin: ast.expr | None) -> Value:

@@ -11,7 +11,7 @@ from dtlint.infer.arrays import array_call, array_method, picture_method
 from dtlint.infer.calls import Arguments, external_result, method_result, module_cast
 from dtlint.infer.events import Call, Discard, Reference
 from dtlint.infer.expressions import Expressions, tensor_of
-from dtlint.infer.kinds import TENSOR_LAYERS, tensors_taken
+from dtlint.infer.kinds import TENSOR_LAYERS, tensors_forwarded, tensors_taken
 from dtlint.infer.names import path_of
 from dtlint.infer.numbers import NUMBER_FUNCTIONS, number_method
 from dtlint.infer.summaries import instantiated
@@ -31,6 +31,7 @@ from dtlint.infer.values import (
     Partial,
     Phase,
     Picture,
+    Table,
     Tensor,
     Trait,
     Unknown,
@@ -65,14 +66,17 @@ class Calling(Expressions):
         method = ""
         if isinstance(node.func, ast.Attribute):
             method = node.func.attr
-            receiver = _present(self.value(node.func.value))
-            callee = self.bound(node.func) or self.member(receiver, method)
+            receiver = self.value(node.func.value)
+            if type(receiver) is Either:
+                receiver = _present(receiver)
+            bound = self.bound(node.func) if self.flow.state.paths else None
+            callee = bound or self.member(receiver, method)
             if type(callee) is External and Reference in self.listeners:
                 self.refer(node.func, callee)
         else:
             callee = self.value(node.func)
         args, keywords, complete = self.given(node)
-        while isinstance(callee, Partial):
+        while type(callee) is Partial:
             args = [*callee.args, *args]
             keywords = {**callee.keywords, **keywords}
             callee = callee.callee
@@ -86,7 +90,8 @@ class Calling(Expressions):
         if method.endswith("_") and isinstance(node.func, ast.Attribute) and isinstance(result, Tensor):
             self.alter(node.func.value, result.traits)
         if self.symbolic:
-            self.learn(node, callee, target)
+            if target and node.args:
+                self.learn(node, callee, target)
             if method in _CHANGING and isinstance(node.func, ast.Attribute):
                 self.change_container(node.func.value, receiver, args[0] if method == "append" and args else None)
             if method in REGISTERING and isinstance(receiver, Module) and receiver.key == "self" and len(args) >= 2:
@@ -103,14 +108,18 @@ class Calling(Expressions):
         """The values of a call's arguments, and whether those are all that it is given."""
         complete = True
         args: list[Value] = []
+        evaluate = self._evaluate  # what `value` does, for most of all expressions are arguments
         for given in node.args:
-            complete = complete and type(given) is not ast.Starred
-            args.append(self.value(given))
+            kind = type(given)
+            complete = complete and kind is not ast.Starred
+            args.append(evaluate[kind](given))
         keywords: dict[str, Value] = {}
+        if not node.keywords:
+            return args, keywords, complete
         unnamed = False
         for keyword in node.keywords:
             if keyword.arg is not None:
-                keywords[keyword.arg] = self.value(keyword.value)
+                keywords[keyword.arg] = evaluate[type(keyword.value)](keyword.value)
             else:
                 unnamed = True
         if unnamed:  # after the named ones, wherever they stand: a mapping is the last to be read
@@ -122,7 +131,8 @@ class Calling(Expressions):
         self, node: ast.Call, callee: Value, receiver: Value, method: str, arguments: Arguments
     ) -> tuple[str, Value]:
         """The qualified name of what is called, and its result."""
-        callee = _only(callee)
+        if type(callee) is Either:
+            callee = _only(callee)
         if isinstance(callee, External):
             if callee.name == "functools.partial" and arguments.args:
                 return callee.name, Partial(arguments.args[0], tuple(arguments.args[1:]), dict(arguments.keywords))
@@ -148,6 +158,8 @@ class Calling(Expressions):
             if self.symbolic and isinstance(receiver, Tensor) and type(result) is Unknown:
                 result = number_method(receiver, method, arguments.args) or result
             return f"{kind}.{method}", result
+        if type(receiver) is Table and self.symbolic:
+            return "", method_result(receiver, method, arguments)
         if isinstance(receiver, Picture):
             return "", picture_method(receiver, method, arguments)
         if method == "scale" and type(receiver) is Unknown and len(node.args) == 1:
@@ -191,9 +203,11 @@ class Calling(Expressions):
 
     def learn(self, node: ast.Call, callee: Value, target: str) -> None:
         """What is handed to something that takes only tensors there is one, from here on."""
-        layer = callee.name if isinstance(callee, Module) and callee.info is None else ""
-        count = tensors_taken(layer or target)
-        for given in node.args[:count]:
+        if isinstance(callee, Module):
+            count = 0 if callee.info is not None else tensors_forwarded(callee.name)
+        else:
+            count = tensors_taken(target)
+        for given in node.args[:count] if count else ():
             if isinstance(given, ast.Name):
                 value = self.flow.state.names.get(given.id)
                 if type(value) is Unknown:
@@ -265,18 +279,14 @@ def _written(out: Value, result: Value) -> Value:
     return out if isinstance(out, (Tensor, Array)) else UNKNOWN
 
 
-def _only(value: Value) -> Value:
+def _only(value: Either) -> Value:
     """The one value that can be called: `None` is not, after a failed import."""
-    if type(value) is not Either:
-        return value
     callable_ = [choice for choice in options(value) if not isinstance(choice, Constant)]
     return callable_[0] if len(callable_) == 1 else UNKNOWN
 
 
-def _present(value: Value) -> Value:
+def _present(value: Either) -> Value:
     """The value whose attribute is called: not `None`, whichever path assigned that."""
-    if type(value) is not Either:
-        return value
     present = tuple(choice for choice in options(value) if not isinstance(choice, Constant) or choice.value is not None)
     return present[0] if len(present) == 1 else Either(present) if present else value
 

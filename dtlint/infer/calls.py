@@ -219,7 +219,7 @@ def _is_called_dtype(node: ast.expr) -> bool:
 
 def _is_no_dtype(node: ast.expr, value: Value) -> bool:
     """Is an argument of `.to` neither a dtype nor a tensor: a string, a number, or what is called a device?"""
-    if isinstance(value, (Constant, Device)):
+    if all(isinstance(choice, (Constant, Device)) for choice in options(value)):
         return True
     named = node.func if isinstance(node, ast.Call) else node
     return "device" in (path_of(named) or "").rpartition(".")[2]
@@ -246,8 +246,8 @@ _SCALERS = frozenset(
         "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
     }
 )
-_AUTOCAST_DEFAULTS = {"cuda": "float16", "cpu": "bfloat16", "xpu": "bfloat16", "mps": "float16"}
-"""What autocast casts to when no dtype is given: `torch.get_autocast_dtype`."""
+_AUTOCAST_DEFAULTS = {"cuda": "float16", "cpu": "bfloat16", "mps": "float16"}
+"""What autocast casts to when no dtype is given: `torch.get_autocast_dtype`. That of xpu has changed."""
 
 _NULL_CONTEXTS = frozenset(
     {"torch.no_grad", "torch.enable_grad", "torch.inference_mode", "torch.set_grad_enabled", "contextlib.nullcontext"}
@@ -599,6 +599,8 @@ def method_result(receiver: Value, method: str, arguments: Arguments) -> Value:
         return _tensor_method(receiver, method, arguments)
     if isinstance(receiver, Module):
         return _module_method(receiver, method)
+    if isinstance(receiver, Table):
+        return _view(receiver, method)
     if isinstance(receiver, GradScaler):
         return Unknown(scaled=receiver.key) if method == "scale" else UNKNOWN
     if isinstance(receiver, Unknown) and receiver.under is not None:
@@ -649,8 +651,18 @@ def _kept_whole(tensor: Tensor) -> Trait:
 def _module_method(module: Module, method: str) -> Value:
     if method in _RETURNS_SELF:
         return module
+    if method == "state_dict":
+        return Table({}, rest=Tensor())  # by names that are not known, in any dtypes: counters of BatchNorm are int64
     item = _MODULE_ITERATIONS.get(method)
     return UNKNOWN if item is None else Iteration(item, f"torch.nn.Module.{method}", module.key)
+
+
+def _view(table: Table, method: str) -> Value:
+    """`d.values()`, `d.items()`, of a dict that holds the same under all names: of one that is written out, only the
+    entries are kept whose names are known."""
+    if table.items or table.rest is None or method not in ("values", "items"):
+        return UNKNOWN
+    return Iteration(table.rest if method == "values" else Items((UNKNOWN, table.rest)))
 
 
 _RETURNS_SELF = frozenset(

@@ -12,6 +12,7 @@ from bisect import bisect
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
@@ -146,7 +147,12 @@ def gather(function: ast.AST, takes_tensors: TakesTensors | None = None) -> Evid
 
 
 def _proved(called: list[tuple[int, str]]) -> Kind | None:
-    methods = {method for _, method in called}
+    return _proved_by(frozenset([method for _, method in called]))
+
+
+@cache
+def _proved_by(methods: frozenset[str]) -> Kind | None:
+    """What has all these methods, of those that count."""
     proved = [kind for kind, proofs in _PROOFS.items() if any(proof <= methods for proof in proofs)]
     return proved[0] if len(proved) == 1 else None
 
@@ -187,6 +193,8 @@ def _bindings(function: ast.AST, paths: set[str]) -> dict[str, set[float]]:
 
     def read(body: list[ast.stmt], around: tuple[float, ...]) -> None:
         for statement in body:
+            if not inside and _binds_none_of(statement, paths):
+                continue
             end = (statement.end_lineno or statement.lineno) + 0.5
             if isinstance(statement, SCOPES):
                 cuts.setdefault(statement.name, set()).update((end, *around))
@@ -203,6 +211,17 @@ def _bindings(function: ast.AST, paths: set[str]) -> dict[str, set[float]]:
     return cuts
 
 
+def _binds_none_of(statement: ast.stmt, paths: set[str]) -> bool:
+    """Is it seen at once that a statement binds none of these? Most bind one plain name, or nothing."""
+    kind = type(statement)
+    if kind is ast.Assign:
+        targets: list[ast.expr] = statement.targets  # type: ignore[attr-defined]
+        return len(targets) == 1 and type(targets[0]) is ast.Name and targets[0].id not in paths
+    return kind in _BINDING_NOTHING
+
+
+_BINDING_NOTHING = frozenset({ast.Expr, ast.Return, ast.Raise, ast.Assert})
+"""Statements that bind names inside their expressions alone."""
 _WITHOUT_BLOCKS = frozenset({ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Raise, ast.Assert})
 
 

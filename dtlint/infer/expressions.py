@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import replace
@@ -15,7 +16,7 @@ from dtlint.infer.arrays import as_operand
 from dtlint.infer.conditions import atoms
 from dtlint.infer.events import Assign, Call, Condition, Event, Flow, Listeners, Operation, Reference
 from dtlint.infer.evidence import NO_EVIDENCE, Evidence, Kind, gather
-from dtlint.infer.kinds import tensors_taken
+from dtlint.infer.kinds import TAKING_TENSORS, tensors_forwarded, tensors_taken
 from dtlint.infer.names import canonical, path_of
 from dtlint.infer.narrowing import narrow_dtypes, speaks_of_dtypes
 from dtlint.infer.numbers import NUMBERS, computed, folded, negated, number_member
@@ -57,7 +58,7 @@ __all__ = ["Expressions", "item_of", "tensor_of"]
 _SAME_TENSOR = frozenset({"data", "T", "mT", "H", "mH", "real"})
 """Attributes of a tensor that are tensors of its dtype (complex tensors aside)."""
 
-_BUILTIN_NAMES = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
+_BUILTINS = {name: External(f"builtins.{name}") for name in dir(builtins)}
 
 
 class Expressions:
@@ -85,6 +86,8 @@ class Expressions:
         """The operators that anybody wants to hear of; None: all."""
         self.targets_told: frozenset[type[ast.AST]] | None = None
         """What anybody wants to hear of that is assigned to; None: all."""
+        self.values_told: frozenset[type[ast.AST]] = frozenset()
+        """What anybody wants to hear of that is assigned, as it is written, whatever it is assigned to."""
         self._evidence_of: tuple[Flow | None, Evidence] = (None, NO_EVIDENCE)
         """The evidence that was asked last, with the flow of the function that it is of."""
         self._evaluate: dict[type[ast.expr], Callable[[Any], Value]] = defaultdict(
@@ -127,6 +130,11 @@ class Expressions:
         told = self.operators_told
         return not self.muted and Operation in self.listeners and (told is None or type(operator) in told)
 
+    def tells_of_binding(self, target: ast.expr, expression: ast.expr | None) -> bool:
+        """Is it worth making an Assign?"""
+        told = self.targets_told
+        return told is None or type(target) in told or type(expression) in self.values_told
+
     # -- expressions
 
     def value(self, node: ast.expr) -> Value:
@@ -149,9 +157,8 @@ class Expressions:
                 if value is not None:
                     break
             else:
-                return (
-                    External(f"builtins.{name}") if name in _BUILTIN_NAMES else self.judged(UNKNOWN, name, node.lineno)
-                )
+                known = _BUILTINS.get(name)
+                return self.judged(UNKNOWN, name, node.lineno) if known is None else known
         if type(value) is Unknown:
             return self.judged(value, name, node.lineno)
         if type(value) is External and Reference in self.listeners:
@@ -160,16 +167,23 @@ class Expressions:
 
     def judged(self, value: Unknown, path: str, line: int) -> Value:
         """An unknown name, by what the running function does with it."""
-        flow, evidence = self._evidence_of
-        if flow is not self.flow:
-            evidence = self.evidence_in(self.flow.scope)
-            self._evidence_of = (self.flow, evidence)
+        evidence = self.evidence_here()
+        if path not in evidence.kinds:
+            return value
         kind = evidence.kind(path, line)
         if kind is None:
             return value
         if kind is Kind.MODULE:
             return Module("torch.nn.Module", self.key(path))
         return tensor_of(value)
+
+    def evidence_here(self) -> Evidence:
+        """What the running function does with its unknown names."""
+        flow, evidence = self._evidence_of
+        if flow is not self.flow:
+            evidence = self.evidence_in(self.flow.scope)
+            self._evidence_of = (self.flow, evidence)
+        return evidence
 
     def evidence_in(self, scope: ast.AST) -> Evidence:
         """What a function does with its unknown names, gathered once."""
@@ -190,11 +204,13 @@ class Expressions:
             base = names.get(root)
             if base is not None:
                 break
-        if isinstance(base, External):
+        if type(base) is External:
+            if rest and rest.rpartition(".")[2] not in TAKING_TENSORS:
+                return 0
             return tensors_taken(canonical(f"{base.name}.{rest}" if rest else base.name))
         if isinstance(base, Module) and base.key == "self" and base.info is not None and rest in base.info.assigned_in:
             layer = self.assigned(base.info, rest)
-            return tensors_taken(layer.name) if isinstance(layer, Module) and layer.info is None else 0
+            return tensors_forwarded(layer.name) if isinstance(layer, Module) and layer.info is None else 0
         return 0
 
     def quietly(self, node: ast.expr) -> Value:
@@ -213,13 +229,13 @@ class Expressions:
 
     def attribute(self, node: ast.Attribute) -> Value:
         base = self.value(node.value)
-        bound = self.bound(node)
+        bound = self.bound(node) if self.flow.state.paths else None
         value = self.member(base, node.attr) if bound is None else bound
         if type(value) is External:
             if Reference in self.listeners:
                 self.refer(node, value)
         elif type(value) is Unknown:
-            path = path_of(node)
+            path = path_of(node) if self.evidence_here().kinds else None
             return value if path is None else self.judged(value, path, node.lineno)
         elif type(value) is Tensor and bound is None and value.symbol is None and isinstance(base, Module):
             path = path_of(node)
@@ -228,11 +244,8 @@ class Expressions:
 
     def bound(self, node: ast.Attribute) -> Value | None:
         """What a dotted path was bound to, on the way here."""
-        paths = self.flow.state.paths
-        if not paths:
-            return None
         path = path_of(node)
-        return None if path is None else paths.get(path)
+        return None if path is None else self.flow.state.paths.get(path)
 
     def named_weight(self, value: Tensor, base: Module, path: str) -> Value:
         """A weight, called by the path that leads to it, but for the method that makes it."""
@@ -396,14 +409,12 @@ class Expressions:
             self.flow.state = outer.copy()
             for part in parts:
                 narrow_dtypes(part.test, part.holds, self.flow.state, self.quietly)
-        with self.condition(test, holds):
-            value = self.value(node)
+        conditions = self.flow.conditions
+        conditions.append(Condition(test, holds))
+        value = self.value(node)
+        conditions.pop()
         self.flow.state = outer
         return value
-
-    def condition(self, test: ast.expr, holds: bool) -> _Under:
-        """While this lasts, `test` was true, or false."""
-        return _Under(self.flow, Condition(test, holds))
 
     def logic(self, node: ast.BoolOp) -> Value:
         values = self.values(node.values)
@@ -535,8 +546,7 @@ class Expressions:
                 self.change_container(target.value, base, None)
         else:
             return
-        told = self.targets_told
-        if statement is not None and (told is None or type(target) in told) and self.hears(Assign):
+        if statement is not None and self.hears(Assign) and self.tells_of_binding(target, expression):
             self.emit(Assign(statement, self.flow, target, value, expression, base))
 
     def bind_attribute(self, target: ast.Attribute, base: Value, value: Value) -> None:
@@ -621,21 +631,6 @@ def _inside(atom: Atom, name: str) -> Atom:
 
 
 _NO_TENSORS = (Constant, Number, Array)
-
-
-class _Under:
-    """Keeps a condition on the flow while a branch is run."""
-
-    __slots__ = ("condition", "flow")
-
-    def __init__(self, flow: Flow, condition: Condition) -> None:
-        self.flow, self.condition = flow, condition
-
-    def __enter__(self) -> None:
-        self.flow.conditions.append(self.condition)
-
-    def __exit__(self, *exc: object) -> None:
-        self.flow.conditions.pop()
 
 
 def item_of(value: Value) -> Value:

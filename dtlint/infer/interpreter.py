@@ -10,7 +10,7 @@ import ast
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from dtlint.infer.annotations import declared
+from dtlint.infer.annotations import declared, declared_by
 from dtlint.infer.arithmetic import in_place_of
 from dtlint.infer.calling import Calling
 from dtlint.infer.conditions import atoms
@@ -146,8 +146,10 @@ class Interpreter(Calling):
             self.block(statements)
         else:
             self.narrow(condition)
-            with self.condition(condition.test, condition.holds):
-                self.block(statements)
+            conditions = self.flow.conditions
+            conditions.append(condition)
+            self.block(statements)
+            conditions.pop()
         return self.flow.state if self.alive else None
 
     def resume(self, *ends: State | None) -> None:
@@ -161,6 +163,9 @@ class Interpreter(Calling):
 
     def narrow(self, condition: Condition) -> None:
         """What a test says of a name where it holds: `x is None`, `isinstance(x, torch.Tensor)`, `x.dtype == torch.half`."""
+        if type(condition.test) is not ast.BoolOp and type(condition.test) is not ast.UnaryOp:
+            self.narrow_by(condition.test, condition.holds)
+            return
         for part in atoms([condition]):
             self.narrow_by(part.test, part.holds)
 
@@ -245,7 +250,8 @@ class Interpreter(Calling):
         names = self.globals if self.flow.function is None else self.locals
         if names is not None:
             known = names.get(name)
-            names[name] = value if known is None else join(known, value)
+            if known is not value:
+                names[name] = value if known is None else join(known, value)
 
     def published(self, name: str, value: Value) -> None:
         self.publish(name, value)
@@ -351,7 +357,7 @@ class Interpreter(Calling):
         conditions += [Condition(handler.type, False) for handler in node.handlers if handler.type is not None]
         body = self.branch(start, node.body)
         del conditions[outer_conditions:]
-        reached = State.merged(start, self.flow.state) or start  # a handler begins anywhere on the way
+        reached = self.on_the_way(start)
         ends = []
         for handler in node.handlers:
             self.flow.state = reached.copy()
@@ -371,6 +377,10 @@ class Interpreter(Calling):
                 self.branch(reached, node.finalbody)
                 self.alive = False
 
+    def on_the_way(self, start: State) -> State:
+        """What is true where an exception is caught: it comes anywhere on the way from `start` to here."""
+        return State.merged(start, self.flow.state) or start
+
     def with_(self, node: ast.With | ast.AsyncWith) -> None:
         entered: list[tuple[ast.expr, Autocast]] = []
         outer_gradless = self.gradless
@@ -379,10 +389,9 @@ class Interpreter(Calling):
             value = self.value(item.context_expr)
             swallows.add(self.swallows(item.context_expr, value))
             self.gradless = gradless_in(value, self.gradless)
+            given = self.given_by(value)
             if item.optional_vars is not None:
-                self.bind_target(
-                    item.optional_vars, UNKNOWN if isinstance(value, (Autocast, NullContext)) else value, node
-                )
+                self.bind_target(item.optional_vars, given, node)
             context = self.region_of(item.context_expr, value)
             if context is not None:
                 entered.append((item.context_expr, context))
@@ -393,8 +402,12 @@ class Interpreter(Calling):
             self.leave(expression, context)
         self.gradless = outer_gradless
         if start is not None and (True in swallows or (not self.alive and node is not self.flow.block[-1])):
-            reached = State.merged(start, self.flow.state)  # the exception comes anywhere on the way
+            reached = self.on_the_way(start)
             self.resume(self.flow.state if self.alive else None, reached)
+
+    def given_by(self, context: Value) -> Value:
+        """What entering a context gives: `with ... as` binds it."""
+        return UNKNOWN if isinstance(context, (Autocast, NullContext)) else context
 
     def region_of(self, context: ast.expr, value: Value) -> Autocast | None:
         """The autocast region that a context enters."""
@@ -486,7 +499,7 @@ class Interpreter(Calling):
         self.met.append(info)
         if not self.muted:
             self.unread.append(info)
-        known = all(
+        known = not decorators or all(
             isinstance(decorator, (Autocast, NullContext)) or _keeps_result(decorator) for decorator in decorators
         )
         if owner is None:
@@ -618,11 +631,12 @@ class Interpreter(Calling):
 
     def annotated(self, annotation: ast.expr) -> Value | None:
         """What a type annotation says: a tensor, a number, or a module; None when it says none of these."""
-        if self.symbolic:
-            said = declared(annotation, self.quietly)
-            if said is not None:
-                return said
+        if type(annotation) is not ast.Name and type(annotation) is not ast.Attribute:
+            return declared(annotation, self.quietly) if self.symbolic else None
         named = self.quietly(annotation)
+        said = declared_by(named) if self.symbolic else None
+        if said is not None:
+            return said
         if isinstance(named, External):
             if named.name == "torch.Tensor":
                 return Tensor()

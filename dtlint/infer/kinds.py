@@ -20,9 +20,11 @@ __all__ = [
     "SHAPING",
     "SPANS",
     "TAKING_DTYPE",
+    "TAKING_TENSORS",
     "TENSOR_FUNCTIONS",
     "TENSOR_LAYERS",
     "TWO_TENSORS",
+    "tensors_forwarded",
     "tensors_taken",
 ]
 
@@ -154,15 +156,18 @@ TENSOR_LAYERS = frozenset(
 
 
 def tensors_taken(name: str) -> int:
-    """How many of its first arguments a function of torch, or a layer, takes for tensors and nothing else."""
+    """How many of its first arguments a function of torch takes for tensors and nothing else."""
     package, _, last = name.rpartition(".")
-    if package == "torch.nn":
-        return 2 if last.endswith("Loss") and name in TENSOR_LAYERS else 1 if name in TENSOR_LAYERS else 0
-    if package not in ("torch", "torch.nn.functional", "torch.linalg"):
+    if package not in _PACKAGES or last not in TAKING_TENSORS:
         return 0
-    if last in TWO_TENSORS:
-        return 2
-    return int(last in ONE_TENSOR)
+    return 2 if last in TWO_TENSORS else 1
+
+
+def tensors_forwarded(layer: str) -> int:
+    """How many of the first arguments of a call a layer of torch.nn, by the name of its class, takes for tensors."""
+    if layer not in TENSOR_LAYERS:
+        return 0
+    return 2 if layer.endswith("Loss") else 1
 
 
 TWO_TENSORS = frozenset(
@@ -182,6 +187,8 @@ ONE_TENSOR = (
     | frozenset({"argmax", "argmin", "argsort", "isnan", "isinf", "isfinite"})
 ) - _NO_TENSOR_FIRST
 """Functions whose first argument is a tensor, or torch raises: no number, no list, no array."""
+TAKING_TENSORS = TWO_TENSORS | ONE_TENSOR
+_PACKAGES = frozenset({"torch", "torch.nn.functional", "torch.linalg"})
 
 SHAPING = frozenset(
     {

@@ -54,7 +54,8 @@ class State:
         for name, value in right.names.items():
             known = names.get(name)
             # A name that only one path binds has that path's value wherever it has one at all.
-            names[name] = value if known is None else join(known, value)
+            if known is not value:
+                names[name] = value if known is None else join(known, value)
         paths = {path: join(value, right.paths[path]) for path, value in left.paths.items() if path in right.paths}
         return State(names, paths, _merged_phases(left.scalers, right.scalers), merged_casts(left.casts, right.casts))
 

@@ -6,12 +6,9 @@ Walking a tree costs about as much as interpreting it, so it is done once; each 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dtlint.infer.walk import PARTS, SCOPES, nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["REGISTERING", "Facts", "facts"]
 
@@ -70,19 +67,31 @@ def _survey(root: ast.AST) -> Facts:
 
 _LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal, type(None)})
 _SCOPES = frozenset(SCOPES)
-_YIELDS = frozenset({ast.Yield, ast.YieldFrom})
+_NOTED = frozenset({ast.Yield, ast.YieldFrom, ast.ImportFrom, ast.comprehension, ast.NamedExpr})
+"""Kinds that say something by themselves, though they are seldom."""
 
 
-def _look(scope: ast.AST, own: Facts) -> Iterator[ast.AST]:
+def _look(scope: ast.AST, own: Facts) -> list[ast.AST]:
     """Note what stands in a scope; gives the scopes in it. Their decorators and defaults belong to this one.
 
     The kinds that most nodes are of come first, with their parts by name: it is half the time."""
     body: Any = scope.body  # type: ignore[attr-defined]
     stack: list[Any] = list(body) if isinstance(body, list) else [body]
     pop, push = stack.pop, stack.append
+    inner: list[ast.AST] = []
+    calls = own.calls
     while stack:
         node = pop()
         kind = type(node)
+        while kind is ast.Call:
+            calls.append(node)
+            stack += node.args
+            for keyword in node.keywords:
+                push(keyword.value)
+            call, node = node, node.func
+            kind = type(node)
+            if kind is ast.Attribute and node.attr in REGISTERING:
+                _note_registering(call, node.value, own)
         if kind in _LEAVES:
             continue
         if kind is ast.Attribute:
@@ -91,44 +100,50 @@ def _look(scope: ast.AST, own: Facts) -> Iterator[ast.AST]:
                 push(value)
             elif type(node.ctx) is not ast.Load:
                 own.stores.add((value.id, node.attr))
-            own.sets_default |= node.attr in _DEFAULT_SETTERS
-        elif kind is ast.Call:
-            own.calls.append(node)
-            _note_call(node, own)
-            push(node.func)
-            stack += node.args
-            stack += [keyword.value for keyword in node.keywords]
+            if node.attr in _DEFAULT_SETTERS:
+                own.sets_default = True
         elif kind is ast.Assign:
             stack += node.targets
             push(node.value)
+        elif kind is ast.Subscript:
+            push(node.value)
+            push(node.slice)
         elif kind is ast.BinOp:
             push(node.left)
             push(node.right)
+        elif kind is ast.Expr or kind is ast.Return:
+            push(node.value)
         elif kind in _SCOPES:
             own.nests = True
-            yield node
+            inner.append(node)
             stack += _around(node)
         else:
-            if kind is ast.comprehension or kind is ast.NamedExpr:
-                own.bound_inside.update([part.id for part in nodes([node.target]) if type(part) is ast.Name])
-            elif kind in _YIELDS:
-                own.yields = True
-            elif kind is ast.ImportFrom:
-                own.sets_default |= any(alias.name in _DEFAULT_SETTERS for alias in node.names)
+            if kind in _NOTED:
+                _note(node, kind, own)
             for name in PARTS[kind]:
                 child = getattr(node, name, None)
                 if type(child) is list:
                     stack += child
                 else:
                     push(child)
+    return inner
 
 
-def _note_call(node: ast.Call, own: Facts) -> None:
-    function = node.func
-    if type(function) is ast.Attribute and function.attr in REGISTERING and node.args:
-        name, owner = node.args[0], function.value
-        if isinstance(name, ast.Constant) and isinstance(name.value, str) and isinstance(owner, ast.Name):
-            own.stores.add((owner.id, name.value))
+def _note(node: Any, kind: type[ast.AST], own: Facts) -> None:
+    """Note what the seldom kinds of nodes say."""
+    if kind is ast.ImportFrom:
+        own.sets_default |= any(alias.name in _DEFAULT_SETTERS for alias in node.names)
+    elif kind is ast.comprehension or kind is ast.NamedExpr:
+        own.bound_inside.update([part.id for part in nodes([node.target]) if type(part) is ast.Name])
+    else:
+        own.yields = True
+
+
+def _note_registering(call: ast.Call, owner: ast.expr, own: Facts) -> None:
+    """`self.register_buffer("name", ...)` assigns an attribute."""
+    name = call.args[0] if call.args else None
+    if isinstance(name, ast.Constant) and isinstance(name.value, str) and isinstance(owner, ast.Name):
+        own.stores.add((owner.id, name.value))
 
 
 def _around(scope: Any) -> list[ast.AST | None]:

@@ -80,6 +80,18 @@ class Trait(Flag):
     """A buffer of a module: cast with it when it is floating."""
     DEFAULTED = auto()
     """Of the default dtype because nobody gave one: `torch.zeros(3)`, and what was made of it with numbers alone."""
+    ON_CPU = auto()
+    ON_CUDA = auto()
+    """Where it is, told in whole programs only."""
+
+    def __or__(self, other: Trait) -> Trait:  # those of Flag look a set up by way of its class: ten times the time
+        return _TRAITS[self._value_ | other._value_]
+
+    def __and__(self, other: Trait) -> Trait:
+        return _TRAITS[self._value_ & other._value_]
+
+
+_TRAITS = [Trait(value) for value in range(2 * max(trait.value for trait in Trait))]
 
 
 class Phase(Enum):
@@ -357,7 +369,9 @@ class Super(Value):
 
 @dataclass(slots=True, repr=False, match_args=False)
 class Device(Value):
-    """A torch.device: no dtype, so that a move to it is no cast."""
+    """A torch.device: no dtype, so that a move to it is no cast. `type` as in `torch.device.type`, where it is known."""
+
+    type: str | None = None
 
 
 @dataclass(slots=True, repr=False, match_args=False)

@@ -82,6 +82,22 @@ def revealed(source: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]
 
 
 CASES = {
+    "a module's state dict holds tensors, of any dtype; what else is called so may hold anything": """
+        net = nn.Linear(2, 2)
+        state = net.state_dict()
+        for name, value in state.items():
+            reveal(name)  # unknown
+            reveal(value)  # ?
+        reveal([value for value in net.state_dict().values()][0])  # ?
+        reveal(state["weight"])  # ?
+        for value in torch.optim.SGD(net.parameters()).state_dict().values():
+            reveal(value)  # unknown
+        for value in torch.load("model.pt").values():
+            reveal(value)  # unknown
+        state["epoch"] = 1
+        for value in state.values():
+            reveal(value)  # unknown
+    """,
     "factories": """
         reveal(torch.zeros(3))  # float32
         reveal(torch.zeros(3, dtype=torch.half))  # float16

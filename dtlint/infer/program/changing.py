@@ -56,8 +56,14 @@ class Changing(Copying):
                     self.publish(node.id, value)
             else:
                 self.rebind_outer(node.id, value)
+        elif isinstance(node, ast.Subscript):
+            self.store(node, value)
         else:
             self.lose(value)
+
+    def store(self, target: ast.Subscript, value: Value) -> None:
+        """`x[key] = value`."""
+        raise NotImplementedError
 
     def rebind_attribute(self, node: ast.Attribute, value: Value) -> None:
         for owner in options(self.quietly(node.value)):

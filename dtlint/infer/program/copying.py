@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dtlint.infer.names import path_of
 from dtlint.infer.program.functions import ANYBODY
 from dtlint.infer.program.making import Making
 from dtlint.infer.values import (
@@ -26,6 +28,7 @@ from dtlint.infer.values import (
 )
 
 if TYPE_CHECKING:
+    from dtlint.infer.calls import Arguments
     from dtlint.infer.scopes import ClassInfo
 
 __all__ = ["Copying"]
@@ -38,6 +41,16 @@ _SPOKEN = ("__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstat
 
 class Copying(Making):
     """An interpreter that copies what is known of an object."""
+
+    replaced: frozenset[str] = frozenset()
+    """The attributes of the object being copied that the copy is given anew."""
+
+    def copy(self, value: Value, arguments: Arguments, deep: bool) -> Value:
+        """What `copy.copy(value)` or `copy.deepcopy(value)` gives."""
+        self.replaced = _assigned_behind(self.flow.block, self.flow.statement, arguments.node)
+        copied = self.copied(value, self.identity(arguments), deep)
+        self.replaced = frozenset()
+        return copied
 
     def copied(self, value: Value, place: Key, deep: bool, done: dict[Key, Value] | None = None) -> Value:
         """What `copy.copy(value)` or `copy.deepcopy(value)` gives; Unknown where the value does that itself.
@@ -89,7 +102,10 @@ class Copying(Making):
         if value.key in self.ever_cast and key not in self.ever_cast:
             self.ever_cast.add(key)
             objects.changed = True
+        replaced, self.replaced = self.replaced, frozenset()
         for name, attribute in list(objects.of(value.key).items()):
+            if name in replaced:
+                continue
             objects.put(key, name, self.copied(attribute, place, deep, done) if deep else attribute)
         if isinstance(made, Module) and isinstance(value, Module) and value.items is not None:
             made = done[value.key] = replace(made, items=self.copied_items(value.items, key, place, done))
@@ -103,6 +119,23 @@ class Copying(Making):
         for copy in copies:
             self.objects.own(owner, copy.item if isinstance(copy, Iteration) else copy)
         return copies
+
+
+def _assigned_behind(block: list[ast.stmt], statement: ast.stmt, call: ast.Call) -> frozenset[str]:
+    """The attributes that a copy is given at once, by the statements behind `x = copy.deepcopy(y)`: nobody finds in them
+    what the other has."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is call else None
+    if not isinstance(target, ast.Name) or statement not in block:
+        return frozenset()
+    found: set[str] = set()
+    for behind in block[block.index(statement) + 1 :]:
+        if not isinstance(behind, ast.Assign) or not isinstance(behind.value, ast.Constant):
+            break
+        paths = [path_of(place) or "" for place in behind.targets]
+        if not all(path.count(".") == 1 and path.startswith(f"{target.id}.") for path in paths):
+            break
+        found.update(path.partition(".")[2] for path in paths)
+    return frozenset(found)
 
 
 def _copies_itself(info: ClassInfo) -> bool:

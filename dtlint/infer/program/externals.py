@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from dtlint.dtypes.dtype import Category
 from dtlint.infer.arrays import array_call
 from dtlint.infer.calls import Arguments, external_result
 from dtlint.infer.numbers import LIMITS, NUMBER_FUNCTIONS, NUMBERS, Categories
 from dtlint.infer.ops import op_result
 from dtlint.infer.program.certain import as_tensors, certain_result
+from dtlint.infer.program.defaults import DEFAULT_DTYPE
 from dtlint.infer.program.fields import Field
 from dtlint.infer.program.folding import folded_call, formatted
 from dtlint.infer.program.loading import Loading
@@ -29,6 +31,7 @@ from dtlint.infer.values import (
     Iteration,
     Module,
     NullContext,
+    Number,
     Optimizer,
     Partial,
     Super,
@@ -52,6 +55,8 @@ class Externals(Loading):
             if value is not None:
                 return value
         result = NUMBER_FUNCTIONS.get(name) or LIMITS.get(name) or external_result(name, arguments)
+        if isinstance(result, Autocast):
+            return self.new_region(name, result, arguments)
         if isinstance(result, Module):
             return self.new_layer(result, arguments)
         whole = arguments.complete or name == "torch.nn.functional.scaled_dot_product_attention"
@@ -109,7 +114,7 @@ class Externals(Loading):
         if name == "builtins.setattr" and len(args) == 3:
             return self.set_attribute(*args)
         if name in ("copy.copy", "copy.deepcopy") and args:
-            return self.copied(args[0], self.identity(arguments), name == "copy.deepcopy")
+            return self.copy(args[0], arguments, name == "copy.deepcopy")
         if name == "builtins.exec":
             self.globals.update({key: UNKNOWN for key, value in self.globals.items() if isinstance(value, Constant)})
             names = self.flow.state.names
@@ -131,6 +136,8 @@ class Externals(Loading):
             items = dict(given.items)
             items.update({str(key): value for key, value in arguments.keywords.items()})
             return Table(items)
+        if name == "collections.defaultdict" and len(args) == 1 and arguments.complete and not arguments.keywords:
+            return Table({}, rest=self.called_plainly(args[0]))  # what is under a key that nobody has stored
         if name in ("builtins.list", "builtins.tuple") and len(args) == 1:
             return args[0] if isinstance(args[0], (Items, Iteration)) else Iteration(self.item_of(args[0]))
         if name in ("builtins.zip", "builtins.enumerate") and args:
@@ -145,14 +152,21 @@ class Externals(Loading):
 
     def of_contexts(self, name: str, arguments: Arguments) -> Value | None:
         """What decides how code runs: contexts, devices, the default dtype."""
-        if name in ("torch.set_default_dtype", "torch.set_default_tensor_type"):
-            if not self.supposed or self.module is self.main:  # else it is a library's, that nobody calls
-                self.default = None
-            return NONE
+        if name.startswith(DEFAULT_DTYPE) and name.endswith(("dtype", "type")):
+            return self.of_default(name, arguments)
+        asked = self.of_autocast(name, arguments)
+        if asked is not None:
+            return asked
         if name in ("functools.wraps", "contextlib.nullcontext"):
             return NullContext(name)
         if name.endswith(_SWITCHING_OFF) and arguments.keywords.get("enabled") == Constant(False):
             return Autocast(None, None, False, arguments.node)
+        if name == "torch.device":
+            given = arguments.args[0] if arguments.args else arguments.keywords.get("type")
+            return Device(_device_type(given))
+        if name == "torch.set_default_device" and _device_type(arguments.get(0, "device")) != "cpu":
+            self.places_lost()
+            return NONE
         return Device() if name in _DEVICES else None
 
     def of_tensors(self, name: str, arguments: Arguments) -> Value | None:
@@ -208,12 +222,12 @@ class Externals(Loading):
     def all_or_any(self, name: str, given: Value) -> Value:
         """`all(...)`, `any(...)` of what is known one by one."""
         if not isinstance(given, Items):
-            return UNKNOWN
+            return _TRUTH
         decisive = name == "builtins.any"
         truths = {self.truth_of_value(item) for item in given.items}
         if decisive in truths:
             return Constant(decisive)
-        return UNKNOWN if None in truths else Constant(not decisive)
+        return _TRUTH if None in truths else Constant(not decisive)
 
     def external(self, name: str) -> Value:
         """What stands outside the program under a name: constants as they are."""
@@ -222,11 +236,11 @@ class Externals(Loading):
     def asked_attribute(self, function: str, owner: Value, name: Value, default: Value | None = None) -> Value:
         """`getattr(owner, name, default)` and `hasattr(owner, name)`."""
         if not isinstance(name, Constant) or not isinstance(name.value, str):
-            return UNKNOWN
+            return _TRUTH if function == "builtins.hasattr" else UNKNOWN
         answers = {self.has_attribute(choice, name.value) for choice in options(owner)}
         there = answers.pop() if len(answers) == 1 else None
         if function == "builtins.hasattr":
-            return UNKNOWN if there is None else Constant(there)
+            return _TRUTH if there is None else Constant(there)
         if there is False and default is not None:
             return default
         member = self.member(owner, name.value)
@@ -264,6 +278,14 @@ class Externals(Loading):
         return self.flow.state.names.get(parameters[0].arg, UNKNOWN) if parameters else UNKNOWN
 
 
+def _device_type(given: Value | None) -> str | None:
+    """The type of a device that is known."""
+    if isinstance(given, Device):
+        return given.type
+    named = given.value if isinstance(given, Constant) else None
+    return named.partition(":")[0] if isinstance(named, str) else None
+
+
 def _as_table(given: Value) -> Value:
     """The dict that `dict(pairs)` makes; what is given where it is no list of pairs with known keys."""
     if not isinstance(given, Items):
@@ -276,6 +298,8 @@ def _as_table(given: Value) -> Value:
     return Table(table)
 
 
+_TRUTH = Number(Category.BOOL)
+"""True or False: no tensor, and no module."""
 _ENVIRONMENT = frozenset({"importlib.util.find_spec", "importlib.metadata.version", "importlib.import_module"})
 _CATEGORICAL = frozenset(f"torch.distributions.{module}Categorical" for module in ("", "categorical."))
 _CLIPPING = frozenset(f"torch.nn.utils.{module}clip_grad_norm_" for module in ("", "clip_grad."))

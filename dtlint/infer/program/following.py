@@ -11,6 +11,7 @@ from dtlint.infer.program.objects import one_list
 from dtlint.infer.state import State
 from dtlint.infer.values import (
     UNKNOWN,
+    Autocast,
     External,
     Imported,
     Namespace,
@@ -32,24 +33,35 @@ class Following(Interpreter):
         self.project, self.main, self.module = project, main, main
         self.loops_open = 0
         """Loops around the place that is read, in the function that is read."""
+        self.in_order = True
+        """Is what is read run just then? A module that is run when it is first asked for was run where it is imported."""
 
-    def run_module(self, module: ModuleInfo) -> None:
-        """Run a module's body, unless it was run, or is running."""
+    def run_module(self, module: ModuleInfo, in_order: bool = False) -> None:
+        """Run a module's body, unless it was run, or is running.
+
+        Args:
+            in_order: is this where it is imported, and not where something in it is first asked for?
+        """
         if module.run:
             return
         module.run = True
+        outer_order, self.in_order = self.in_order, in_order and self.in_order
         saved = (self.flow, self.outer, self.globals, self.module, self.alive, self.exits, self.tree, self.muted)
         saved_loops, self.loops_open = self.loops_open, 0
         state = State(casts=self.flow.state.casts)
-        self.flow = Flow(state, None, [], [], [], module.tree.body, ast.Pass(), module.tree)
+        self.flow = Flow(state, None, self.regions_at_start(), [], [], module.tree.body, ast.Pass(), module.tree)
         self.outer, self.globals, self.module, self.alive, self.exits = (), module.names, module, True, []
         self.tree = module.tree
         self.block(module.tree.body)
         casts = self.flow.state.casts
         self.flow, self.outer, self.globals, self.module, self.alive, self.exits, self.tree, self.muted = saved
-        self.loops_open = saved_loops
+        self.loops_open, self.in_order = saved_loops, outer_order
         if module is not self.main:
             self.flow.state.casts = casts
+
+    def regions_at_start(self) -> list[Autocast]:
+        """The autocast regions in which a module's body is run."""
+        return []
 
     def import_(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -60,6 +72,7 @@ class Following(Interpreter):
             if self.project.locate(root) is None:
                 super().import_(ast.Import([alias]))
             else:
+                self.run_where_imported(alias.name)
                 self.bind_name(alias.asname or root, Namespace(alias.name if alias.asname else root))
 
     def import_from(self, node: ast.ImportFrom) -> None:
@@ -70,12 +83,22 @@ class Following(Interpreter):
         if self.project.locate(source) is None:
             super().import_from(ast.ImportFrom(source, node.names, 0))
             return
+        self.run_where_imported(source)
         for alias in node.names:
             if alias.name == "*":
                 if source not in self.module.stars:
                     self.module.stars.append(source)
             else:
                 self.bind_name(alias.asname or alias.name, Imported(source, alias.name))
+
+    def run_where_imported(self, name: str) -> None:
+        """Run a module now, and those that it is in, where it says something whose order matters."""
+        parts = name.split(".")
+        for count in range(1, len(parts) + 1):
+            part = ".".join(parts[:count])
+            module = self.project.module(part) if self.project.sets_default(part) else None
+            if module is not None:
+                self.run_module(module, in_order=True)
 
     def exported(self, module: str, name: str, asking: tuple[str, ...] = ()) -> Value:
         """What a module has under a name: bound in it, a module inside it, or brought by `from x import *`."""

@@ -16,14 +16,16 @@ from dtlint.infer.interpreter import autocast_in, result_of
 from dtlint.infer.program.binding import bound_names
 from dtlint.infer.program.promises import Promises, meeting
 from dtlint.infer.program.sizes import sizes_in
-from dtlint.infer.scopes import ClassInfo, FunctionInfo
+from dtlint.infer.scopes import ClassInfo, FunctionInfo, FunctionNode
 from dtlint.infer.state import Cast, State, merged_casts
+from dtlint.infer.survey import facts
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
     Autocast,
     Class,
     Constant,
+    Dtypes,
     Either,
     External,
     Function,
@@ -79,8 +81,8 @@ class Functions(Promises):
         super().__init__(project, main)
         self.readings = 0
         """Readings of functions in this round."""
-        self.known: dict[Hashable, tuple[Value, dict[Key, Cast]]] = {}
-        """What reading a function in a context gave: its result, and the casts it left behind."""
+        self.known: dict[Hashable, _Outcome] = {}
+        """What reading a function in a context gave."""
         self.in_progress: set[Hashable] = set()
         self.contexts_of: dict[int, int] = {}
         self.missing = 0
@@ -95,6 +97,16 @@ class Functions(Promises):
         self.doubt_count = 0
         self.left_early = False
         """Has a path through the function that is read ended before this place?"""
+        self.defaults_set: list[Dtypes] = []
+        """The default dtypes that were set in this round, one after the other."""
+        self.defaults_at_yield: list[Dtypes] = []
+        """The default dtype at each `yield` of the function that is read, or was read last."""
+        self.given_up: set[int] = set()
+        """Functions of which a call was not read, by the identity of their syntax: they were called with anything."""
+        self.called_unread = False
+        """Is what is read for anybody a function that was seen to be called, and given up?"""
+        self.managing: set[int] = set()
+        """Generator functions that were made context managers: a `with` runs them, in the order in which it is read."""
         self.contexts_at_entry = 0
         self.regions_at_yield: dict[int, list[Autocast | None]] = {}
         """The autocast regions that generators have open where they yield, by the identity of their syntax."""
@@ -104,6 +116,10 @@ class Functions(Promises):
         self.functions: dict[int, FunctionInfo] = {}
         self.classes: dict[int, ClassInfo] = {}
         """What definitions outside functions have made, once and for all rounds, by the identity of their syntax."""
+        self.closures: dict[Hashable, FunctionInfo] = {}
+        """Functions inside functions, by their syntax, the calls that lead there, and how often they did in one round."""
+        self.closures_made: dict[Hashable, int] = {}
+        """How often each was made in this round."""
         self.setters: dict[tuple[int, str], FunctionInfo] = {}
         """Setters of properties, by the identity of the class's syntax, and name."""
         self.defined: dict[int, FunctionInfo] = {}
@@ -165,9 +181,13 @@ class Functions(Promises):
         names = self.globals if self.flow.function is None else self.flow.state.names
         scope = (names,) if names is self.globals else (names, *self.outer)
         contexts = [context for context in map(autocast_in, decorators) if context is not None]
-        info = self.functions.get(id(node)) if names is self.globals or owner is not None else None
-        if info is None:
-            info = self.functions[id(node)] = FunctionInfo(node, scope, owner, contexts, module=self.module)
+        if names is self.globals or owner is not None:
+            info = self.functions.get(id(node))
+            if info is None:
+                info = self.functions[id(node)] = FunctionInfo(node, scope, owner, contexts, module=self.module)
+        else:
+            info = self.closure(node, scope)
+            info.contexts = contexts
         info.defaults = self.defaults_of(node)
         if self.module is self.main:
             self.defined[id(node)] = info
@@ -178,8 +198,20 @@ class Functions(Promises):
             self.bind_name(node.name, value)
         if isinstance(value, Function):
             return value.info if value.info is info else replace(value.info, owner=owner)
-        self.loosen(info)
+        if owner is not None or not isinstance(value, Managed):
+            self.loosen(info)
         return replace(info, module=None)
+
+    def closure(self, node: FunctionNode, scope: tuple[dict[str, Value], ...]) -> FunctionInfo:
+        """A function that is defined inside another: where a round before has come by here as often, the same as there,
+        so that what holds it holds nothing new."""
+        place = (id(node), tuple(self.call_path))
+        count = self.closures_made[place] = self.closures_made.get(place, 0) + 1
+        info = self.closures.get((place, count))
+        if info is None:
+            info = self.closures[place, count] = FunctionInfo(node, scope, module=self.module)
+        info.names = scope
+        return info
 
     def accessor(self, node: ast.FunctionDef | ast.AsyncFunctionDef, owner: ClassInfo) -> FunctionInfo:
         """The setter or deleter of a property: it does not take the property's name."""
@@ -232,7 +264,7 @@ class Functions(Promises):
         return UNKNOWN
 
     def lambda_(self, node: ast.Lambda) -> Value:
-        info = FunctionInfo(node, (self.flow.state.names, *self.outer), module=self.module)
+        info = self.closure(node, (self.flow.state.names, *self.outer))
         info.defaults = self.defaults_of(node)
         return Function(info)
 
@@ -261,8 +293,9 @@ class Functions(Promises):
         bound = bound_names(info, list(args), keywords, complete) | dict(paths)
         read = self.contexts_of.get(id(info.node), 0)
         most = max(_MOST_CONTEXTS, _MOST_LINES // _lines(info))
+        self.defaults_at_yield = []
         if read >= 2 * most and not any(isinstance(value, Function) for value in bound.values()):
-            self.loosen(info)
+            self.give_up(info)
             return UNKNOWN
         if read >= most:  # functions among them stay: a decorator is given another each time
             bound = {name: UNKNOWN if isinstance(value, Constant) else value for name, value in bound.items()}
@@ -271,29 +304,36 @@ class Functions(Promises):
             tuple(map(id, info.names[:-1])),
             tuple((name, signature(value)) for name, value in bound.items()),
             tuple((k, v) for k, v in sorted(self.flow.state.casts.items())),
-            signature(self.flow.autocast) if self.flow.autocast else None,
-            self.default,
+            tuple(map(signature, _in_force(self.flow.contexts))),
         )
         known = self.known.get(key)
         if known is not None:
-            self.flow.state.casts = known[1].copy()
-            return known[0]
+            self.flow.state.casts = known.casts.copy()
+            self.defaults_set += known.defaults
+            self.defaults_at_yield = known.defaults_at_yield
+            return known.result
         if key in self.in_progress:  # it is being read for just that
             return UNKNOWN
         if len(self.in_progress) >= _DEEPEST or self.readings >= MOST_READINGS:
-            self.loosen(info)
+            self.give_up(info)
             for value in bound.values():
                 self.lose(value)
             return UNKNOWN
         self.contexts_of[id(info.node)] = self.contexts_of.get(id(info.node), 0) + 1
         self.in_progress.add(key)
-        missing = self.missing
+        missing, set_before = self.missing, len(self.defaults_set)
         result, casts = self.reading_of(info, bound)
         self.in_progress.discard(key)
         if self.missing == missing or _lines(info) > _SHORT:
-            self.known[key] = (result, casts)
+            defaults = tuple(dict.fromkeys(self.defaults_set[set_before:]))
+            self.known[key] = _Outcome(result, casts, defaults, self.defaults_at_yield)
         self.flow.state.casts = casts.copy()
         return result
+
+    def give_up(self, info: FunctionInfo) -> None:
+        """A call is not read: what it does is what it may do to anybody."""
+        self.loosen(info)
+        self.given_up.add(id(info.node))
 
     def read_for_anybody(self, info: FunctionInfo) -> None:
         """Read a function as code may call it that is not seen: all that it is given is unknown, and so is the region
@@ -308,6 +348,7 @@ class Functions(Promises):
             bound[first] = Module(owner.node.name, key, owner) if owner.is_module else Instance(owner, key)
         path, self.call_path = self.call_path, [SUPPOSED]  # what it makes is no object of the calls in view
         self.flow.contexts.append(ANY_REGION)
+        self.called_unread = id(info.node) in self.given_up
         self.reading_of(info, bound)
         self.flow.contexts.pop()
         self.call_path = path
@@ -321,10 +362,11 @@ class Functions(Promises):
         saved_place = (self.globals, self.module, self.tree, self.casts_at_returns, self.yields, self.loops_open)
         saved_breaks, self.breaks = self.breaks, []
         saved_doubts, self.doubts, self.left_early = (self.doubts, self.left_early), (), False
+        set_before, self.defaults_at_yield = len(self.defaults_set), []
         self.doubt()
         self.returned, self.alive, self.exits, self.muted = None, True, [], 0
         self.outer, self.globals, self.module, self.tree = info.names, info.module.names, info.module, info.module.tree
-        self.casts_at_returns, self.yields = None, []
+        self.casts_at_returns, self.yields, at_yield = None, [], self.defaults_at_yield
         promised = self.promised(info)
         names = {name: meeting(value, promised.get(name)) for name, value in bound.items() if "." not in name}
         paths = {path: value for path, value in bound.items() if "." in path}
@@ -332,7 +374,7 @@ class Functions(Promises):
             if type(names.get(name)) is Unknown:
                 names[name] = _INTEGER
         state = State(names, paths, casts=self.flow.state.casts.copy())
-        contexts = [*([self.flow.autocast] if self.flow.autocast else []), *info.contexts]
+        contexts = [*_in_force(self.flow.contexts), *info.contexts]
         body = [ast.Pass()] if isinstance(info.node, ast.Lambda) else info.node.body
         self.flow = Flow(state, info, contexts, [], [], list(body), body[0], self.tree)
         outer_contexts, self.contexts_at_entry = self.contexts_at_entry, len(contexts)
@@ -356,7 +398,13 @@ class Functions(Promises):
         self.globals, self.module, self.tree, self.casts_at_returns, self.yields, self.loops_open = saved_place
         self.breaks = saved_breaks
         self.doubts, self.left_early = saved_doubts
+        self.defaults_at_yield = at_yield
+        if len(self.defaults_set) > set_before and id(info.node) not in self.managing and _runs_later(info):
+            self.default_lost()
         return self.kept_promise(info, result), self.flow.state.casts if casts is None else casts
+
+    def default_lost(self) -> None:
+        """Nobody knows when a default dtype is set."""
 
     def doubt(self) -> tuple[int, ...]:
         """What is read from here on runs on some paths only, or more than once. Gives what was so before."""
@@ -380,6 +428,7 @@ class Functions(Promises):
     def yielded(self, node: ast.Yield | ast.YieldFrom) -> Value:
         value = self.value(node.value) if node.value is not None else NONE
         self.yields.append(value if isinstance(node, ast.Yield) else self.item_of(value))
+        self.defaults_at_yield.append(self.default)
         function, contexts = self.flow.function, self.flow.contexts
         if function is not None:
             inside = contexts[-1] if len(contexts) > self.contexts_at_entry else None
@@ -420,6 +469,36 @@ def _accessor(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
     return None
 
 
+def _in_force(regions: Sequence[Autocast]) -> list[Autocast]:
+    """Of regions inside one another, for each device the innermost."""
+    found: list[Autocast] = []
+    for region in reversed(regions):
+        if all(inner.device != region.device for inner in found):
+            found.insert(0, region)
+    return found
+
+
+def _runs_later(info: FunctionInfo) -> bool:
+    """Does a call of the function run nothing of it yet?"""
+    return isinstance(info.node, ast.AsyncFunctionDef) or facts(info.node).yields
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What reading a function for a call has shown.
+
+    Attributes:
+        casts: the casts of modules that it leaves behind.
+        defaults: the default dtypes that it sets on the way.
+        defaults_at_yield: the default dtype at each of its `yield`s.
+    """
+
+    result: Value
+    casts: dict[Key, Cast]
+    defaults: tuple[Dtypes, ...]
+    defaults_at_yield: list[Dtypes]
+
+
 @dataclass(slots=True)
 class Managed(Value):
     """What `contextlib.contextmanager` makes of a generator function: calling it gives a context."""
@@ -433,7 +512,8 @@ def signature(value: Value, depth: int = 0) -> Hashable:
         return "..."
     match value:
         case Tensor():
-            return ("tensor", value.dtypes, value.zero_dim, bool(value.traits & (Trait.PARAMETER | Trait.BUFFER)))
+            weight = bool(value.traits & (Trait.PARAMETER | Trait.BUFFER))
+            return ("tensor", value.dtypes, value.zero_dim, weight, value.traits & (Trait.ON_CPU | Trait.ON_CUDA))
         case Module() | Instance():
             return (type(value).__name__, value.key)
         case Constant(value=constant):

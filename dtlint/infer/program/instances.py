@@ -52,10 +52,12 @@ if TYPE_CHECKING:
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
     from dtlint.infer.state import Cast
 
-__all__ = ["ITEMS", "PLAIN", "Instances", "is_open_book"]
+__all__ = ["ITEMS", "LAYER", "PLAIN", "Instances", "is_open_book"]
 
 ITEMS = "[]"
 """The attribute under which the objects of a program keep what is appended to a container module."""
+LAYER = "()"
+"""The attribute under which they keep the layer of torch.nn that an instance is, by what its class inherits."""
 
 
 class Instances(Functions):
@@ -162,7 +164,9 @@ class Instances(Functions):
         if value is None:
             value = self.in_class(info, name)
         if value is None:
-            return self.looked_up(base, name)
+            layer = self.objects.get(base.key, LAYER)
+            weight = self.layer_member(layer, name) if isinstance(layer, Module) else UNKNOWN
+            return weight if weight != UNKNOWN else self.looked_up(base, name)
         return self.for_anybody(value) if base.key.startswith(ANYBODY) else self.owned(value, base)
 
     def own_attributes(self, owner: Module | Instance, info: ClassInfo) -> Value:
@@ -195,7 +199,7 @@ class Instances(Functions):
             # A cast of the module leaves whole numbers and truths alone, and tensors that are not registered.
             cast = value.traits & (Trait.PARAMETER | Trait.BUFFER)
             kept = value.dtypes is not None and (not cast or not value.dtypes & (FLOATING | COMPLEX))
-            return value if kept else replace(value, dtypes=None)
+            return replace(value, dtypes=value.dtypes if kept else None, traits=value.traits & ~_PLACED)
         if isinstance(value, Either):
             choices = [self.for_anybody(choice) for choice in value.choices]
             return UNKNOWN if UNKNOWN in choices else reduce(join, choices)
@@ -207,7 +211,8 @@ class Instances(Functions):
     def owned(self, value: Value, owner: Module | Instance) -> Value:
         """An attribute's value as it is now: weights have the dtype that their module was last cast to."""
         if isinstance(value, Tensor) and isinstance(owner, Module) and value.traits & (Trait.PARAMETER | Trait.BUFFER):
-            return replace(value, dtypes=self.cast_of(owner.key, value.dtypes))
+            traits = value.traits & ~_PLACED  # it moves with its module
+            return replace(value, dtypes=self.cast_of(owner.key, value.dtypes), traits=traits)
         return value
 
     def layer_member(self, base: Module | Instance, name: str) -> Value:
@@ -228,6 +233,8 @@ class Instances(Functions):
                     self.apply(setter, choice, [value], {}, True)
                 else:
                     self.objects.put(choice.key, target.attr, value)
+            elif isinstance(choice, Tensor) and target.attr == "data":
+                self.places_lost()
             elif isinstance(choice, Class):
                 self.put_in_class(choice, target.attr, value)
             elif isinstance(choice, Namespace):
@@ -235,6 +242,9 @@ class Instances(Functions):
             elif isinstance(choice, (Unknown, Declared)):
                 self.objects.forget(target.attr)
                 self.lose(value)
+
+    def places_lost(self) -> None:
+        """Nobody knows on which device tensors are."""
 
     def put_in_class(self, owner: Class, name: str, value: Value) -> None:
         """An attribute of a class is assigned outside its body."""
@@ -363,6 +373,7 @@ class Instances(Functions):
                     known[name] = replace(value, dtypes=None)
 
 
+_PLACED = Trait.ON_CPU | Trait.ON_CUDA
 EVERY = "*"
 """Stands for every object, where something unknown is given attributes of unknown names."""
 PLAIN = (Constant, Items, Iteration, Table)

@@ -21,10 +21,11 @@ from dtlint.infer.names import path_of
 from dtlint.infer.numbers import Categories, number_method
 from dtlint.infer.ops import REARRANGING, op_result, with_dimensions
 from dtlint.infer.program.choices import beside_array
-from dtlint.infer.program.externals import Externals
 from dtlint.infer.program.folding import folded_method
 from dtlint.infer.program.functions import ANY_REGION, MOST_READINGS, Managed
 from dtlint.infer.program.instances import ITEMS
+from dtlint.infer.program.leaving import Opening
+from dtlint.infer.program.places import Places, operands
 from dtlint.infer.program.promises import Cache, DeclaredMethod
 from dtlint.infer.program.sizes import sizes_in
 from dtlint.infer.regions import is_untouched
@@ -72,12 +73,11 @@ _MOST_STATEMENTS = 4_000_000
 """Statements that are run for one program, over all rounds: a minute or two."""
 
 
-class Program(Externals):
+class Program(Places):
     """The interpreter of a program that starts in `main`."""
 
     def __init__(self, project: Project, main: ModuleInfo) -> None:
         super().__init__(project, main)
-        self.default_known = self.default
         self.uncovered: dict[int, FunctionInfo] = {}
         """Functions that were to be read for anybody, and were not: nothing can be claimed of what is in them."""
         self.sure: set[ast.expr] = set()
@@ -87,6 +87,8 @@ class Program(Externals):
         self.broken_off = False
         """Was reading it given up, for it took too long?"""
         self.is_program = _runs_something(main.tree)
+        if self.is_program:
+            self.default_at_start = frozenset({"float32"})
 
     # -- rounds
 
@@ -127,14 +129,17 @@ class Program(Externals):
         self.promises.clear()
         self.reached.clear()
         self.order.clear()
-        self.default = self.default_known
+        self.given_up.clear()
+        self.closures_made.clear()
         self.readings = self.clock = 0
         for module in (self.main, *self.project.modules.values()):
             if module is not None:
                 module.run = False
-        self.flow.state.casts = {}  # what the round before has read for anybody, supposed all of them
+        # what the round before has read for anybody, supposed modules to be cast, and a default dtype to be set
+        self.flow.state.casts = {}
+        self.begin_defaults()
         self.begin_round()
-        self.run_module(self.main)
+        self.run_module(self.main, in_order=True)
         self.read_rest()
 
     def begin_round(self) -> None:
@@ -159,11 +164,9 @@ class Program(Externals):
                     self.uncovered[key] = info
                 else:
                     self.flow.state.casts = dict.fromkeys(self.ever_cast, (self.clock, None))
-                    default = self.default
-                    if not self.is_program:  # whoever calls it may have set another
-                        self.default = None
+                    # whoever calls a library's may have set another
+                    self.default = self.default_anywhen if self.is_program else None
                     self.read_for_anybody(info)
-                    self.default = default
 
     @staticmethod
     def widened(value: Value) -> Value:
@@ -196,7 +199,7 @@ class Program(Externals):
 
     def region_of(self, context: ast.expr, value: Value) -> Autocast | None:
         """The autocast region that a context enters; of one that it may or may not enter, one that may be off."""
-        choices = list(options(value))
+        choices = [choice.region if isinstance(choice, Opening) else choice for choice in options(value)]
         regions = [choice for choice in choices if isinstance(choice, Autocast)]
         if not regions:
             hinted = any(isinstance(choice, Unknown) for choice in choices) and _CASTING.search(ast.unparse(context))
@@ -211,6 +214,20 @@ class Program(Externals):
         self, node: ast.Call, callee: Value, receiver: Value, method: str, arguments: Arguments
     ) -> tuple[str, Value]:
         callee = self.resolved(callee)
+        if not _is_torch(callee, receiver):
+            return self.called_anywhere(node, callee, receiver, method, arguments)
+        region = self.region_over(operands(receiver, arguments))
+        if region is not None:
+            self.flow.contexts.append(region)
+        target, result = self.called_anywhere(node, callee, receiver, method, arguments)
+        if region is not None:
+            self.flow.contexts.pop()
+        return target, self.placed(result, self.place_of_result(callee, receiver, method, arguments))
+
+    def called_anywhere(
+        self, node: ast.Call, callee: Value, receiver: Value, method: str, arguments: Arguments
+    ) -> tuple[str, Value]:
+        """What a call gives, by the regions around it and the values that it is given."""
         found = self.of_uncertain(node, receiver, method, arguments)
         if found is not None:
             return "", found
@@ -237,9 +254,7 @@ class Program(Externals):
             self.given_back(callee.info, node, callee.receiver is not None)
             return "", result
         if isinstance(callee, Managed):
-            made = callee.function
-            self.apply(made.info, made.receiver, arguments.args, arguments.keywords, arguments.complete)
-            return "", self.context_of(callee)
+            return "", self.opening(callee, arguments)
         if isinstance(callee, DeclaredMethod):
             for value in (*arguments.args, *arguments.keywords.values()):
                 self.lose(value)
@@ -272,7 +287,8 @@ class Program(Externals):
                     return "", self.apply(closure.info, closure.receiver, [], {}, True)
         if isinstance(receiver, (Optimizer, GradScaler)):
             return super().called(node, callee, receiver, method, arguments)
-        for value in (*arguments.args, *arguments.keywords.values()):
+        entered = (receiver,) if method == "__enter__" else ()  # by hand: who knows when it is left?
+        for value in (*entered, *arguments.args, *arguments.keywords.values()):
             self.lose(value)
         return super().called(node, callee, receiver, method, arguments)
 
@@ -306,10 +322,14 @@ class Program(Externals):
         if method in ("__setattr__", "__delattr__") and arguments.args:
             value = arguments.args[1] if len(arguments.args) > 1 else UNKNOWN
             return self.set_attribute(me, arguments.args[0], value)
+        if isinstance(me, Module) and method == "__init__" and self.make_inherited(me, arguments):
+            return NONE
+        if isinstance(me, Module) and method == "forward":
+            return self.run_inherited(me, arguments)
         if isinstance(me, Module) and method == "__call__" and me.info is not None:
             forward = me.info.method("forward")
             return (
-                UNKNOWN
+                self.run_inherited(me, arguments)
                 if forward is None
                 else self.apply(forward, me, arguments.args, arguments.keywords, arguments.complete)
             )
@@ -351,6 +371,15 @@ class Program(Externals):
                 target, result = super().called(node, callee, tensor, method, arguments)
                 return target, _without_tensors(result, node)
         return super().called(node, callee, tensor, method, arguments)
+
+
+def _is_torch(callee: Value, receiver: Value) -> bool:
+    """Is it an op of torch: a function, a method of a tensor, or a layer that holds no others?"""
+    if isinstance(callee, External):
+        return callee.name.startswith("torch.") and not isinstance(receiver, (Module, Super))
+    if isinstance(callee, Module):
+        return callee.info is None and callee.items is None
+    return isinstance(receiver, Tensor)
 
 
 def _is_numpy(dtype: Value) -> bool:

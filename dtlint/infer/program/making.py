@@ -10,7 +10,7 @@ from dtlint.dtypes.dtype import COMPLEX, FLOATING
 from dtlint.infer.calls import Arguments, cast_target, dtype_of, method_result
 from dtlint.infer.layers import layer_result
 from dtlint.infer.program.fields import Field, fields_in, has_generated_init, is_dict
-from dtlint.infer.program.instances import ITEMS
+from dtlint.infer.program.instances import ITEMS, LAYER
 from dtlint.infer.program.owned import Owned
 from dtlint.infer.program.promises import meeting
 from dtlint.infer.values import (
@@ -62,11 +62,25 @@ class Making(Owned):
             self.fill_dataclass(info, made, arguments)
         elif builder is not None:
             self.apply(builder, made, arguments.args, arguments.keywords, arguments.complete)
+        elif isinstance(made, Module):
+            self.make_inherited(made, arguments)
         elif isinstance(made, Instance) and is_dict(info):
             given = arguments.args[0] if arguments.args else Table({})
             known = arguments.complete and not arguments.keywords and isinstance(given, Table)
             self.objects.put(key, ITEMS, given if known else UNKNOWN)
         return made
+
+    def make_inherited(self, made: Module, arguments: Arguments) -> bool:
+        """`__init__` of the layer of torch.nn that a module's class inherits, if it does."""
+        layer = None if made.info is None else layer_inherited(made.info)
+        if layer is not None:
+            self.objects.put(made.key, LAYER, self.new_layer(Module(layer, made.key), arguments))
+        return layer is not None
+
+    def run_inherited(self, module: Module, arguments: Arguments) -> Value:
+        """`forward` of that layer."""
+        layer = self.objects.get(module.key, LAYER)
+        return self.run_forward(layer, arguments) if isinstance(layer, Module) else UNKNOWN
 
     def fill_dataclass(self, info: ClassInfo, made: Module | Instance, arguments: Arguments) -> None:
         """The attributes that a dataclass gives its instances, and what its `__post_init__` does."""
@@ -111,7 +125,9 @@ class Making(Owned):
         """The result of a callable that is given nothing, as far as it is plain to see."""
         if isinstance(callee, Function):
             return self.apply(callee.info, callee.receiver, [], {}, True)
-        return Table({}) if callee == External("builtins.dict") else UNKNOWN
+        if isinstance(callee, External) and callee.name in _EMPTY:
+            return _EMPTY[callee.name]
+        return self.lost(callee)
 
     def new_layer(self, layer: Module, arguments: Arguments) -> Value:
         """A layer of torch.nn, with the dtype that it is made with, and the modules that it is made of."""
@@ -126,8 +142,8 @@ class Making(Owned):
         if arguments.args and isinstance(arguments.args[0], Table):
             for name, value in arguments.args[0].items.items():
                 self.objects.put(made.key, str(name), value)
-        asked = arguments.keywords.get("dtype")
-        dtypes = None if not arguments.complete else self.default if asked is None or asked == NONE else dtype_of(asked)
+        asked = arguments.get(_DTYPE_PLACES.get(layer.name.rpartition(".")[2]), "dtype") or NONE
+        dtypes = None if not arguments.complete else self.default if asked == NONE else dtype_of(asked)
         if layer.name == "torch.nn.ModuleList":
             whole = children if children is not None else None if arguments.args or not arguments.complete else ()
             if whole is None or any(isinstance(child, Iteration) for child in whole):
@@ -175,7 +191,7 @@ class Making(Owned):
         if module.info is not None:
             own = module.info.method("__call__") or module.info.method("forward")
             if own is None:
-                return UNKNOWN
+                return self.run_inherited(module, arguments)
             return self.apply(own, module, arguments.args, arguments.keywords, arguments.complete)
         if module.name == "torch.nn.Sequential":
             return self.run_sequential(module, arguments)
@@ -252,6 +268,15 @@ class Making(Owned):
         return target, method_result(module, method, arguments)
 
 
+_EMPTY: dict[str, Value] = {
+    "builtins.dict": Table({}),
+    "builtins.list": Items(()),
+    "builtins.int": Constant(0),
+    "builtins.float": Constant(0.0),
+}
+"""What types give that are called with nothing."""
+
+
 def _each(items: tuple[Value, ...]) -> list[Value]:
     """The modules among which each item of a container is one."""
     return [item.item if isinstance(item, Iteration) else item for item in items]
@@ -265,6 +290,31 @@ _ALTERING = frozenset({"_apply", "to_empty"})
 
 def _may_be_dtype(value: Value) -> bool:
     return not all(isinstance(choice, (Device, Constant)) for choice in options(value))
+
+
+_DTYPE_PLACES = {
+    **dict.fromkeys(("LazyLinear", "PReLU"), 3),
+    **dict.fromkeys(("GRUCell", "LSTMCell", "Linear", "RMSNorm"), 4),
+    **dict.fromkeys(("Bilinear", "GroupNorm", "LayerNorm", "RNNCell"), 5),
+    **{f"Lazy{kind}Norm{n}d": 5 for kind in ("Batch", "Instance") for n in (1, 2, 3)},
+    **{f"{kind}Norm{n}d": 6 for kind in ("Batch", "Instance") for n in (1, 2, 3)},
+    **dict.fromkeys(("AdaptiveLogSoftmaxWithLoss",), 6),
+    **dict.fromkeys(("SyncBatchNorm",), 7),
+    **dict.fromkeys(("LazyConv1d", "LazyConv2d", "LazyConv3d", "LSTM", "GRU"), 9),
+    **dict.fromkeys(("Conv1d", "Conv2d", "Conv3d", "Embedding", "MultiheadAttention", "RNN"), 10),
+    **{f"LazyConvTranspose{n}d": 10 for n in (1, 2, 3)},
+    **dict.fromkeys(("TransformerDecoderLayer", "TransformerEncoderLayer"), 10),
+    **dict.fromkeys(("ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "EmbeddingBag"), 11),
+    **dict.fromkeys(("Transformer",), 14),
+}
+"""Where the dtype stands among a layer's arguments, by the signatures of torch.nn."""
+
+
+def layer_inherited(info: ClassInfo) -> str | None:
+    """The layer of torch.nn that a class inherits, nn.Module aside; None where it is none, or more than one."""
+    outside = {base.name for parent in info.lineage for base in parent.bases if isinstance(base, External)}
+    layers = {name for name in outside if name.startswith("torch.nn.") and name != "torch.nn.Module"}
+    return layers.pop() if len(layers) == 1 else None
 
 
 def _children(name: str, arguments: Arguments) -> tuple[Value, ...] | None:

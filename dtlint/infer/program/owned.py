@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.layers import AGREEING, KEEPING, LOOKUPS, NORMS, RECURRENT
+from dtlint.infer.program.autocasting import Autocasting
 from dtlint.infer.program.functions import ANYBODY
-from dtlint.infer.program.instances import ITEMS, Instances, is_open_book
+from dtlint.infer.program.instances import ITEMS, LAYER, is_open_book
 from dtlint.infer.values import Either, Items, Iteration, Module, Table, Tensor, Trait, Unknown, options
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def _is_leaf(name: str) -> bool:
     return package == "torch.nn" and (last in _LEAVES or last.endswith("Loss"))
 
 
-class Owned(Instances):
+class Owned(Autocasting):
     """An interpreter that can tell all modules and weights of a module."""
 
     def family(self, module: Module) -> dict[Key, Module] | None:
@@ -70,6 +71,10 @@ class Owned(Instances):
                     return None
                 if isinstance(choice, Module):
                     found.append(choice)
+                    if choice.key == module.key:  # the layer that it is by what its class inherits
+                        if choice.items is None and not _is_leaf(choice.name):
+                            return None
+                        found += [item for item in choice.items or () if isinstance(item, Module)]
         return found
 
     def weights_below(self, module: Module) -> Dtypes:
@@ -91,6 +96,9 @@ class Owned(Instances):
             yield self.cast_of(module.key, module.dtypes)
         for name, value in self.objects.of(module.key).items():
             if name == ITEMS:
+                continue
+            if name == LAYER:
+                yield self.cast_of(module.key, value.dtypes if isinstance(value, Module) else None)
                 continue
             for choice in value.choices if isinstance(value, Either) else (value,):
                 if isinstance(choice, Tensor) and choice.traits & Trait.PARAMETER:

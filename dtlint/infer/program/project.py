@@ -69,6 +69,7 @@ class Project:
         self._places: dict[str, Path | None] = {}
         self._stars: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {}
         self._installed: dict[str, bool] = {}
+        self._setting: dict[str, bool] = {}
 
     def module(self, name: str) -> ModuleInfo | None:
         """The module of that name, parsed; None when it is not followed, or cannot be."""
@@ -86,6 +87,18 @@ class Project:
         if name in names:
             return True
         return any(self.brings(star, name, (*asking, module)) for star in stars if star not in asking)
+
+    def sets_default(self, module: str) -> bool:
+        """Does a module speak of setting the default dtype? Told from its text, unparsed."""
+        known = self._setting.get(module)
+        if known is None:
+            path = self.locate(module)
+            try:
+                known = path is not None and b"set_default_" in path.read_bytes()
+            except OSError:
+                known = False
+            self._setting[module] = known
+        return known
 
     def _star_names(self, module: str) -> tuple[frozenset[str], tuple[str, ...]]:
         known = self._stars.get(module)

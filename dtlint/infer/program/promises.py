@@ -108,7 +108,8 @@ class Promises(Following):
         if info.module is None:
             return None
         saved = (self.outer, self.flow.state, self.module)
-        self.outer, self.flow.state, self.module = info.names, State(), info.module
+        self.outer, self.module = info.names, info.module
+        self.flow.state = State(casts=self.flow.state.casts)
         said = declared(annotation, self.quietly)
         if said is None:
             said = self.class_said(annotation)
@@ -167,7 +168,7 @@ class Promises(Following):
         module = method.module if method is not None else self.module
         names = (module.names,) if module is not None else self.outer
         saved = (self.outer, self.flow.state)
-        self.outer, self.flow.state = names, State()
+        self.outer, self.flow.state = names, State(casts=self.flow.state.casts)
         said = declared(annotation, self.quietly)
         self.outer, self.flow.state = saved
         if not isinstance(said, Number):

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
+from dtlint.dtypes.dtype import Category
 from dtlint.infer.conditions import atoms
 from dtlint.infer.events import Condition
 from dtlint.infer.program.containers import Containers, one_of
@@ -126,11 +127,13 @@ class Truth(Containers):
     def supposing(self, test: ast.expr, holds: bool, node: ast.expr) -> Value:
         """The value of an expression where a test has that outcome. What it binds is bound behind it too."""
         before = dict(self.flow.state.names)
-        self.narrow(Condition(test, holds))
+        condition = Condition(test, holds)
+        self.narrow(condition)
         narrowed = {name: value for name, value in self.flow.state.names.items() if before.get(name) is not value}
         outer = self.doubt()
-        with self.condition(test, holds):
-            value = self.value(node)
+        self.flow.conditions.append(condition)
+        value = self.value(node)
+        self.flow.conditions.pop()
         self.doubts = outer
         names = self.flow.state.names
         for name, now in narrowed.items():
@@ -165,13 +168,25 @@ class Truth(Containers):
         left, right = self.quietly(node.left), self.quietly(node.comparators[0])
         answers = {_compared(node.ops[0], one, other) for one in options(left) for other in options(right)}
         answer = answers.pop() if len(answers) == 1 else None
-        return result if answer is None else Constant(answer)
+        if answer is not None:
+            return Constant(answer)
+        return _TRUTH if isinstance(node.ops[0], _ALWAYS_TRUTHS) else result
+
+    def unary(self, node: ast.UnaryOp) -> Value:
+        result = super().unary(node)
+        return _TRUTH if isinstance(node.op, ast.Not) and result == UNKNOWN else result
 
     def is_instance(self, value: Value, kind: Value) -> Value:
         """`isinstance(value, kind)`."""
         answers = {_is_instance(choice, kind) for choice in options(value)}
         answer = answers.pop() if len(answers) == 1 else None
-        return UNKNOWN if answer is None else Constant(answer)
+        return _TRUTH if answer is None else Constant(answer)
+
+
+_TRUTH = Number(Category.BOOL)
+"""True or False: no tensor, and no module."""
+_ALWAYS_TRUTHS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
+"""Comparisons that give one of these, whatever is compared."""
 
 
 def _some(info: ClassInfo) -> Value:
@@ -311,6 +326,12 @@ def _is_plain_module(info: ClassInfo) -> bool:
     return is_open_book(info) and all(base == External("torch.nn.Module") for base in outside)
 
 
+def _inherits(module: Module, name: str) -> bool:
+    """Does the class of a module inherit a layer of torch?"""
+    lineage = () if module.info is None else module.info.lineage
+    return any(base == External(name) for parent in lineage for base in parent.bases)
+
+
 def _is_external_instance(value: Value, name: str) -> bool | None:
     if name == "torch.Tensor":
         if isinstance(value, Tensor):
@@ -318,7 +339,7 @@ def _is_external_instance(value: Value, name: str) -> bool | None:
         return False if isinstance(value, (Constant, Items, Table, Module, Instance, Dtype, Function, Class)) else None
     if name == "torch.nn.Module" or is_module_class(name):
         if isinstance(value, Module):
-            if name == "torch.nn.Module" or value.name == name:
+            if name == "torch.nn.Module" or value.name == name or _inherits(value, name):
                 return True
             return None if value.info is not None and not _is_plain_module(value.info) else False
         return False if isinstance(value, (Tensor, Constant, Items, Table, Dtype)) else None

@@ -9,13 +9,15 @@ from dtlint.infer.events import Loop
 from dtlint.infer.program.containers import one_of
 from dtlint.infer.program.truth import Truth
 from dtlint.infer.state import State
-from dtlint.infer.values import UNKNOWN, Constant, Items, Iteration, Module, Table, Value
+from dtlint.infer.values import UNKNOWN, Constant, Items, Iteration, Module, Table, Value, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["Turns"]
 
+Entry = tuple[Value, bool]
+"""An item of a comprehension, and whether it is certainly there."""
 _MOST_TURNS = 16
 """Items that a loop takes one by one; longer lists are alike enough."""
 _MOST_PLAIN_TURNS = 128
@@ -36,6 +38,25 @@ class Turns(Truth):
         else:
             self.turns(node, items)
         self.flow.loops.pop()
+
+    def entries(self, node: ast.expr, over: Value) -> tuple[Entry, ...] | None:
+        """The items of a comprehension over `node`, with whether each is certainly there; None when they are not known."""
+        view = (
+            node.func
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_view(node)
+            else None
+        )
+        table = over if view is None else self.quietly(view.value)
+        if not isinstance(table, Table) or table.rest is not None or not table.perhaps:
+            items = self.one_by_one(over)
+            return None if items is None else tuple((item, True) for item in items)
+        if len(table.items) > _MOST_TURNS:
+            return None
+        held = [(Items((Constant(key), value)), key not in table.perhaps) for key, value in table.items.items()]
+        if view is not None and view.attr == "items":
+            return tuple(held)
+        place = int(view is not None and view.attr == "values")
+        return tuple((pair.items[place], there) for pair, there in held)
 
     def one_by_one(self, over: Value, most: int = _MOST_TURNS) -> tuple[Value, ...] | None:
         """The items of a loop, when they are few and known; of constants there may be more."""
@@ -100,7 +121,7 @@ class Turns(Truth):
     def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
         """A list or dict written as a loop: item for item, when it is over a few that are known."""
         clause = node.generators[0]
-        items = self.one_by_one(self.quietly(clause.iter)) if len(node.generators) == 1 else None
+        items = self.entries(clause.iter, self.quietly(clause.iter)) if len(node.generators) == 1 else None
         if items is None or isinstance(node, ast.SetComp):
             outer = self.doubt()
             value = super().comprehension(node)
@@ -112,24 +133,31 @@ class Turns(Truth):
         found: list[Value] = []
         table: dict[object, Value] = {}
         certain = True
-        for item in items:
+        perhaps: set[object] = set()
+        for item, there in items:
             self.bind_target(clause.target, item)
             truths = [self.truth(test) for test in clause.ifs]
             for test in clause.ifs:
                 self.value(test)
             if False in truths:
                 continue
-            certain = certain and None not in truths
+            there = there and None not in truths
             if isinstance(node, ast.DictComp):
                 key = self.value(node.key)
                 value = self.value(node.value)
                 certain = certain and isinstance(key, Constant)
-                table[key.value if isinstance(key, Constant) else len(table)] = value
+                name = key.value if isinstance(key, Constant) else len(table)
+                if there:
+                    perhaps.discard(name)
+                elif name not in table:
+                    perhaps.add(name)
+                table[name] = value if there or name not in table else join(table[name], value)
             else:
+                certain = certain and there
                 found.append(self.value(node.elt))
         self.flow.state.names = names
         if isinstance(node, ast.DictComp):
-            return Table(table) if certain else UNKNOWN
+            return Table(table, frozenset(perhaps)) if certain else UNKNOWN
         return Items(tuple(found)) if certain else Iteration(one_of(found))
 
 

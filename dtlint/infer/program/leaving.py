@@ -1,0 +1,167 @@
+"""What is undone when a block is left: by `finally`, by a context's `__exit__`, by a generator behind its `yield`.
+
+A return, a break or a continue goes through it too, and an exception comes anywhere on the way. That matters for the
+default dtype, which such blocks set for a while.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from dtlint.infer.program.defaults import DEFAULT, Defaults, either_default
+from dtlint.infer.state import merged_casts
+from dtlint.infer.values import NONE, UNKNOWN, Dtypes, Instance, Key, Value, join, options
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Callable
+
+    from dtlint.infer.calls import Arguments
+    from dtlint.infer.program.functions import Managed
+    from dtlint.infer.program.project import ModuleInfo, Project
+    from dtlint.infer.state import Cast, State
+
+__all__ = ["Leaving", "Opening"]
+
+
+@dataclass(slots=True)
+class Opening(Value):
+    """The context that a generator function makes which sets the default dtype.
+
+    Attributes:
+        region: the autocast region that it opens, or a context that opens none.
+        before: the default dtype for which it was read.
+        inside: the default dtype at its `yield`.
+        behind: the default dtype at its end.
+    """
+
+    region: Value
+    before: Dtypes
+    inside: Dtypes
+    behind: Dtypes
+
+
+class Leaving(Defaults):
+    """An interpreter that does what the ends of blocks do, on every way out of them."""
+
+    def __init__(self, project: Project, main: ModuleInfo) -> None:
+        super().__init__(project, main)
+        self.set_until: list[int] = []
+        """For each `try` and `with` around, how many default dtypes had been set before it."""
+        self.undoing: list[list[Callable[[], None]]] = []
+        """For each `with` around, what its contexts undo."""
+
+    # -- blocks
+
+    def try_(self, node: ast.Try) -> None:
+        run = super().try_
+        self.set_until.append(len(self.defaults_set))
+        self.left_through(lambda: run(node), lambda: self.block(node.finalbody))
+        self.set_until.pop()
+
+    def with_(self, node: ast.With | ast.AsyncWith) -> None:
+        run = super().with_
+        undo: list[Callable[[], None]] = []
+
+        def undone() -> None:
+            for close in reversed(undo):
+                close()
+
+        self.set_until.append(len(self.defaults_set))
+        self.undoing.append(undo)
+        self.left_through(lambda: run(node), undone)
+        self.undoing.pop()
+        self.set_until.pop()
+        if self.alive:
+            undone()
+
+    def on_the_way(self, start: State) -> State:
+        state = super().on_the_way(start)
+        found = (state.casts.get(DEFAULT, (0, None))[1], *self.defaults_set[self.set_until[-1] :])
+        state.casts[DEFAULT] = (0, reduce(either_default, found))
+        return state
+
+    def left_through(self, run: Callable[[], None], undo: Callable[[], None]) -> None:
+        """Run a block whose end does something. Who leaves it early does that on the way out."""
+        outer, self.casts_at_returns = self.casts_at_returns, None
+        waiting = [states for states in (*self.exits[-1:], *self.breaks[-1:]) if states is not None]
+        before = [len(states) for states in waiting]
+        run()
+        returned, self.casts_at_returns = self.casts_at_returns, outer
+        if len(self.defaults_set) > self.set_until[-1]:
+            for states, count in zip(waiting, before, strict=True):
+                for state in states[count:]:
+                    state.casts = self.casts_behind(state.casts, undo) or state.casts
+            returned = None if returned is None else self.casts_behind(returned, undo)
+        if returned is not None:
+            known = self.casts_at_returns
+            self.casts_at_returns = returned if known is None else merged_casts(known, returned)
+
+    def casts_behind(self, casts: dict[Key, Cast], undo: Callable[[], None]) -> dict[Key, Cast] | None:
+        """The casts that hold once it is undone what they were made under; None where that does not end."""
+        state, alive = self.flow.state, self.alive
+        self.flow.state, self.alive = state.copy(), True
+        self.flow.state.casts = casts.copy()
+        self.muted += 1
+        undo()
+        self.muted -= 1
+        behind = self.flow.state.casts if self.alive else None
+        self.flow.state, self.alive = state, alive
+        return behind
+
+    # -- contexts
+
+    def opening(self, managed: Managed, arguments: Arguments) -> Value:
+        """The context that a call of a generator function makes: what it does until its `yield` is done on entering."""
+        made, before = managed.function, self.default
+        self.managing.add(id(made.info.node))
+        self.apply(made.info, made.receiver, arguments.args, arguments.keywords, arguments.complete)
+        behind, inside = self.default, self.defaults_at_yield
+        self.default = before
+        region = self.context_of(managed)
+        if behind == before and all(dtypes == before for dtypes in inside):
+            return region
+        return Opening(region, before, reduce(either_default, inside) if inside else None, behind)
+
+    def given_by(self, context: Value) -> Value:
+        openings = [choice for choice in options(context) if isinstance(choice, Opening)]
+        if openings:
+            self.open_default(openings, all_of_them=len(openings) == len(list(options(context))))
+            return UNKNOWN
+        entering = context.info.method("__enter__") if isinstance(context, Instance) else None
+        if not isinstance(context, Instance) or entering is None:
+            return super().given_by(context)
+        leaving = context.info.method("__exit__")
+        if leaving is not None:
+            self.undoing[-1].append(lambda: self.leave_instance(context))
+        return self.apply(entering, context, [], {}, True)
+
+    def leave_instance(self, context: Instance) -> None:
+        """`__exit__` is called, with an exception or without."""
+        leaving = context.info.method("__exit__")
+        if leaving is not None:
+            self.apply(leaving, context, [join(NONE, UNKNOWN)] * 3, {}, True)
+
+    def open_default(self, openings: list[Opening], all_of_them: bool) -> None:
+        """A context is entered that sets the default dtype, and sets it again when it is left."""
+        outer = self.default
+        kept = () if all_of_them else (outer,)
+        expected = all(opening.before == outer for opening in openings)
+        inside = reduce(either_default, (*kept, *(opening.inside for opening in openings))) if expected else None
+        behind = reduce(either_default, (*kept, *(opening.behind for opening in openings))) if expected else None
+        self.note_default(inside)
+        self.default = inside
+
+        def undone() -> None:
+            # what the body has set itself, the context may leave as it is
+            self.default = behind if self.default == inside else either_default(self.default, behind)
+            self.note_default(self.default)
+
+        self.undoing[-1].append(undone)
+
+    def lose(self, value: Value, depth: int = 0) -> None:
+        if isinstance(value, Opening):
+            self.default_lost()
+        super().lose(value, depth)

@@ -1,0 +1,195 @@
+"""The default dtype of a program, at each place: each comment says what the expression before it is."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.infer.test_program import HEAD, hold
+
+ANY = "bfloat16|float16|float32|float64"
+"""Nothing is known of the default dtype but that it is one."""
+
+PROGRAMS = {
+    "it holds until it is set again, and for what was made meanwhile": """
+        x = torch.ones(2)  # float32
+        torch.set_default_dtype(torch.bfloat16)
+        x = torch.ones(2)  # bfloat16
+        y = torch.arange(2) / 2  # bfloat16
+        net = nn.Linear(2, 2)
+        torch.set_default_dtype(torch.float32)
+        x = torch.ones(2)  # float32
+        x = net.weight  # bfloat16
+        torch.set_default_tensor_type("torch.DoubleTensor")
+        x = torch.ones(2)  # float64
+        torch.set_default_tensor_type(torch.cuda.HalfTensor)
+        x = torch.ones(2)  # float16
+        x.to(torch.get_default_dtype())  # float16
+    """,
+    "a function that sets it sets it for its caller; one that sets it back does not": """
+        def use(dtype):
+            torch.set_default_dtype(dtype)
+
+        def make(dtype):
+            old = torch.get_default_dtype()
+            torch.set_default_dtype(dtype)
+            try:
+                return torch.ones(2)
+            finally:
+                torch.set_default_dtype(old)
+
+        use(torch.float64)
+        x = make(torch.float16)  # float16
+        x = torch.ones(2)  # float64
+        use(unknown())
+        x = torch.ones(2)  # any
+        x.sum()
+    """,
+    "on some paths only": """
+        for i in range(3):
+            x = torch.ones(2)  # float32|float64
+            torch.set_default_dtype(torch.float64)
+            x = torch.ones(2)  # float64
+        torch.set_default_dtype(torch.float32)
+        if unknown():
+            torch.set_default_dtype(torch.float16)
+            x = torch.ones(2)  # float16
+        x = torch.ones(2)  # float16|float32
+        x.sum()
+    """,
+    "an exception comes anywhere on the way": """
+        for i in range(3):
+            try:
+                torch.set_default_dtype(torch.float16)
+                unknown()
+                torch.set_default_dtype(torch.float32)
+            except ValueError:
+                x = torch.ones(2)  # float16|float32
+            else:
+                x = torch.ones(2)  # float32
+    """,
+    "a generator function that sets it for a while": """
+        from contextlib import contextmanager
+
+        @contextmanager
+        def using(dtype):
+            old = torch.get_default_dtype()
+            try:
+                torch.set_default_dtype(dtype)
+                yield
+            finally:
+                torch.set_default_dtype(old)
+
+        def make():
+            with using(torch.bfloat16):
+                return torch.ones(2)
+
+        with using(torch.float64):
+            x = torch.ones(2)  # float64
+            with using(torch.float16):
+                x = torch.ones(2)  # float16
+            x = torch.ones(2)  # float64
+        x = torch.ones(2)  # float32
+        later = using(torch.float16)
+        x = torch.ones(2)  # float32
+        x = make()  # bfloat16
+        x = torch.ones(2)  # float32
+        for i in range(3):
+            with using(torch.float64):
+                if unknown():
+                    break
+        x = torch.ones(2)  # float32
+        with later if unknown() else open("log"):
+            x = torch.ones(2)  # float16|float32
+        x = torch.ones(2)  # float32
+        x.sum()
+    """,
+    "a class that sets it for a while": """
+        class Using:
+            def __init__(self, dtype):
+                self.dtype = dtype
+
+            def __enter__(self):
+                self.old = torch.get_default_dtype()
+                torch.set_default_dtype(self.dtype)
+                return torch.ones(2)
+
+            def __exit__(self, *error):
+                torch.set_default_dtype(self.old)
+
+        with Using(torch.float64) as made:
+            made.sum()  # float64
+        x = torch.ones(2)  # float32
+        x.sum()
+    """,
+    "whoever keeps such a context may enter it at any time": """
+        from contextlib import ExitStack, contextmanager
+
+        @contextmanager
+        def using(dtype):
+            torch.set_default_dtype(dtype)
+            yield
+            torch.set_default_dtype(torch.float32)
+
+        x = torch.ones(2)  # any
+        with ExitStack() as stack:
+            stack.enter_context(using(torch.float64))
+            x = torch.ones(2)  # any
+        x.sum()
+    """,
+    "a function that is handed out sets it at any time": """
+        from threading import Thread
+
+        def work():
+            torch.set_default_dtype(torch.float64)
+
+        x = torch.ones(2)  # any
+        Thread(target=work).start()
+        x = torch.ones(2)  # any
+        x.sum()
+    """,
+    "a generator sets it when it is asked for its items": """
+        def items():
+            torch.set_default_dtype(torch.float64)
+            yield 1
+
+        waiting = items()
+        x = torch.ones(2)  # any
+        x.sum()
+    """,
+    "in a function that is read for anybody it is any that is ever set": """
+        def hook():
+            return torch.ones(2)  # float32|float64
+
+        register(hook)
+        torch.set_default_dtype(torch.float64)
+        x = torch.ones(2)  # float64
+        x.sum()
+    """,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_default_dtype_is_known_where_it_is_used(name: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(HEAD + textwrap.dedent(PROGRAMS[name]).replace("# any", f"# {ANY}"))
+    hold(program)
+
+
+def test_a_module_sets_it_where_it_is_first_imported(tmp_path: Path) -> None:
+    (tmp_path / "settings.py").write_text("import torch\ntorch.set_default_dtype(torch.float64)\n")
+    program = tmp_path / "program.py"
+    program.write_text(HEAD + "x = torch.ones(2)  # float32\nimport settings\nx = torch.ones(2)  # float64\nx.sum()\n")
+    hold(program)
+
+
+def test_a_module_that_is_run_when_it_is_asked_for_sets_it_at_an_unknown_time(tmp_path: Path) -> None:
+    (tmp_path / "settings.py").write_text("import torch\ntorch.set_default_dtype(torch.float64)\n")
+    (tmp_path / "between.py").write_text("import settings\nsize = 2\n")
+    program = tmp_path / "program.py"
+    program.write_text(
+        HEAD + f"import between\nx = torch.ones(2)  # {ANY}\ny = torch.ones(between.size)  # {ANY}\nx.sum()\n"
+    )
+    hold(program)
