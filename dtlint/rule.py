@@ -82,12 +82,15 @@ class Rule:
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """More groups of words, in the same forms: a file that lacks all words of any one of them is clean by this rule, too."""
     calls: ClassVar[frozenset[str] | None] = None
-    """The last names of the functions and methods whose calls `on_call` is told of, as they are written or as torch has
-    them: `__call__` of a layer. None: of all."""
+    """The functions and methods whose calls `on_call` is told of, by their last names as they are written or as torch has
+    them: `__call__` of a layer; `*mask*` by a part of the name; `torch.` for all of a package; "" for those of which
+    nothing is known. None: of all."""
     operators: ClassVar[frozenset[type[ast.AST]] | None] = None
     """The operators whose use `on_operation` is told of: `ast.MatMult`. None: of all."""
     targets: ClassVar[frozenset[type[ast.AST]] | None] = None
-    """What the targets are that `on_assign` is told of: `ast.Subscript`. None: all."""
+    """What the targets are that `on_assign` is told of: `ast.Subscript`. None: all, unless there are `values`."""
+    values: ClassVar[frozenset[type[ast.AST]] | None] = None
+    """What is assigned, as it is written, that `on_assign` is told of besides, whatever the target: `ast.Attribute`."""
     default: ClassVar[bool] = True
     """Is the rule on unless it is selected? A rule that is useful but chatty is not, and its documentation says why."""
     since: ClassVar[tuple[int, int]] = (0, 0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.survey import facts
 from dtlint.infer.walk import SCOPES, nodes
@@ -23,31 +24,37 @@ __all__ = ["assignments", "bindings", "bound_once", "source_of"]
 def assignments(scope: ast.AST) -> dict[str, list[tuple[int, ast.expr | None]]]:
     """For each name that a function assigns, the lines and what was assigned there; None where that is taken apart."""
     found: dict[str, list[tuple[int, ast.expr | None]]] = {}
-    targets: list[ast.expr]
-    value: ast.expr | None
     for node in _binding(scope):
-        if isinstance(node, ast.Assign):
+        kind = type(node)
+        if kind is ast.Assign:
             targets, value = node.targets, node.value
-        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
+        elif kind in _OF_ONE_VALUE:
             targets, value = [node.target], node.value
-        elif isinstance(node, (ast.AugAssign, ast.For, ast.AsyncFor)):
+        elif kind in _TAKING_APART:
             targets, value = [node.target], None
         else:
             continue
         for target in targets:
-            if isinstance(target, ast.Name):
+            if type(target) is ast.Name:
                 found.setdefault(target.id, []).append((node.lineno, value))
-                continue
-            for name in nodes([target]):
-                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
-                    found.setdefault(name.id, []).append((node.lineno, None))
+            elif type(target) in _HOLDING:
+                for name in nodes([target]):
+                    if type(name) is ast.Name and type(name.ctx) is ast.Store:
+                        found.setdefault(name.id, []).append((node.lineno, None))
     for lines in found.values():
         if len(lines) > 1:
-            lines.sort(key=lambda line: line[0])
+            lines.sort(key=_line)
     return found
 
 
-def _binding(scope: ast.AST) -> Iterable[ast.AST]:
+_OF_ONE_VALUE = frozenset({ast.AnnAssign, ast.NamedExpr})
+_TAKING_APART = frozenset({ast.AugAssign, ast.For, ast.AsyncFor})
+_HOLDING = frozenset({ast.Tuple, ast.List, ast.Starred})
+"""The targets that names can stand in."""
+_line = itemgetter(0)
+
+
+def _binding(scope: ast.AST) -> Iterable[Any]:
     """What may assign a name: the statements, and where something is bound inside of an expression all nodes. From the
     last on, so that of two on one line the first has the last word."""
     if facts(scope).bound_inside:

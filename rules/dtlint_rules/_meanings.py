@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import ALIASES, DTYPES
@@ -34,6 +35,8 @@ def names_dtype(node: ast.expr) -> bool:
         return True
     if isinstance(node, ast.Call):
         return last_name(node) in _ASKING
+    if not isinstance(node, (ast.Attribute, ast.Name)):
+        return False
     base, _, name = (path_of(node) or "").rpartition(".")
     return name.endswith("dtype") or (base in ("torch", "th") and (name in DTYPES or name in ALIASES))
 
@@ -53,5 +56,10 @@ def is_setting(path: str) -> bool:
 
 def counts(origin: Origin) -> bool:
     """Is what was given no floating tensor, by its name: ids, labels, lengths?"""
-    last = re.sub(r"\W+", " ", origin.text).strip().rpartition(" ")[2]
-    return origin.kind == Kind.GIVEN and _COUNTS.search(last) is not None
+    return origin.kind == Kind.GIVEN and _names_count(origin.text)
+
+
+@lru_cache(maxsize=4096)
+def _names_count(text: str) -> bool:
+    last = re.sub(r"\W+", " ", text).strip().rpartition(" ")[2]
+    return _COUNTS.search(last) is not None

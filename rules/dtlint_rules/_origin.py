@@ -28,9 +28,9 @@ class Kind:
     """What a function or a model gives that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # not frozen: that takes three times as long to make, and they are many
 class Origin:
-    """One place that an expression has its dtype from.
+    """One place that an expression has its dtype from. Nobody changes it.
 
     Attributes:
         kind: as in Kind.

@@ -33,34 +33,49 @@ if TYPE_CHECKING:
 
     from dtlint_rules._origin import Roots
 
-__all__ = ["Provenance", "follows", "may_measure"]
+__all__ = ["Provenance", "follows", "may_be_cast", "measures"]
 
 _MEASURES = frozenset({"shape", "device"})
 _MEASURING = frozenset({"size", "len", "get_device"})
 _GATHERING = frozenset({"list", "tuple", "zip", "sum", "max", "min"})
 """Functions of Python that give on what they are given."""
+_HANDING_ON = frozenset({"to", "type", "type_as", "where", *CASTS, *LIKE, *KEEPING, *JOINING, *_GATHERING})
+"""What gives a cast, or the dtype of what it is given."""
 
 
-def may_measure(node: ast.expr, bound: Collection[str]) -> bool:
-    """May an expression speak of the shape, size or device of something, itself or by one of the names that are bound?"""
-    return any(
-        part.id in bound
-        if isinstance(part, ast.Name)
-        else part.attr in _MEASURES
-        if isinstance(part, ast.Attribute)
-        else isinstance(part, ast.Call) and last_name(part) in _MEASURING
-        for part in nodes([node])
-    )
+def measures(node: ast.AST) -> bool:
+    """Does a part of an expression speak of the shape, size or device of something?"""
+    if isinstance(node, ast.Attribute):
+        return node.attr in _MEASURES
+    return isinstance(node, ast.Call) and last_name(node) in _MEASURING
 
 
 def follows(node: ast.Call) -> bool:
     """May a call be told the dtype of something: `x.to(y)`, `zeros(n, dtype=x.dtype)`? Not one that is written out."""
-    if any(keyword.arg == "dtype" and not _is_written_out(keyword.value) for keyword in node.keywords):
-        return True
+    for keyword in node.keywords:
+        if keyword.arg == "dtype" and not _is_written_out(keyword.value):
+            return True
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    if name == "type_as":
-        return True
-    return name in ("to", "type") and not all(map(_is_written_out, node.args))
+    return name == "type_as" or (name in ("to", "type") and any(map(_may_tell, node.args)))
+
+
+def may_be_cast(node: ast.expr) -> bool:
+    """May an expression have its dtype from a cast, here or where a name in it is bound? Ask it before origins are read."""
+    if isinstance(node, ast.Call):
+        name = last_name(node)
+        if name in _HANDING_ON or name.startswith("new_"):
+            return True
+        return any(keyword.arg == "dtype" for keyword in node.keywords)
+    if isinstance(node, ast.BinOp):
+        return may_be_cast(node.left) or may_be_cast(node.right)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return any(map(may_be_cast, node.elts))
+    return _READERS.get(type(node), Provenance._test) is not Provenance._test
+
+
+def _may_tell(node: ast.expr) -> bool:
+    """May a cast take a dtype from an argument? Not from a device."""
+    return not _is_written_out(node) and (names_dtype(node) or not is_device(node))
 
 
 def _is_written_out(node: ast.expr) -> bool:
@@ -130,7 +145,7 @@ class Provenance:
         return f"{path}.dtype" if path is not None and not is_device(node.args[0]) and self.bound.get(path) else None
 
     def _dtype(self, node: ast.expr) -> str:
-        text = ast.unparse(node)
+        text = path_of(node) or ast.unparse(node)
         text = self.dtypes.get(text, text)
         if not text.endswith(".dtype"):
             return text
@@ -151,7 +166,7 @@ class Provenance:
             if isinstance(target, ast.Name):
                 self.unmeasured.append((path, value))
             if names_dtype(value):
-                text = ast.unparse(value)
+                text = path_of(value) or ast.unparse(value)
                 self.dtypes[path] = self.dtypes.get(text, text)
 
     def _take_apart(self, targets: list[ast.expr], roots: Roots, value: ast.expr) -> None:
@@ -167,8 +182,12 @@ class Provenance:
     def read(self, node: ast.expr) -> Roots:
         """The origins of an expression, kept for it."""
         reader = _READERS.get(type(node))
-        roots = NOTHING if reader is None else reader(self, node)
-        self.of[node] = roots = few(roots) if roots else NOTHING
+        if reader is None:
+            return NOTHING
+        roots = reader(self, node)
+        if len(roots) > 1:
+            roots = few(roots)
+        self.of[node] = roots
         return roots
 
     def _name(self, node: ast.Name) -> Roots:

@@ -10,14 +10,14 @@ from dtlint.infer.names import path_of
 from dtlint.infer.walk import SCOPES, nodes
 from dtlint_rules._functions import own_nodes
 from dtlint_rules._kept import kept
-from dtlint_rules._statements import owners
+from dtlint_rules._statements import around
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["read_later"]
+    from dtlint.infer.events import Flow
 
-Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+__all__ = ["read_later"]
 
 
 def _loads(part: ast.AST, name: str) -> bool:
@@ -36,18 +36,19 @@ class _Fate(Enum):
     OPEN = "neither so far"
 
 
-def read_later(name: str, statement: ast.stmt, scope: Scope) -> bool:
-    """May the value that a statement binds to a local name be read?
+def read_later(name: str, statement: ast.stmt, flow: Flow) -> bool:
+    """May the value that the running statement binds to a local name be read?
 
     True as well where that cannot be told: in a module, whose names others import; of a name that an inner function or
     `locals()` may reach; behind `break`.
     """
+    scope = flow.scope
     if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return True
-    around = owners(scope)
+    if _block(flow.block[flow.block.index(statement) + 1 :], name) is _Fate.READ:
+        return True  # soon, as usual: what stands around the block need not be known
     child: ast.AST = statement
-    while child is not scope:
-        parent = around[child]
+    for parent in around(statement, scope):
         fate = _behind(parent, child, name)
         if fate is not _Fate.OPEN:
             return fate is _Fate.READ or _shared(scope, name)

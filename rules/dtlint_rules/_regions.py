@@ -9,7 +9,7 @@ from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.values import Tensor, Unknown
 from dtlint_rules._names import last_name, said
 from dtlint_rules._parts import given
-from dtlint_rules._statements import owners
+from dtlint_rules._statements import around
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,14 +39,11 @@ def decided_here(statement: ast.AST, tree: ast.Module) -> bool:
 
 
 def _contexts(statement: ast.AST, tree: ast.Module) -> Iterator[ast.expr]:
-    around = owners(tree)
-    part: ast.AST | None = statement
-    while part is not None:
+    for part in (statement, *around(statement, tree)):
         if isinstance(part, (ast.With, ast.AsyncWith)):
             yield from (item.context_expr for item in part.items)
         elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield from part.decorator_list
-        part = around.get(part)
 
 
 def _names_autocast(context: ast.expr) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
+from typing import Any
 
-__all__ = ["owners", "statements"]
+__all__ = ["around", "statements"]
 
 _BLOCKS: dict[type, tuple[str, ...]] = {
     kind: blocks
@@ -31,15 +31,23 @@ def statements(root: ast.AST, closed: tuple[type[ast.AST], ...] = ()) -> list[as
     return found
 
 
-@lru_cache(maxsize=4)
-def owners(scope: ast.AST) -> dict[ast.AST, ast.AST]:
-    """What each statement in a function, handlers and cases among them, is directly a part of."""
-    known: dict[ast.AST, ast.AST] = {}
-    stack = [scope]
-    while stack:
-        node = stack.pop()
-        for block in _BLOCKS.get(type(node), ()):
-            parts = getattr(node, block)
-            known.update(dict.fromkeys(parts, node))
-            stack += parts
-    return known
+def around(statement: ast.AST, root: ast.AST) -> list[ast.AST]:
+    """What a statement in a module or function stands in, innermost first and the root last; handlers and cases are among
+    them. It is looked for by its line, from the root down. Empty for what is no statement in there."""
+    found = _way(root, statement, getattr(statement, "lineno", 0))
+    found.reverse()
+    return found
+
+
+def _way(outer: ast.AST, statement: ast.AST, line: int) -> list[ast.AST]:
+    for block in _BLOCKS.get(type(outer), ()):
+        for part in getattr(outer, block):
+            if part is statement:
+                return [outer]
+            if type(part) in _BLOCKS and _spans(part, line) and (inner := _way(part, statement, line)):
+                return [outer, *inner]
+    return []
+
+
+def _spans(node: Any, line: int) -> bool:
+    return isinstance(node, ast.match_case) or node.lineno <= line <= node.end_lineno

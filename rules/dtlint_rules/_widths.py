@@ -9,15 +9,20 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
+from dtlint.infer.survey import facts
 from dtlint.infer.values import Array, Constant, Module, Number, Tensor
 from dtlint.infer.walk import SCOPES, nodes
 from dtlint_rules._effects import FLOAT32, WIDE
 from dtlint_rules._functions import body_of
 from dtlint_rules._kept import kept
-from dtlint_rules._meanings import counts
+from dtlint_rules._meanings import counts, names_dtype
+from dtlint_rules._names import last_name
 from dtlint_rules._origin import NOTHING, Kind
+from dtlint_rules._parts import given, receiver
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dtlint.infer.values import Value
     from dtlint_rules._origin import Roots
 
@@ -43,11 +48,39 @@ def cast_to_float32(value: Value, roots: Roots) -> ast.expr | None:
 
 @kept
 def _speaks_of_float32(scope: ast.AST) -> bool:
-    """Does a function write a cast to float32 out? Where it does not, none of its origins is one."""
-    return any(isinstance(node, ast.Attribute) and node.attr in _SPOKEN for node in nodes(body_of(scope), SCOPES))
+    """Does a function write a cast to float32 out, and not cast back at once, as `softmax(x, dtype=torch.float32).to(x.dtype)`
+    does? Where it does not, none of its origins is one."""
+    spoken = [
+        node for node in nodes(body_of(scope), SCOPES) if isinstance(node, ast.Attribute) and node.attr in _SPOKEN
+    ]
+    if not spoken:
+        return False
+    undone = {
+        part for call in facts(scope).calls if (inner := _cast_back(call)) is not None for part in _said_in(inner)
+    }
+    return not undone.issuperset(spoken)
 
 
 _SPOKEN = frozenset({"float", "float32"})
+
+
+def _cast_back(node: ast.Call) -> ast.Call | None:
+    """The call whose result is cast at once to a dtype that is not float32."""
+    inner = receiver(node)
+    if not isinstance(inner, ast.Call):
+        return None
+    name = last_name(node)
+    told = [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]
+    told += [part for part in node.args if names_dtype(part)] if name in ("to", "type") else []
+    narrows = name in ("half", "bfloat16") or (name == "type_as" and bool(node.args))
+    casts = narrows or (name == "to" and bool(told))
+    return inner if casts and not any(last_name(part) in _SPOKEN for part in told) else None
+
+
+def _said_in(node: ast.Call) -> Iterator[ast.expr]:
+    """The places in a call that may say that its result is float32."""
+    yield node.func
+    yield from given(node)
 
 
 def is_wide(roots: Roots) -> bool:

@@ -90,6 +90,7 @@ class WrongDtypeArgument(Rule):
     fix = Applicability.SAFE
     triggers = ("torch_dtype", "numpy", ".astype", *STRINGS, *(f'"{name}' for name in _SHORT))
     needs = ((".to", "self.to", ".type", "self.type", ".astype", "dtype"),)
+    calls = frozenset({"astype", "to", "type", "torch.", "numpy."})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         if call.method == "astype":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from dtlint.infer.conditions import exclusive
@@ -10,8 +11,9 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Module
 from dtlint.infer.walk import SCOPES
 from dtlint.rule import Finding, Rule
-from dtlint_rules._assignments import bindings
+from dtlint_rules._assignments import bindings, source_of
 from dtlint_rules._functions import parameters
+from dtlint_rules._names import last_name
 from dtlint_rules._needs import attributes
 from dtlint_rules._parts import keyword, subject_of
 from dtlint_rules._statements import statements
@@ -19,9 +21,12 @@ from dtlint_rules._statements import statements
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Call, Condition
+    from dtlint.infer.events import Assign, Call, Condition
 
 __all__ = ["CastBackToSelf"]
+
+_ORIGINAL = re.compile(r"^(?:orig(?:inal)?|old|prev(?:ious)?|input|in|initial|source|src)_?d?type$")
+"""How the dtype is called that a tensor had before it was cast."""
 
 
 class CastBackToSelf(Rule):
@@ -29,7 +34,7 @@ class CastBackToSelf(Rule):
 
     ## What it does
     Reports `return f(x).type_as(x)` and `.to(x.dtype)` behind `x = x.float()`, where `x` is a parameter of the
-    function and the result is computed from it.
+    function and the result is computed from it; and `original_dtype = x.dtype` behind the cast of `x`.
 
     ## Why it matters
     Behind `x = x.float()` the name `x` means the float32 tensor, so the cast back is to float32: it does nothing, and
@@ -64,6 +69,7 @@ class CastBackToSelf(Rule):
     code, name = "DT109", "cast-back-to-self"
     calls = frozenset({"to", "type_as", "float", "double", "type"})
     triggers = (".type_as", ".dtype")
+    values = frozenset({ast.Attribute})
     needs = (attributes(calls),)
 
     def __init__(self) -> None:
@@ -80,6 +86,26 @@ class CastBackToSelf(Rule):
         if dtypes is not None and len(dtypes) == 1 and next(iter(dtypes)) in ("float32", "float64"):
             self._upcast(call)
         return ()
+
+    def on_assign(self, assign: Assign) -> Iterable[Finding]:
+        """`original_dtype = x.dtype`, of what has been cast already."""
+        asked = assign.expression
+        if not isinstance(asked, ast.Attribute) or asked.attr != "dtype":
+            return ()
+        if not _ORIGINAL.search((path_of(assign.target) or "").rpartition(".")[2]):
+            return ()
+        return self._kept_late(assign, asked)
+
+    def _kept_late(self, assign: Assign, asked: ast.Attribute) -> Iterator[Finding]:
+        cast = source_of(asked.value, assign.flow)
+        if isinstance(cast, ast.Call) and last_name(cast) in ("float", "double") and not cast.args:
+            name = ast.unparse(asked.value)
+            yield Finding(
+                asked,
+                f"`{name}` has been cast before its dtype is kept: what is kept is the dtype of the cast",
+                help=f"Keep the dtype first, and cast `{name}` behind that",
+                notes=((cast, "it is cast here"),),
+            )
 
     def _upcast(self, call: Call) -> None:
         """`x = x.float()`, of a parameter."""

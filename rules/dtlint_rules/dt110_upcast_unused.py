@@ -72,7 +72,7 @@ class UpcastUnused(Rule):
         (target, *others) = statement.targets
         if others or not isinstance(target, ast.Name) or target.id.startswith("_") or not call.cast[0]:
             return ()
-        if read_later(target.id, statement, flow.scope) or flow.walk_over(target.id) is not None:
+        if read_later(target.id, statement, flow) or flow.walk_over(target.id) is not None:
             return ()
         return self._unread(call, target, statement)
 

@@ -13,6 +13,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Module
 from dtlint.infer.walk import SCOPES
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import assignments
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import attributes
 from dtlint_rules._parts import below, given, keyword
@@ -46,6 +47,8 @@ _EXACT = frozenset({"float32", "float64"})
 _LISTING = frozenset({"list", "tuple", "sorted", "tqdm"})
 _TENSOR_NAME = re.compile(r"tensor|param|buffer|weight")
 """How the names of a module's tensors are called."""
+_OF_PICTURES = frozenset({"images", "return_tensors", "size", "do_resize", "do_rescale", "do_normalize"})
+"""What a processor is told of pictures."""
 _SETTINGS = re.compile(r"^(self|args|cfg|config|opt|model|self\.model|self\.config|accelerator)\.\w*dtype$")
 """Dtypes that a program is told, unlike `other.dtype`."""
 _ASKING = re.compile(r"\.dtype\b|is_floating_point|is_complex|[Ff]loat")
@@ -202,6 +205,8 @@ class CastNonFloat(Rule):
         if not isinstance(parent, ast.Call):
             return None
         called = path_of(parent.func) or ""
+        if called == "map" and isinstance(function, ast.Lambda) and _picks_tensors(function.body):
+            return f"`{ast.unparse(parent.args[-1])}`"
         if called.endswith("._apply"):
             return f"`{called.removesuffix('._apply')}`"
         if called.rpartition(".")[2] not in _MAPS:
@@ -231,7 +236,7 @@ class CastNonFloat(Rule):
             return None
         if (flow.scope, path) in self.loaded or _STATES.search(path):
             return f"the state dict `{path}`"
-        return f"`{path}`" if _BATCHES.search(path) else None
+        return f"`{path}`" if _BATCHES.search(path) and not _is_of_pictures(path, flow) else None
 
 
 def _bare(node: ast.expr) -> ast.expr:
@@ -296,6 +301,23 @@ def _asked(call: Call, name: str, inside: list[ast.AST]) -> bool:
     return False
 
 
+def _is_of_pictures(path: str, flow: Flow) -> bool:
+    """`inputs = processor(images=images, return_tensors="pt")`: pixels alone, which are float32."""
+    for _, made in assignments(flow.scope).get(path, ()):
+        if isinstance(made, ast.Call) and not made.args:
+            told = {part.arg for part in made.keywords}
+            if "images" in told and told <= _OF_PICTURES:
+                return True
+    return False
+
+
+def _picks_tensors(node: ast.expr) -> bool:
+    """`t.half() if isinstance(t, Tensor) else t`: among things of all kinds, each tensor is meant."""
+    return isinstance(node, ast.IfExp) and any(
+        isinstance(part, ast.Call) and last_name(part) in ("isinstance", "is_tensor") for part in ast.walk(node.test)
+    )
+
+
 def _is_no_question(test: ast.expr) -> bool:
     """`v is not None`, `torch.is_tensor(v)`, `isinstance(v, Tensor)`: none says of what dtype a tensor is."""
     if isinstance(test, ast.Compare):
@@ -303,7 +325,7 @@ def _is_no_question(test: ast.expr) -> bool:
     if not isinstance(test, ast.Call):
         return False
     asked = last_name(test)
-    return asked in ("is_tensor", "torch_is_tensor", "hasattr") or (
+    return asked in ("is_tensor", "torch_is_tensor", "hasattr", "exists") or (
         asked == "isinstance" and len(test.args) == 2 and (path_of(test.args[1]) or "").endswith("Tensor")
     )
 

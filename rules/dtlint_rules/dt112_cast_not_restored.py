@@ -49,6 +49,10 @@ _IN_FLOAT32 = frozenset(
 that give back an activation."""
 
 
+_LAYERS = frozenset({"__call__", "checkpoint"})
+"""The names of calls that run layers."""
+
+
 class CastNotRestored(Rule):
     """A module or an activation that is cast for one computation and not cast back.
 
@@ -102,6 +106,7 @@ class CastNotRestored(Rule):
     code, name = "DT112", "cast-not-restored"
     triggers = (*attributes(CAST_METHODS, of_self=True), "*upcast_*")
     needs = ((*HALF_BY_NAME, ".float", "float32", "*upcast_*"),)
+    calls = frozenset({*CAST_METHODS, *(name.rpartition(".")[2] for name in _IN_FLOAT32), "*upcast_*", *_LAYERS, ""})
 
     def __init__(self) -> None:
         self.left: dict[tuple[ast.AST, str], _Left] = {}

@@ -12,12 +12,13 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import bound_once
 from dtlint_rules._functions import defaults, parameters
 from dtlint_rules._names import last_name
+from dtlint_rules._parts import given
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Call, Flow, Operation
+    from dtlint.infer.events import Assign, Call, Flow, Operation
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
 
 __all__ = ["HardcodedCast"]
@@ -25,6 +26,8 @@ __all__ = ["HardcodedCast"]
 _HALVES = frozenset({"torch.float16", "torch.half"})
 _SETTING = re.compile(r"precision|(^|_)amp$", re.IGNORECASE)
 """How a setting with more than two values is called: "no", "fp16", "bf16"."""
+_BFLOAT16 = re.compile(r"(?:^|_)(?:bf16|bfloat16)$", re.IGNORECASE)
+"""How a switch or a value is called that asks for bfloat16."""
 _FULL = frozenset({"no", "fp32", "float32", "32", "full", "none"})
 
 
@@ -32,10 +35,12 @@ class HardcodedCast(Rule):
     """A half dtype written out where a setting or a parameter decides the dtype.
 
     ## What it does
-    Reports three forms.
+    Reports four forms.
 
     - `torch.float32 if mixed_precision == "no" else torch.float16`: a setting that can also be `"bf16"`, taken for a
       switch.
+    - `torch.float16 if args.fp16 or args.bf16 else torch.float32`: float16 for what asks for bfloat16, in an expression
+      or under an `if`.
     - `dtype=torch.bfloat16` in a class or function that has a parameter `*_dtype=torch.bfloat16` for it.
     - An activation that is cast to the dtype of a buffer, `x = x.to(self.kernel.dtype)`, in a module that has
       weights.
@@ -73,13 +78,21 @@ class HardcodedCast(Rule):
     triggers = ("*dtype*", "*precision*", "*Precision*", "*PRECISION*", "amp", "*_amp*", "AMP", "*_AMP*")
     needs = ((".float16", ".half", ".bfloat16", "register_buffer"), (".float16", ".half", ".bfloat16", "Parameter"))
     operators = frozenset({ast.Eq, ast.NotEq})
+    values = frozenset({ast.IfExp, ast.Attribute})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        if "dtype" not in call.keywords and call.method != "to":
+        if call.method == "half" and not call.node.args:
+            return _other_half(call.node, call.flow)
+        if "dtype" not in call.keywords and "torch_dtype" not in call.keywords and call.method != "to":
             return ()
         return self._cast(call)
 
+    def on_assign(self, assign: Assign) -> Iterable[Finding]:
+        return _other_half(assign.expression, assign.flow) if assign.expression is not None else ()
+
     def _cast(self, call: Call) -> Iterator[Finding]:
+        for node in given(call.node):
+            yield from _other_half(node, call.flow)
         if "dtype" in call.keywords:
             yield from self._heedless(call, call.keywords["dtype"])
         if call.method == "to" and isinstance(call.node.func, ast.Attribute):
@@ -133,28 +146,64 @@ class HardcodedCast(Rule):
             notes=((parameter.annotation, f"`{parameter.arg}` is declared here"),) if parameter.annotation else (),
         )
 
-    def _to_buffer(self, call: Call, given: ast.expr) -> Iterator[Finding]:
+    def _to_buffer(self, call: Call, cast: ast.expr) -> Iterator[Finding]:
         """`x = x.to(self.kernel.dtype)`, of an activation and a buffer."""
         argument = call.argument_node(0, "dtype")
         function, statement = call.flow.function, call.flow.statement
-        if not isinstance(argument, ast.Attribute) or argument.attr != "dtype" or not isinstance(given, ast.Name):
+        if not isinstance(argument, ast.Attribute) or argument.attr != "dtype" or not isinstance(cast, ast.Name):
             return
         if function is None or function.owner is None or not function.owner.is_module:
             return
         if not isinstance(statement, ast.Assign) or statement.value is not call.node:
             return
         names = {parameter.arg for parameter in parameters(function.node)}
-        if path_of(statement.targets[0]) != given.id or given.id not in names:
+        if path_of(statement.targets[0]) != cast.id or cast.id not in names:
             return
         buffer = _buffer_behind(argument.value, call.flow, function.owner)
         if buffer is None or not _has_weights(function.owner):
             return
         yield Finding(
             call.node,
-            f"The activation `{given.id}` is cast to the dtype of the buffer `{buffer}`: where weights are half and "
+            f"The activation `{cast.id}` is cast to the dtype of the buffer `{buffer}`: where weights are half and "
             "the buffer is float32, the next layer gets float32",
-            help=f"Cast the buffer to the dtype of `{given.id}` instead",
+            help=f"Cast the buffer to the dtype of `{cast.id}` instead",
         )
+
+
+def _other_half(node: ast.expr, flow: Flow) -> Iterator[Finding]:
+    """float16, chosen in the expression or by the branch around it, because bfloat16 was asked for."""
+    if isinstance(node, ast.IfExp):
+        test: ast.expr | None = node.test
+        node = node.body
+    else:
+        held = flow.conditions[-1] if flow.conditions else None
+        test = held.test if held is not None and held.holds else None
+    asked = _asks_bfloat16(test) if test is not None and _is_float16(node) else None
+    if asked is not None:
+        yield Finding(
+            node,
+            f"`{asked}` asks for bfloat16, and gets float16 here",
+            help="Give bfloat16 a branch of its own: `torch.bfloat16`",
+        )
+
+
+def _is_float16(node: ast.expr) -> bool:
+    """`torch.float16`, or `x.half()`."""
+    return path_of(node) in _HALVES or (isinstance(node, ast.Call) and last_name(node) == "half")
+
+
+def _asks_bfloat16(test: ast.expr) -> str | None:
+    """The part of a test that holds where bfloat16 is asked for: `args.bf16`, `precision == "bf16"`."""
+    if isinstance(test, ast.BoolOp):
+        return next(filter(None, map(_asks_bfloat16, test.values)), None)
+    if isinstance(test, ast.Compare):
+        if len(test.ops) != 1 or not isinstance(test.ops[0], (ast.Eq, ast.In)):
+            return None
+        values = [part.value for part in ast.walk(test.comparators[0]) if isinstance(part, ast.Constant)]
+        named = any(isinstance(value, str) and _BFLOAT16.search(value) for value in values)
+        return ast.unparse(test) if named else None
+    path = path_of(test)
+    return path if path is not None and _BFLOAT16.search(path.rpartition(".")[2]) else None
 
 
 def _branches(test: ast.expr, parent: ast.AST | None) -> tuple[ast.expr | None, ast.expr | None]:

@@ -66,23 +66,22 @@ class StaleDtypeSource(Rule):
     """
 
     code, name = "DT114", "stale-dtype-source"
-    triggers = (".dtype",)
+    triggers = (".dtype", '"dtype')
+    values = frozenset({ast.Attribute, ast.Call})
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:
-        expression = assign.expression
-        if not isinstance(expression, ast.Attribute) or expression.attr != "dtype":
-            return ()
-        return self._noted(assign, expression)
+        source = _asked(assign.expression)
+        return () if source is None else self._noted(assign, source)
 
-    def _noted(self, assign: Assign, expression: ast.Attribute) -> Iterator[Finding]:
+    def _noted(self, assign: Assign, source: ast.expr) -> Iterator[Finding]:
         function, target = assign.flow.function, assign.target
         path = path_of(target)
         if function is None or path is None or not path.startswith("self.") or path.count(".") != 1:
             return
         owner = function.owner
-        if owner is None or getattr(function.node, "name", "") != "__init__" or not _is_weight(expression.value):
+        if owner is None or getattr(function.node, "name", "") != "__init__" or not _is_weight(source):
             return
-        if not owner.is_module and not _keeps(function.node, expression.value):
+        if not owner.is_module and not _keeps(function.node, source):
             return
         reader = _cast_with(owner, path)
         if reader is None:
@@ -90,13 +89,23 @@ class StaleDtypeSource(Rule):
         yield Finding(
             assign.node,
             f"`{path}` keeps the dtype that the weights have now: after `.half()` or `.to(dtype)` it is out of date",
-            help=f"Ask for `{ast.unparse(expression)}` where it is used, or make `{path[5:]}` a property",
+            help=f"Ask for `{ast.unparse(source)}.dtype` where it is used, or make `{path[5:]}` a property",
             notes=((reader, "this casts to the dtype of that time"),),
         )
 
 
 _MODELS = re.compile(r"^(\w+_)?(model|unet|vae|encoder|decoder|transformer|backbone|net|module|layer|clip|text_model)$")
 """How modules are called that have a `dtype` of their own."""
+
+
+def _asked(node: ast.expr | None) -> ast.expr | None:
+    """What is asked for its dtype: `model.dtype`, `getattr(model, "dtype", None)`."""
+    if isinstance(node, ast.Attribute):
+        return node.value if node.attr == "dtype" else None
+    if not isinstance(node, ast.Call) or path_of(node.func) != "getattr" or len(node.args) < 2:
+        return None
+    name = node.args[1]
+    return node.args[0] if isinstance(name, ast.Constant) and name.value == "dtype" else None
 
 
 def _is_weight(node: ast.expr) -> bool:

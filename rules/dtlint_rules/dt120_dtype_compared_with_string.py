@@ -34,6 +34,8 @@ _CLASSES = frozenset(
     f"torch.{name}Tensor"
     for name in ("Half", "BFloat16", "Float", "Double", "Char", "Byte", "Short", "Int", "Long", "Bool")
 )
+_ASKED_FOR_A_LIST = tuple(f"dtype{operator}{bracket}" for operator in ("is", "isnot") for bracket in "([{")
+"""`x.dtype is [...]`, white space aside."""
 _NUMBER_TYPES = frozenset({"builtins.float", "builtins.int", "builtins.bool", "builtins.complex"})
 
 
@@ -43,7 +45,7 @@ class DtypeComparedWithString(Rule):
     ## What it does
     Reports `x.dtype == "float16"`, `x.dtype == "torch.float16"`, `x.dtype == np.float32`, `x.dtype ==
     torch.FloatTensor`, `x.dtype == float`, `str(x.dtype) == "float16"` and `x.type() == torch.float32`, where `x` is
-    a tensor.
+    a tensor; and `x.dtype is ["float16", "float32"]`, which is False whatever `x` is.
 
     ## Why it matters
     Each of them is False for every tensor, without an error: a `torch.dtype` equals itself alone, `str(x.dtype)`
@@ -81,7 +83,7 @@ class DtypeComparedWithString(Rule):
     severity = Severity.ERROR
     fix = Applicability.UNSAFE
     triggers = (".dtype", "self.dtype", ".type", *DTYPES)
-    needs = ((*STRINGS, *LEGACY, *COMPARED_NUMBERS, "numpy", ".type"),)
+    needs = ((*STRINGS, *LEGACY, *COMPARED_NUMBERS, "numpy", ".type", *_ASKED_FOR_A_LIST),)
     operators = frozenset({*_OPERATORS})
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
@@ -92,6 +94,14 @@ class DtypeComparedWithString(Rule):
 
     def _compared(self, operation: Operation, node: ast.Compare) -> Iterator[Finding]:
         left, right = node.left, node.comparators[0]
+        if isinstance(node.ops[0], (ast.Is, ast.IsNot)) and isinstance(right, _DISPLAYS):
+            if isinstance(left, ast.Attribute) and left.attr == "dtype":
+                yield Finding(
+                    node,
+                    f"`{ast.unparse(node)}` is always {_OPERATORS[type(node.ops[0])]}: the list is made here, and is no dtype",
+                    help="Ask with `in`",
+                )
+            return
         if isinstance(node.ops[0], (ast.In, ast.NotIn)):
             sides = [(left, operation.left, right, operation.right)]
         else:
@@ -112,6 +122,7 @@ class DtypeComparedWithString(Rule):
             return
 
 
+_DISPLAYS = (ast.List, ast.Tuple, ast.Set)
 _WHY = {
     "dtype": "a torch dtype equals nothing but itself",
     "str": "the string of a torch dtype begins with `torch.`",

@@ -74,6 +74,7 @@ class FloatLiteralForInt(Rule):
         ("add_argument", "add_arg", "*dataclass*", *(f"1e{exponent}" for exponent in range(2, 309))),
     )
     calls = frozenset({"add_argument", "add_arg"})
+    values = frozenset({ast.Constant, ast.UnaryOp})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         kind, default = keyword(call.node, "type"), keyword(call.node, "default")

@@ -8,13 +8,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
+from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.names import path_of
 from dtlint.infer.values import UNKNOWN, Tensor
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._effects import WIDE
 from dtlint_rules._einsum import contracts
 from dtlint_rules._half import half_at
+from dtlint_rules._kept import kept
+from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH
+from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
 from dtlint_rules._widths import cast_to_float32, is_open, may_be_cast
 
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
     from dtlint.infer.events import Call, Flow, Operation
     from dtlint.infer.values import Value
     from dtlint.source.place import Place
+    from dtlint_rules._origin import Origin, Roots
 
 __all__ = ["OpOperandMismatch"]
 
@@ -37,6 +44,9 @@ _OPERANDS = {"baddbmm": 3, "addmm": 3, "addbmm": 3, "addmv": 3, "scaled_dot_prod
 _NORMS = frozenset({"layer_norm", "group_norm", "batch_norm", "instance_norm"})
 _WEIGHTS = {"layer_norm": 2, "group_norm": 2, "batch_norm": 3, "instance_norm": 3}
 """The position of a norm's weight. A half norm of float32 weights runs, and the other way round raises."""
+_LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "Embedding"})
+_REARRANGING = frozenset({"map", "rearrange", "rearrange_many", "repeat", "repeat_many"})
+"""Functions of einops, and of Python, that put in another form what they are given."""
 
 
 class OpOperandMismatch(Rule):
@@ -135,12 +145,53 @@ def _judge(node: ast.expr, flow: Flow, operands: list[_Operand], name: str, weig
         return
     for wide, cast in zip(operands, casts, strict=True):
         for other, also in zip(operands, casts, strict=True):
-            if cast is None or also is not None or not is_open(other.value, origins[other.node]):
+            if cast is None or also is not None:
+                continue
+            if not is_open(other.value, origins[other.node]) and not _is_of_layers(
+                other.value, origins[other.node], flow
+            ):
                 continue
             if half_at(flow, other.value if isinstance(other.value, Tensor) else UNKNOWN, dtype=None) is None:
                 continue
             yield _finding(node, name, wide, cast, other, weighted)
             return
+
+
+def _is_of_layers(value: Value, roots: Roots, flow: Flow) -> bool:
+    """Is it what layers of the module give, in the dtype of their weights, with no cast since?"""
+    owner = flow.function.owner if flow.function is not None else None
+    if owner is None or not owner.is_module:
+        return False
+    if any(origin.kind == Kind.CAST and origin.text in WIDE for root in roots for origin in root.closure()):
+        return False  # a layer that takes float32 has float32 weights
+    if isinstance(value, Tensor) and value.dtypes is not None:
+        return value.dtypes >= FLOATING and value.symbol is not None and not value.symbol.met and value.cast is None
+    layers = _layers(owner.node)
+    return bool(layers) and bool(roots) and all(_gives_weights(origin, layers) for origin in roots)
+
+
+def _gives_weights(origin: Origin, layers: frozenset[str]) -> bool:
+    """Has an origin the dtype of weights: what a layer gives, what is put in another form, a parameter of the module?"""
+    if origin.kind == Kind.GIVEN:
+        return origin.text.startswith("self.") and not counts(origin)
+    if origin.kind != Kind.CALLED:
+        return False
+    if origin.text.rpartition(".")[2] in _REARRANGING:
+        return bool(origin.of) and all(_gives_weights(inner, layers) for inner in origin.of)
+    return origin.text in layers
+
+
+@kept
+def _layers(owner: ast.AST) -> frozenset[str]:
+    """The layers with weights that a class makes itself, as its methods call them: `self.to_q`."""
+    return frozenset(
+        path
+        for node in nodes([owner])
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and last_name(node.value) in _LAYERS
+        if not any(keyword.arg == "dtype" for keyword in node.value.keywords)
+        for path in map(path_of, node.targets)
+        if path is not None and path.startswith("self.")
+    )
 
 
 def _finding(node: ast.expr, name: str, wide: _Operand, cast: ast.expr, other: _Operand, weighted: bool) -> Finding:

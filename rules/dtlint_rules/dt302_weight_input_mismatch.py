@@ -12,6 +12,7 @@ from dtlint.infer.values import Module, Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
+from dtlint_rules._calls import called_in
 from dtlint_rules._effects import FACTORIES, FLOAT32
 from dtlint_rules._half import half_at
 from dtlint_rules._meanings import is_device, names_dtype
@@ -22,8 +23,8 @@ from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import given as arguments_of
 from dtlint_rules._provenance import follows
 from dtlint_rules._regions import decided_here
-from dtlint_rules._statements import owners, statements
-from dtlint_rules._widths import cast_to_float32
+from dtlint_rules._statements import around, statements
+from dtlint_rules._widths import cast_to_float32, may_be_cast
 from dtlint_rules._within import statement_of
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from typing import TypeGuard
 
     from dtlint.infer.events import Call, End, Flow
+    from dtlint.infer.values import Value
     from dtlint_rules._origin import Origin
     from dtlint_rules._origins import Origins
 
@@ -120,8 +122,6 @@ class WeightInputMismatch(Rule):
     calls = frozenset({"__call__"})
 
     def __init__(self) -> None:
-        self.making: dict[ast.AST, bool] = {}
-        """By function, whether it calls a factory."""
         self.cast_for: dict[tuple[object, str], list[tuple[str, Flow]]] = {}
         """Models by class and path, with the dtypes that inputs of theirs are cast to: their own, and where."""
         self.cast_else: list[_Cast] = []
@@ -132,18 +132,24 @@ class WeightInputMismatch(Rule):
         self.methods: list[tuple[Flow, bool]] = []
         """The methods that have been read, and whether they have been judged."""
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
+    def on_call(self, call: Call) -> Iterable[Finding]:
         flow = call.flow
         layer = call.receiver
         if flow.function is None or not isinstance(layer, Module) or layer.name not in _LAYERS:
-            return
+            return ()
         if layer.dtypes == _FLOAT32 or not call.args or not call.node.args or flow.autocast is not None:
-            return
-        given, node = call.args[0], call.node.args[0]
-        layer_path = path_of(call.node.func) or ""
+            return ()
+        given = call.args[0]
         if isinstance(given, Tensor) and given.dtypes is not None and given.dtypes != _FLOAT32:
-            return
-        if layer_path.partition(".")[0] != "self" or not self._makes(flow.scope):
+            return ()
+        makes = not _MAKING.isdisjoint(called_in(flow.scope).names)
+        return self._into_layer(call, given) if makes and may_be_cast(flow.scope, given) else ()
+
+    def _into_layer(self, call: Call, given: Value) -> Iterator[Finding]:
+        """What a function makes in float32 goes into a layer of its own module."""
+        flow, node = call.flow, call.node.args[0]
+        layer_path = path_of(call.node.func) or ""
+        if layer_path.partition(".")[0] != "self":
             return
         cast = cast_to_float32(given, origins_of(flow.scope)[node])
         if cast is None or last_name(cast) not in _MAKING:
@@ -157,12 +163,6 @@ class WeightInputMismatch(Rule):
             help=f"Cast the input: `.to({layer_path}.weight.dtype)`",
             notes=((cast, "float32 since here"),) if cast.lineno != node.lineno else (),
         )
-
-    def _makes(self, scope: ast.AST) -> bool:
-        known = self.making.get(scope)
-        if known is None:
-            known = self.making[scope] = any(last_name(call) in _MAKING for call in facts(scope).calls)
-        return known
 
     def on_end(self, end: End) -> Iterable[Finding]:
         place = end.flow  # it is the function's own, and does not move on
@@ -308,25 +308,22 @@ class _Signs:
     Attributes:
         casts: may something be cast, or prepared?
         prepares: is a processor called?
-        follows: may something be cast to the dtype of something else?
         called: the names of all that is called.
         models: the paths of the models that are called.
         told: what calls may take a dtype from: `x.dtype` of `.to(x.dtype)`, `x` of `.type_as(x)`.
     """
 
-    __slots__ = ("called", "casts", "follows", "models", "prepares", "told")
+    __slots__ = ("called", "casts", "models", "prepares", "told")
 
     def __init__(self, scope: ast.AST) -> None:
-        calls = facts(scope).calls
-        self.called = {last_name(call.func) for call in calls}
-        keywords = {keyword.arg for call in calls for keyword in call.keywords}
-        self.prepares = "return_tensors" in keywords
-        self.casts = self.prepares or "dtype" in keywords or not _CASTS.isdisjoint(self.called)
+        calls = called_in(scope)
+        self.called = calls.names
+        self.prepares = "return_tensors" in calls.keywords
+        self.casts = self.prepares or "dtype" in calls.keywords or not _CASTS.isdisjoint(calls.names)
         self.models: set[str] = set()
         self.told: list[ast.expr] = []
-        following = [call for call in calls if follows(call)] if self.casts else []
-        self.follows = bool(following)
-        for call in calls if following else ():
+        following = [call for call in calls.telling if follows(call)] if self.casts else []
+        for call in facts(scope).calls if following else ():
             model = _model_of(path_of(call.func) or "") if arguments_of(call) else None
             if model is not None:
                 self.models.add(model)
@@ -373,10 +370,8 @@ def _is_part_of(node: ast.expr, models: set[str]) -> bool:
 
 def _casts_alone(scope: ast.AST) -> bool:
     """Is something cast in a statement of its own, as models are: `unet.to(device, dtype)`?"""
-    return any(
-        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _is_told(node.value)
-        for node in statements(scope)
-    )
+    alone = [node.value for node in statements(scope) if isinstance(node, ast.Expr)]
+    return any(isinstance(value, ast.Call) and _is_told(value) for value in alone)
 
 
 def _is_told(call: ast.Call) -> bool:
@@ -618,12 +613,9 @@ def _asks_dtype(cast: ast.expr, scope: ast.AST, tree: ast.Module) -> bool:
     )
 
 
-def _statements_around(node: ast.AST, scope: ast.AST, tree: ast.Module) -> Iterator[ast.AST]:
-    known = owners(tree)
-    part: ast.AST | None = statement_of(node, scope)
-    while part is not None:
-        yield part
-        part = known.get(part)
+def _statements_around(node: ast.AST, scope: ast.AST, tree: ast.Module) -> list[ast.AST]:
+    statement = statement_of(node, scope)
+    return [statement, *around(statement, tree)]
 
 
 def _is_named_after(dtype: str, model: str) -> bool:

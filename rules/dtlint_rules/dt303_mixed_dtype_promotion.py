@@ -11,6 +11,7 @@ from dtlint.infer.values import Tensor, Trait
 from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
+from dtlint_rules._calls import called_in
 from dtlint_rules._effects import FACTORIES, JOINING, NO_TENSOR
 from dtlint_rules._functions import body_of
 from dtlint_rules._half import half_at, place_in
@@ -19,7 +20,7 @@ from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
-from dtlint_rules._provenance import follows
+from dtlint_rules._provenance import follows, may_be_cast
 from dtlint_rules._sinks import escapes
 from dtlint_rules._statements import statements
 
@@ -103,24 +104,22 @@ class MixedDtypePromotion(Rule):
     def on_end(self, end: End) -> Iterable[Finding]:
         scope = end.node
         place, moved = self.casting.pop(scope, None), self.moved.pop(scope, ())
-        if place is None or not (moved or (any(map(follows, facts(scope).calls)) and _may_matter(scope))):
+        casts = [call for call in called_in(scope).telling if follows(call)] if place is not None else []
+        if place is None or not (casts or moved):
             return ()
-        found = list(_judged(end, moved))
+        branches = [node for node in statements(scope) if isinstance(node, ast.If) and _may_part(node)]
+        operate = bool(moved) or (_takes_attribute(casts, scope) and _has_siblings(scope))
+        found = list(_judged(end, branches, operate, moved)) if branches or operate else []
         return found if found and half_at(place, dtype=None) is not None else ()
 
 
-def _may_matter(scope: ast.AST) -> bool:
-    """Does a function bind a name in both branches of an `if`, or use two attributes of one object that go together?"""
-    return any(map(_binds_in_both, statements(scope))) or _has_siblings(scope)
-
-
-def _judged(end: End, moved: Iterable[ast.Call]) -> Iterator[Finding]:
+def _judged(end: End, branches: list[ast.If], operate: bool, moved: Iterable[ast.Call]) -> Iterator[Finding]:
+    """The findings of the branches that may cast differently, and, where anything may be found there, of what meets."""
     origins = origins_of(end.node)
-    for statement in statements(end.node):
-        if isinstance(statement, ast.If) and _binds_in_both(statement) and not _has_dtype_of(statement.test):
-            yield from _of_branches(statement, origins, end.node)
+    for statement in branches:
+        yield from _of_branches(statement, origins, end.node)
     seen: set[ast.AST] = set()
-    for node in reversed(origins.of):
+    for node in reversed(origins.of) if operate else ():
         operands = _operands(node)
         found = [*_of_siblings(operands, origins, end.node), *_of_tables(operands, origins, moved)] if operands else []
         for finding in found if found and escapes(node, end.node, end.flow.tree) else ():
@@ -155,12 +154,20 @@ def _of_branches(node: ast.If, origins: Origins, scope: ast.AST) -> Iterator[Fin
             )
 
 
-def _binds_in_both(statement: ast.AST) -> bool:
-    return (
-        isinstance(statement, ast.If)
-        and bool(statement.orelse)
-        and not _last_bound(statement.body).keys().isdisjoint(_last_bound(statement.orelse))
-    )
+def _may_part(statement: ast.If) -> bool:
+    """Does an `if` bind a name to what may be cast in one branch, and to something else that has a dtype in the other?"""
+    if not statement.orelse:
+        return False
+    one, two = _last_bound(statement.body), _last_bound(statement.orelse)
+    values = [(one[name].value, two[name].value) for name in one.keys() & two.keys()]
+    return any(
+        (may_be_cast(value) and not isinstance(other, _WITHOUT_DTYPE))
+        or (may_be_cast(other) and not isinstance(value, _WITHOUT_DTYPE))
+        for value, other in values
+    ) and not _has_dtype_of(statement.test)
+
+
+_WITHOUT_DTYPE = (ast.Constant, ast.JoinedStr, ast.Compare, ast.BoolOp, ast.Dict)
 
 
 def _last_bound(block: list[ast.stmt]) -> dict[str, ast.Assign]:
@@ -291,6 +298,32 @@ def _are_siblings(one: str, other: str) -> bool:
         return False
     words, others = set(name.lower().split("_")), set(other.rpartition(".")[2].lower().split("_"))
     return family != "self" or any(pair <= words | others and not pair <= words & others for pair in _PAIRS)
+
+
+def _takes_attribute(casts: Iterable[ast.Call], scope: ast.AST) -> bool:
+    """May one of some casts be of an attribute: where it stands, or by a name that is bound to it?"""
+    called = {call.func for call in facts(scope).calls}
+    queue = [part for cast in casts for part in _what_is_cast(cast)]
+    asked: set[str] = set()
+    while queue:
+        node = queue.pop()
+        if node is None:
+            return True  # taken apart: what it was is not told
+        for part in nodes([node]):
+            if isinstance(part, ast.Attribute) and part not in called and _text_of(part) is not None:
+                return True
+            if isinstance(part, ast.Name) and part.id not in asked:
+                asked.add(part.id)
+                queue += [value for _, value in assignments(scope).get(part.id, ())]
+    return False
+
+
+def _what_is_cast(cast: ast.Call) -> list[ast.expr | None]:
+    """The receiver of a method that casts, and what another function is given besides the dtype."""
+    held: list[ast.expr | None] = [cast.func.value] if isinstance(cast.func, ast.Attribute) else []
+    if _is_cast_call(cast):
+        return held
+    return [*held, *cast.args, *(keyword.value for keyword in cast.keywords if keyword.arg != "dtype")]
 
 
 def _has_siblings(scope: ast.AST) -> bool:

@@ -11,19 +11,21 @@ from dtlint.diagnostic import Applicability, Fix
 from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
 from dtlint.infer.values import Constant, Number, Tensor, Trait
+from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
 from dtlint_rules._effects import FACTORIES, JOINING
-from dtlint_rules._functions import parameters
+from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._half import half_at, place_in
 from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._origin import Kind, in_order
 from dtlint_rules._origins import origins_of
-from dtlint_rules._parts import given
-from dtlint_rules._provenance import may_measure
+from dtlint_rules._parts import below, given, root_of
+from dtlint_rules._provenance import measures
 from dtlint_rules._sinks import RAISING, escapes
+from dtlint_rules._statements import statements
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
@@ -43,6 +45,10 @@ _MIXERS = re.compile(r"noise|noisy|q_sample|mix|lerp|blend|interpolate", re.IGNO
 """Names of functions that add up what they are given."""
 _PLAIN = frozenset({"str", "int", "float", "bool", "Path", "os.PathLike", "SparseTensor", "np.ndarray"})
 _PRODUCTS = frozenset({"conv1d", "conv2d", "conv3d", "linear", "grid_sample"})
+_VIEWS = frozenset(
+    {"view", "reshape", "permute", "transpose", "contiguous", "squeeze", "unsqueeze", "flatten", "t", "flip", "expand"}
+)
+"""Methods that give what a tensor holds."""
 _RECURRENT = re.compile(r"(?:^|_)(?:lstm|gru|rnn|cells?)\d*$", re.IGNORECASE)
 """Names of recurrent layers, whose states have to be of the dtype of their input."""
 _SUMS = re.compile(
@@ -186,7 +192,29 @@ def _meeting(
                 return _finding(factory, node, operand, after[origin])
             if promoted is None and not _is_padding(factory, operand) and escapes(node, scope, place.tree):
                 promoted = _finding(factory, node, operand, after[origin])
-    return promoted
+    return promoted or (None if noise else _written(factory, after, origins, place))
+
+
+def _written(factory: ast.Call, after: dict[Origin, ast.expr | None], origins: Origins, place: Flow) -> Finding | None:
+    """Where the tensor that a factory was made after is written into its own, which is returned:
+    `out = torch.zeros(n, device=x.device)`, `out[:k] = x`."""
+    for node in statements(place.scope, SCOPES):
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if not isinstance(node, ast.Assign) or not isinstance(target, ast.Subscript):
+            continue
+        base = root_of(target)
+        if not _is_slice(target, place.scope):
+            continue  # by a tensor it raises, which is the matter of DT305
+        if not isinstance(base, ast.Name) or {origin.node for origin in origins[base]} != {factory}:
+            continue
+        source = path_of(root_of(below(node.value, _VIEWS)))
+        origin = next((origin for origin in _told(origins[node.value], factory) if origin in after), None)
+        if origin is None or counts(origin) or source != origin.text:
+            continue
+        reads = (part for part in own_nodes(place.scope) if isinstance(part, ast.Name) and part.id == base.id)
+        if any(escapes(part, place.scope, place.tree) for part in reads if isinstance(part.ctx, ast.Load)):
+            return _into_it(factory, node, base.id, after[origin], origin)
+    return None
 
 
 def _is_plain(annotation: ast.expr | None) -> bool:
@@ -261,8 +289,11 @@ def _may_be_after(factory: ast.Call, place: Flow) -> bool:
     """May a factory be made after a tensor, or is it noise? Ask it before origins are read."""
     if last_name(factory) == "where" or last_name(factory) in _NOISE:
         return True
-    bound = assignments(place.scope).keys() | facts(place.scope).bound_inside
-    return any(may_measure(argument, bound) for argument in _given(factory, place))
+    parts = list(nodes(_given(factory, place)))
+    if any(map(measures, parts)):
+        return True
+    names, scope = {part.id for part in parts if isinstance(part, ast.Name)}, place.scope
+    return bool(names & (assignments(scope).keys() | facts(scope).bound_inside)) if names else False
 
 
 def _joined(call: ast.Call) -> list[ast.expr]:
@@ -303,6 +334,35 @@ def _configured(call: ast.Call, factory: ast.Call, origins: Origins, scope: ast.
         spoken += [value for _, value in assignments(scope).get(name, ()) if value is not None]
     paths = (path_of(part) or "" for value in spoken for part in ast.walk(value) if isinstance(part, ast.Attribute))
     return model if any(path.startswith(f"{model}.") for path in paths) else None
+
+
+def _is_slice(target: ast.Subscript, scope: ast.AST) -> bool:
+    """Is it written by slices and numbers: `out[:, i]`, in a loop over `i`?"""
+    counters = {
+        part.id
+        for loop in statements(scope, SCOPES)
+        if isinstance(loop, ast.For)
+        and isinstance(loop.iter, ast.Call)
+        and last_name(loop.iter) in ("range", "enumerate")
+        for part in nodes([loop.target])
+        if isinstance(part, ast.Name)
+    }
+    parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    return all(
+        isinstance(part, (ast.Slice, ast.Constant)) or (isinstance(part, ast.Name) and part.id in counters)
+        for part in parts
+    )
+
+
+def _into_it(factory: ast.Call, node: ast.stmt, name: str, after: ast.expr | None, origin: Origin) -> Finding:
+    told = path_of(after) if after is not None else None
+    return Finding(
+        factory,
+        f"{_SAYS.format(name=last_name(factory))}, and so is what `{origin.text}` becomes where it is written into `{name}`",
+        help=f"Pass `dtype={told or origin.text}.dtype`",
+        notes=((node, "it is written here"),),
+        fix=partial(_fix, told) if told is not None else None,
+    )
 
 
 _SAYS = "`{name}` has no `dtype=`, so the tensor is of the default dtype, float32"

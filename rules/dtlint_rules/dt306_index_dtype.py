@@ -90,6 +90,7 @@ class IndexDtype(Rule):
     triggers = (*KNOWN, *attributes(_INDICES))
     needs = (TORCH,)
     calls = called(_INDICES)
+    targets = values = frozenset({ast.Subscript})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         op = tensor_op(call)

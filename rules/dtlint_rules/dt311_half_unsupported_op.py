@@ -13,11 +13,13 @@ from dtlint.infer.values import Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._functions import defaults
 from dtlint_rules._half import half_at, is_half
+from dtlint_rules._handed import is_handed_wide
 from dtlint_rules._names import last_name, said
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._operands import called, cast_fix, tensor_op
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
+from dtlint_rules._parts import subject_of
 from dtlint_rules._scripts import is_script
 from dtlint_rules._subjects import operand
 
@@ -183,7 +185,7 @@ def _level(call: Call, subject: Operand) -> ast.expr | ast.stmt | None:
     if symbol is not None and not all(atom.parameter and "dtype" not in atom.text for atom in symbol.of):
         return None
     found = half_at(call.flow, value, dtype=None)
-    if found is None:
+    if found is None or is_handed_wide(path_of(subject_of(subject.node)) or "", call.flow):
         return None
     if not _ON_ACTIVATIONS.isdisjoint(tensor_op(call).split(".")):
         return found.node or subject.node

@@ -82,6 +82,7 @@ class RefusedDtypes(Rule):
     code, name, severity = "DT315", "refused-dtypes", Severity.ERROR
     triggers = (*HALF_BY_NAME, "float64", ".double", "self.double", "DoubleTensor")
     needs = (TORCH,)
+    calls = frozenset({"torch."})
     operators = frozenset({ast.MatMult})
 
     def __init__(self) -> None:
@@ -131,10 +132,8 @@ class RefusedDtypes(Rule):
         path = path_of(call.node.func) or ""
         if module.info is None and path.startswith("self."):
             self._note_fed(call, given, flow)
-        if module.key not in self._named(flow.scope):
-            return
         weights = self._weights(module, flow)
-        if weights is None or weights not in FLOATING:
+        if weights is None or weights not in FLOATING or module.key not in self._named(flow.scope):
             return
         if module.info is None:
             first = _first(module)
@@ -286,10 +285,16 @@ def _on_einsum(call: Call) -> Iterator[Finding]:
 
 def _on_op(
     event: Call | Operation, op: str, args: list[Value], keywords: dict[str, Value], shown: str = ""
-) -> Iterator[Finding]:
+) -> Iterable[Finding]:
     dtypes = _floating([*args, *keywords.values()])
-    if len(dtypes) < 2 and not (dtypes and op.rpartition(".")[2] in _PRODUCTS):
-        return
+    if not dtypes or (len(dtypes) == 1 and op.rpartition(".")[2] not in _PRODUCTS):
+        return ()
+    return _on_operands(event, op, args, keywords, shown)
+
+
+def _on_operands(
+    event: Call | Operation, op: str, args: list[Value], keywords: dict[str, Value], shown: str
+) -> Iterator[Finding]:
     message = refusal(op, args, keywords)
     if message is None:
         return

@@ -14,6 +14,7 @@ from dtlint.infer.values import Constant, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import limit_of
 from dtlint_rules._half import half_at
+from dtlint_rules._handed import is_made_wide
 from dtlint_rules._masks import is_mask
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH
@@ -99,6 +100,7 @@ class MaskFillOverflow(Rule):
     fix = Applicability.UNSAFE
     triggers = (*LARGE, "finfo")
     needs = (TORCH,)
+    calls = frozenset({"full", "register_buffer", "where", *_FILLS, "*mask*", "*Mask*", "*MASK*", ""})
     operators = frozenset({ast.Mult})
     targets = frozenset({ast.Subscript})
 
@@ -234,7 +236,7 @@ class MaskFillOverflow(Rule):
         if len(arguments) < 2 or not any(map(is_mask, arguments)):
             return
         for argument in arguments:
-            number = _beyond(argument, call.flow)
+            number = _beyond(argument, call.flow) if not isinstance(argument, (ast.Name, ast.Attribute)) else None
             if number is not None and number.literal and _is_float(number.written):
                 text = "a mask filled with it raises, or holds {inf}, in float16"
                 yield from self._found(call.node, number, call.flow, None, text, None, None)
@@ -299,9 +301,11 @@ def _beyond(node: ast.expr | None, flow: Flow) -> Number | None:
 
 
 def _is_wide(node: ast.expr | None, value: Value, flow: Flow) -> bool:
-    """Has a tensor of no known dtype been cast to float32, as `scores = (q @ k).float()` is?"""
+    """Has a tensor of no known dtype been cast to float32, as `scores = (q @ k).float()` is, or been made in it?"""
     known = isinstance(value, Tensor) and value.dtypes is not None
-    return node is not None and not known and is_wide(origins_of(flow.scope)[node])
+    if node is None or known:
+        return False
+    return is_made_wide(path_of(node) or "", flow) or is_wide(origins_of(flow.scope)[node])
 
 
 def _is_shown(value: Value) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Constant
+from dtlint.infer.values import Constant, Items, Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._guards import is_guarded
@@ -92,15 +92,15 @@ class EpsilonUnderflow(Rule):
         """Numbers that have been reported."""
 
     def on_operation(self, operation: Operation) -> Iterator[Finding]:
-        node = operation.node
+        node, left, right = operation.node, operation.left, operation.right
         if isinstance(node, ast.BinOp):
-            pairs = [(node.right, node.left, operation.left), (node.left, node.right, operation.right)]
+            pairs = [(node.right, right, node.left, left), (node.left, left, node.right, right)]
         elif isinstance(node, ast.AugAssign):
-            pairs = [(node.value, node.target, operation.left)]
+            pairs = [(node.value, right, node.target, left)]
         else:
             return
-        for given, subject, value in pairs:
-            if isinstance(value, Constant):
+        for given, added, subject, value in pairs:
+            if isinstance(value, Constant) or isinstance(added, (Tensor, Items)):
                 continue
             number = _tiny(given, operation.flow)
             if number is not None and (
@@ -195,12 +195,14 @@ def _shown(node: ast.expr) -> str:
 
 
 def _runs_in_float32(flow: Flow) -> bool:
-    """Is it an optimizer, whose state is float32, or signal processing, that half has no kernels for?"""
+    """Is it an optimizer, whose state is float32, a module that is being made, or signal processing, that half has no kernels for?"""
     function = flow.function
     if function is None:
         return False
     if function.owner is not None and any("Optim" in last_name(base) for base in function.owner.node.bases):
         return True
+    if function.name == "__init__" and not any("dtype" in name for name in names_in(function.node)):
+        return True  # what a module makes of nothing is float32, until somebody casts the module
     return any(
         _NOT_IN_HALF.match(word) is not None
         for part in nodes([function.node])

@@ -15,6 +15,7 @@ from dtlint.infer.values import Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
+from dtlint_rules._calls import called_in
 from dtlint_rules._fixes import respell
 from dtlint_rules._functions import body_of, parameters
 from dtlint_rules._half import half_at
@@ -133,7 +134,8 @@ class LowPrecisionPositions(Rule):
     def _counts(self, scope: ast.AST) -> bool:
         known = self.counting.get(scope)
         if known is None:
-            known = self.counting[scope] = any(map(_is_whole_count, facts(scope).calls))
+            counts = "arange" in called_in(scope).names and any(map(_is_whole_count, facts(scope).calls))
+            known = self.counting[scope] = counts
         return known
 
     def _cast_by_name(self, call: Call) -> Iterator[Finding]:

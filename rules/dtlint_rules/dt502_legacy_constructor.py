@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
-from dtlint.dtypes.dtype import LEGACY_TENSORS
+from dtlint.dtypes.dtype import FLOATING, LEGACY_TENSORS
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Either, External, Module, Tensor
+from dtlint.infer.values import Either, External, Items, Module, Tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._functions import parameters
+from dtlint_rules._half import half_at
 from dtlint_rules._legacy import METHODS, TensorType, cast_by_method, tensor_type
-from dtlint_rules._names import last_name
-from dtlint_rules._needs import TORCH
+from dtlint_rules._names import last_name, names_in
+from dtlint_rules._needs import LEGACY, TORCH
+from dtlint_rules._origin import NOTHING, Kind, in_order
+from dtlint_rules._origins import origins_of
+from dtlint_rules._within import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LegacyConstructor"]
 
+_TYPE = re.compile(r"type$|half|fp16|cuda", re.IGNORECASE)
+"""What stands in a test for the type of a tensor."""
 _MADE_ON_CPU = frozenset(
     {"from_numpy", "tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor", "cpu", "numpy", "stack"}
 )
@@ -32,13 +40,14 @@ class LegacyConstructor(Rule):
     """A legacy tensor type is used where it does more than to choose a dtype.
 
     ## What it does
-    Reports `x.type(torch.FloatTensor)` and the like, legacy constructors that are given a tensor,
-    `torch.LongTensor(index)`, and `torch.Tensor` of whole numbers beyond 2**24. The other uses are those of
-    `legacy-tensor`, DT509.
+    Reports `x.type(torch.FloatTensor)` and the like, `isinstance(x, torch.FloatTensor)`, legacy constructors that are
+    given a tensor, `torch.LongTensor(index)`, or the sizes of one, `torch.cuda.FloatTensor(x.size(0), n)`, and
+    `torch.Tensor` of whole numbers beyond 2**24. The other uses are those of `legacy-tensor`, DT509.
 
     ## Why it matters
     A legacy type is a dtype and a device. `x.type(torch.FloatTensor)` moves a tensor of the GPU to the CPU, and the
-    next operation with its neighbours raises. `torch.LongTensor(x)` takes only a tensor that is int64 and on the CPU
+    next operation with its neighbours raises. `isinstance(x, torch.ByteTensor)` is False for the same bytes on a GPU,
+    and the branch behind it is not taken there. `torch.LongTensor(x)` takes only a tensor that is int64 and on the CPU
     already, and raises TypeError for every other. `torch.Tensor` holds float32, in which 16777217 is 16777216.
 
     ## Example
@@ -67,17 +76,19 @@ class LegacyConstructor(Rule):
 
     code, name = "DT502", "legacy-constructor"
     fix = Applicability.UNSAFE
-    triggers = (".type", "Tensor(", "Tensoras")
+    triggers = (".type", "Tensor(", "Tensoras", *LEGACY)
     needs = (TORCH,)
-    calls = frozenset({"type", "Tensor", *LEGACY_TENSORS})
+    calls = frozenset({"type", "isinstance", "Tensor", *LEGACY_TENSORS})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         if call.method == "type" and len(call.args) == 1 and not isinstance(call.node.args[0], ast.Constant):
             kind = tensor_type(call.args[0])
             return () if kind is None else self._cast(call, kind)
-        if call.target.startswith("torch.") and call.target.endswith("Tensor") and len(call.args) == 1:
-            return self._constructed(call)
-        return ()
+        if call.target == "builtins.isinstance":
+            return _asked(call) if len(call.node.args) == 2 else ()
+        if not call.target.startswith("torch.") or not call.target.endswith("Tensor"):
+            return ()
+        return self._constructed(call) if len(call.args) == 1 else _sized(call) if call.args else ()
 
     def _cast(self, call: Call, kind: TensorType) -> Iterator[Finding]:
         function = call.node.func
@@ -113,6 +124,52 @@ class LegacyConstructor(Rule):
                 f"{number} is not exact in float32, which holds whole numbers up to 16777216",
                 help="Use `torch.tensor(...)`, which makes int64 of whole numbers",
             )
+
+
+def _asked(call: Call) -> Iterator[Finding]:
+    """`isinstance(x, torch.ByteTensor)` of an argument, where nothing asks for the type of the GPU beside it."""
+    subject = path_of(call.node.args[0])
+    if all(parameter.arg != subject for parameter in parameters(call.flow.scope)):
+        return  # what the function makes or loads itself can be on the CPU for certain
+    parent = next(within(call.node, call.flow), None)
+    if isinstance(call.flow.statement, ast.Assert) or (
+        isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
+    ):
+        return  # who demands the type may well mean the device too
+    given = call.args[1]
+    kinds = [tensor_type(value) for value in (given.items if isinstance(given, Items) else [given])]
+    known = [kind for kind in kinds if kind is not None]
+    if not known or len(known) != len(kinds) or any(kind.device != "the CPU" for kind in known):
+        return
+    if any("cuda" in names_in(held.test) or "device" in names_in(held.test) for held in call.flow.conditions):
+        return
+    yield Finding(
+        call.node,
+        f"`{known[0].name}` is a dtype and a device: this is False for {known[0].dtype} elsewhere than on the CPU",
+        help=f"Ask `{subject}.dtype == torch.{known[0].dtype}`",
+    )
+
+
+def _sized(call: Call) -> Iterator[Finding]:
+    """`torch.cuda.FloatTensor(x.size(0), n)`, `torch.FloatTensor(x.size(0), n).to(x.device)`: float32, whatever `x` is."""
+    kind = tensor_type(External(call.target))
+    if kind is None or kind.dtype not in FLOATING or call.flow.function is None:
+        return
+    parent = next(within(call.node, call.flow), None)
+    if kind.device == "the CPU" and not (isinstance(parent, ast.Attribute) and parent.attr in ("to", "cuda")):
+        return  # who puts a batch together does so on the CPU
+    if any(_TYPE.search(name) for held in call.flow.conditions for name in names_in(held.test)):
+        return  # one of several, by the dtype of what is given
+    origins = origins_of(call.flow.scope)
+    names = {parameter.arg for parameter in parameters(call.flow.scope)}
+    measured = NOTHING.union(*(origins.measured(node) for node in call.node.args))
+    of = in_order(origin for origin in measured if origin.kind == Kind.GIVEN and origin.text in names)
+    if of and half_at(call.flow, dtype=None) is not None:
+        yield Finding(
+            call.node,
+            f"`{kind.name}` makes {kind.dtype} on {kind.device}, whatever dtype and device `{of[0].text}` has",
+            help=f"Use `{of[0].text}.new_empty(...)`",
+        )
 
 
 def _is_asked_for(call: Call) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from dtlint.check.judge import judge
-from dtlint.infer.events import Call
+from dtlint.infer.events import Assign, Call
 from dtlint.rule import Finding, Rule
 from dtlint.source.file import Source
 
@@ -78,3 +78,54 @@ def test_a_call_by_an_alias_is_told_once_by_its_name_and_by_the_alias(names: tup
 
 def test_a_layer_that_is_called_is_told_as_a_call_of_it() -> None:
     assert told(hearing("__call__"), text=ALIASED) == {"DT391": ["self.project(x)"]}
+
+
+@pytest.mark.parametrize(
+    "form, heard",
+    [
+        ("torch.", ["torch.zeros(3)", "x.half()", "normalise(x)"]),
+        ("*max*", ["normalise(x)"]),
+        ("*al*", ["x.half()"]),
+        ("", ["unknown(x)", "(lambda *y: x)()"]),
+    ],
+)
+def test_a_rule_may_name_a_package_a_part_of_a_name_or_what_is_not_known(form: str, heard: list[str]) -> None:
+    assert told(hearing(form)) == {"DT391": heard}
+
+
+BINDING = """\
+def f(self, x, i):
+    n = 3
+    self.dtype = x.dtype
+    y = x[i]
+    x[i] = y
+    z: int = 4
+"""
+
+
+@pytest.mark.parametrize(
+    "targets, values, heard",
+    [
+        (None, None, ["n = 3", "self.dtype = x.dtype", "y = x[i]", "x[i] = y", "z: int = 4"]),
+        ({ast.Subscript}, None, ["x[i] = y"]),
+        (None, {ast.Constant}, ["n = 3", "z: int = 4"]),
+        ({ast.Subscript}, {ast.Subscript}, ["y = x[i]", "x[i] = y"]),
+    ],
+)
+@pytest.mark.parametrize("among_others", [False, True])
+def test_a_rule_hears_of_a_binding_by_its_target_or_by_what_is_bound(
+    targets: set[type[ast.AST]] | None, values: set[type[ast.AST]] | None, heard: list[str], among_others: bool
+) -> None:
+    class Binding(Rule):
+        code, name = "DT393", "binding"
+
+        def on_assign(self, assign: Assign) -> Iterator[Finding]:
+            yield Finding(assign.node, ast.unparse(assign.node))
+
+    class Chosen(Binding):
+        code = "DT394"
+
+    Chosen.targets = None if targets is None else frozenset(targets)
+    Chosen.values = None if values is None else frozenset(values)
+    rules = (Chosen, Binding) if among_others else (Chosen,)
+    assert told(*rules, text=BINDING)["DT394"] == heard

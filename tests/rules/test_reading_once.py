@@ -9,7 +9,7 @@ from textwrap import dedent
 
 from dtlint_rules._imports import imports
 from dtlint_rules._kept import kept
-from dtlint_rules._statements import owners, statements
+from dtlint_rules._statements import around, statements
 
 SOURCE = dedent(
     """\
@@ -63,15 +63,25 @@ def test_statements_are_those_of_all_blocks_and_none_inside_what_is_closed():
     assert [type(node).__name__ for node in statements(tree, (ast.FunctionDef,))] == ["Import", "FunctionDef"]
 
 
-def test_each_statement_has_the_owner_that_it_stands_in():
+def test_each_statement_is_found_in_what_it_stands_in():
     tree = ast.parse(SOURCE)
-    known = owners(tree)
-    (handler,) = (node for node in known if isinstance(node, ast.ExceptHandler))
-    assert [type(known[node]).__name__ for node in (handler.body[0], handler, known[handler])] == [
+    (returned,) = (node for node in statements(tree) if isinstance(node, ast.Return))
+    assert [type(node).__name__ for node in around(returned, tree)] == ["match_case", "Match", "FunctionDef", "Module"]
+    (handler,) = (node for node in statements(tree) if isinstance(node, ast.ExceptHandler))
+    assert [type(node).__name__ for node in around(handler.body[0], tree)] == [
         "ExceptHandler",
         "Try",
         "FunctionDef",
+        "Module",
     ]
+
+
+def test_of_two_statements_on_one_line_each_is_found():
+    tree = ast.parse("if x: a = 1; b = 2\nc = 3")
+    (branch, last) = tree.body
+    assert isinstance(branch, ast.If)
+    assert [around(node, tree) for node in (*branch.body, last)] == [[branch, tree], [branch, tree], [tree]]
+    assert around(ast.Pass(), tree) == []
 
 
 def test_imports_are_found_wherever_they_stand():
