@@ -85,6 +85,8 @@ class Rule:
     """The functions and methods whose calls `on_call` is told of, by their last names as they are written or as torch has
     them: `__call__` of a layer; `*mask*` by a part of the name; `torch.` for all of a package; "" for those of which
     nothing is known. None: of all."""
+    references: ClassVar[frozenset[str] | None] = None
+    """The qualified names that `on_reference` is told of: `torch.amp.autocast`. None: of all."""
     operators: ClassVar[frozenset[type[ast.AST]] | None] = None
     """The operators whose use `on_operation` is told of: `ast.MatMult`. None: of all."""
     targets: ClassVar[frozenset[type[ast.AST]] | None] = None

@@ -58,6 +58,13 @@ class _Operators(Routes):
         return rule.operators is None or kind in rule.operators
 
 
+class _Named(Routes):
+    kind_of = attrgetter("name")
+
+    def asks(self, rule: Rule, kind: str) -> bool:
+        return rule.references is None or kind in rule.references
+
+
 class _Assigned(Routes):
     kind_of = attrgetter("target.__class__", "expression.__class__")
 
@@ -92,7 +99,12 @@ class _Calls(Routes):
         return known
 
 
-_ROUTES: dict[type[Event], type[Routes]] = {Call: _Calls, Operation: _Operators, Assign: _Assigned}
+_ROUTES: dict[type[Event], type[Routes]] = {
+    Call: _Calls,
+    Reference: _Named,
+    Operation: _Operators,
+    Assign: _Assigned,
+}
 
 
 def routes(rules: Sequence[Rule]) -> dict[type[Event], Routes]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dtlint.check.audience import routes
-from dtlint.infer.events import Assign, Discard, Event, Operation
+from dtlint.infer.events import Assign, Call, Discard, Event, Operation, Reference
 from dtlint.infer.interpreter import TooLong, interpreter_of
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def judge(tree: ast.Module, source: Source, rules: Sequence[type[Rule]]) -> Judg
 
 def _spare(interpreter: Interpreter, told: dict[type[Event], Routes]) -> None:
     """Lets the interpreter make no event that no rule asks for."""
+    interpreter.calls_told, interpreter.references_told = told.get(Call), told.get(Reference)
     if Operation in told:
         interpreter.operators_told = _every(rule.operators for rule, _ in told[Operation].hearing)
     if Assign in told:

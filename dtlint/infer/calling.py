@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dtlint.infer.arithmetic import shared_region
 from dtlint.infer.arrays import array_call, array_method, picture_method
 from dtlint.infer.calls import Arguments, external_result, method_result, module_cast
-from dtlint.infer.events import Call, Discard, Reference
+from dtlint.infer.events import Call, Reference
 from dtlint.infer.expressions import Expressions, tensor_of
 from dtlint.infer.kinds import TENSOR_LAYERS, tensors_forwarded, tensors_taken
 from dtlint.infer.names import path_of
@@ -64,6 +64,7 @@ class Calling(Expressions):
     def call(self, node: ast.Call) -> Value:
         receiver: Value = UNKNOWN
         method = ""
+        discarded = node is self.discarded
         if isinstance(node.func, ast.Attribute):
             method = node.func.attr
             receiver = self.value(node.func.value)
@@ -97,12 +98,16 @@ class Calling(Expressions):
             if method in REGISTERING and isinstance(receiver, Module) and receiver.key == "self" and len(args) >= 2:
                 self.register(method, args[0], args[1])
         self.call_made = None
-        if not self.muted and (Call in self.listeners or Discard in self.listeners):
+        if not self.muted and (discarded or self.tells_of_call(target, method)):
             called = callee if isinstance(callee, Module) else receiver
             self.call_made = Call(node, self.flow, target, method, called, args, keywords, complete, result)
             self.emit(self.call_made)
         self.advance(receiver, method, target, arguments)
         return result
+
+    def tells_of_call(self, target: str, method: str) -> bool:
+        """Is it worth making a Call?"""
+        return Call in self.listeners and (self.calls_told is None or bool(self.calls_told[target, method]))
 
     def given(self, node: ast.Call) -> tuple[list[Value], dict[str, Value], bool]:
         """The values of a call's arguments, and whether those are all that it is given."""

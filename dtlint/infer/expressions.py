@@ -49,7 +49,7 @@ from dtlint.infer.values import (
 from dtlint.infer.weights import weight_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
 
@@ -77,11 +77,17 @@ class Expressions:
         """Names of the enclosing functions and the module, innermost first, while a function is read."""
         self.evidence: dict[ast.AST, Evidence] = {}
         self.call_made: Call | None = None
-        """The event of the call evaluated last."""
+        """The event of the call evaluated last, if it was made."""
+        self.discarded: ast.expr | None = None
+        """The expression whose value is thrown away, if anybody wants to hear of it."""
         self.gradless = False
         """Are gradients switched off, so that no backward goes into what is computed?"""
         self.symbolic = False
         """Is a dtype that is not known called by what decides it? Only where each function is read alone, once."""
+        self.calls_told: Mapping[tuple[str, str], object] | None = None
+        """Who wants to hear of a call, by its target and its method; None: who listens at all."""
+        self.references_told: Mapping[str, object] | None = None
+        """Who wants to hear of a name; None: who listens at all."""
         self.operators_told: frozenset[type[ast.AST]] | None = None
         """The operators that anybody wants to hear of; None: all."""
         self.targets_told: frozenset[type[ast.AST]] | None = None
@@ -119,7 +125,9 @@ class Expressions:
     def refer(self, node: ast.Name | ast.Attribute, value: Value) -> None:
         """Tell that an expression names something outside the project, if it does."""
         if isinstance(value, External) and self.hears(Reference):
-            self.emit(Reference(node, self.flow, value.name))
+            told = self.references_told
+            if told is None or told[value.name]:
+                self.emit(Reference(node, self.flow, value.name))
 
     def hears(self, kind: type[Event]) -> bool:
         """Is it worth making such an event?"""

@@ -207,10 +207,13 @@ class Interpreter(Calling):
     # -- statements
 
     def expression(self, node: ast.Expr) -> None:
+        if not self.hears(Discard):
+            self.value(node.value)
+            return
+        self.discarded = node.value
         value = self.value(node.value)
-        if self.hears(Discard):
-            call = self.call_made if isinstance(node.value, ast.Call) else None
-            self.emit(Discard(node, self.flow, value, call))
+        call = self.call_made if isinstance(node.value, ast.Call) else None
+        self.emit(Discard(node, self.flow, value, call))
 
     def assign(self, node: ast.Assign) -> None:
         value = self.value(node.value)
@@ -582,7 +585,7 @@ class Interpreter(Calling):
         self.returned, self.alive, self.exits, self.muted = None, True, [], 0
         self.outer, self.gradless = function.names, function.gradless
         node, state = function.node, self.entry(function)
-        self.locals = dict(state.names) if facts(node).nests else None
+        self.locals = dict(state.names) if facts(node).inner else None
         block, statement = self.stands[node] if isinstance(node, ast.Lambda) else (node.body, node.body[0])
         self.flow = Flow(state, function, [], list(function.conditions), [], block, statement, self.tree)
         entered = list(zip(function.decorators, function.contexts, strict=True))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, FLOATING, LOW_PRECISION, Category
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import scopes
 from dtlint.infer.values import Array, Tensor
 from dtlint.infer.walk import nodes
 
@@ -151,21 +152,36 @@ _KEPT = 2
 def _survey(tree: ast.Module) -> _Survey:
     known = _surveyed.get(tree)
     if known is None:
-        speaking = [node for node in nodes([tree]) if type(node) in _SPEAKING]
+        speaking = list(_speaking(tree))
         known = _surveyed[tree] = _Survey(_places(speaking), _is_library(tree, speaking))
         while len(_surveyed) > _KEPT:
             _surveyed.popitem(last=False)
     return known
 
 
-_SPEAKING = frozenset({ast.Call, ast.Attribute, ast.Compare, ast.arg, ast.FunctionDef, ast.AsyncFunctionDef})
-"""The kinds of nodes that can say something of half."""
+def _speaking(tree: ast.Module) -> Iterator[ast.AST]:
+    """The nodes that can say something of half."""
+    for scope, own in scopes(tree):
+        yield from own.calls
+        yield from own.halves
+        yield from own.dtype_tests
+        if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            given = scope.args
+            for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+                yield argument
+                if type(argument.annotation) is ast.Attribute:
+                    yield argument.annotation
+            yield scope
 
 
 def _places(speaking: list[ast.AST]) -> list[Reached]:
     """The places of a file that ask for half, the surest first: casts and regions, then dtypes that are handed in."""
     found = [place for node in speaking for place in _asks(node)]
-    return sorted(found, key=lambda place: (_ORDER.index(place.why), getattr(place.node, "lineno", 0)))
+    return sorted(found, key=lambda place: (_ORDER.index(place.why), *_where(place.node)))
+
+
+def _where(node: ast.AST | None) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
 _CASTS = {"half": _FLOAT16, "bfloat16": _BFLOAT16}
@@ -208,13 +224,12 @@ def _asks(node: ast.AST) -> Iterator[Reached]:
         dtypes = _NAMED.get(node.attr)  # type: ignore[attr-defined]
         if dtypes is not None and (path_of(node) or "").partition(".")[0] not in _NUMPY and _is_of_torch(node):
             yield Reached(Reach.ASKED, dtypes, node, _IS_CAST)  # type: ignore[arg-type]
-    elif kind is ast.Compare:
-        if any(isinstance(part, ast.Attribute) and part.attr == "dtype" for part in (node.left, *node.comparators)):  # type: ignore[attr-defined]
-            named = frozenset[str]().union(
-                *(_NAMED.get(name, frozenset()) for part in nodes(node.comparators) for name in _last(part))  # type: ignore[attr-defined]
-            )
-            if named:
-                yield Reached(Reach.ASKED, named, node, _IS_QUESTION)  # type: ignore[arg-type]
+    elif kind is ast.Compare:  # of a dtype: others are not noted
+        named = frozenset[str]().union(
+            *(_NAMED.get(name, frozenset()) for part in nodes(node.comparators) for name in _last(part))  # type: ignore[attr-defined]
+        )
+        if named:
+            yield Reached(Reach.ASKED, named, node, _IS_QUESTION)  # type: ignore[arg-type]
     elif kind is ast.arg:
         dtypes = _PARAMETERS.get(node.arg)  # type: ignore[attr-defined]
         if dtypes is not None:

@@ -6,15 +6,20 @@ Walking a tree costs about as much as interpreting it, so it is done once; each 
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.walk import PARTS, SCOPES, nodes
 
-__all__ = ["REGISTERING", "Facts", "facts"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["HALF_NAMES", "REGISTERING", "Facts", "facts", "scopes"]
 
 REGISTERING = frozenset({"register_buffer", "register_parameter"})
 """Methods of a module that assign an attribute of it, by its name."""
 
+HALF_NAMES = frozenset({"float16", "half", "bfloat16", "HalfTensor", "BFloat16Tensor"})
+"""Half dtypes as attributes spell them, and casts to them."""
 _DEFAULT_SETTERS = frozenset({"set_default_dtype", "set_default_tensor_type"})
 _KEPT = "_dtlint_facts"
 
@@ -28,10 +33,16 @@ class Facts:
         stores: attributes that are assigned, each with the name of the object; those of inner scopes too.
         sets_default: does it, or a scope in it, set torch's default dtype?
         bound_inside: names that are bound inside an expression, by a comprehension or `:=`.
-        nests: are there functions or classes in it?
+        has_walrus: is there a `:=`?
+        inner: the functions and classes in it, in no order.
+        halves: attributes that are spelled like a half dtype, or a cast to one: `torch.float16`, `x.half`.
+        dtype_tests: comparisons of a `.dtype`.
     """
 
-    __slots__ = ("bound_inside", "calls", "nests", "sets_default", "stores", "yields")
+    __slots__ = (
+        *("bound_inside", "calls", "dtype_tests", "halves", "has_walrus", "inner"),
+        *("sets_default", "stores", "yields"),
+    )
 
     def __init__(self) -> None:
         self.calls: list[ast.Call] = []
@@ -39,7 +50,10 @@ class Facts:
         self.stores: set[tuple[str, str]] = set()
         self.sets_default = False
         self.bound_inside: set[str] = set()
-        self.nests = False
+        self.has_walrus = False
+        self.inner: list[ast.AST] = []
+        self.halves: list[ast.Attribute] = []
+        self.dtype_tests: list[ast.Compare] = []
 
 
 def facts(scope: ast.AST) -> Facts:
@@ -57,7 +71,8 @@ def _survey(root: ast.AST) -> Facts:
         own = Facts()
         setattr(scope, _KEPT, own)
         surveyed.append((own, outer))
-        waiting += [(inner, own) for inner in _look(scope, own)]
+        _look(scope, own)
+        waiting += [(inner, own) for inner in own.inner]
     for own, outer in reversed(surveyed):  # inner ones first
         if outer is not None:
             outer.stores |= own.stores
@@ -67,18 +82,28 @@ def _survey(root: ast.AST) -> Facts:
 
 _LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal, type(None)})
 _SCOPES = frozenset(SCOPES)
-_NOTED = frozenset({ast.Yield, ast.YieldFrom, ast.ImportFrom, ast.comprehension, ast.NamedExpr})
+_NOTED = frozenset({ast.Yield, ast.YieldFrom, ast.ImportFrom, ast.comprehension, ast.NamedExpr, ast.Compare})
 """Kinds that say something by themselves, though they are seldom."""
+_NOTED_NAMES = _DEFAULT_SETTERS | HALF_NAMES
 
 
-def _look(scope: ast.AST, own: Facts) -> list[ast.AST]:
-    """Note what stands in a scope; gives the scopes in it. Their decorators and defaults belong to this one.
+def scopes(root: ast.AST) -> Iterator[tuple[ast.AST, Facts]]:
+    """A scope and all that are in it, with their facts."""
+    waiting = [root]
+    while waiting:
+        scope = waiting.pop()
+        own = facts(scope)
+        yield scope, own
+        waiting += own.inner
+
+
+def _look(scope: ast.AST, own: Facts) -> None:
+    """Note what stands in a scope, and the scopes in it. Their decorators and defaults belong to this one.
 
     The kinds that most nodes are of come first, with their parts by name: it is half the time."""
     body: Any = scope.body  # type: ignore[attr-defined]
     stack: list[Any] = list(body) if isinstance(body, list) else [body]
     pop, push = stack.pop, stack.append
-    inner: list[ast.AST] = []
     calls = own.calls
     while stack:
         node = pop()
@@ -100,8 +125,8 @@ def _look(scope: ast.AST, own: Facts) -> list[ast.AST]:
                 push(value)
             elif type(node.ctx) is not ast.Load:
                 own.stores.add((value.id, node.attr))
-            if node.attr in _DEFAULT_SETTERS:
-                own.sets_default = True
+            if node.attr in _NOTED_NAMES:
+                _note_name(node, own)
         elif kind is ast.Assign:
             stack += node.targets
             push(node.value)
@@ -114,8 +139,7 @@ def _look(scope: ast.AST, own: Facts) -> list[ast.AST]:
         elif kind is ast.Expr or kind is ast.Return:
             push(node.value)
         elif kind in _SCOPES:
-            own.nests = True
-            inner.append(node)
+            own.inner.append(node)
             stack += _around(node)
         else:
             if kind in _NOTED:
@@ -126,17 +150,27 @@ def _look(scope: ast.AST, own: Facts) -> list[ast.AST]:
                     stack += child
                 else:
                     push(child)
-    return inner
 
 
 def _note(node: Any, kind: type[ast.AST], own: Facts) -> None:
     """Note what the seldom kinds of nodes say."""
     if kind is ast.ImportFrom:
         own.sets_default |= any(alias.name in _DEFAULT_SETTERS for alias in node.names)
+    elif kind is ast.Compare:
+        if any(type(part) is ast.Attribute and part.attr == "dtype" for part in (node.left, *node.comparators)):
+            own.dtype_tests.append(node)
     elif kind is ast.comprehension or kind is ast.NamedExpr:
+        own.has_walrus |= kind is ast.NamedExpr
         own.bound_inside.update([part.id for part in nodes([node.target]) if type(part) is ast.Name])
     else:
         own.yields = True
+
+
+def _note_name(node: ast.Attribute, own: Facts) -> None:
+    if node.attr in HALF_NAMES:
+        own.halves.append(node)
+    else:
+        own.sets_default = True
 
 
 def _note_registering(call: ast.Call, owner: ast.expr, own: Facts) -> None:

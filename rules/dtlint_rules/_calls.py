@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.survey import facts
-from dtlint.infer.walk import nodes
+from dtlint.infer.survey import facts, scopes
 from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Sequence
 
 __all__ = ["Called", "called_in", "calls_of"]
@@ -58,7 +57,7 @@ def calls_of(name: str, tree: ast.Module) -> Sequence[ast.Call]:
 @kept
 def _by_name(tree: ast.Module) -> dict[str, list[ast.Call]]:
     found: dict[str, list[ast.Call]] = {}
-    for node in nodes([tree]):
-        if isinstance(node, ast.Call):
+    for _, own in scopes(tree):
+        for node in own.calls:
             found.setdefault(last_name(node), []).append(node)
     return found

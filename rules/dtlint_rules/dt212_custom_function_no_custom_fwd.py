@@ -83,6 +83,7 @@ class CustomFunctionNoCustomFwd(Rule):
 
     code, name = "DT212", "custom-function-no-custom-fwd"
     triggers = ("save_for_backward",)
+    references = _FUNCTIONS
     needs = (
         (
             *("*utocast*", "*loat16*", "*LOAT16*", "*mixed_precision*", "*MIXED_PRECISION*"),
@@ -94,8 +95,7 @@ class CustomFunctionNoCustomFwd(Rule):
         self.bases: set[ast.expr] = set()
 
     def on_reference(self, reference: Reference) -> Iterable[Finding]:
-        if reference.name in _FUNCTIONS:
-            self.bases.add(reference.node)
+        self.bases.add(reference.node)
         return ()
 
     def on_end(self, end: End) -> Iterator[Finding]:

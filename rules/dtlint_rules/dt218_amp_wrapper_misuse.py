@@ -69,6 +69,7 @@ class AmpWrapperMisuse(Rule):
     code, name, severity = "DT218", "amp-wrapper-misuse", Severity.ERROR
     triggers = ("*autocast*",)
     calls = frozenset({"autocast"})
+    references = _AUTOCASTS
 
     def __init__(self) -> None:
         self.made: set[ast.expr] = set()
@@ -80,8 +81,7 @@ class AmpWrapperMisuse(Rule):
         return ()
 
     def on_reference(self, reference: Reference) -> Iterable[Finding]:
-        if reference.name in _AUTOCASTS:
-            self.named[reference.node] = reference.name
+        self.named[reference.node] = reference.name
         return ()
 
     def on_end(self, end: End) -> Iterator[Finding]:

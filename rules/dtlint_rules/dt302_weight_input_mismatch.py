@@ -343,7 +343,7 @@ def _speaks_of(scope: ast.AST, signs: _Signs) -> bool:
 
 def _noted_dtypes(scope: ast.AST) -> Iterator[ast.Attribute]:
     """What a function notes the dtype of, in a name: `self.vae.dtype` of `dtype = self.vae.dtype`."""
-    parts: Iterable[ast.AST] = nodes([scope]) if facts(scope).bound_inside else _bound_values(scope)
+    parts: Iterable[ast.AST] = nodes([scope]) if facts(scope).has_walrus else _bound_values(scope)
     for node in parts:
         if isinstance(node, ast.Attribute) and node.attr.endswith("dtype"):
             yield node

@@ -61,6 +61,7 @@ class LegacyQuantizedDtype(Rule):
     code, name, severity = "DT508", "legacy-quantized-dtype", Severity.INFO
     since = (2, 8)
     triggers = (*attributes((*_MAKERS, *_DTYPES)), ".quantization", ".quantized")
+    references = _DTYPES
     needs = (TORCH,)
 
     def __init__(self) -> None:
@@ -83,7 +84,7 @@ class LegacyQuantizedDtype(Rule):
             )
 
     def on_reference(self, reference: Reference) -> Iterable[Finding]:
-        if reference.name in _DTYPES and not reference.flow.version_gated:
+        if not reference.flow.version_gated:
             self.named.append((reference.node, reference.name))
         return ()
 
