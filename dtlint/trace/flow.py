@@ -75,34 +75,23 @@ class Flow:
                 self._met(signature, x, key)
         if target not in made:
             storage._weak_ref()
-        if signature.author:
-            self._cast(signature, sources[-1], out, made.get(inputs[-1]))
-        elif signature.finding and due(signature.count):
-            for known, key in zip(signature.inputs, inputs, strict=False):
-                known.made_by(made.get(key))
+        if signature.telling:
+            self._ask(signature, sources, out, inputs)
         made[target] = signature
         if outside:
             outside.discard(target)
         if signature.judged:
-            slots = self._here.get(out.dtype) if out.is_cpu else None
-            if slots is None or not out.numel():
-                self._judge(signature, out, tuple(inputs), target, whole)
-            else:  # what `_judge` does, where nothing more need be asked
-                used = slots.used
-                _aminmax(out, out=slots.pairs[used])
-                self._log += (slots, used, signature, tuple(inputs), target, whole)
-                slots.used = used = used + 1
-                if used == slots.room:
-                    self._full(slots)
+            self._judge(signature, out, tuple(inputs), target, whole)
         else:
             self._log += (None, 0, signature, tuple(inputs), target, whole)
             if len(self._log) > LOG:
                 self.flush()
-        if signature.op.brings:
-            outside.add(target)
-        elif signature.loss:
-            self.read(signature, sources[0])
-            self.memory.backward_begins(made)
+        if signature.telling:
+            if signature.op.brings:
+                outside.add(target)
+            elif signature.loss:
+                self.read(signature, sources[0])
+                self.memory.backward_begins(made)
 
     def _met(self, signature: Signature, x: Tensor, key: int) -> None:
         """An operand that no traced operator has written, or that others may have written since: judge it as well."""
@@ -144,19 +133,27 @@ class Flow:
         self._judge(signature, x, (x.untyped_storage()._cdata,), NOWHERE, True)
 
     def _judge(self, subject: Any, x: Tensor, inputs: tuple[int, ...] | None, key: int, whole: bool) -> None:
+        slots = (self._here.get(x.dtype) if x.is_cpu else None) or self._slots_of(x)
+        if slots is None:
+            return
+        number, slot = next(slots.free, None) or self._more(slots)
+        try:
+            _aminmax(x, out=slot)
+        except RuntimeError:
+            if x.numel():
+                raise
+        else:
+            self._log += (slots, number, subject, inputs, key, whole)
+
+    def _slots_of(self, x: Tensor) -> Slots | None:
+        """The slots for the values of `x`; None where they cannot be judged."""
         kind = (x.dtype, x.device)
         slots = self._slots.get(kind) or self._begin(*kind)
-        if slots.nowhere or not x.numel():
-            return
         if slots.captures and torch.cuda.is_current_stream_capturing():  # a replay would write the slot again
-            self.miss("operators of captured CUDA graphs")
-            return
-        used = slots.used
-        _aminmax(x, out=slots.pairs[used])
-        self._log += (slots, used, subject, inputs, key, whole)
-        slots.used = used = used + 1
-        if used == slots.room:
-            self._full(slots)
+            if x.numel():
+                self.miss("operators of captured CUDA graphs")
+            return None
+        return None if slots.nowhere else slots
 
     def _begin(self, dtype: torch.dtype, device: torch.device) -> Slots:
         slots = self._slots[dtype, device] = Slots(dtype, device)
@@ -164,8 +161,19 @@ class Flow:
             self._here[dtype] = slots
         return slots
 
-    def _full(self, slots: Slots) -> None:
+    def _more(self, slots: Slots) -> tuple[int, tuple[Tensor, Tensor]]:
+        """A slot, where all there are were taken."""
         self.flush() if slots.room == SLOTS else slots.grow()
+        return next(slots.free)
+
+    def _ask(self, signature: Signature, sources: list[Tensor], out: Tensor, inputs: list[int]) -> None:
+        """What is asked of a cast, and now and then of a promotion, at each call."""
+        made = self._made
+        if signature.author:
+            self._cast(signature, sources[-1], out, made.get(inputs[-1]))
+        elif signature.finding and due(signature.count):
+            for known, key in zip(signature.inputs, inputs, strict=False):
+                known.made_by(made.get(key))
 
     def _cast(self, signature: Signature, source: Tensor, out: Tensor, before: Signature | None) -> None:
         signature.nbytes += out.nbytes + source.nbytes
@@ -214,8 +222,7 @@ class Flow:
         if any(slots.captures for slots in self._slots.values()) and torch.cuda.is_current_stream_capturing():
             return
         for slots in self._slots.values():
-            if slots.used:
-                slots.read()
+            slots.read()
         log, self._log = self._log, []
         self.spread.replay(log, self.step)
         self.lost.settle()

@@ -92,8 +92,10 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             raise
         try:
             if op.quiet:
-                if op.matters or (op.marks and _next() != self._last_node):
+                if op.matters:
                     self._quiet(op, args, out, _frame().f_back)
+                elif op.marks and _next() != self._last_node:
+                    self._mark(_frame().f_back)
                 return out
             node = _node()
             site = self._site(_frame().f_back, node)
@@ -212,15 +214,19 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         elif isinstance(out, Tensor):
             flow.miss(f"results of the tensor subclass {kind.__name__}", signature.site)
 
+    def _mark(self, frame: FrameType | None) -> None:
+        """A view makes an autograd node too."""
+        if _node() is None:
+            self._site(frame, None)
+
     def _quiet(self, op: Op, args: Any, out: Any, frame: FrameType | None) -> None:
-        """An operator without values of its own: a view, an allocation, a mark in the stream."""
-        node = _node()
-        if op.marks and node is None and _next() != self._last_node:
-            self._site(frame, None)  # a view makes an autograd node too
+        """An allocation, or a number that the program reads."""
+        if op.marks and _next() != self._last_node:
+            self._mark(frame)
         if op.alloc:
             self.flow.allocated(out)
         elif op.reads and type(args[0]) in PLAIN and args[0].dtype in self.flow.watched:
-            site = self._site(frame, node)
+            site = self._site(frame, _node())
             if not site.kept:
                 return
             signature = site.signatures.get((op,))

@@ -95,6 +95,7 @@ class Signature:
         "sampled",
         "site",
         "takes",
+        "telling",
         "trip",
     )
 
@@ -118,6 +119,8 @@ class Signature:
         """Does it write a number that is meant to be as low as can be?"""
         self.pole = POLES.get(op.name)
         self.loss = False
+        self.telling = False
+        """Is more to be asked of each call than how its values lie?"""
         self.trip: Signature | None = None
         """The cast that this one undoes, if nothing happened in between."""
         self.event: Event | None = None
@@ -174,6 +177,7 @@ def learn(
         for known, x in zip(signature.inputs, tensors, strict=True):
             if known.maker is None:
                 known.name = sites.modules.name_of(x.untyped_storage()._cdata)
+    signature.telling = bool(signature.author or signature.finding or signature.loss or op.brings)
     return signature
 
 

@@ -250,17 +250,18 @@ class Sites:
     def where(self, frame: FrameType, node: Any) -> Site:
         """The innermost frame outside torch, and the module that runs there; in the engine, the forward's site."""
         inner, mine, caller = frame, self._mine, None
-        while not mine[frame.f_code.co_filename]:
-            if node is not None and frame.f_code is ENGINE:
+        code = own = frame.f_code
+        while not mine[code.co_filename]:
+            if code is CALL:
+                caller = caller or frame
+            elif code is ENGINE and node is not None:
                 return self.forward(node)
-            if caller is None and frame.f_code is CALL:
-                caller = frame
             back = frame.f_back
             if back is None:
                 break
-            frame = back
+            frame, code = back, back.f_code
         path = self.modules.running(caller or frame)
-        key = (id(frame.f_code), frame.f_lasti, id(inner.f_code), inner.f_lasti, path)
+        key = (id(code), frame.f_lasti, id(own), inner.f_lasti, path)
         site = self.all.get(key)
         if site is None:
             if len(self.all) >= MOST_SITES:
@@ -276,10 +277,12 @@ class Sites:
 
     def made_node(self, number: int, site: Site) -> None:
         """Remember that autograd's node `number` was made at `site`."""
-        self._numbers[number % RING] = number
-        self._ring[number % RING] = site
+        at = number % RING
+        self._numbers[at] = number
+        self._ring[at] = site
 
     def forward(self, node: Any) -> Site:
         """Where the forward made this backward node."""
         number = node._sequence_nr()
-        return self._ring[number % RING] if self._numbers[number % RING] == number else self.nowhere
+        at = number % RING
+        return self._ring[at] if self._numbers[at] == number else self.nowhere

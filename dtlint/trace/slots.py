@@ -42,7 +42,7 @@ class Range(NamedTuple):
 class Slots:
     """(min, max) pairs on one device, of one dtype."""
 
-    __slots__ = ("both", "captures", "highs", "lows", "nowhere", "pairs", "room", "used")
+    __slots__ = ("both", "captures", "free", "highs", "lows", "nowhere", "pairs", "room")
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
         self.nowhere = device.type == "meta"
@@ -53,7 +53,7 @@ class Slots:
             self.both = torch.zeros(2, SLOTS, dtype=dtype, device=device)
         self.pairs: list[tuple[Tensor, Tensor]] = []
         """By number of a slot: where its min and its max go."""
-        self.room = self.used = 0
+        self.room = 0
         self.lows: list[float] = []
         self.highs: list[float] = []
         """What the slots held at the last `read`: bare numbers, since a tuple for each would wake the collector."""
@@ -64,9 +64,13 @@ class Slots:
         with torch.inference_mode(False):
             low, high = self.both[:, self.room : self.room + ROOM].unbind()
             self.pairs += zip(low.unbind(), high.unbind(), strict=True)
-        self.room = len(self.pairs)
+        taken, self.room = self.room, len(self.pairs)
+        self.free = enumerate(self.pairs[taken:], taken)
+        """The slots that nothing waits in, with their numbers."""
 
     def read(self) -> None:
         """Bring the values here, in one transfer, and free the slots."""
-        self.lows, self.highs = fetch(self.both[:, : self.used]).tolist()
-        self.used = 0
+        used = next(self.free, (self.room, None))[0]
+        self.free = enumerate(self.pairs)
+        if used:
+            self.lows, self.highs = fetch(self.both[:, :used]).tolist()

@@ -41,7 +41,7 @@ KEY = 4
 NOWHERE = 0
 """In place of a storage: the result is a Python number."""
 
-INF = math.inf
+INF, LEAST = math.inf, -math.inf
 
 ANY = Range(-INF, INF)
 """What is taken of values that are not known."""
@@ -54,6 +54,11 @@ class Stepped(NamedTuple):
     weights: Sequence[Tensor]
     site: Site
     eps: Any
+
+    @property
+    def given(self) -> bool:
+        """As of a constant that the program writes: its range is no operator's doing."""
+        return True
 
     def at(self, key: int) -> tuple[int, Tensor]:
         """The number in the group, and the weight, of a storage."""
@@ -84,6 +89,7 @@ class Spread:
     def replay(self, log: Sequence[Any], step: int) -> None:
         """Go through the log of a step, whose slots have been read, in the order in which it ran."""
         self._step = step
+        ranges, bad, masked, barred, raw = self._ranges, self._bad, self._masked, self._barred, self.raw
         entries = iter(log)
         lines = zip(*[entries] * LINE, strict=True)
         for number, (slots, index, subject, inputs, key, whole) in enumerate(lines, 1):
@@ -91,12 +97,29 @@ class Spread:
                 self._carry(subject, inputs or (), key, whole)
                 continue
             low, high = slots.lows[index], slots.highs[index]
-            finite = low > -INF and high < INF
-            if key == NOWHERE:
-                if not finite:
-                    self._reached(subject, inputs or ())
-            elif finite:
-                self._finite(subject, inputs, key, whole, low, high)
+            if low > LEAST and high < INF:  # as most are, so that nothing is called for them
+                if key == NOWHERE:
+                    continue
+                ranges[key] = low, high
+                if whole:
+                    if bad:
+                        bad.pop(key, None)
+                    if masked:
+                        masked.discard(key)
+                    if raw and inputs is not None:
+                        raw.discard(key)
+                counts = inputs is not None and not subject.given
+                if low <= BARS and self._bars(subject, inputs, key, high):
+                    barred.add(key)
+                else:
+                    if whole and barred:
+                        barred.discard(key)
+                    if counts and low < subject.low:
+                        subject.low = low
+                if counts and high > subject.high:
+                    subject.high = high
+            elif key == NOWHERE:
+                self._reached(subject, inputs or ())
             elif type(subject) is Stepped:
                 self._bad_weight(subject, inputs or (), key, Range(low, high))
             elif inputs is None:
@@ -124,7 +147,7 @@ class Spread:
 
     def _carry(self, signature: Signature, inputs: tuple[int, ...], key: int, whole: bool) -> None:
         """A result that was not judged: it may be as bad as what it was made of, and its next reader shows it."""
-        bad, masked = self._bad, self._masked
+        bad, masked, barred = self._bad, self._masked, self._barred
         if signature.op.fresh:
             inputs = ()
         if inputs and inputs[0] in self._ranges:
@@ -135,57 +158,29 @@ class Spread:
         elif whole:
             bad.pop(key, None)
             self.raw.discard(key)
-        if signature.given or (masked and any(p in masked for p in inputs)):
+        if signature.given or not masked.isdisjoint(inputs):
             masked.add(key)
         elif whole:
             masked.discard(key)
-        if signature.bars or (self._barred and any(p in self._barred for p in inputs)):
-            self._barred.add(key)
+        if signature.bars or not barred.isdisjoint(inputs):
+            barred.add(key)
         elif whole:
-            self._barred.discard(key)
+            barred.discard(key)
 
-    def _finite(
-        self,
-        subject: Signature | Stepped,
-        inputs: tuple[int, ...] | None,
-        key: int,
-        whole: bool,
-        low: float,
-        high: float,
-    ) -> None:
-        self._ranges[key] = (low, high)
-        if whole:
-            if self._bad:
-                self._bad.pop(key, None)
-            if self._masked:
-                self._masked.discard(key)
-            if self.raw and inputs is not None:
-                self.raw.discard(key)
-        if isinstance(subject, Stepped):
-            return
-        barred = low <= BARS and self._bars(subject, inputs, high)
-        if barred:
-            self._barred.add(key)
-        elif whole and self._barred:
-            self._barred.discard(key)
-        if inputs is not None and not subject.given:
-            if low < subject.low and not barred:
-                subject.low = low
-            if high > subject.high:
-                subject.high = high
-
-    def _bars(self, signature: Signature, inputs: tuple[int, ...] | None, high: float) -> bool:
+    def _bars(self, subject: Signature | Stepped, inputs: tuple[int, ...] | None, key: int, high: float) -> bool:
         """Do the lowest values here only bar positions, as a mask of -1e4 or finfo.min does once it was added?"""
-        if inputs is None or signature.op.brings:  # a mask that the program made elsewhere holds nothing else
+        if isinstance(subject, Stepped):
+            return key in self._barred
+        if inputs is None or subject.op.brings:  # a mask that the program made elsewhere holds nothing else
             return high <= 1
-        return signature.bars or any(p in self._barred for p in inputs)
+        return subject.bars or not self._barred.isdisjoint(inputs)
 
     # -- births, and what inherits them -------------------------------------------------------------------------------
 
     def _nonfinite(self, signature: Signature, inputs: tuple[int, ...], key: int, span: Range) -> None:
         signature.nonfinite += 1
         cause = self._cause(inputs)
-        masked = any(p in self._masked for p in inputs)
+        masked = not self._masked.isdisjoint(inputs)
         if cause is not None:
             self._inherit(cause, signature, key)
         elif not span.nan and (signature.given or masked):

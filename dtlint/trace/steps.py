@@ -168,8 +168,8 @@ class Steps:
     @contextmanager
     def _judging(self) -> Iterator[None]:
         """Work of the tracer's own. Whatever is wrong in it, the program goes on as if it were not traced."""
-        try:
-            with torch._C._DisableTorchDispatch(), torch.no_grad():
+        try:  # below autograd no graph is made either, and less is done than under no_grad
+            with torch._C._DisableTorchDispatch(), torch._C._AutoDispatchBelowAutograd():
                 yield
         except Exception as error:
             self.flow.miss(f"optimizer steps that could not be judged ({type(error).__name__})")

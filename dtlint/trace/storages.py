@@ -51,8 +51,9 @@ class Storages:
 
     def let_go(self) -> None:
         """Give free all addresses: every storage will be met anew."""
+        free = torch.UntypedStorage._free_weak_ref
         for key in self.made:
-            torch.UntypedStorage._free_weak_ref(key)  # type: ignore[no-untyped-call]
+            free(key)  # type: ignore[no-untyped-call]
         self.made.clear()
 
 

@@ -23,6 +23,7 @@ from dtlint.trace.mode import Tracer
 from dtlint.trace.options import Options
 from dtlint.trace.record import TraceRecord
 from dtlint.trace.schema import Entry
+from dtlint.trace.slots import SLOTS
 
 Trace = Callable[[Callable[[], Any]], TraceRecord]
 HALF, BRAIN = torch.float16, torch.bfloat16
@@ -531,3 +532,18 @@ def test_a_line_of_an_installed_package_is_told_from_the_package_on(trace: Trace
     assert str(tmp_path) not in everything(record)
     assert {place.file for place in record.places} == {str(file)}
     assert {d.location.path for d in judge(record)} == {str(file)}
+
+
+@pytest.mark.parametrize("count", [SLOTS - 2, SLOTS - 1, SLOTS, 2 * SLOTS + 1])
+def test_a_step_may_have_more_results_than_there_are_slots(count: int, trace: Trace) -> None:
+    """All slots taken is when they are read, and what is judged next begins anew."""
+
+    def program() -> None:
+        x = torch.ones(1)
+        for _ in range(count):
+            x * 2
+        x.sub(1).log()
+
+    record = trace(program)
+    assert entry_of(record, "mul").count == count
+    assert [(event.kind, event.times) for event in record.events] == [("pole", 1)]
