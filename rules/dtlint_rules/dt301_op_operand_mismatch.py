@@ -15,11 +15,12 @@ from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._effects import WIDE
 from dtlint_rules._einsum import contracts
+from dtlint_rules._functions import parameters
 from dtlint_rules._half import half_at
 from dtlint_rules._kept import kept
 from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
-from dtlint_rules._needs import TORCH
+from dtlint_rules._needs import HALF_BY_NAME, TORCH
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
 from dtlint_rules._widths import cast_to_float32, is_open, may_be_cast
@@ -54,7 +55,8 @@ class OpOperandMismatch(Rule):
 
     ## What it does
     Reports a matrix product, convolution, attention, `grid_sample`, `lerp` or norm of which one operand was cast to float32
-    in the same function, and another is what the caller gives, or a weight of the module, as it is.
+    in the same function, and another is what the caller gives, or a weight of the module, as it is. An operand that is cast
+    to a half dtype where it is given, `F.linear(x.half(), self.weight)`, is reported beside a tensor that the module keeps.
 
     ## Why it matters
     `torch.matmul`, `bmm`, `einsum`, `F.linear`, `F.layer_norm` and their kin do not promote: with a half operand beside the
@@ -91,7 +93,7 @@ class OpOperandMismatch(Rule):
 
     code, name, severity = "DT301", "op-operand-mismatch", Severity.WARNING
     fix = Applicability.UNSAFE
-    triggers = (".float", "float32")
+    triggers = (".float", "float32", *HALF_BY_NAME)
     needs = (TORCH,)
     calls = frozenset({*_PRODUCTS, *_NORMS, "einsum"})
     operators = frozenset({ast.MatMult})
@@ -137,6 +139,9 @@ def _operands(call: Call) -> Iterator[_Operand]:
 def _judge(node: ast.expr, flow: Flow, operands: list[_Operand], name: str, weighted: bool) -> Iterable[Finding]:
     if len(operands) < 2 or flow.function is None or flow.autocast is not None:
         return
+    if (narrowed := _narrowed(node, flow, operands, name)) is not None:
+        yield narrowed
+        return
     if not may_be_cast(flow.scope, *(operand.value for operand in operands)):
         return
     origins = origins_of(flow.scope)
@@ -155,6 +160,56 @@ def _judge(node: ast.expr, flow: Flow, operands: list[_Operand], name: str, weig
                 continue
             yield _finding(node, name, wide, cast, other, weighted)
             return
+
+
+def _narrowed(node: ast.expr, flow: Flow, operands: list[_Operand], name: str) -> Finding | None:
+    """`F.linear(x.half(), self.weight)`: a half dtype that is written out, beside what the module keeps in any."""
+    casts = [_half_named(operand.node) for operand in operands]
+    if not any(casts) or all(casts):
+        return None
+    for half, narrow in zip(casts, operands, strict=True):
+        for other, also in zip(operands, casts, strict=True):
+            if half is None or also is not None or not _is_kept(other, flow):
+                continue
+            open_ = ast.unparse(other.node)
+            return Finding(
+                node,
+                f"`{ast.unparse(narrow.node)}` is {half} and `{open_}` is of whatever dtype the module has: `{name}` does "
+                "not promote, and raises in any other",
+                help=f"Cast it to the dtype of the other: `.to({open_}.dtype)`",
+            )
+    return None
+
+
+def _half_named(node: ast.expr) -> str | None:
+    """The half dtype that an operand is cast to where it is given: `x.half()`, `x.to(torch.bfloat16)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    name = node.func.attr
+    if name in ("half", "bfloat16") and not node.args:
+        return "float16" if name == "half" else name
+    told = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
+    if name not in ("to", "type") or len(told) != 1:
+        return None
+    return {"torch.float16": "float16", "torch.half": "float16", "torch.bfloat16": "bfloat16"}.get(
+        path_of(told[0]) or ""
+    )
+
+
+def _is_kept(operand: _Operand, flow: Flow) -> bool:
+    """Is it a tensor of the module, or made of one by a function, of no dtype that is known or written out?"""
+    value, roots = operand.value, origins_of(flow.scope)[operand.node]
+    owner = flow.function.owner if flow.function is not None else None
+    if owner is None or (isinstance(value, Tensor) and value.dtypes is not None and not value.dtypes >= FLOATING):
+        return False
+    reached = [origin for root in roots for origin in root.closure()]
+    of_caller = {parameter.arg for parameter in parameters(flow.scope)} - {"self"}
+    if len(roots) != 1 or any(origin.kind in (Kind.CAST, Kind.MADE) for origin in reached):
+        return False
+    given = [origin.text for origin in reached if origin.kind == Kind.GIVEN]
+    return any(text.startswith("self.") for text in given) and of_caller.isdisjoint(
+        text.partition(".")[0] for text in given
+    )
 
 
 def _is_of_layers(value: Value, roots: Roots, flow: Flow) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
@@ -15,6 +16,7 @@ from dtlint_rules._calls import called_in
 from dtlint_rules._effects import FACTORIES, JOINING, NO_TENSOR
 from dtlint_rules._functions import body_of
 from dtlint_rules._half import half_at, place_in
+from dtlint_rules._masks import is_mask
 from dtlint_rules._meanings import counts, is_device, is_setting
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
@@ -23,11 +25,12 @@ from dtlint_rules._origins import origins_of
 from dtlint_rules._provenance import follows, may_be_cast
 from dtlint_rules._sinks import escapes
 from dtlint_rules._statements import statements
+from dtlint_rules._widths import is_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Call, End, Flow
+    from dtlint.infer.events import Call, End, Flow, Operation
     from dtlint_rules._origin import Origin, Roots
     from dtlint_rules._origins import Origins
 
@@ -40,12 +43,14 @@ class MixedDtypePromotion(Rule):
     """One of two values is cast to the dtype of the tensor that both meet, and the other is not.
 
     ## What it does
-    Reports three forms of one oversight:
+    Reports four forms of one oversight:
 
     - a value that one branch of an `if` casts to `x.dtype`, and the other branch leaves as it is;
     - of two attributes of one object, such as a mean and a standard deviation, one is cast to `x.dtype` and the other is
       not, in one computation with `x`;
-    - a table kept on `self` that is moved to `x.device`, and not cast to `x.dtype`, before arithmetic with `x`.
+    - a table kept on `self` that is moved to `x.device`, and not cast to `x.dtype`, before arithmetic with `x`;
+    - of two operands that are computed in the same steps, one is cast to float32 on the way, and the other is not:
+      `cls_score.float().sigmoid() * obj_score.sigmoid()`.
 
     ## Why it matters
     Arithmetic, `torch.cat` and `torch.stack` promote: one float32 operand with dimensions makes the result float32, with no
@@ -80,8 +85,9 @@ class MixedDtypePromotion(Rule):
 
     code, name = "DT303", "mixed-dtype-promotion"
     calls = frozenset({"to", "type_as", "type", *FACTORIES})
-    triggers = (".dtype", "self.dtype", ".type_as", ".to")
-    needs = (TORCH, attributes(calls))
+    triggers = (".dtype", "self.dtype", ".type_as", ".to", ".float")
+    needs = (TORCH, attributes((*calls, "float")))
+    operators = frozenset(_ARITHMETIC)
 
     def __init__(self) -> None:
         self.casting: dict[ast.AST, Flow] = {}
@@ -100,6 +106,14 @@ class MixedDtypePromotion(Rule):
         if moved and call.node not in self.moved.setdefault(scope, []):
             self.moved[scope].append(call.node)
         return ()
+
+    def on_operation(self, operation: Operation) -> Iterable[Finding]:
+        node = operation.node
+        if not isinstance(node, ast.BinOp) or not (
+            isinstance(node.left, ast.Call) and isinstance(node.right, ast.Call)
+        ):
+            return ()
+        return _of_steps(node, operation)
 
     def on_end(self, end: End) -> Iterable[Finding]:
         scope = end.node
@@ -403,6 +417,54 @@ def _of_tables(operands: list[ast.expr], origins: Origins, moved: Iterable[ast.C
                 help=f"Cast it with the move: `.to(device={tensor}.device, dtype={tensor}.dtype)`",
                 notes=((with_table[0], f"it meets `{tensor}` here"),),
             )
+
+
+# -- one of two that are computed alike is cast -----------------------------------------------------------------------
+
+
+def _of_steps(node: ast.BinOp, operation: Operation) -> Iterator[Finding]:
+    """`a.float().unsqueeze(0).sigmoid() * b.unsqueeze(0).sigmoid()`"""
+    sides = [(node.left, operation.left, *_steps(node.left)), (node.right, operation.right, *_steps(node.right))]
+    for (wide, _, base, steps), (plain, value, other, rest) in (sides, sides[::-1]):
+        cast = [step for step in steps if step == _TO_FLOAT]
+        if len(cast) != 1 or not rest or _TO_FLOAT in rest or [step for step in steps if step != _TO_FLOAT] != rest:
+            continue
+        if not _are_alike(path_of(base), path_of(other)) or is_mask(base):
+            continue
+        flow = operation.flow
+        if not is_open(value, origins_of(flow.scope)[other]) or half_at(flow, value, dtype=None) is None:
+            continue
+        yield Finding(
+            plain,
+            f"`{ast.unparse(base)}` is cast to float32 before the same steps, and `{ast.unparse(other)}` is not: these run "
+            "in half, and only their result is promoted",
+            help=f"Cast it, too: `{ast.unparse(other)}.float()`",
+            notes=((wide, f"`{ast.unparse(base)}` is cast here"),),
+        )
+
+
+_TO_FLOAT = ("float", "")
+
+
+def _steps(node: ast.expr) -> tuple[ast.expr, list[tuple[str, str]]]:
+    """The expression that a chain of methods begins with, and the methods, last first, with their arguments."""
+    steps = []
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        given = ", ".join(map(ast.unparse, (*node.args, *(keyword.value for keyword in node.keywords))))
+        steps.append((node.func.attr, given))
+        node = node.func.value
+    return node, steps
+
+
+def _are_alike(one: str | None, other: str | None) -> bool:
+    """Are two names, by a word that they share, of things of one kind: `cls_preds` and `obj_preds`, `q` and `k`?"""
+    if one is None or other is None or one == other:
+        return False
+    words, others = set(_WORDS.findall(one.lower())), set(_WORDS.findall(other.lower()))
+    return bool(words & others) or max(map(len, words | others), default=2) == 1
+
+
+_WORDS = re.compile(r"[a-z]+|\d+")
 
 
 # -- what meets -------------------------------------------------------------------------------------------------------

@@ -64,7 +64,8 @@ class FactoryDefaultDtype(Rule):
     ## What it does
     Reports a factory without `dtype=` (`torch.randn`, `torch.zeros`, `torch.full`, `torch.where(mask, 1.0, 0.0)`) that
     takes its shape or its device from a tensor, where the result is then added to, multiplied with, concatenated to or
-    written into that tensor or what is computed from it; and noise in the shape that a model is configured for that goes
+    written into that tensor or what is computed from it; one that stands in for the missing bias of a layer in a product,
+    `torch.zeros(n, device=conv.weight.device) if conv.bias is None else conv.bias`; and noise in the shape that a model is configured for that goes
     into the model uncast.
 
     ## Why it matters
@@ -178,12 +179,15 @@ def _meeting(
     if not after and not noise:
         return None
     promoted: Finding | None = None
+    instead = _instead(factory, origins, place)
     for node in operations:
         operands = _operands(node, noise)
         if operands is None or not _is_in(factory, operands, origins):
             continue
         if noise and isinstance(node, ast.Call) and (model := _configured(node, factory, origins, scope)) is not None:
             return _into_model(factory, node, model)
+        if instead is not None and _raises(node) and len({origin for part in operands for origin in origins[part]}) > 1:
+            return _in_place_of(factory, node, instead)
         for operand in operands if _joins(node) else ():
             origin = next((origin for origin in _told(origins[operand], factory) if origin in after), None)
             if origin is None or _is_in(factory, [operand], origins):
@@ -193,6 +197,31 @@ def _meeting(
             if promoted is None and not _is_padding(factory, operand) and escapes(node, scope, place.tree):
                 promoted = _finding(factory, node, operand, after[origin])
     return promoted or (None if noise else _written(factory, after, origins, place))
+
+
+def _instead(factory: ast.Call, origins: Origins, place: Flow) -> str | None:
+    """The attribute of a layer that a factory stands in for where it is None, made after another attribute of that layer:
+    `torch.zeros(n, device=conv.weight.device) if conv.bias is None else conv.bias`."""
+    choice = parents_at(factory, place).get(factory)
+    if not isinstance(choice, ast.IfExp) or factory is choice.test:
+        return None
+    other = path_of(choice.orelse if choice.body is factory else choice.body) or ""
+    layer, _, attribute = other.rpartition(".")
+    if attribute not in ("weight", "bias") or not layer:
+        return None
+    texts = {origin.text for _, roots in _made_after(factory, origins, place) for origin in roots}
+    return other if texts & {f"{layer}.weight", f"{layer}.bias"} else None
+
+
+def _in_place_of(factory: ast.Call, node: ast.expr, other: str) -> Finding:
+    layer = other.rpartition(".")[0]
+    return Finding(
+        factory,
+        f"{_SAYS.format(name=last_name(factory))}, where it stands in for `{other}`, which has the dtype of `{layer}`",
+        help=f"Pass `dtype={layer}.weight.dtype`",
+        notes=((node, "here it meets what need not be float32"),),
+        fix=partial(_fix, f"{layer}.weight"),
+    )
 
 
 def _written(factory: ast.Call, after: dict[Origin, ast.expr | None], origins: Origins, place: Flow) -> Finding | None:

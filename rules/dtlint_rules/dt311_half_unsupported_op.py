@@ -7,19 +7,24 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
+from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.names import path_of
 from dtlint.infer.reach import Reach
+from dtlint.infer.survey import facts
 from dtlint.infer.values import Tensor
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._effects import FLOAT32
 from dtlint_rules._functions import defaults
 from dtlint_rules._half import half_at, is_half
 from dtlint_rules._handed import is_handed_wide
+from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name, said
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._operands import called, cast_fix, tensor_op
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
-from dtlint_rules._parts import subject_of
+from dtlint_rules._parts import given, subject_of
 from dtlint_rules._scripts import is_script
 from dtlint_rules._subjects import operand
 
@@ -82,7 +87,8 @@ class HalfUnsupportedOp(Rule):
     ## What it does
     Reports `torch.quantile`, most of `torch.linalg`, `torch.fft`, `view_as_complex`, `ctc_loss`, `nn.init.orthogonal_`
     and `interpolate` with `antialias=True` on a tensor that is float16 or bfloat16, and on a tensor whose dtype the caller decides in code that
-    asks for half itself. A tensor that was cast to float32 before is fine.
+    asks for half itself; and `orthogonal_` of a weight where the same file casts another weight to float32 for it, or other
+    values to the dtype of a weight. A tensor that was cast to float32 before is fine.
 
     ## Why it matters
     These operators raise RuntimeError in half: `quantile() input tensor must be either float or double dtype`,
@@ -131,12 +137,14 @@ class HalfUnsupportedOp(Rule):
         subject = operand(call) if why is not None else None
         if subject is None or not call.complete:
             return ()
-        level = _level(call, subject)
+        level = _level(call, subject) or _expected(call, subject)
         if level is None:
             return ()
         half = is_half(subject.value)
         notes = (
-            () if level.lineno == call.node.lineno else ((level, "half here" if half else "half is asked for here"),)
+            ()
+            if level.lineno == call.node.lineno
+            else ((level, "half here" if half else "half is asked for, or expected, here"),)
         )
         return (
             Finding(
@@ -192,16 +200,57 @@ def _level(call: Call, subject: Operand) -> ast.expr | ast.stmt | None:
     return found.node if symbol is not None and found.level >= Reach.ASKED and found.near else None
 
 
+def _expected(call: Call, subject: Operand) -> ast.expr | None:
+    """The place by which the author of initial weights shows that half comes here: another weight that is cast to float32
+    for the same op, or a value that is cast to the dtype of a weight."""
+    flow, known = call.flow, subject.value.dtypes if isinstance(subject.value, Tensor) else None
+    if last_name(call.node) != "orthogonal_" or (path_of(subject.node) or "").rpartition(".")[2] != "weight":
+        return None
+    if flow.function is None or not (known is None or known >= FLOATING):
+        return None
+    reached = [origin for root in origins_of(flow.scope)[subject.node] for origin in root.closure()]
+    if not reached or any(origin.kind != Kind.GIVEN for origin in reached):
+        return None
+    if any(not _ASKED.isdisjoint(said(held.test)) for held in flow.conditions):
+        return None
+    upcast = (other for other in _calls_of(flow.tree, "orthogonal_") if any(map(_upcast, given(other))))
+    return next(upcast, None) or next(filter(_follows_weight, facts(flow.scope).calls), None)
+
+
+_ASKED = frozenset({"float32", "float", "dtype"})
+"""Who tests for these has a branch for float32 alone."""
+
+
+@kept
+def _calls_of(tree: ast.Module, name: str) -> tuple[ast.Call, ...]:
+    """The calls of a function anywhere in a file, by its last name."""
+    return tuple(node for node in nodes([tree]) if isinstance(node, ast.Call) and last_name(node) == name)
+
+
+def _upcast(node: ast.expr) -> bool:
+    """`x.float()`, `x.to(torch.float32)`, as they stand in a call."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    told = {path_of(argument) for argument in given(node)}
+    return (node.func.attr == "float" and not told) or (node.func.attr in ("to", "type") and bool(told & {*FLOAT32}))
+
+
+def _follows_weight(cast: ast.Call) -> bool:
+    """`value.to(self.gate.dtype)`: the weights of the module may be of any dtype."""
+    told = [path_of(argument) or "" for argument in given(cast)] if last_name(cast) == "to" else []
+    return any(path.startswith("self.") and path.count(".") > 1 and path.endswith(".dtype") for path in told)
+
+
 def _is_given(node: ast.expr, flow: Flow) -> bool:
     """Is the operand, on some path, what the caller gives, uncast: not a tensor that is made or cast here?"""
     if flow.function is None:
         return False
-    given = {argument.arg for argument in ast.walk(flow.function.node.args) if isinstance(argument, ast.arg)}
+    names = {argument.arg for argument in ast.walk(flow.function.node.args) if isinstance(argument, ast.arg)}
     roots = origins_of(flow.scope)[node]
     if any(origin.kind == Kind.CAST for origin in roots) and _asks_for_wide(flow.scope):
         return False
     return any(
-        origin.kind == Kind.GIVEN and origin.text.partition(".")[0] in given - {"self", "cls"} for origin in roots
+        origin.kind == Kind.GIVEN and origin.text.partition(".")[0] in names - {"self", "cls"} for origin in roots
     )
 
 

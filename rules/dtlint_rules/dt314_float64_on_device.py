@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
@@ -10,8 +11,9 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Dtype, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
-from dtlint_rules._names import last_name, said
+from dtlint_rules._names import last_name, mentions, said
 from dtlint_rules._needs import TORCH, attributes
+from dtlint_rules._parts import keyword
 from dtlint_rules._scripts import is_script
 from dtlint_rules._within import parents_at
 
@@ -29,6 +31,7 @@ _GUARDS = ("mps", "npu", "xla", "is_cpu", "is_cuda", "supports_float64", "fp64",
 """Words by which a function shows that it asks where it runs."""
 _HAVING_FLOAT64 = ("cpu", "cuda", "meta")
 _FLOAT64 = frozenset({"float64"})
+_DOUBLE = re.compile(r"double|float64", re.IGNORECASE)
 _HELP = 'Use float32 where `device.type == "mps"`, or where float64 is not needed'
 
 
@@ -37,7 +40,8 @@ class Float64OnDevice(Rule):
 
     ## What it does
     Reports `torch.arange(n, dtype=torch.float64, device=x.device)` and its kin, a cast to float64 of a tensor that the
-    caller gives, and `.to(device)` of a tensor that NumPy made float64, in code that does not ask which device it is.
+    caller gives or that was made on the device of another, and `.to(device)` of a tensor that NumPy made float64, in code
+    that does not ask which device it is.
 
     ## Why it matters
     MPS (Apple's GPUs) and several other accelerators have no float64: "Cannot convert a MPS Tensor to float64 dtype as
@@ -68,12 +72,12 @@ class Float64OnDevice(Rule):
     """
 
     code, name = "DT314", "float64-on-device"
-    calls = frozenset({*_FACTORIES, "to"})
+    calls = frozenset({*_FACTORIES, "to", "double"})
     triggers = ("float64", ".double", "numpy", ".to(float", "dtype=float")
     needs = (TORCH, attributes(calls))
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        finding = self._moved(call) if call.method == "to" else self._made(call)
+        finding = self._moved(call) if call.method in ("to", "double") else self._made(call)
         if finding is None or is_script(call.flow.tree) or _asks(call.flow):
             return ()
         return (finding,)
@@ -99,9 +103,10 @@ class Float64OnDevice(Rule):
         is_cast, dtypes = call.cast
         if is_cast:
             sole = tensor.symbol.sole if tensor.symbol is not None else None
-            if dtypes != _FLOAT64 or sole is None or not sole.parameter or _is_closed(call):
+            text = sole.text if sole is not None and sole.parameter else _made_beside(call)
+            if dtypes != _FLOAT64 or text is None or _is_closed(call) or _is_asked_for(call.flow):
                 return None
-            message = f"MPS and some other devices have no float64: where `{sole.text}` lies on one, this raises"
+            message = f"MPS and some other devices have no float64: where `{text}` lies on one, this raises"
             return Finding(call.node, message, help=_HELP)
         device = call.argument_node(0, "device")
         if not _is_open(device):
@@ -118,6 +123,28 @@ class Float64OnDevice(Rule):
             help="Cast it to float32 with the move",
             notes=((origin, "float64 since here"),) if origin is not None and origin.lineno != call.node.lineno else (),
         )
+
+
+def _is_asked_for(flow: Flow) -> bool:
+    """Is float64 what the function is for, or the choice of its caller: `to_double(x)`, `if upcast_to_double:`?"""
+    name = flow.function.name if flow.function is not None else ""
+    return _DOUBLE.search(name) is not None or mentions(flow.conditions, ("double", "float64"))
+
+
+def _made_beside(call: Call) -> str | None:
+    """The name of a tensor that is cast, where a factory made it on the device of another: `arange(n, device=x.device)`."""
+    for part in ast.walk(call.node.func):
+        bound = assignments(call.flow.scope).get(part.id, ()) if isinstance(part, ast.Name) else ()
+        made = [source for _, source in bound]
+        if made and all(isinstance(source, ast.Call) and _is_on_device_of(source) for source in made):
+            return part.id if isinstance(part, ast.Name) else None
+    return None
+
+
+def _is_on_device_of(made: ast.Call) -> bool:
+    device = keyword(made, "device")
+    of_tensor = isinstance(device, ast.Attribute) and device.attr == "device" and path_of(device) != "self.device"
+    return of_tensor and last_name(made) in _FACTORIES and path_of(made.func) == f"torch.{last_name(made)}"
 
 
 def _of_one_branch(tensor: Tensor, flow: Flow) -> ast.expr | None:

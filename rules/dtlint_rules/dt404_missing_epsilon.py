@@ -13,7 +13,7 @@ from dtlint_rules._functions import parameters
 from dtlint_rules._imports import imports_torch
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
-from dtlint_rules._parts import receiver, same
+from dtlint_rules._parts import keyword, receiver, same
 from dtlint_rules._tensors import is_tensor
 
 if TYPE_CHECKING:
@@ -32,9 +32,10 @@ class MissingEpsilon(Rule):
 
     ## What it does
     Reports `(x - x.mean()) / x.std()` and `(x - x.min()) / (x.max() - x.min())`, with the spread in place or by the
-    name it was given, where no epsilon is added, no clamp stands before it and no test asks for it. Other divisions are
-    left alone: that a norm or a sum may be 0 depends on the data, while equal values are to be expected of rewards,
-    masks, constant images and batches of one.
+    name it was given, where no epsilon is added, no clamp stands before it and no test asks for it; and a cosine that is
+    computed by hand, `(x * y).sum(-1) / (x.norm(dim=-1) * y.norm(dim=-1))`. Other divisions are left alone: that a norm
+    or a sum may be 0 depends on the data, while equal values are to be expected of rewards, masks, constant images and
+    batches of one, and zeros of the rows that pad a batch.
 
     ## Why it matters
     Where all values are equal their standard deviation is 0, and `std` of a single value is NaN. Half makes it more
@@ -62,8 +63,8 @@ class MissingEpsilon(Rule):
     """
 
     code, name = "DT404", "missing-epsilon"
-    triggers = attributes((*_LOWEST, "mean"))
-    needs = (TORCH, attributes((*_HIGHEST, "std", "var")))
+    triggers = attributes((*_LOWEST, "mean", "norm"))
+    needs = (TORCH, attributes((*_HIGHEST, "std", "var", "norm")))
     operators = frozenset({ast.Div})
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
@@ -78,6 +79,9 @@ class MissingEpsilon(Rule):
         else:
             return
         spread = _named(divisor, flow)
+        if isinstance(node, ast.BinOp) and (normed := _norms(spread, flow)) is not None:
+            yield from _cosine(node, normed, operation)
+            return
         if not isinstance(numerator, ast.BinOp) or not isinstance(numerator.op, ast.Sub):
             return
         told = _spread(numerator, spread, flow)
@@ -94,6 +98,41 @@ class MissingEpsilon(Rule):
             f"{happens} is 0 where all values are equal: {_LEADS_TO_NAN}",
             help=f"Add a small number to the divisor, {where}, or clamp it: 1e-6 in float32, 1e-3 where float16 may "
             "run",
+        )
+
+
+def _norms(divisor: ast.expr, flow: Flow) -> tuple[ast.expr, ast.expr] | None:
+    """What `x.norm(dim=1) * y.norm(dim=1)` takes the norms of, row by row; None where it is no such product."""
+    if not isinstance(divisor, ast.BinOp) or not isinstance(divisor.op, ast.Mult):
+        return None
+    first, second = (_of_norm(_named(side, flow)) for side in (divisor.left, divisor.right))
+    return None if first is None or second is None or same(first, second) else (first, second)
+
+
+def _of_norm(node: ast.expr) -> ast.expr | None:
+    """`x`, of `x.norm(dim=-1)`, `torch.norm(x, dim=-1)` and `torch.linalg.norm(x, dim=-1)`."""
+    if not isinstance(node, ast.Call) or last_name(node) not in ("norm", "vector_norm"):
+        return None
+    if keyword(node, "dim") is None:
+        return None
+    of_torch = (path_of(node.func) or "").rpartition(".")[0] in ("torch", "torch.linalg", "LA", "th")
+    return (node.args[0] if node.args else None) if of_torch else receiver(node)
+
+
+def _cosine(node: ast.BinOp, normed: tuple[ast.expr, ast.expr], operation: Operation) -> Iterator[Finding]:
+    """The finding where what is divided is made of both."""
+    flow = operation.flow
+    if not imports_torch(flow.tree) or _asked_for(node.right, flow):
+        return
+    if not any(is_tensor(part, operation.right, flow) for part in (*normed, node.right)):
+        return
+    made = {path_of(part) for part in ast.walk(_named(node.left, flow)) if isinstance(part, (ast.Name, ast.Attribute))}
+    first, second = map(path_of, normed)
+    if first is not None and second is not None and {first, second} <= made:
+        yield Finding(
+            node,
+            f"A row of `{first}` or `{second}` that is all zeros, as padding is, has the norm 0: {_LEADS_TO_NAN}",
+            help="Use `torch.nn.functional.cosine_similarity`, or clamp the product of the norms",
         )
 
 

@@ -12,7 +12,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._assignments import source_of
+from dtlint_rules._assignments import assignments, source_of
 from dtlint_rules._fixes import limit_of
 from dtlint_rules._imports import imports_torch
 from dtlint_rules._masks import is_mask
@@ -37,10 +37,12 @@ class InfMaskNan(Rule):
     """A mask of infinities that turns into NaN.
 
     ## What it does
-    Reports four forms: a mask multiplied by infinity, `(1 - mask) * float("-inf")`; the logarithm of a mask, added to
+    Reports five forms: a mask multiplied by infinity, `(1 - mask) * float("-inf")`; the logarithm of a mask, added to
     scores, `scores + mask.log()`; `torch.triu` of -inf without `diagonal=1`, and `torch.tril` of -inf without
-    `diagonal=-1`; and +inf written into what a softmax is taken of. `masked_fill(mask, float("-inf"))`, the
-    usual way, is left alone, for whether a whole row is masked depends on the data.
+    `diagonal=-1`; +inf written into what a softmax is taken of; and -inf written where a mask of queries times a mask of
+    keys is False, `~(mask[:, :, None] & mask[:, None, :])`, which masks the whole row of each query that is padding. Any
+    other `masked_fill(mask, float("-inf"))`, the usual way, is left alone, for whether a whole row is masked depends on
+    the data.
 
     ## Why it matters
     `0 * inf` is NaN, so a product of mask and infinity is NaN in all places that the mask leaves alone. `log(0)` is
@@ -99,9 +101,9 @@ class InfMaskNan(Rule):
         name = last_name(call.node)
         if name in ("triu", "tril"):
             return self._cut(call, name)
-        if name in ("masked_fill", "masked_fill_") or name in _SOFTMAXES:
-            return self._softened(call, name)
-        return ()
+        if name in ("masked_fill", "masked_fill_"):
+            return [*self._softened(call, name), *_emptied(call)]
+        return self._softened(call, name) if name in _SOFTMAXES else ()
 
     def _multiplied(self, operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
         for given, mask, value in (
@@ -189,6 +191,83 @@ class InfMaskNan(Rule):
                     help="Write -inf where nothing is to be attended to",
                     notes=((call.node, "the softmax is taken here"),),
                 )
+
+
+def _emptied(call: Call) -> Iterator[Finding]:
+    """`scores.masked_fill(~(q_mask[:, :, None] & k_mask[:, None, :]), -inf)`, whose rows of padding have nothing left."""
+    flow, function = call.flow, call.target.startswith("torch.masked")
+    mask = _negated(call.argument_node(function, "mask"))
+    number = None if mask is None else number_at(call.argument_node(1 + function, "value"), flow)
+    if mask is None or number is None or number.value != -math.inf or not imports_torch(flow.tree):
+        return
+    pair = next(filter(None, (_factors(source) for source in _sources(mask, flow))), None)
+    if pair is None:
+        return
+    axes = {frozenset(filter(None, map(_axis, _sources(factor, flow)))) for factor in pair}
+    if axes != {frozenset({"queries"}), frozenset({"keys"})} or _mends(flow.scope, call.node):
+        return
+    yield Finding(
+        call.node,
+        "The mask of queries and keys is False in all of the row of a query that is padding: -inf leaves it nothing, and "
+        "its softmax is NaN",
+        help="Write the least number of the dtype, `torch.finfo(scores.dtype).min`, or mask the keys alone",
+        notes=() if pair[0].lineno == call.node.lineno else ((pair[0], "both masks are taken together here"),),
+    )
+
+
+def _negated(node: ast.expr | None) -> ast.expr | None:
+    """`mask`, of `~mask`, `mask == 0` and `torch.logical_not(mask)`."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        return node.operand
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
+        return node.left if isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value == 0 else None
+    if isinstance(node, ast.Call) and last_name(node) == "logical_not":
+        return node.args[0] if node.args else receiver(node)
+    return None
+
+
+def _sources(node: ast.expr, flow: Flow) -> list[ast.expr]:
+    """An expression, and what a name was assigned above it, each time."""
+    bound = assignments(flow.scope).get(node.id, ()) if isinstance(node, ast.Name) else ()
+    return [node, *(value for line, value in bound if value is not None and line < flow.statement.lineno)]
+
+
+def _factors(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """The masks that are true together: `a & b`, `a * b`, `torch.logical_and(a, b)`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.BitAnd)):
+        return node.left, node.right
+    if isinstance(node, ast.Call) and path_of(node.func) == "torch.logical_and" and len(node.args) == 2:
+        return node.args[0], node.args[1]
+    return None
+
+
+def _axis(node: ast.expr) -> str | None:
+    """Does a mask tell queries, by rows, or keys, by columns: by the axis that it is spread along?"""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
+        spread = [isinstance(item, ast.Constant) and item.value is None for item in node.slice.elts]
+        return None if not any(spread) else "queries" if spread[-1] and len(spread) > 2 else "keys"
+    if not isinstance(node, ast.Call):
+        return None
+    name = last_name(node)
+    if name == "unsqueeze" and len(node.args) == 1:
+        return {"-1": "queries", "-2": "keys", "1": "keys"}.get(ast.unparse(node.args[0]))
+    pattern = node.args[1] if name == "rearrange" and len(node.args) == 2 else None
+    if not isinstance(pattern, ast.Constant) or not isinstance(pattern.value, str):
+        return None
+    made = pattern.value.partition("->")[2].replace("()", "1").split()
+    return None if "1" not in made else "queries" if made[-1] == "1" else "keys"
+
+
+def _mends(scope: ast.AST, filled: ast.Call) -> bool:
+    """Are NaNs replaced behind it: by `nan_to_num`, or by zeros where the mask is?"""
+    for part in nodes([scope]):
+        if isinstance(part, ast.Call) and part is not filled:
+            if last_name(part) in ("nan_to_num", "nan_to_num_", "isnan"):
+                return True
+            zero = [number for number in part.args[1:] if isinstance(number, ast.Constant) and number.value == 0]
+            if zero and last_name(part) in ("masked_fill", "masked_fill_"):
+                return True
+    return False
 
 
 def _is_infinite(node: ast.expr, flow: Flow) -> bool:

@@ -15,10 +15,11 @@ from dtlint_rules._assignments import source_of
 from dtlint_rules._fixes import pass_dtype
 from dtlint_rules._functions import body_of
 from dtlint_rules._half import half_at, is_half
-from dtlint_rules._names import last_name
+from dtlint_rules._names import last_name, names, said
 from dtlint_rules._needs import HALF, TORCH, attributes
 from dtlint_rules._squares import is_widened, mean_of_squares, squared
 from dtlint_rules._subjects import ABSENT, operand
+from dtlint_rules._within import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +30,9 @@ __all__ = ["ReductionInHalf"]
 
 _SUMS = frozenset({"sum", "nansum", "prod", "cumsum", "cumprod"})
 """What grows with the number of elements. All of them take `dtype=`, which they compute and return."""
+_NORMS = frozenset({"norm", "vector_norm"})
+_SCALING = frozenset({"GradScaler", "autocast"})
+"""By these a program shows that it keeps weights, and so gradients, in float32."""
 _NMS = frozenset({"torchvision.ops.batched_nms", "torchvision.ops.boxes.batched_nms"})
 
 
@@ -37,7 +41,8 @@ class ReductionInHalf(Rule):
 
     ## What it does
     Reports `sum`, `prod` and `cumsum` of a tensor that is float16 or bfloat16 on some path, without `dtype=`;
-    a variance computed as the mean of squares less the square of the mean, of a tensor that may be half; and
+    a variance computed as the mean of squares less the square of the mean, of a tensor that may be half; the norm of the
+    norms of gradients, `torch.stack([p.grad.norm() for p in params]).norm()`, where weights may be half; and
     `torchvision.ops.batched_nms` of boxes that may be half, which adds an offset for each class to their coordinates.
 
     ## Why it matters
@@ -72,8 +77,8 @@ class ReductionInHalf(Rule):
 
     code, name = "DT406", "reduction-in-half"
     fix = Applicability.UNSAFE
-    calls = frozenset({*_SUMS, "mean", "batched_nms"})
-    triggers = (*HALF, ".mean", ".batched_nms")
+    calls = frozenset({*_SUMS, *_NORMS, "mean", "batched_nms"})
+    triggers = (*HALF, ".mean", ".batched_nms", ".stack")
     needs = (TORCH, attributes(calls))
 
     def on_call(self, call: Call) -> Iterable[Finding]:
@@ -82,6 +87,8 @@ class ReductionInHalf(Rule):
             return self._summed(call, name)
         if name == "mean":
             return self._squared(call)
+        if name in _NORMS:
+            return self._normed(call, name)
         if name == "batched_nms":
             return self._suppressed(call)
         return ()
@@ -102,6 +109,28 @@ class ReductionInHalf(Rule):
             "not count ones",
             help="Pass `dtype=torch.float32`",
             notes=((origin, "half since here"),) if origin is not None and origin is not call.node else (),
+            fix=partial(pass_dtype, name="torch.float32", message=f"Compute `{name}` in float32"),
+        )
+
+    def _normed(self, call: Call, name: str) -> Iterator[Finding]:
+        """A norm for each tensor of a list, of which a norm is taken."""
+        flow = call.flow
+        subject, value = operand(call) or ABSENT
+        if subject is None or "dtype" in call.keywords or not call.complete or is_widened(subject, flow):
+            return
+        if not any("grad" in word for word in said(subject)) and not _goes_over_gradients(call.node, flow):
+            return
+        if (
+            not _is_of_norms(call.node, flow)
+            or half_at(flow, value) is None
+            or not _SCALING.isdisjoint(names(flow.tree))
+        ):
+            return
+        yield Finding(
+            call.node,
+            f"`{name}` of half gradients is half, and so is the norm of all of them: in float16 it is inf beyond 65504, and "
+            "clipping by it makes all gradients 0",
+            help="Pass `dtype=torch.float32`",
             fix=partial(pass_dtype, name="torch.float32", message=f"Compute `{name}` in float32"),
         )
 
@@ -135,6 +164,24 @@ class ReductionInHalf(Rule):
             "2048 exact whole numbers at once, and end at 65504",
             help=f"Pass the boxes in float32: `{ast.unparse(boxes)}.float()`",
         )
+
+
+def _is_of_norms(node: ast.Call, flow: Flow) -> bool:
+    """Is it the item of a list of norms of which the norm is taken at once, with no cast between?"""
+    around = list(within(node, flow))
+    listed = next((i for i, part in enumerate(around) if isinstance(part, (ast.ListComp, ast.GeneratorExp))), None)
+    if listed is None or any(isinstance(part, ast.Call) and last_name(part) == "float" for part in around):
+        return False
+    return any(isinstance(part, ast.Call) and last_name(part) in _NORMS for part in around[listed:])
+
+
+def _goes_over_gradients(node: ast.Call, flow: Flow) -> bool:
+    """Is it `norm(g) for g in grads`?"""
+    return any(
+        isinstance(part, (ast.ListComp, ast.GeneratorExp))
+        and any("grad" in word.lower() for clause in part.generators for word in said(clause.iter))
+        for part in within(node, flow)
+    )
 
 
 def _is_variance(node: ast.Call, flow: Flow) -> bool:

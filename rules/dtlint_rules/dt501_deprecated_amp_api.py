@@ -12,11 +12,12 @@ from dtlint.infer.around import around
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.infer.events import Call, End, Reference
+    from dtlint.infer.events import Call, Condition, End, Reference
     from dtlint.source.place import Place
 
 __all__ = ["DeprecatedAmpApi"]
@@ -29,10 +30,24 @@ _DEVICES = {
 }
 """What is deprecated, and the device that its successor in torch.amp has to be told."""
 
+_BY_DEVICE = {
+    f"torch.{before}_autocast_{device}{behind}": (f"{before}_autocast{new}", {"gpu": "cuda"}.get(device, device))
+    for device in ("gpu", "cpu", "xla")
+    for before, behind, new in (
+        ("get", "_dtype", "_dtype"),
+        ("set", "_dtype", "_dtype"),
+        ("is", "_enabled", "_enabled"),
+        ("set", "_enabled", "_enabled"),
+    )
+    if device != "gpu" or behind == "_dtype"
+}
+"""Functions of one device each, with the function of all devices that takes its place, and the device that is told to it.
+Seen to warn on torch 2.13."""
 _AUTOCAST_PARAMETERS = ("enabled", "dtype", "cache_enabled")
 """Of the old autocast, by position. The new one begins with device_type, dtype, enabled."""
 
 
+_ASKED = attributes(_BY_DEVICE)
 _TYPE_TESTS = frozenset({"isinstance", "issubclass", "assertIsInstance", "assertNotIsInstance"})
 _ASKING = _TYPE_TESTS | {
     *("partial", "hasattr", "getattr", "callable", "signature", "patch", "object", "print", "repr", "id")
@@ -51,8 +66,9 @@ class DeprecatedAmpApi(Rule):
     ## What it does
     Reports uses of `torch.cuda.amp.autocast`, `GradScaler`, `custom_fwd` and `custom_bwd`, and of
     `torch.cpu.amp.autocast` and `GradScaler`: where they are called, decorate, are the base of a class, stand in an
-    annotation, `isinstance` or `functools.partial`, or are returned, kept or handed on. Code that runs only with an
-    older torch, by a version test or an `except ImportError`, is left alone.
+    annotation, `isinstance` or `functools.partial`, or are returned, kept or handed on. So are calls of
+    `torch.get_autocast_gpu_dtype`, `torch.is_autocast_cpu_enabled` and their kin, one for each device. Code that runs
+    only with an older torch, by a version test or an `except ImportError`, is left alone.
 
     ## Why it matters
     Since torch 2.4 calling them gives a FutureWarning, and the names are to go. Their successors take the device as an
@@ -96,8 +112,8 @@ class DeprecatedAmpApi(Rule):
     code, name = "DT501", "deprecated-amp-api"
     fix = Applicability.SAFE
     since = (2, 4)
-    triggers = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
-    needs = (("amp",), ("cuda", "cpu"))
+    triggers = ("autocast", "GradScaler", "custom_fwd", "custom_bwd", *_ASKED)
+    needs = (("amp", *_ASKED), ("cuda", "cpu", *_ASKED))
 
     def __init__(self) -> None:
         self.named: dict[ast.expr, str] = {}
@@ -141,6 +157,13 @@ class DeprecatedAmpApi(Rule):
             name = self.named[node.args[0]]
             fix = partial(self._partial, name=name, node=node)
             yield self._found(Finding(node, _warns(name), _help(name), fix=fix), node.args[0])
+        elif call.target in _BY_DEVICE and not any(map(_is_refusal, call.flow.conditions)):
+            self.tree = call.flow.tree
+            new, device = _BY_DEVICE[call.target]
+            told = f'Use `torch.{new}("{device}"{", ..." if node.args else ""})`'
+            warns = f"`{call.target}` is deprecated since torch 2.4: calling it gives a DeprecationWarning"
+            renamed = partial(_of_all_devices, call=call) if call.complete else None
+            yield self._found(Finding(node, warns, told, fix=renamed), node.func)
 
     def on_end(self, end: End) -> Iterator[Finding]:
         if end.flow.function is None:
@@ -250,6 +273,23 @@ class DeprecatedAmpApi(Rule):
         ]
         fix = self._renamed(place, name, held, f', "{device}"', *more)
         return None if fix is None else Fix(fix.message, fix.edits, Applicability.UNSAFE, fix.orphans)
+
+
+def _is_refusal(condition: Condition) -> bool:
+    """Is this `except TypeError:`, behind a call of the function of all devices that an older torch refuses?"""
+    return any(path_of(part) == "TypeError" for part in ast.walk(condition.test))
+
+
+def _of_all_devices(place: Place, call: Call) -> Fix | None:
+    """The function that is told the device, in place of the one of that device."""
+    function = call.node.func
+    if not isinstance(function, (ast.Name, ast.Attribute)):
+        return None
+    new, device = _BY_DEVICE[call.target]
+    spelling, edits = place.spelled(f"torch.{new}")
+    orphans = ((path_of(function) or "").partition(".")[0],)
+    edits = (place.replace(function, spelling), place.insert_argument(f'"{device}"'), *edits)
+    return Fix(f"Use `torch.{new}`", edits, Applicability.SAFE, orphans)
 
 
 def _last(name: str) -> str:
