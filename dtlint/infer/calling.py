@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.scopes import ClassInfo
 
-__all__ = ["Calling"]
+__all__ = ["CHANGING", "Calling"]
 
 _KINDS = {
     Tensor: "torch.Tensor",
@@ -93,7 +93,7 @@ class Calling(Expressions):
         if self.symbolic:
             if target and node.args:
                 self.learn(node, callee, target)
-            if method in _CHANGING and isinstance(node.func, ast.Attribute):
+            if method in CHANGING and isinstance(node.func, ast.Attribute):
                 self.change_container(node.func.value, receiver, args[0] if method == "append" and args else None)
             if method in REGISTERING and isinstance(receiver, Module) and receiver.key == "self" and len(args) >= 2:
                 self.register(method, args[0], args[1])
@@ -296,7 +296,7 @@ def _present(value: Either) -> Value:
     return present[0] if len(present) == 1 else Either(present) if present else value
 
 
-_CHANGING = frozenset(
+CHANGING = frozenset(
     {
         "append",
         "extend",

@@ -76,6 +76,7 @@ from dtlint.infer.values import (
 )
 
 __all__ = [
+    "AUTOCAST_DEFAULTS",
     "CASTS",
     "Arguments",
     "cast_target",
@@ -246,7 +247,7 @@ _SCALERS = frozenset(
         "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
     }
 )
-_AUTOCAST_DEFAULTS = {"cuda": "float16", "cpu": "bfloat16", "mps": "float16"}
+AUTOCAST_DEFAULTS = {"cuda": "float16", "cpu": "bfloat16", "mps": "float16"}
 """What autocast casts to when no dtype is given: `torch.get_autocast_dtype`. That of xpu has changed."""
 
 _NULL_CONTEXTS = frozenset(
@@ -328,7 +329,7 @@ def _autocast(name: str, arguments: Arguments) -> Value:
     device = device if isinstance(device, str) else None
     dtype = arguments.get(positions[0], "dtype")
     if dtype is None:
-        known = _AUTOCAST_DEFAULTS.get(device or "")
+        known = AUTOCAST_DEFAULTS.get(device or "")
     else:
         dtypes = dtype_of(dtype)
         known = next(iter(dtypes)) if dtypes is not None and len(dtypes) == 1 else None

@@ -12,7 +12,7 @@ from bisect import bisect
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
@@ -150,7 +150,7 @@ def _proved(called: list[tuple[int, str]]) -> Kind | None:
     return _proved_by(frozenset([method for _, method in called]))
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _proved_by(methods: frozenset[str]) -> Kind | None:
     """What has all these methods, of those that count."""
     proved = [kind for kind, proofs in _PROOFS.items() if any(proof <= methods for proof in proofs)]

@@ -1,7 +1,7 @@
 """Can half precision reach this code? By what is known of a value, and else by what the file asks for.
 
 A rule about range or resolution is noise in a program that only ever computes in float32. So a rule asks here, with the
-values at hand, and is told how likely half is and which line says so. The first question costs one walk over the file.
+values at hand, and is told how likely half is and which line says so. The first question goes through what the survey has noted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, FLOATING, LOW_PRECISION, Category
 from dtlint.infer.names import path_of
-from dtlint.infer.survey import scopes
+from dtlint.infer.survey import HALF_NAMES, scopes
 from dtlint.infer.values import Array, Tensor
 from dtlint.infer.walk import nodes
 
@@ -185,13 +185,6 @@ def _where(node: ast.AST | None) -> tuple[int, int]:
 
 
 _CASTS = {"half": _FLOAT16, "bfloat16": _BFLOAT16}
-_NAMED = {
-    "float16": _FLOAT16,
-    "half": _FLOAT16,
-    "bfloat16": _BFLOAT16,
-    "HalfTensor": _FLOAT16,
-    "BFloat16Tensor": _BFLOAT16,
-}
 _NUMPY = frozenset({"np", "numpy", "jnp", "jax", "tf", "mx", "onnx", "TensorProto"})
 """What has a float16 of its own, which is not torch's."""
 _PARAMETERS = {
@@ -221,12 +214,12 @@ def _asks(node: ast.AST) -> Iterator[Reached]:
     if kind is ast.Call:
         yield from _asked_by_call(node)  # type: ignore[arg-type]
     elif kind is ast.Attribute:
-        dtypes = _NAMED.get(node.attr)  # type: ignore[attr-defined]
+        dtypes = HALF_NAMES.get(node.attr)  # type: ignore[attr-defined]
         if dtypes is not None and (path_of(node) or "").partition(".")[0] not in _NUMPY and _is_of_torch(node):
             yield Reached(Reach.ASKED, dtypes, node, _IS_CAST)  # type: ignore[arg-type]
     elif kind is ast.Compare:  # of a dtype: others are not noted
         named = frozenset[str]().union(
-            *(_NAMED.get(name, frozenset()) for part in nodes(node.comparators) for name in _last(part))  # type: ignore[attr-defined]
+            *(HALF_NAMES.get(name, frozenset()) for part in nodes(node.comparators) for name in _last(part))  # type: ignore[attr-defined]
         )
         if named:
             yield Reached(Reach.ASKED, named, node, _IS_QUESTION)  # type: ignore[arg-type]

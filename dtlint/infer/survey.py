@@ -18,7 +18,14 @@ __all__ = ["HALF_NAMES", "REGISTERING", "Facts", "facts", "scopes"]
 REGISTERING = frozenset({"register_buffer", "register_parameter"})
 """Methods of a module that assign an attribute of it, by its name."""
 
-HALF_NAMES = frozenset({"float16", "half", "bfloat16", "HalfTensor", "BFloat16Tensor"})
+_FLOAT16, _BFLOAT16 = frozenset({"float16"}), frozenset({"bfloat16"})
+HALF_NAMES = {
+    "float16": _FLOAT16,
+    "half": _FLOAT16,
+    "bfloat16": _BFLOAT16,
+    "HalfTensor": _FLOAT16,
+    "BFloat16Tensor": _BFLOAT16,
+}
 """Half dtypes as attributes spell them, and casts to them."""
 _DEFAULT_SETTERS = frozenset({"set_default_dtype", "set_default_tensor_type"})
 _KEPT = "_dtlint_facts"
@@ -84,7 +91,7 @@ _LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, 
 _SCOPES = frozenset(SCOPES)
 _NOTED = frozenset({ast.Yield, ast.YieldFrom, ast.ImportFrom, ast.comprehension, ast.NamedExpr, ast.Compare})
 """Kinds that say something by themselves, though they are seldom."""
-_NOTED_NAMES = _DEFAULT_SETTERS | HALF_NAMES
+_NOTED_NAMES = _DEFAULT_SETTERS | HALF_NAMES.keys()
 
 
 def scopes(root: ast.AST) -> Iterator[tuple[ast.AST, Facts]]:

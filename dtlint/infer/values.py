@@ -84,7 +84,7 @@ class Trait(Flag):
     ON_CUDA = auto()
     """Where it is, told in whole programs only."""
 
-    def __or__(self, other: Trait) -> Trait:  # those of Flag look a set up by way of its class: ten times the time
+    def __or__(self, other: Trait) -> Trait:  # those of Flag go by way of the class, which takes longer
         return _TRAITS[self._value_ | other._value_]
 
     def __and__(self, other: Trait) -> Trait:

@@ -55,8 +55,8 @@ _line = itemgetter(0)
 
 
 def _binding(scope: ast.AST) -> Iterable[Any]:
-    """What may assign a name: the statements, and where there is a `:=` all nodes. From the
-    last on, so that of two on one line the first has the last word."""
+    """What may assign a name: the statements, and where there is a `:=` all nodes. From the last on, so that of two on one
+    line the first has the last word."""
     if facts(scope).has_walrus:
         return own_nodes(scope)
     return reversed(statements(scope, SCOPES))

@@ -9,9 +9,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import scopes
 from dtlint.infer.walk import nodes
 from dtlint_rules._effects import FACTORIES, TORCH, WIDE
-from dtlint_rules._functions import own_nodes, parameters
+from dtlint_rules._functions import parameters
 from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name
 from dtlint_rules._origin import Kind
@@ -38,10 +39,10 @@ def is_handed_wide(name: str, flow: Flow) -> bool:
         return False
     handed = [
         (scope, _handed(call, names, name))
-        for scope in nodes([flow.tree])
+        for scope, own in scopes(flow.tree)
         if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) and scope is not function
-        for call in own_nodes(scope)
-        if isinstance(call, ast.Call) and last_name(call) == function.name
+        for call in own.calls
+        if last_name(call) == function.name
     ]
     return bool(handed) and all(argument is not None and _is_cast(argument, scope) for scope, argument in handed)
 

@@ -48,8 +48,8 @@ class NestedAutocastOffNoCast(Rule):
     ## What it does
     Reports a linear, convolutional or recurrent layer that is called under `torch.autocast(..., enabled=False)` on what
     an enabled autocast region of the same function computed with such a layer, without a cast between; and a matrix
-    product of what a module is given with a tensor of its own, or a layer on it, in a method or a `with` that switches autocast off,
-    where nothing casts the one or the other.
+    product of what a module is given with a tensor of its own, or a layer on it, in a method or a `with` that switches
+    autocast off, where nothing casts the one or the other.
 
     ## Why it matters
     `enabled=False` only stops autocast from casting. The input is still half, the weight float32, and the layer raises

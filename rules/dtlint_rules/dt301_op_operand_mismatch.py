@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
-from dtlint.dtypes.dtype import FLOATING
+from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION, named
 from dtlint.infer.names import path_of
 from dtlint.infer.values import UNKNOWN, Tensor
 from dtlint.infer.walk import nodes
@@ -191,9 +191,9 @@ def _half_named(node: ast.expr) -> str | None:
     told = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
     if name not in ("to", "type") or len(told) != 1:
         return None
-    return {"torch.float16": "float16", "torch.half": "float16", "torch.bfloat16": "bfloat16"}.get(
-        path_of(told[0]) or ""
-    )
+    path = path_of(told[0]) or ""
+    dtype = named(path.removeprefix("torch.")) if path.startswith("torch.") else None
+    return dtype if dtype in LOW_PRECISION else None
 
 
 def _is_kept(operand: _Operand, flow: Flow) -> bool:

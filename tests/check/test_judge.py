@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from dtlint.check.judge import judge
-from dtlint.infer.events import Assign, Call
+from dtlint.infer.events import Assign, Call, Discard, Reference
 from dtlint.rule import Finding, Rule
 from dtlint.source.file import Source
 
@@ -129,3 +129,40 @@ def test_a_rule_hears_of_a_binding_by_its_target_or_by_what_is_bound(
     Chosen.values = None if values is None else frozenset(values)
     rules = (Chosen, Binding) if among_others else (Chosen,)
     assert told(*rules, text=BINDING)["DT394"] == heard
+
+
+class Naming(Rule):
+    code, name = "DT395", "naming"
+
+    def on_reference(self, reference: Reference) -> Iterator[Finding]:
+        yield Finding(reference.node, reference.name)
+
+
+class NamingSome(Naming):
+    code = "DT396"
+    references = frozenset({"torch.nn.functional.softmax"})
+
+
+def test_a_rule_hears_of_the_names_that_it_asks_for() -> None:
+    assert told(NamingSome, Naming) == {
+        "DT395": ["torch", "torch.zeros", "torch.nn.functional.softmax"],
+        "DT396": ["torch.nn.functional.softmax"],
+    }
+    assert told(NamingSome) == {"DT396": ["torch.nn.functional.softmax"]}
+
+
+class Thrown(Rule):
+    code, name = "DT397", "thrown"
+    calls = frozenset[str]()
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        yield Finding(call.node, "called")
+
+    def on_discard(self, discard: Discard) -> Iterator[Finding]:
+        if discard.call is not None:
+            yield Finding(discard.node, ast.unparse(discard.call.node))
+
+
+def test_what_is_thrown_away_comes_with_its_call_though_nobody_hears_of_that() -> None:
+    text = "def f(x):\n    g(x.half())\n    return x\n\nf(1).cpu()\n"
+    assert told(Thrown, text=text) == {"DT397": ["g(x.half())", "f(1).cpu()"]}

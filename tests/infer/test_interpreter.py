@@ -98,6 +98,20 @@ CASES = {
         for value in state.values():
             reveal(value)  # unknown
     """,
+    "a layer takes tensors when it is called, not when it is made": """
+        class Net(nn.Module):
+            def __init__(self, p, reduction):
+                super().__init__()
+                self.drop, self.loss = nn.Dropout(p), nn.MSELoss(reduction)
+                reveal(p)  # unknown
+                reveal(reduction)  # unknown
+
+            def forward(self, x, y):
+                self.drop(x)
+                reveal(x)  # ~x
+                self.loss(x, y)
+                reveal(y)  # ~y
+    """,
     "factories": """
         reveal(torch.zeros(3))  # float32
         reveal(torch.zeros(3, dtype=torch.half))  # float16

@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+import pytest
+
 from dtlint import Applicability, Diagnostic, discover
 from dtlint.check.file import check_source
 from dtlint.check.fix import fix_source
@@ -14,7 +16,17 @@ from dtlint.source.file import Source
 if TYPE_CHECKING:
     from dtlint import Rule
 
-__all__ = ["Bench"]
+__all__ = ["Bench", "cases", "marked"]
+
+
+def cases(table: dict[str, tuple[str, ...]]) -> list[object]:
+    """A parameter for each program of a table, with the rule that it is for."""
+    return [pytest.param(code, text, id=f"{code}-{i}") for code, texts in table.items() for i, text in enumerate(texts)]
+
+
+def marked(source: Source) -> list[int]:
+    """The lines at whose end `# <-` stands: those that are flagged, and no other line is."""
+    return [number for number, line in enumerate(source.lines, 1) if line.endswith("# <-")]
 
 
 class Bench:

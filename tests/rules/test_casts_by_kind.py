@@ -9,6 +9,7 @@ import ast
 import textwrap
 
 import pytest
+from bench import cases, marked
 
 from dtlint import Applicability, discover
 from dtlint.check.file import check_source
@@ -878,14 +879,9 @@ def found(code: str, text: str) -> list[int]:
     return [diagnostic.location.span.line for diagnostic in checked.diagnostics]
 
 
-def cases(table: dict[str, tuple[str, ...]]) -> list[object]:
-    return [pytest.param(code, text, id=f"{code}-{i}") for code, texts in table.items() for i, text in enumerate(texts)]
-
-
 @pytest.mark.parametrize(("code", "text"), cases(BAD))
 def test_bad_code_is_flagged_where_it_says(code: str, text: str) -> None:
-    expected = [number for number, line in enumerate(source_of(text).lines, 1) if line.endswith("# <-")]
-    assert found(code, text) == expected
+    assert found(code, text) == marked(source_of(text))
 
 
 @pytest.mark.parametrize(("code", "text"), cases(GOOD))

@@ -6,7 +6,7 @@ In bad code, `# <-` stands on each line that is flagged, and no other line is.
 from __future__ import annotations
 
 import pytest
-from bench import Bench
+from bench import Bench, cases, marked
 
 HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import einsum, nn\n"
 BENCH = Bench("DT101", "DT599", HEAD)
@@ -397,14 +397,10 @@ GOOD = {
 }
 
 
-def cases(table: dict[str, tuple[str, ...]]) -> list[object]:
-    return [pytest.param(code, text, id=f"{code}-{i}") for code, texts in table.items() for i, text in enumerate(texts)]
-
-
 @pytest.mark.parametrize(("code", "text"), cases(BAD))
 def test_bad_code_is_flagged_where_it_says(code: str, text: str) -> None:
-    expected = {number for number, line in enumerate(BENCH.source(text).lines, 1) if line.endswith("# <-")}
-    assert {finding.location.span.line for finding in BENCH.found(code, text)} == expected
+    lines = {finding.location.span.line for finding in BENCH.found(code, text)}
+    assert sorted(lines) == marked(BENCH.source(text))
 
 
 @pytest.mark.parametrize(("code", "text"), cases(GOOD))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dtlint.infer.calls import AUTOCAST_DEFAULTS
 from dtlint.infer.program.functions import ANY_REGION
 from dtlint.infer.program.leaving import Leaving
 from dtlint.infer.values import NONE, UNKNOWN, Autocast, Constant, Dtype, Value
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Autocasting"]
 
-_STANDARD = {"cpu": "bfloat16", "cuda": "float16", "mps": "float16"}
-"""What a device's regions cast to where no dtype is ever given: `torch.get_autocast_dtype`. That of xpu has changed."""
 _ASKING = {
     "torch.is_autocast_enabled": "cuda",  # that device, if none is given
     "torch.is_autocast_cpu_enabled": "cpu",
@@ -90,7 +89,7 @@ class Autocasting(Leaving):
         """`torch.get_autocast_dtype(device)`, which a region sets even where it is off."""
         device = _device_asked(arguments, standard)
         region = self.region_for(device)
-        return region.dtype if region is not None else _STANDARD.get(device or "")
+        return region.dtype if region is not None else AUTOCAST_DEFAULTS.get(device or "")
 
     def new_region(self, name: str, region: Autocast, arguments: Arguments) -> Autocast:
         """A region as it is made here: by the dtype in force, where it names none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Sequence
 
+from dtlint.infer.calling import CHANGING
 from dtlint.infer.expressions import item_of
 from dtlint.infer.names import path_of
 from dtlint.infer.program.binding import Perhaps
@@ -81,7 +82,7 @@ class Containers(Changing):
         self.forget_given(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "update" and self.updated(node, node.func.value):
             return result
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
+        if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
             self.changed_container(node.func.value)
         return result
 
@@ -354,22 +355,6 @@ def _mapping(value: Value) -> Table | None:
 _SEQUENTIAL = External("torch.nn.Sequential")
 _ADDING = frozenset({"append", "extend", "insert", "add", "appendleft"})
 _OF_DICTS = frozenset({"get", "pop", "items", "keys", "values", "copy"})
-_CHANGING = frozenset(
-    {
-        "append",
-        "extend",
-        "insert",
-        "add",
-        "update",
-        "pop",
-        "clear",
-        "remove",
-        "setdefault",
-        "popitem",
-        "sort",
-        "reverse",
-    }
-)
 
 
 def _view(table: Table, method: str) -> Value:
