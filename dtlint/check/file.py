@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dtlint.check import hygiene
-from dtlint.check.screen import triggered
+from dtlint.check.screen import code_of, triggered
 from dtlint.source.suppression import Suppressions
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Ch
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape in the file is not ours to speak of
-            tree = ast.parse(source.text)
+            tree, wanted = _screened(source.text, rules)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reported = any(rule.code == hygiene.UNREADABLE_FILE[0] for rule in rules)
         if source.notebook is not None and source.text != (rest := source.notebook.readable):
@@ -71,8 +71,10 @@ def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Ch
         if reported:
             checked.diagnostics = [hygiene.syntax_diagnostic(source, error)]
         return checked
-    with _deeper():
-        found = _confirmed(source, tree, rules, settings, checked)
+    found: list[Confirmed] = []
+    if tree is not None and wanted:
+        with _deeper():
+            found = _confirmed(source, tree, wanted, settings, checked)
     suppressions = Suppressions.of(source, bool(found))
     checked.diagnostics = [
         diagnostic
@@ -82,6 +84,33 @@ def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Ch
     finished = [rule for rule in rules if rule.code not in checked.crashed]
     checked.diagnostics += hygiene.unused_diagnostics(suppressions, finished)
     return checked
+
+
+def _screened(text: str, rules: Sequence[AnyRule]) -> tuple[ast.Module | None, list[AnyRule]]:
+    """The syntax tree of a file, and the rules whose trigger words stand in it. No tree where there are no such rules.
+
+    Nearly all files that speak of torch are judged: these are parsed at once, for the sake of knowing their docstrings.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: it is no program that can be read.
+    """
+    if "torch" in text:
+        tree = ast.parse(text)
+        return tree, triggered(rules, code_of(text, tree))
+    wanted = triggered(rules, text)
+    return (ast.parse(text), wanted) if wanted or not _is_readable(text) else (None, [])
+
+
+def _is_readable(text: str) -> bool:
+    """Is a text certainly a program? Python's parser says so in half the time where nobody asks for the tree. It is no
+    proof of the contrary: the names of a program are looked at, too, and `return` outside of a function can be parsed."""
+    from symtable import symtable
+
+    try:
+        symtable(text, "", "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def _good_cells(source: Source, checked: Checked, reported: bool) -> Checked:
@@ -107,15 +136,12 @@ def _confirmed(
     source: Source, tree: ast.Module, rules: Sequence[AnyRule], settings: Settings, checked: Checked
 ) -> list[Confirmed]:
     """What the rules whose trigger words stand in the file find. Those of one file alone load inference, or libcst."""
-    wanted = [rule.load() for rule in triggered(rules, source.text)]
-    if not wanted:
-        return []
     from dtlint.check.judge import judge
     from dtlint.check.patience import bounded
 
     found: list[Confirmed] = []
     with bounded(source.text.count("\n")):
-        judged = judge(tree, source, wanted)
+        judged = judge(tree, source, [rule.load() for rule in rules])
         checked.crashes, checked.crashed = judged.crashes, judged.crashed
         judged.suspicions = [each for each in judged.suspicions if settings.concerned(each.finding.until)]
         if judged.suspicions:

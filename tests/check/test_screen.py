@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from dtlint import RuntimeRule, discover
 from dtlint.check import file
 from dtlint.check.file import check_source
-from dtlint.check.screen import triggered
+from dtlint.check.screen import code_of, triggered
 from dtlint.config import Settings
 from dtlint.document import document
 from dtlint.rule import Rule
@@ -117,6 +118,37 @@ def test_a_rule_without_words_judges_every_file_and_one_without_handlers_none() 
     every = rule_with()
     assert triggered([every, Rule], "x = 1\n") == [every]
     assert triggered([every, Rule], "") == [every]
+
+
+@pytest.mark.parametrize(
+    "text, kept",
+    [
+        ('"""One.\nhalf\nTwo."""\nx = 1', '"""One.\nTwo."""\nx = 1'),
+        ('class A:\n    def f(self):\n        """\n        half\n        """\n        y\n', None),
+        ('"""One."""\nx = 1', '"""One."""\nx = 1'),
+        ('y = 1; """a\nhalf\nb"""; z = 2\n', 'y = 1; """a\nb"""; z = 2\n'),
+        ('x = """a\nhalf\nb"""\n', 'x = """a\nhalf\nb"""\n'),
+        ('"""a\r\nhalf\r\nb"""\r\nx = 1\r\n', '"""a\r\nb"""\r\nx = 1\r\n'),
+        ('"""a\rhalf\rb"""\rx = 1\r', '"""a\rhalf\rb"""\rx = 1\r'),
+        ('"""a\x0c\nhalf\nb"""\nx = 1', '"""a\x0c\nb"""\nx = 1'),
+    ],
+)
+def test_what_stands_inside_a_docstring_is_no_code(text: str, kept: str | None) -> None:
+    expected = text.replace("        half\n", "") if kept is None else kept
+    assert code_of(text, ast.parse(text)) == expected
+
+
+def test_code_beside_docstrings_is_never_lost() -> None:
+    for text in PROGRAMS.values():
+        try:
+            tree = ast.parse(text)
+        except SyntaxError:  # a fixture of what cannot be read
+            continue
+        left = ast.parse(code_of(text, tree))
+        for node in (*ast.walk(tree), *ast.walk(left)):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                node.value.value = None
+        assert ast.dump(left) == ast.dump(tree)
 
 
 def test_there_are_programs() -> None:
