@@ -10,13 +10,14 @@ import os
 import re
 import sys
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from dtlint.diagnostic import Applicability, Diagnostic, Fix, Severity
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from dtlint.infer.events import Assign, Call, Discard, End, Enter, Exit, Operation, Reference
     from dtlint.source.place import Place
@@ -83,16 +84,20 @@ class Rule:
     """More groups of words, in the same forms: a file that lacks all words of any one of them is clean by this rule, too."""
     calls: ClassVar[frozenset[str] | None] = None
     """The functions and methods whose calls `on_call` is told of, by their last names as they are written or as torch has
-    them: `__call__` of a layer; `*mask*` by a part of the name; `torch.` for all of a package; "" for those of which
-    nothing is known. None: of all."""
+    them: `__call__` of a layer; `*mask*` by a part of the name, in letters of either case; `torch.` for all of a package;
+    "" for those of which no more is known than how they are written. None: of all."""
     references: ClassVar[frozenset[str] | None] = None
     """The qualified names that `on_reference` is told of: `torch.amp.autocast`. None: of all."""
     operators: ClassVar[frozenset[type[ast.AST]] | None] = None
     """The operators whose use `on_operation` is told of: `ast.MatMult`. None: of all."""
+    of_known: ClassVar[bool] = False
+    """Is `on_operation` told only where the dtype of an operand is known?"""
     targets: ClassVar[frozenset[type[ast.AST]] | None] = None
     """What the targets are that `on_assign` is told of: `ast.Subscript`. None: all, unless there are `values`."""
     values: ClassVar[frozenset[type[ast.AST]] | None] = None
     """What is assigned, as it is written, that `on_assign` is told of besides, whatever the target: `ast.Attribute`."""
+    hears_where: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+    """Handlers that are of use only in a file in which one of these texts stands: `{"on_assign": ("add_noise",)}`."""
     default: ClassVar[bool] = True
     """Is the rule on unless it is selected? A rule that is useful but chatty is not, and its documentation says why."""
     since: ClassVar[tuple[int, int]] = (0, 0)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.events import Assign, Call, Discard, End, Enter, Event, Exit, Operation, Reference
 from dtlint.rule import Finding, Rule
@@ -14,7 +14,7 @@ from dtlint.rule import Finding, Rule
 if TYPE_CHECKING:
     import ast
 
-__all__ = ["Hearing", "Routes", "routes"]
+__all__ = ["Hearing", "Routes", "expect", "routes"]
 
 Handler = Callable[[Event], Iterable[Finding]]
 Hearing = tuple[Rule, Handler]
@@ -32,92 +32,157 @@ _EVENTS: dict[str, type[Event]] = {
 }
 
 
-class Routes(dict[Any, list[Hearing]]):
-    """The rules that hear of one type of event, by its kinds."""
+class _Asking:
+    """Which of the rules that have been met ask for a kind of one type of event: found out once for each kind, for the
+    files of a run are many and their calls are the same."""
 
-    kind_of: ClassVar[attrgetter[Any]] = attrgetter("__class__")
-    """The kind of an event: these are all of one."""
+    def __init__(self) -> None:
+        self.rules: frozenset[type[Rule]] = frozenset()
+        self.rank: dict[type[Rule], tuple[str, str]] = {}
+        """Where a rule comes among others."""
+        self.known: dict[Any, tuple[type[Rule], ...]] = {}
 
-    def __init__(self, hearing: list[Hearing]) -> None:
-        super().__init__()
-        self.hearing = hearing
+    def meet(self, rules: Iterable[type[Rule]]) -> None:
+        """Rules that may ask."""
+        if not self.rules.issuperset(rules):
+            self.rules = self.rules.union(rules)
+            self.rank = {rule: (rule.code, rule.__module__) for rule in self.rules}
+            self.known.clear()
 
-    def __missing__(self, kind: Any) -> list[Hearing]:
-        self[kind] = found = [(rule, handle) for rule, handle in self.hearing if self.asks(rule, kind)]
-        return found
-
-    def asks(self, rule: Rule, kind: Any) -> bool:
-        """Does a rule want to hear of events of a kind?"""
-        return True
-
-
-class _Operators(Routes):
-    kind_of = attrgetter("operator.__class__")
-
-    def asks(self, rule: Rule, kind: type[ast.AST]) -> bool:
-        return rule.operators is None or kind in rule.operators
-
-
-class _Named(Routes):
-    kind_of = attrgetter("name")
-
-    def asks(self, rule: Rule, kind: str) -> bool:
-        return rule.references is None or kind in rule.references
-
-
-class _Assigned(Routes):
-    kind_of = attrgetter("target.__class__", "expression.__class__")
-
-    def asks(self, rule: Rule, kind: tuple[type[ast.AST], type[ast.AST]]) -> bool:
-        target, value = kind
-        if rule.targets is None and rule.values is None:
-            return True
-        return target in (rule.targets or ()) or value in (rule.values or ())
-
-
-class _Calls(Routes):
-    """A call has two names where an attribute holds something else: `self.scaler_class()` is also a `GradScaler()`."""
-
-    kind_of = attrgetter("target", "method")
-
-    def __init__(self, hearing: list[Hearing]) -> None:
-        super().__init__(hearing)
-        self.wanted = frozenset(name for rule, _ in hearing for name in rule.calls or ())
-        self.parts = [(form[1:-1], form) for form in self.wanted if form.startswith("*")]
-        self.by_forms: dict[frozenset[str], list[Hearing]] = {}
-
-    def __missing__(self, kind: tuple[str, str]) -> list[Hearing]:
-        target, method = kind
-        last = target.rpartition(".")[2]
-        forms = self.wanted & {last, method or last, f"{target.partition('.')[0]}."}
-        forms |= {form for part, form in self.parts if part in last or part in method}
-        known = self.by_forms.get(forms)
+    def of(self, kind: Any) -> tuple[type[Rule], ...]:
+        """Those that ask for a kind, in the order of their codes."""
+        known = self.known.get(kind)
         if known is None:
-            known = [hearing for hearing in self.hearing if (calls := hearing[0].calls) is None or forms & calls]
-            self.by_forms[forms] = known
-        self[kind] = known
+            if len(self.known) >= _MOST_KINDS:
+                self.known.clear()
+            known = self.known[kind] = tuple(sorted(self.asking(kind), key=self.rank.__getitem__))
         return known
 
+    def asking(self, kind: Any) -> Iterable[type[Rule]]:
+        """Of an event without kinds all want to hear."""
+        return self.rules
 
-_ROUTES: dict[type[Event], type[Routes]] = {
-    Call: _Calls,
-    Reference: _Named,
-    Operation: _Operators,
-    Assign: _Assigned,
+
+_MOST_KINDS = 50_000
+"""Kinds that are remembered: a few MB."""
+
+
+class _Operators(_Asking):
+    def asking(self, kind: tuple[type[ast.AST], bool]) -> Iterable[type[Rule]]:
+        operator, is_known = kind
+        return [
+            rule
+            for rule in self.rules
+            if (rule.operators is None or operator in rule.operators) and (is_known or not rule.of_known)
+        ]
+
+
+class _Names(_Asking):
+    def asking(self, kind: str) -> Iterable[type[Rule]]:
+        return [rule for rule in self.rules if rule.references is None or kind in rule.references]
+
+
+class _Bindings(_Asking):
+    def asking(self, kind: tuple[type[ast.AST], type[ast.AST]]) -> Iterable[type[Rule]]:
+        target, value = kind
+        return [
+            rule
+            for rule in self.rules
+            if (rule.targets is None and rule.values is None)
+            or target in (rule.targets or ())
+            or value in (rule.values or ())
+        ]
+
+
+class _Calls(_Asking):
+    """A call has two names where an attribute holds something else: `self.scaler_class()` is also a `GradScaler()`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by_form: dict[str | None, set[type[Rule]]] = {}
+        self.parts: list[tuple[str, set[type[Rule]]]] = []
+        """Who asks for all names with a part in them."""
+
+    def meet(self, rules: Iterable[type[Rule]]) -> None:
+        before = self.rules
+        super().meet(rules)
+        if self.rules is not before:
+            self.by_form = {}
+            for rule in self.rules:
+                for form in (None,) if rule.calls is None else rule.calls:
+                    self.by_form.setdefault(form, set()).add(rule)
+            self.parts = [
+                (form[1:-1].lower(), who) for form, who in self.by_form.items() if form and form.startswith("*")
+            ]
+
+    def asking(self, kind: tuple[str, str]) -> Iterable[type[Rule]]:
+        target, name = kind
+        last = target.rpartition(".")[2]
+        found = [self.by_form.get(form) for form in (None, last, name, f"{target.partition('.')[0]}.")]
+        both = f"{last} {name}".lower()
+        found += [who for part, who in self.parts if part in both]
+        return set[type[Rule]]().union(*filter(None, found))
+
+
+class Routes(dict[Any, list[Hearing]]):
+    """The rules made for one file that hear of one type of event, by its kinds."""
+
+    def __init__(self, event: type[Event], hearing: list[Hearing]) -> None:
+        super().__init__()
+        self.hearing = hearing
+        self.kind_of = _KIND_OF[event]
+        self._by_rule = {type(rule): (rule, handle) for rule, handle in hearing}
+        self._asking = _ASKING[event]
+        self._asking.meet(self._by_rule.keys())
+
+    def __missing__(self, kind: Any) -> list[Hearing]:
+        here = self._by_rule
+        self[kind] = found = [here[rule] for rule in self._asking.of(kind) if rule in here]
+        return found
+
+
+_KIND_OF: dict[type[Event], attrgetter[Any]] = {
+    event: attrgetter("__class__") for event in (Discard, End, Enter, Exit)
+} | {
+    Call: attrgetter("target", "name"),
+    Reference: attrgetter("name"),
+    Operation: attrgetter("operator.__class__", "on_known"),
+    Assign: attrgetter("target.__class__", "expression.__class__"),
+}
+"""The kind of an event; those of the first few are all of one."""
+
+_ASKING: dict[type[Event], _Asking] = {event: _Asking() for event in (Discard, End, Enter, Exit)} | {
+    Call: _Calls(),
+    Reference: _Names(),
+    Operation: _Operators(),
+    Assign: _Bindings(),
 }
 
 
-def routes(rules: Sequence[Rule]) -> dict[type[Event], Routes]:
-    """The routes of each type of event that one of the rules hears of."""
+def routes(rules: Sequence[Rule], text: str) -> dict[type[Event], Routes]:
+    """The routes of each type of event that one of the rules hears of in a file with this text."""
     found = {}
-    heard = [(rule, _hears(type(rule))) for rule in rules]  # type: ignore[arg-type]  # the hash of a class is its type's
+    heard = [(rule, _hears(type(rule), text)) for rule in rules]
     for name, event in _EVENTS.items():
         hearing = [(rule, getattr(rule, name)) for rule, names in heard if name in names]
         if hearing:
-            found[event] = _ROUTES.get(event, Routes)(hearing)
+            found[event] = Routes(event, hearing)
     return found
 
 
+def expect(rules: Sequence[type[Rule]]) -> None:
+    """Meet all rules of a run at once: each that is met later lets go of what was found out for those before."""
+    for name, event in _EVENTS.items():
+        _ASKING[event].meet([rule for rule in rules if name in _all_heard(rule)])  # type: ignore[arg-type]  # see below
+
+
+def _hears(rule: type[Rule], text: str) -> tuple[str, ...]:
+    heard = _all_heard(rule)  # type: ignore[arg-type]  # the hash of a class is its type's
+    if not rule.hears_where:
+        return heard
+    return tuple(name for name in heard if any(word in text for word in rule.hears_where.get(name, ("",))))
+
+
 @lru_cache(maxsize=512)
-def _hears(rule: type[Rule]) -> tuple[str, ...]:
+def _all_heard(rule: type[Rule]) -> tuple[str, ...]:
     return rule.hears()

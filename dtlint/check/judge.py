@@ -53,7 +53,7 @@ class Judged:
 def judge(tree: ast.Module, source: Source, rules: Sequence[type[Rule]]) -> Judged:
     """What the rules suspect of a module."""
     judged = Judged()
-    told = routes(_made(rules, source.path, judged))
+    told = routes(_made(rules, source.path, judged), source.text)
     listeners = {event: _listener(of_event, source.path, judged) for event, of_event in told.items()}
     displayed = _displayed(tree, source)
     discard = listeners.get(Discard)
@@ -77,8 +77,7 @@ def judge(tree: ast.Module, source: Source, rules: Sequence[type[Rule]]) -> Judg
 def _spare(interpreter: Interpreter, told: dict[type[Event], Routes]) -> None:
     """Lets the interpreter make no event that no rule asks for."""
     interpreter.calls_told, interpreter.references_told = told.get(Call), told.get(Reference)
-    if Operation in told:
-        interpreter.operators_told = _every(rule.operators for rule, _ in told[Operation].hearing)
+    interpreter.operators_told = told.get(Operation)
     if Assign in told:
         asking = [(rule.targets, rule.values) for rule, _ in told[Assign].hearing]
         if (None, None) not in asking:

@@ -96,13 +96,15 @@ def _prepare(rules: Iterable[AnyRule]) -> None:
     """Load what some file of so many will need, while there is one process to do it: libcst alone takes 0.1 s."""
     import libcst.metadata  # noqa: F401
 
-    from dtlint.check import confirm, file, judge  # noqa: F401
+    from dtlint.check import audience, confirm, file, judge  # noqa: F401
     from dtlint.dtypes import table
 
     table.load()
+    loaded = []
     for rule in filter(_hears, rules):
         with suppress(Exception):  # a file that wants the rule reports why it cannot be loaded
-            rule.load()
+            loaded.append(rule.load())
+    audience.expect(loaded)
 
 
 def _hears(rule: AnyRule) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING, INTEGRAL, Category
@@ -43,7 +42,7 @@ def shared_region(operands: Iterable[Value]) -> Autocast | None:
 
 def operator_result(operands: list[Value], default: Dtypes, origin: ast.expr | None) -> Value:
     """An elementwise arithmetic operation on tensors and numbers, by torch's promotion."""
-    tensors = [value for value in operands if isinstance(value, Tensor)]
+    tensors = [value for value in operands if type(value) is Tensor]
     under = shared_region(operands)
     if not tensors:
         return Unknown(under) if under is not None else UNKNOWN
@@ -112,7 +111,7 @@ def _promoted(operands: list[list[Operand]]) -> Dtypes:
 def in_place_of(tensor: Tensor, value: Tensor) -> Tensor:
     """What an in-place op leaves: the tensor keeps its dtype, or torch raises."""
     traits = (value.traits & ~Trait.DEFAULTED) | (tensor.traits & Trait.DEFAULTED)
-    return replace(value, dtypes=tensor.dtypes, symbol=tensor.symbol, cast=tensor.cast, traits=traits)
+    return value.but(dtypes=tensor.dtypes, symbol=tensor.symbol, cast=tensor.cast, traits=traits)
 
 
 def keeps_dtype(made: Tensor, tensor: Tensor) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.arithmetic import shared_region
@@ -63,19 +62,22 @@ class Calling(Expressions):
 
     def call(self, node: ast.Call) -> Value:
         receiver: Value = UNKNOWN
-        method = ""
+        name = method = ""
         discarded = node is self.discarded
-        if isinstance(node.func, ast.Attribute):
-            method = node.func.attr
-            receiver = self.value(node.func.value)
+        called_as = node.func
+        if isinstance(called_as, ast.Attribute):
+            name = method = called_as.attr
+            receiver = self.value(called_as.value)
             if type(receiver) is Either:
                 receiver = _present(receiver)
-            bound = self.bound(node.func) if self.flow.state.paths else None
+            bound = self.bound(called_as) if self.flow.state.paths else None
             callee = bound or self.member(receiver, method)
             if type(callee) is External and Reference in self.listeners:
-                self.refer(node.func, callee)
+                self.refer(called_as, callee)
         else:
-            callee = self.value(node.func)
+            callee = self.value(called_as)
+            if isinstance(called_as, ast.Name):
+                name = called_as.id
         args, keywords, complete = self.given(node)
         while type(callee) is Partial:
             args = [*callee.args, *args]
@@ -88,26 +90,31 @@ class Calling(Expressions):
             result = _written(keywords["out"], result)
         if self.gradless or region is not None:
             result = self.under_autocast(result)
-        if method.endswith("_") and isinstance(node.func, ast.Attribute) and isinstance(result, Tensor):
-            self.alter(node.func.value, result.traits)
+        if method.endswith("_") and isinstance(result, Tensor) and isinstance(called_as, ast.Attribute):
+            self.alter(called_as.value, result.traits)
         if self.symbolic:
             if target and node.args:
                 self.learn(node, callee, target)
-            if method in CHANGING and isinstance(node.func, ast.Attribute):
-                self.change_container(node.func.value, receiver, args[0] if method == "append" and args else None)
-            if method in REGISTERING and isinstance(receiver, Module) and receiver.key == "self" and len(args) >= 2:
+            if method in CHANGING and isinstance(called_as, ast.Attribute):
+                self.change_container(called_as.value, receiver, args[0] if method == "append" and args else None)
+            if method in REGISTERING and type(receiver) is Module and receiver.key == "self" and len(args) >= 2:
                 self.register(method, args[0], args[1])
         self.call_made = None
-        if not self.muted and (discarded or self.tells_of_call(target, method)):
-            called = callee if isinstance(callee, Module) else receiver
-            self.call_made = Call(node, self.flow, target, method, called, args, keywords, complete, result)
+        if not self.muted and (discarded or self.tells_of_call(target, name)):
+            called = callee if type(callee) is Module else receiver
+            self.call_made = Call(node, self.flow, target, name, method, called, args, keywords, complete, result)
             self.emit(self.call_made)
-        self.advance(receiver, method, target, arguments)
+        if method in _ADVANCING:
+            self.advance(receiver, method, arguments)
+        if self.symbolic:
+            self.cast_modules(receiver, target, arguments)
+        if not target and self.flow.state.paths:
+            self.forget_given(node)
         return result
 
-    def tells_of_call(self, target: str, method: str) -> bool:
+    def tells_of_call(self, target: str, name: str) -> bool:
         """Is it worth making a Call?"""
-        return Call in self.listeners and (self.calls_told is None or bool(self.calls_told[target, method]))
+        return Call in self.listeners and (self.calls_told is None or bool(self.calls_told[target, name]))
 
     def given(self, node: ast.Call) -> tuple[list[Value], dict[str, Value], bool]:
         """The values of a call's arguments, and whether those are all that it is given."""
@@ -138,7 +145,7 @@ class Calling(Expressions):
         """The qualified name of what is called, and its result."""
         if type(callee) is Either:
             callee = _only(callee)
-        if isinstance(callee, External):
+        if type(callee) is External:
             if callee.name == "functools.partial" and arguments.args:
                 return callee.name, Partial(arguments.args[0], tuple(arguments.args[1:]), dict(arguments.keywords))
             if callee.name in _NUMBER_CALLS and len(node.args) == 1:
@@ -148,31 +155,29 @@ class Calling(Expressions):
                 if known is not None:
                     return callee.name, known
             return callee.name, external_result(callee.name, arguments)
-        if isinstance(callee, Function):
+        if type(callee) is Function:
             result = self.read(callee.info)
             return "", instantiated(result, callee.info, callee.receiver is not None, arguments)
-        if isinstance(callee, Class):
+        if type(callee) is Class:
             return "", self.made(callee.info, arguments)
-        if isinstance(callee, Module):
+        if type(callee) is Module:
             return "torch.nn.Module.__call__", self.forwarded(callee, arguments)
         kind = _KINDS.get(type(receiver))
         if method and kind is not None:
-            if isinstance(receiver, Array):
+            if type(receiver) is Array:
                 return f"{kind}.{method}", array_method(receiver, method, arguments)
             result = method_result(receiver, method, arguments)
-            if self.symbolic and isinstance(receiver, Tensor) and type(result) is Unknown:
+            if self.symbolic and type(receiver) is Tensor and type(result) is Unknown:
                 result = number_method(receiver, method, arguments.args) or result
             return f"{kind}.{method}", result
+        if type(receiver) is Unknown:
+            if method == "scale" and len(node.args) == 1:
+                path = path_of(node.func.value)  # type: ignore[attr-defined]
+                return "", Unknown(scaled=None if path is None else self.key(path))
+            return "", UNKNOWN if receiver.under is None or not method else Unknown(receiver.under)
         if type(receiver) is Table and self.symbolic:
             return "", method_result(receiver, method, arguments)
-        if isinstance(receiver, Picture):
-            return "", picture_method(receiver, method, arguments)
-        if method == "scale" and type(receiver) is Unknown and len(node.args) == 1:
-            path = path_of(node.func.value)  # type: ignore[attr-defined]
-            return "", Unknown(scaled=None if path is None else self.key(path))
-        if method and type(receiver) is Unknown and receiver.under is not None:
-            return "", Unknown(receiver.under)
-        return "", UNKNOWN
+        return "", picture_method(receiver, method, arguments) if type(receiver) is Picture else UNKNOWN
 
     def made(self, info: ClassInfo, arguments: Arguments) -> Value:
         """A new instance of a class of the project."""
@@ -192,7 +197,7 @@ class Calling(Expressions):
             text = path_of(arguments.node.func) or "the module"
             made = layer_output(module, arguments.args, text, self.flow.autocast, arguments.node)
             if isinstance(made, Tensor):
-                return replace(made, under=under)
+                return made.but(under=under)
         if module.name in TENSOR_LAYERS and module.info is None:
             return Tensor(under=under, origin=arguments.node)
         return Unknown(under) if under is not None else UNKNOWN
@@ -225,7 +230,7 @@ class Calling(Expressions):
             return
         trait = Trait.BUFFER if method == "register_buffer" else Trait.PARAMETER
         if isinstance(value, Tensor):
-            value = replace(value, traits=value.traits | trait, symbol=None)
+            value = value.but(traits=value.traits | trait, symbol=None)
         known = function.attributes.get(name.value)
         function.attributes[name.value] = value if known is None else join(known, value)
 
@@ -234,46 +239,54 @@ class Calling(Expressions):
         under = None if self.gradless else self.flow.autocast
         if isinstance(result, Tensor):
             keeps = result.origin is not None or result.dtypes is None
-            return replace(result, under=under) if keeps else result
-        return replace(result, under=under) if type(result) is Unknown else result
+            return result.but(under=under) if keeps else result
+        return Unknown(under, result.scaled, result.atom) if type(result) is Unknown else result
 
-    def advance(self, receiver: Value, method: str, target: str, arguments: Arguments) -> None:
-        """What a call changes: the phase of a scaler, the dtype of modules, and attributes of what it was given."""
+    def advance(self, receiver: Value, method: str, arguments: Arguments) -> None:
+        """What a call changes of the phase of a scaler."""
         node = arguments.node
-        state = self.flow.state
+        scalers = self.flow.state.scalers
         if method == "backward":
             scaled = receiver.scaled if isinstance(receiver, (Tensor, Unknown)) else None
             if scaled is not None:
-                state.scalers[scaled] = Phase.SCALED
-        elif method in _SCALER_PHASES:
+                scalers[scaled] = Phase.SCALED
+        else:
             key = receiver.key if isinstance(receiver, GradScaler) else None
             if key is None and isinstance(node.func, ast.Attribute):
                 path = path_of(node.func.value)
                 key = None if path is None else self.key(path)
-            if key is not None and key in state.scalers:
-                state.scalers[key] = _SCALER_PHASES[method]
-        if self.symbolic:
-            self.cast_modules(receiver, target, arguments)
-        if state.paths and not target:
-            for given in (node.func.value if isinstance(node.func, ast.Attribute) else None, *node.args):
-                path = path_of(given) if given is not None else None
-                if path is not None:
-                    state.forget(path)
+            if key is not None and key in scalers:
+                scalers[key] = _SCALER_PHASES[method]
 
     def cast_modules(self, receiver: Value, target: str, arguments: Arguments) -> None:
         """What a call makes of the dtype of modules: a cast is known, and who else has one in hand may cast it."""
         casts = self.flow.state.casts
-        if type(receiver) is Module and target.startswith("torch.nn.Module."):
-            cast, dtypes = module_cast(target[16:], arguments)
-            if cast:
-                casts[receiver.key] = (0, dtypes)
-        elif not target:
-            for value in (receiver, *arguments.args, *arguments.keywords.values()):
-                if type(value) is Module:
-                    casts[value.key] = (0, None)
+        if target:
+            if type(receiver) is Module and target.startswith("torch.nn.Module."):
+                cast, dtypes = module_cast(target[16:], arguments)
+                if cast:
+                    casts[receiver.key] = (0, dtypes)
+            return
+        if type(receiver) is Module:
+            casts[receiver.key] = (0, None)
+        for value in arguments.args:
+            if type(value) is Module:
+                casts[value.key] = (0, None)
+        for value in arguments.keywords.values():
+            if type(value) is Module:
+                casts[value.key] = (0, None)
+
+    def forget_given(self, node: ast.Call) -> None:
+        """Nobody knows what is called: it may change the attributes of what it is given, and of what it is called on."""
+        forget = self.flow.state.forget
+        for given in (node.func.value, *node.args) if isinstance(node.func, ast.Attribute) else node.args:
+            path = path_of(given)
+            if path is not None:
+                forget(path)
 
 
 _SCALER_PHASES = {"unscale_": Phase.UNSCALED, "step": Phase.IDLE, "update": Phase.IDLE}
+_ADVANCING = _SCALER_PHASES.keys() | {"backward"}
 _NUMBER_CALLS: dict[str, Callable[[Any], object]] = {"builtins.float": float, "builtins.int": int}
 
 

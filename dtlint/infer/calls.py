@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from dtlint.dtypes.dtype import ALIASES, COMPLEX, FLOATING, LEGACY_TENSORS, Category
 from dtlint.infer.arithmetic import (
@@ -347,7 +346,7 @@ def _null_context(name: str, arguments: Arguments) -> Value:
 def _parameter(name: str, arguments: Arguments) -> Value:
     data = arguments.get(0, "data")
     trait = Trait.BUFFER if name == "torch.nn.Buffer" else Trait.PARAMETER
-    return replace(data, traits=data.traits | trait) if isinstance(data, Tensor) else Tensor(traits=trait)
+    return data.but(traits=data.traits | trait) if isinstance(data, Tensor) else Tensor(traits=trait)
 
 
 def _tensor(name: str, arguments: Arguments) -> Value:
@@ -357,7 +356,7 @@ def _tensor(name: str, arguments: Arguments) -> Value:
     first = arguments.get(0, "data")
     taken: Tensor | None = None
     if isinstance(first, Tensor):
-        literal = replace(first, origin=None)
+        literal = first.but(origin=None)
     elif (taken := of_arrays(first)) is not None:
         literal = taken
     elif literal.dtypes is None and (category := None if first is None else category_of(first)) is not None:
@@ -365,9 +364,7 @@ def _tensor(name: str, arguments: Arguments) -> Value:
     if given is None:
         defaulted = literal.dtypes is not None and literal.dtypes == arguments.default
         made = not isinstance(first, Tensor) and taken is None and defaulted
-        return replace(
-            literal, traits=literal.traits | (Trait.DEFAULTED if made else Trait.NONE), origin=arguments.node
-        )
+        return literal.but(traits=literal.traits | (Trait.DEFAULTED if made else Trait.NONE), origin=arguments.node)
     return Tensor(
         dtype_of(given),
         literal.zero_dim,
@@ -380,7 +377,7 @@ def _tensor(name: str, arguments: Arguments) -> Value:
 
 def _from_numpy(name: str, arguments: Arguments) -> Value:
     taken = of_arrays(arguments.get(0, "ndarray"))
-    return Tensor(origin=arguments.node) if taken is None else replace(taken, origin=arguments.node)
+    return Tensor(origin=arguments.node) if taken is None else taken.but(origin=arguments.node)
 
 
 def _default_tensor(name: str, arguments: Arguments) -> Value:
@@ -467,7 +464,7 @@ def _function_result(name: str, arguments: Arguments) -> Value:
         if name == "where" and len(arguments.args) == 1:
             return UNKNOWN  # a tuple of indices
         value = _elementwise(name, arguments)
-        return replace(value, traits=value.traits | _TRAITS.get(name, Trait.NONE))
+        return value.but(traits=value.traits | _TRAITS.get(name, Trait.NONE))
     if isinstance(first, Tensor):
         return _of_tensor(name, first, arguments, given)
     if name in TENSOR_FUNCTIONS:
@@ -480,7 +477,7 @@ def _elementwise(name: str, arguments: Arguments) -> Tensor:
     operands = _elements(name, arguments)
     value = operator_result(operands, arguments.default, arguments.node)
     if isinstance(value, Tensor):
-        return replace(value, zero_dim=False) if name in ("cat", "stack") else value
+        return value.but(zero_dim=False) if name in ("cat", "stack") else value
     categories = [category for operand in operands if (category := category_of(operand)) is not None]
     if name == "where" and len(categories) == 2:  # two numbers give a tensor of their own dtype
         category = max(categories)
@@ -533,13 +530,13 @@ def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, given: Value | N
     """A function or method of one tensor that is known by name, else Unknown. `given` is the `dtype=` argument."""
     called, name = name, name.rstrip("_")
     if name == "detach":
-        tensor = replace(tensor, under=None)
+        tensor = tensor.but(under=None)
     if name == "abs" and tensor.dtypes is not None and tensor.dtypes & COMPLEX:
         return _from_table(called, tensor, arguments, owner) or Tensor(under=tensor.under, origin=arguments.node)
     if name in SAME_DTYPE:
         span = tensor.span if name in MOVES else None
         rank = False if tensor.zero_dim is False and name in KEEPING_DIMENSIONS else None
-        return replace(tensor, traits=tensor.traits | _TRAITS.get(name, Trait.NONE), zero_dim=rank, span=span)
+        return tensor.but(traits=tensor.traits | _TRAITS.get(name, Trait.NONE), zero_dim=rank, span=span)
     if name in INT_RESULT:
         return Tensor(frozenset({"int64"}), origin=arguments.node)
     if name in BOOL_RESULT:
@@ -612,8 +609,7 @@ def method_result(receiver: Value, method: str, arguments: Arguments) -> Value:
 def _tensor_method(tensor: Tensor, method: str, arguments: Arguments) -> Value:
     is_cast, dtypes, symbol = _cast(method, arguments)
     if is_cast:
-        return replace(
-            tensor,
+        return tensor.but(
             dtypes=dtypes,
             traits=(tensor.traits | _kept_whole(tensor)) & ~Trait.DEFAULTED,
             origin=arguments.node,
@@ -622,18 +618,18 @@ def _tensor_method(tensor: Tensor, method: str, arguments: Arguments) -> Value:
         )
     if method == "to":  # to a device, unless an argument that is not known is a dtype
         sent = all(map(_is_no_dtype, arguments.node.args, arguments.args))
-        return tensor if sent else replace(tensor, dtypes=None, symbol=None, cast=None)
+        return tensor if sent else tensor.but(dtypes=None, symbol=None, cast=None)
     name = method.rstrip("_")
     in_place = method.endswith("_") and not method.startswith("_")
     if name in SHAPING:
-        return replace(tensor, zero_dim=None, span=tensor.span if name in MOVES else None)
+        return tensor.but(zero_dim=None, span=tensor.span if name in MOVES else None)
     if method == "numpy":
         return Array(tensor.dtypes, False if tensor.zero_dim is False else None, arguments.node)
     if name in SCALING or name in ADDING:
         value = operator_result([tensor, *arguments.args[:1]], arguments.default, arguments.node)
         if not isinstance(value, Tensor):
             return value
-        value = replace(value, traits=value.traits | Trait.SCALED) if name in SCALING else value
+        value = value.but(traits=value.traits | Trait.SCALED) if name in SCALING else value
         return in_place_of(tensor, value) if in_place else value
     if name in NEW:
         given = _given_dtype(arguments)

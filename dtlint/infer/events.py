@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dtlint.infer.values import Constant, Phase
+from dtlint.infer.values import Array, Constant, Phase, Tensor
 
 if TYPE_CHECKING:
     from dtlint.infer.loops import Walk
@@ -30,6 +30,7 @@ __all__ = [
     "Loop",
     "Operation",
     "Reference",
+    "has_dtype",
 ]
 
 
@@ -152,6 +153,8 @@ class Call(Event):
     target: str
     """The qualified name of what is called, "" when not known: `torch.nn.functional.softmax`, and for methods by what
     the receiver is: `torch.Tensor.half`, `torch.nn.Module.half`, `torch.optim.Optimizer.step`, `torch.amp.GradScaler.step`."""
+    name: str
+    """The last name of what is called, as it is written: of a method that, of a plain function its name; else ""."""
     method: str
     """The attribute that is called, whatever the receiver is; "" for a plain function."""
     receiver: Value
@@ -209,6 +212,16 @@ class Operation(Event):
     left: Value
     right: Value
     result: Value
+
+    @property
+    def on_known(self) -> bool:
+        """Is the dtype of an operand known?"""
+        return has_dtype(self.left) or has_dtype(self.right)
+
+
+def has_dtype(value: Value) -> bool:
+    """Is a value a tensor or an array whose dtype is one of some that are known?"""
+    return (type(value) is Tensor or type(value) is Array) and value.dtypes is not None
 
 
 @dataclass(slots=True, eq=False, repr=False)

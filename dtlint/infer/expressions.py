@@ -14,7 +14,7 @@ from dtlint.dtypes.dtype import FLOATING, INTEGRAL, Category, named
 from dtlint.infer.arithmetic import operator_result, shared_region
 from dtlint.infer.arrays import as_operand
 from dtlint.infer.conditions import atoms
-from dtlint.infer.events import Assign, Call, Condition, Event, Flow, Listeners, Operation, Reference
+from dtlint.infer.events import Assign, Call, Condition, Event, Flow, Listeners, Operation, Reference, has_dtype
 from dtlint.infer.evidence import NO_EVIDENCE, Evidence, Kind, gather
 from dtlint.infer.kinds import TAKING_TENSORS, tensors_forwarded, tensors_taken
 from dtlint.infer.names import canonical, path_of
@@ -85,11 +85,11 @@ class Expressions:
         self.symbolic = False
         """Is a dtype that is not known called by what decides it? Only where each function is read alone, once."""
         self.calls_told: Mapping[tuple[str, str], object] | None = None
-        """Who wants to hear of a call, by its target and its method; None: who listens at all."""
+        """Who wants to hear of a call, by its target and its name; None: who listens at all."""
         self.references_told: Mapping[str, object] | None = None
         """Who wants to hear of a name; None: who listens at all."""
-        self.operators_told: frozenset[type[ast.AST]] | None = None
-        """The operators that anybody wants to hear of; None: all."""
+        self.operators_told: Mapping[tuple[type[ast.AST], bool], object] | None = None
+        """Who wants to hear of an operator, and where the dtype of an operand is known or of none; None: who listens."""
         self.targets_told: frozenset[type[ast.AST]] | None = None
         """What anybody wants to hear of that is assigned to; None: all."""
         self.values_told: frozenset[type[ast.AST]] = frozenset()
@@ -133,10 +133,12 @@ class Expressions:
         """Is it worth making such an event?"""
         return not self.muted and kind in self.listeners
 
-    def tells_of(self, operator: ast.AST) -> bool:
+    def tells_of(self, operator: ast.AST, left: Value, right: Value) -> bool:
         """Is it worth making an Operation?"""
+        if self.muted or Operation not in self.listeners:
+            return False
         told = self.operators_told
-        return not self.muted and Operation in self.listeners and (told is None or type(operator) in told)
+        return told is None or bool(told[type(operator), has_dtype(left) or has_dtype(right)])
 
     def tells_of_binding(self, target: ast.expr, expression: ast.expr | None) -> bool:
         """Is it worth making an Assign?"""
@@ -265,19 +267,18 @@ class Expressions:
 
     def member(self, base: Value, name: str) -> Value:
         """The attribute of a value."""
-        kind = type(base)
-        if kind is External:
-            return self.external(f"{base.name}.{name}")  # type: ignore[attr-defined]
-        if isinstance(base, Tensor):
-            return self.tensor_attribute(base, name)
-        if isinstance(base, (Module, Instance)):
+        if type(base) is Module or type(base) is Instance:
             return self.instance_member(base, name)
-        if isinstance(base, Class):
+        if type(base) is External:
+            return self.external(f"{base.name}.{name}")
+        if type(base) is Tensor:
+            return self.tensor_attribute(base, name)
+        if type(base) is Class:
             for info in base.info.lineage:
                 if name in info.body:
                     return info.body[name]
             return UNKNOWN
-        if isinstance(base, Unknown):
+        if type(base) is Unknown:
             if base.atom is not None:
                 return (
                     DtypeOf(of_atom(base.atom))
@@ -311,7 +312,7 @@ class Expressions:
         """An attribute of a module or an instance: a method, what its class assigns to it, or a layer's weight."""
         info = base.info
         if info is None:
-            known = isinstance(base, Module) and name in ("weight", "bias") and base.name.startswith("torch.nn.")
+            known = name in ("weight", "bias") and isinstance(base, Module) and base.name.startswith("torch.nn.")
             return Tensor(FLOATING, traits=Trait.PARAMETER) if known else UNKNOWN
         method = info.method(name)
         if method is not None:
@@ -320,7 +321,7 @@ class Expressions:
             return Function(method, base if method.is_plain_method else None)
         value = self.assigned(info, name)
         if self.symbolic and base.key == "self" and type(value) is Unknown and value.atom is None:
-            return replace(value, atom=Atom(f"@{info.node.lineno}.{name}", f"self.{name}"))
+            return Unknown(value.under, value.scaled, Atom(f"@{info.node.lineno}.{name}", f"self.{name}"))
         return value
 
     def assigned(self, info: ClassInfo, name: str) -> Value:
@@ -341,8 +342,10 @@ class Expressions:
     def subscript(self, node: ast.Subscript) -> Value:
         base = self.value(node.value)
         index = self.value(node.slice)
-        if isinstance(base, Tensor):
-            return replace(base, zero_dim=None)
+        if type(base) is Tensor:
+            return base.but(zero_dim=None)
+        if type(base) is Unknown:
+            return UNKNOWN if base.under is None else Unknown(base.under)
         if isinstance(base, Items) and isinstance(index, Constant) and isinstance(index.value, int):
             return base.items[index.value] if -len(base.items) <= index.value < len(base.items) else UNKNOWN
         if isinstance(base, (Iteration, Array)) and isinstance(node.slice, ast.Slice):
@@ -353,9 +356,7 @@ class Expressions:
             return Array(base.dtypes, origin=base.origin)
         if isinstance(base, Module) and base.items:
             return self.item_of(base)
-        if isinstance(base, Table) and self.symbolic:
-            return _entry(base, index)
-        return Unknown(base.under) if isinstance(base, Unknown) and base.under is not None else UNKNOWN
+        return _entry(base, index) if isinstance(base, Table) and self.symbolic else UNKNOWN
 
     def items(self, node: ast.List | ast.Tuple | ast.Set) -> Value:
         values: list[Value] = []
@@ -441,31 +442,35 @@ class Expressions:
         for part in reversed(chain):
             left, right = result, self.value(part.right)
             result = self.operated(part.op, left, right, part)
-            if self.tells_of(part.op):
+            if self.tells_of(part.op, left, right):
                 self.emit(Operation(part, self.flow, part.op, left, right, result))
         return result
 
     def operated(self, operator: ast.operator, left: Value, right: Value, node: ast.expr | None) -> Value:
         """The result of a binary operator."""
-        if isinstance(left, Constant) and isinstance(right, Constant):
-            return folded(operator, left.value, right.value)
-        if isinstance(left, _NO_TENSORS) and isinstance(right, _NO_TENSORS):
+        one, other = type(left), type(right)
+        if one in _NO_TENSORS and other in _NO_TENSORS:
+            if isinstance(left, Constant) and isinstance(right, Constant):
+                return folded(operator, left.value, right.value)
             return computed(operator, left, right, node)
-        if isinstance(left, Array) and isinstance(right, Tensor) and left.scalar is not True:
+        if one is Array and other is Tensor and left.scalar is not True:  # type: ignore[attr-defined]
             return UNKNOWN  # NumPy's operator is asked first, and knows no tensors
         result = operator_result([left, as_operand(right)], self.default, node)
-        if isinstance(result, (Tensor, Unknown)) and result.under is not None:
-            result = replace(result, under=_still_under(operator, left, right))
         if not isinstance(result, Tensor):
+            if isinstance(result, Unknown) and result.under is not None:
+                return Unknown(_still_under(operator, left, right))
             return result
-        if isinstance(operator, (ast.Mult, ast.Div)):
-            result = replace(result, traits=result.traits | Trait.SCALED)
-        if isinstance(operator, ast.Div):
+        made = type(operator)  # what operator_result has made is nobody else's yet
+        if result.under is not None:
+            result.under = _still_under(operator, left, right)
+        if made is ast.Mult or made is ast.Div:
+            result.traits |= Trait.SCALED
+        if made is ast.Div:
             if result.symbol is not None:
-                result = replace(result, symbol=replace(result.symbol, floor=max(result.symbol.floor, Category.FLOAT)))
+                result.symbol = replace(result.symbol, floor=max(result.symbol.floor, Category.FLOAT))
             elif result.dtypes is not None and not result.dtypes <= FLOATING:
-                result = replace(result, dtypes=self.default if result.dtypes <= INTEGRAL | {"bool"} else None)
-        if isinstance(operator, ast.MatMult) or (isinstance(operator, ast.Pow) and self.flow.autocast is not None):
+                result.dtypes = self.default if result.dtypes <= INTEGRAL | {"bool"} else None
+        if made is ast.MatMult or (made is ast.Pow and self.flow.autocast is not None):
             return self.table_operator(operator, left, right, result)
         return result
 
@@ -478,10 +483,8 @@ class Expressions:
         ):
             made = asked(op, [left, right], {}, self.default, region, result.origin or ast.Constant(0))
             if isinstance(made, Tensor):
-                return replace(
-                    made, traits=result.traits, under=result.under, zero_dim=result.zero_dim, cast=result.cast
-                )
-        return replace(result, dtypes=None, symbol=None, cast=None)
+                return made.but(traits=result.traits, under=result.under, zero_dim=result.zero_dim, cast=result.cast)
+        return result.but(dtypes=None, symbol=None, cast=None)
 
     def unary(self, node: ast.UnaryOp) -> Value:
         operand = self.value(node.operand)
@@ -489,10 +492,10 @@ class Expressions:
         if isinstance(operand, (Tensor, Number, Array)) and not isinstance(node.op, ast.Not):
             result = operand
         elif isinstance(operand, Unknown) and not isinstance(node.op, ast.Not):
-            result = replace(operand, atom=None) if operand.atom is not None else operand
+            result = Unknown(operand.under, operand.scaled) if operand.atom is not None else operand
         elif isinstance(operand, Constant):
             result = negated(node.op, operand.value)
-        if self.tells_of(node.op):
+        if self.tells_of(node.op, UNKNOWN, operand):
             self.emit(Operation(node, self.flow, node.op, UNKNOWN, operand, result))
         return result
 
@@ -504,7 +507,7 @@ class Expressions:
             elementwise = isinstance(operator, (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE))
             if elementwise and (isinstance(left, Tensor) or isinstance(right, Tensor)):
                 result = Tensor(frozenset({"bool"}), origin=node)
-            if self.tells_of(operator):
+            if self.tells_of(operator, left, right):
                 self.emit(Operation(node, self.flow, operator, left, right, result))
             left = right
         return result
@@ -533,9 +536,9 @@ class Expressions:
         self, target: ast.expr, value: Value, statement: ast.stmt | None = None, expression: ast.expr | None = None
     ) -> None:
         """Bind a value to a target, taken apart where the target is."""
+        base: Value = UNKNOWN
         if isinstance(target, ast.Name):
             self.flow.state.bind(target.id, value)
-            base: Value = UNKNOWN
         elif isinstance(target, (ast.Tuple, ast.List)):
             self.take_apart(target.elts, value, statement)
             return
@@ -613,10 +616,10 @@ class Expressions:
         for known in (self.flow.state.names, self.flow.state.paths):
             tensor = known.get(path) if path is not None else None
             if path is not None and isinstance(tensor, Tensor):
-                known[path] = replace(tensor, traits=tensor.traits | traits)
+                known[path] = tensor.but(traits=tensor.traits | traits)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def _external(name: str) -> Dtype | External:
     name = canonical(name)
     dtype = named(name[6:]) if name.startswith("torch.") and name.count(".") == 1 else None
@@ -638,7 +641,7 @@ def _inside(atom: Atom, name: str) -> Atom:
     return Atom(f"{atom.key}.{name}", f"{atom.text}.{name}")
 
 
-_NO_TENSORS = (Constant, Number, Array)
+_NO_TENSORS = frozenset[type]({Constant, Number, Array})
 
 
 def item_of(value: Value) -> Value:
@@ -651,7 +654,7 @@ def item_of(value: Value) -> Value:
             item = join(item, other)
         return item
     if isinstance(value, Tensor):
-        return replace(value, zero_dim=None)
+        return value.but(zero_dim=None)
     if isinstance(value, Array):
         return Array(value.dtypes, origin=value.origin)
     if isinstance(value, Module) and value.items:

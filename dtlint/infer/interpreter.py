@@ -84,6 +84,9 @@ class Interpreter(Calling):
         # float32, unless the program sets another default dtype
         super().__init__(listeners, flow, None if facts(tree).sets_default else frozenset({"float32"}))
         self.tree = tree
+        self.module_flow = flow
+        self.annotations_read: dict[str, Value | None] = {}
+        """What annotations say, as they are written."""
         self.alive = True
         self.globals: dict[str, Value] = {}
         """Every value that the module binds to a name, joined: what a function may find there when it runs."""
@@ -170,14 +173,15 @@ class Interpreter(Calling):
             self.narrow_by(part.test, part.holds)
 
     def narrow_by(self, test: ast.expr, holds: bool) -> None:
-        if self.symbolic and speaks_of_dtypes(test):
+        if isinstance(test, ast.Name):
+            if holds:
+                self.narrow_none(test.id, False)
+        elif self.symbolic and speaks_of_dtypes(test):
             narrow_dtypes(test, holds, self.flow.state, self.quietly)
         elif isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name):
             is_none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
             if is_none and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
                 self.narrow_none(test.left.id, holds is isinstance(test.ops[0], ast.Is))
-        elif isinstance(test, ast.Name):
-            self.narrow_none(test.id, False) if holds else None
         elif holds and isinstance(test, ast.Call) and path_of(test.func) == "isinstance" and len(test.args) == 2:
             self.narrow_kind(test.args[0], test.args[1])
 
@@ -237,7 +241,7 @@ class Interpreter(Calling):
         result = self.operated(node.op, left, right, node.value)
         if isinstance(left, Tensor) and isinstance(result, Tensor):
             result = in_place_of(left, result)
-        if self.tells_of(node.op):
+        if self.tells_of(node.op, left, right):
             self.emit(Operation(node, self.flow, node.op, left, right, result))
         self.bind_target(target, result, node, node.value)
 
@@ -545,17 +549,20 @@ class Interpreter(Calling):
         self.met.append(info)
         outer = self.flow.state
         self.flow.state = outer.copy()
-        before = dict(self.flow.state.names)
+        binds = False
         for statement in node.body:
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 info.methods[statement.name] = self.define_function(statement, info)
             else:
                 self.class_statement(statement)
-        info.body = {
-            name: value
-            for name, value in self.flow.state.names.items()
-            if before.get(name) is not value and name not in info.methods
-        }
+                binds = binds or type(statement) is not ast.Expr  # which is the class's docstring, nearly always
+        if binds:
+            before, after = outer.names, self.flow.state.names
+            info.body = {
+                name: value
+                for name, value in after.items()
+                if before.get(name) is not value and name not in info.methods
+            }
         self.flow.state = outer
         self.bind_name(node.name, Class(info))
 
@@ -613,7 +620,7 @@ class Interpreter(Calling):
         arguments = node.args
         positional = arguments.posonlyargs + arguments.args
         for argument in (*positional, *arguments.kwonlyargs):
-            said = self.annotated(argument.annotation) if argument.annotation is not None else None
+            said = self.said_of(argument.annotation, function) if argument.annotation is not None else None
             state.names[argument.arg] = self.parameter(function, argument, said) if self.symbolic else said or Unknown()
         for rest in (arguments.vararg, arguments.kwarg):
             if rest is not None:
@@ -632,6 +639,21 @@ class Interpreter(Calling):
             return Tensor(symbol=of_atom(parameter_atom(argument)))
         return said
 
+    def said_of(self, annotation: ast.expr, function: FunctionInfo) -> Value | None:
+        """What the annotation of a parameter says: found out once for each spelling, where it is the module's names that
+        it is made of. Each of a file's functions is annotated with the same few."""
+        spelled = _spelled(annotation) if self.symbolic and len(function.names) == 1 else None
+        if spelled is None:
+            return self.annotated(annotation)
+        if spelled in self.annotations_read:
+            return self.annotations_read[spelled]
+        running, self.flow = self.flow, self.module_flow
+        said = self.annotated(annotation)
+        self.flow = running
+        if not isinstance(said, Module):  # of these, each parameter has its own
+            self.annotations_read[spelled] = said
+        return said
+
     def annotated(self, annotation: ast.expr) -> Value | None:
         """What a type annotation says: a tensor, a number, or a module; None when it says none of these."""
         if type(annotation) is not ast.Name and type(annotation) is not ast.Attribute:
@@ -648,6 +670,25 @@ class Interpreter(Calling):
         if isinstance(named, Class) and named.info.is_module:
             return Module(named.info.node.name, f"@{annotation.lineno}:{annotation.col_offset}", named.info)
         return None
+
+
+def _spelled(annotation: ast.expr) -> str | None:
+    """An annotation as it is written, of the usual forms: `torch.Tensor | None`, `Optional[int]`."""
+    kind = type(annotation)
+    if kind is ast.Name or kind is ast.Attribute:
+        return path_of(annotation)
+    if kind is ast.Constant:
+        return repr(annotation.value)  # type: ignore[attr-defined]
+    if kind is ast.BinOp:
+        parts, sign = (annotation.left, annotation.right), "|"  # type: ignore[attr-defined]
+        if type(annotation.op) is not ast.BitOr:  # type: ignore[attr-defined]
+            return None
+    elif kind is ast.Subscript:
+        parts, sign = (annotation.value, annotation.slice), "["  # type: ignore[attr-defined]
+    else:
+        return None
+    left, right = map(_spelled, parts)
+    return None if left is None or right is None else f"({left}{sign}{right})"
 
 
 def autocast_in(value: Value) -> Autocast | None:

@@ -31,7 +31,7 @@ _DEFINING_MODULE = re.compile(
 """`torch.nn.modules.linear.Linear` is `torch.nn.Linear`, `torch.optim.adam.Adam` is `torch.optim.Adam`."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def canonical(name: str) -> str:
     """The public name of what `name` names: `canonical("torch.autocast") == "torch.amp.autocast"`."""
     if not name.startswith("torch."):

@@ -108,7 +108,7 @@ class _Call:
         cast = value.cast
         if cast is not None:
             cast = Conversion(cast.node, *self.decided(cast.dtypes, cast.symbol))
-        return replace(value, dtypes=dtypes, symbol=symbol, cast=cast)
+        return value.but(dtypes=dtypes, symbol=symbol, cast=cast)
 
     def decided(
         self, dtypes: frozenset[str] | None, symbol: Symbol | None

@@ -13,7 +13,7 @@ from dtlint.infer.walk import PARTS, SCOPES, nodes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["HALF_NAMES", "REGISTERING", "Facts", "facts", "scopes"]
+__all__ = ["HALF_NAMES", "PREDICATES", "REGISTERING", "Facts", "facts", "scopes"]
 
 REGISTERING = frozenset({"register_buffer", "register_parameter"})
 """Methods of a module that assign an attribute of it, by its name."""
@@ -27,6 +27,8 @@ HALF_NAMES = {
     "BFloat16Tensor": _BFLOAT16,
 }
 """Half dtypes as attributes spell them, and casts to them."""
+PREDICATES = frozenset({"is_floating_point", "is_complex", "is_signed"})
+"""Methods of a tensor, and functions of torch, that ask for the kind of a dtype."""
 _DEFAULT_SETTERS = frozenset({"set_default_dtype", "set_default_tensor_type"})
 _KEPT = "_dtlint_facts"
 
@@ -43,12 +45,14 @@ class Facts:
         has_walrus: is there a `:=`?
         inner: the functions and classes in it, in no order.
         halves: attributes that are spelled like a half dtype, or a cast to one: `torch.float16`, `x.half`.
+        floats: the same of float32.
+        predicates: attributes that are spelled like a question for the kind of a dtype: `x.is_floating_point`.
         dtype_tests: comparisons of a `.dtype`.
     """
 
     __slots__ = (
-        *("bound_inside", "calls", "dtype_tests", "halves", "has_walrus", "inner"),
-        *("sets_default", "stores", "yields"),
+        *("bound_inside", "calls", "dtype_tests", "floats", "halves", "has_walrus", "inner"),
+        *("predicates", "sets_default", "stores", "yields"),
     )
 
     def __init__(self) -> None:
@@ -60,6 +64,8 @@ class Facts:
         self.has_walrus = False
         self.inner: list[ast.AST] = []
         self.halves: list[ast.Attribute] = []
+        self.floats: list[ast.Attribute] = []
+        self.predicates: list[ast.Attribute] = []
         self.dtype_tests: list[ast.Compare] = []
 
 
@@ -91,7 +97,8 @@ _LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, 
 _SCOPES = frozenset(SCOPES)
 _NOTED = frozenset({ast.Yield, ast.YieldFrom, ast.ImportFrom, ast.comprehension, ast.NamedExpr, ast.Compare})
 """Kinds that say something by themselves, though they are seldom."""
-_NOTED_NAMES = _DEFAULT_SETTERS | HALF_NAMES.keys()
+_FLOAT_NAMES = frozenset({"float", "float32"})
+_NOTED_NAMES = _DEFAULT_SETTERS | HALF_NAMES.keys() | _FLOAT_NAMES | PREDICATES
 
 
 def scopes(root: ast.AST) -> Iterator[tuple[ast.AST, Facts]]:
@@ -117,9 +124,12 @@ def _look(scope: ast.AST, own: Facts) -> None:
         kind = type(node)
         while kind is ast.Call:
             calls.append(node)
-            stack += node.args
+            for part in node.args:
+                if type(part) not in _LEAVES:
+                    push(part)
             for keyword in node.keywords:
-                push(keyword.value)
+                if type(keyword.value) not in _LEAVES:
+                    push(keyword.value)
             call, node = node, node.func
             kind = type(node)
             if kind is ast.Attribute and node.attr in REGISTERING:
@@ -135,7 +145,9 @@ def _look(scope: ast.AST, own: Facts) -> None:
             if node.attr in _NOTED_NAMES:
                 _note_name(node, own)
         elif kind is ast.Assign:
-            stack += node.targets
+            for part in node.targets:
+                if type(part) is not ast.Name:
+                    push(part)
             push(node.value)
         elif kind is ast.Subscript:
             push(node.value)
@@ -176,6 +188,10 @@ def _note(node: Any, kind: type[ast.AST], own: Facts) -> None:
 def _note_name(node: ast.Attribute, own: Facts) -> None:
     if node.attr in HALF_NAMES:
         own.halves.append(node)
+    elif node.attr in _FLOAT_NAMES:
+        own.floats.append(node)
+    elif node.attr in PREDICATES:
+        own.predicates.append(node)
     else:
         own.sets_default = True
 

@@ -6,7 +6,6 @@ what comes out the same as what went in is still the symbol, and what always com
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -273,7 +272,7 @@ def _with(value: Value, given: dict[Atom, str]) -> Value:
     """A value in which atoms have dtypes."""
     if isinstance(value, Tensor):
         sole = _follows(value)
-        return value if sole is None else replace(value, dtypes=frozenset({given[sole]}), symbol=None)
+        return value if sole is None else value.but(dtypes=frozenset({given[sole]}), symbol=None)
     if isinstance(value, Items):
         return Items(tuple(_with(item, given) for item in value.items))
     return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, Flag, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dtlint.dtypes.dtype import Category
 
@@ -214,6 +214,16 @@ class Tensor(Value):
     span: tuple[float, float] | None = None
     symbol: Symbol | None = None
     cast: Conversion | None = field(default=None, compare=False)
+
+    def but(self, **changed: Any) -> Tensor:
+        """The tensor with other attributes: `dataclasses.replace`, in a quarter of its time."""
+        made = Tensor(
+            *(self.dtypes, self.zero_dim, self.traits, self.under, self.scaled),
+            *(self.origin, self.span, self.symbol, self.cast),
+        )
+        for name, value in changed.items():
+            setattr(made, name, value)
+        return made
 
 
 @dataclass(slots=True, match_args=False)
@@ -466,16 +476,16 @@ def join(left: Value, right: Value) -> Value:
     """What is known where two paths meet."""
     if left is right:
         return left
-    if isinstance(left, Tensor) and isinstance(right, Tensor):
+    if type(left) is Tensor and type(right) is Tensor:
         return _join_tensors(left, right)
-    if left == right:
-        return left
-    if isinstance(left, Unknown) and isinstance(right, Unknown):
+    if type(left) is Unknown and type(right) is Unknown:
         return Unknown(
             left.under if left.under == right.under else None,
             left.scaled if left.scaled == right.scaled else None,
             left.atom if left.atom == right.atom else None,
         )
+    if left == right:
+        return left
     if isinstance(left, Array) and isinstance(right, Array):
         dtypes = None if left.dtypes is None or right.dtypes is None else left.dtypes | right.dtypes
         return Array(dtypes, left.scalar if left.scalar == right.scalar else None, left.origin)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING
@@ -33,7 +32,7 @@ def weight_of(value: Value, key: Key, text: str) -> Value:
     if value.dtypes is not None and not value.dtypes & (FLOATING | COMPLEX):
         return value
     if value.dtypes is not None and value.dtypes & COMPLEX:
-        return replace(value, dtypes=None, symbol=None, cast=None)
+        return value.but(dtypes=None, symbol=None, cast=None)
     made = weight(key, text, value.traits & (_WEIGHTS | Trait.CONSTANT), value.origin)
     made.zero_dim, made.span = value.zero_dim, value.span
     if value.dtypes is None:  # given from outside: a buffer may as well hold integers

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.survey import scopes
-from dtlint.infer.walk import nodes
 from dtlint_rules._effects import FACTORIES, TORCH, WIDE
 from dtlint_rules._functions import parameters
 from dtlint_rules._kept import kept
@@ -18,6 +17,7 @@ from dtlint_rules._names import last_name
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import keyword
+from dtlint_rules._statements import statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,7 @@ def _made(owner: ast.AST) -> frozenset[str]:
 
 
 def _assigned(owner: ast.AST) -> Iterator[str]:
-    for node in nodes([owner]):
+    for node in statements(owner):
         made = node.value if isinstance(node, ast.Assign) else None
         while (
             isinstance(made, ast.Call)

@@ -59,7 +59,7 @@ def counts(origin: Origin) -> bool:
     return origin.kind == Kind.GIVEN and _names_count(origin.text)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def _names_count(text: str) -> bool:
     last = re.sub(r"\W+", " ", text).strip().rpartition(" ")[2]
     return _COUNTS.search(last) is not None

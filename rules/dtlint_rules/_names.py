@@ -32,9 +32,11 @@ _NAMES: dict[type[ast.AST], Callable[..., str]] = {
 
 def last_name(node: ast.AST) -> str:
     """The last name of a path or of what is called: `amax` of `x.abs().amax(-1)`, "" where there is none."""
-    if isinstance(node, ast.Call):
+    if type(node) is ast.Call:
         node = node.func
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    if type(node) is ast.Attribute:
+        return node.attr
+    return node.id if type(node) is ast.Name else ""
 
 
 def names_in(node: ast.AST) -> Iterator[str]:

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.survey import facts
 from dtlint.infer.values import Array, Constant, Module, Number, Tensor
-from dtlint.infer.walk import SCOPES, nodes
 from dtlint_rules._effects import FLOAT32, WIDE
-from dtlint_rules._functions import body_of
 from dtlint_rules._kept import kept
 from dtlint_rules._meanings import counts, names_dtype
 from dtlint_rules._names import last_name
@@ -50,9 +48,7 @@ def cast_to_float32(value: Value, roots: Roots) -> ast.expr | None:
 def _speaks_of_float32(scope: ast.AST) -> bool:
     """Does a function write a cast to float32 out, and not cast back at once, as `softmax(x, dtype=torch.float32).to(x.dtype)`
     does? Where it does not, none of its origins is one."""
-    spoken = [
-        node for node in nodes(body_of(scope), SCOPES) if isinstance(node, ast.Attribute) and node.attr in _SPOKEN
-    ]
+    spoken = facts(scope).floats
     if not spoken:
         return False
     undone = {

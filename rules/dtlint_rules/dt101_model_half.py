@@ -315,12 +315,12 @@ def _divides(call: Call, name: str) -> bool:
     return _is_divider(name)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def _trains(name: str) -> bool:
     return _TRAINER.search(name) is not None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def _is_divider(name: str) -> bool:
     return _DIVIDER.search(name) is not None
 

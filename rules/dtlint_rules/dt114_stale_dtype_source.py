@@ -13,7 +13,7 @@ from dtlint_rules._parts import given
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Assign
+    from dtlint.infer.events import Assign, Call, Flow
     from dtlint.infer.scopes import ClassInfo
 
 __all__ = ["StaleDtypeSource"]
@@ -67,14 +67,25 @@ class StaleDtypeSource(Rule):
 
     code, name = "DT114", "stale-dtype-source"
     triggers = (".dtype", '"dtype')
-    values = frozenset({ast.Attribute, ast.Call})
+    calls = frozenset({"getattr"})
+    values = frozenset({ast.Attribute})
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:
-        source = _asked(assign.expression)
-        return () if source is None else self._noted(assign, source)
+        asked = assign.expression
+        if not isinstance(asked, ast.Attribute) or asked.attr != "dtype":
+            return ()
+        return self._noted(assign.node, assign.target, asked.value, assign.flow)
 
-    def _noted(self, assign: Assign, source: ast.expr) -> Iterator[Finding]:
-        function, target = assign.flow.function, assign.target
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        statement, given = call.flow.statement, call.node.args
+        if not isinstance(statement, ast.Assign) or statement.value is not call.node or call.constant(1, "") != "dtype":
+            return ()
+        return [
+            finding for target in statement.targets for finding in self._noted(statement, target, given[0], call.flow)
+        ]
+
+    def _noted(self, statement: ast.stmt, target: ast.expr, source: ast.expr, flow: Flow) -> Iterator[Finding]:
+        function = flow.function
         path = path_of(target)
         if function is None or path is None or not path.startswith("self.") or path.count(".") != 1:
             return
@@ -87,7 +98,7 @@ class StaleDtypeSource(Rule):
         if reader is None:
             return
         yield Finding(
-            assign.node,
+            statement,
             f"`{path}` keeps the dtype that the weights have now: after `.half()` or `.to(dtype)` it is out of date",
             help=f"Ask for `{ast.unparse(source)}.dtype` where it is used, or make `{path[5:]}` a property",
             notes=((reader, "this casts to the dtype of that time"),),
@@ -96,16 +107,6 @@ class StaleDtypeSource(Rule):
 
 _MODELS = re.compile(r"^(\w+_)?(model|unet|vae|encoder|decoder|transformer|backbone|net|module|layer|clip|text_model)$")
 """How modules are called that have a `dtype` of their own."""
-
-
-def _asked(node: ast.expr | None) -> ast.expr | None:
-    """What is asked for its dtype: `model.dtype`, `getattr(model, "dtype", None)`."""
-    if isinstance(node, ast.Attribute):
-        return node.value if node.attr == "dtype" else None
-    if not isinstance(node, ast.Call) or path_of(node.func) != "getattr" or len(node.args) < 2:
-        return None
-    name = node.args[1]
-    return node.args[0] if isinstance(name, ast.Constant) and name.value == "dtype" else None
 
 
 def _is_weight(node: ast.expr) -> bool:

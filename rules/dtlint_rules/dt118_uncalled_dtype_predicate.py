@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
 from dtlint.infer.names import path_of
-from dtlint.infer.walk import SCOPES, nodes
+from dtlint.infer.survey import PREDICATES, facts
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._functions import body_of, parameters
+from dtlint_rules._functions import parameters
 from dtlint_rules._names import last_name
 from dtlint_rules._tensors import looks_like_tensor
 from dtlint_rules._within import parents_in
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["UncalledDtypePredicate"]
 
-_PREDICATES = frozenset({"is_floating_point", "is_complex", "is_signed"})
 _CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "type", "dtype", "data", "is_cuda", "cpu", "cuda"})
 """What tensors are used for and dtypes not."""
 
@@ -64,13 +64,11 @@ class UncalledDtypePredicate(Rule):
     code, name = "DT118", "uncalled-dtype-predicate"
     severity = Severity.ERROR
     fix = Applicability.UNSAFE
-    triggers = tuple(f"{before}.{name}" for name in sorted(_PREDICATES) for before in ("", "self"))
+    triggers = tuple(f"{before}.{name}" for name in sorted(PREDICATES) for before in ("", "self"))
 
     def on_end(self, end: End) -> Iterator[Finding]:
         scope = end.flow.scope
-        for node in nodes(body_of(scope), SCOPES):
-            if not isinstance(node, ast.Attribute) or node.attr not in _PREDICATES:
-                continue
+        for node in facts(scope).predicates:
             parent = parents_in(scope).get(node)
             if isinstance(parent, ast.Call) or not _is_tested(node, parent):
                 continue

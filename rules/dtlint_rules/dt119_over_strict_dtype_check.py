@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
@@ -25,6 +24,10 @@ if TYPE_CHECKING:
     from dtlint.source.place import Place
 
 __all__ = ["OverStrictDtypeCheck"]
+
+
+_CHECKING = ("valid", "check", "assert", "expect", "require", "ensure")
+"""In the names of functions that raise for a dtype that is not in their list."""
 
 
 class OverStrictDtypeCheck(Rule):
@@ -74,12 +77,10 @@ class OverStrictDtypeCheck(Rule):
     fix = Applicability.UNSAFE
     triggers = ("float64", ".double", ".dtype==", ".dtype!=")
     needs = (("float64", ".double", ".dtype"),)
+    calls = frozenset(f"*{word}*" for word in _CHECKING)
     operators = frozenset({ast.In, ast.NotIn, ast.Eq, ast.NotEq})
 
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        return self._handed(call) if _checks(last_name(call.node)) else ()
-
-    def _handed(self, call: Call) -> Iterator[Finding]:
+    def on_call(self, call: Call) -> Iterator[Finding]:
         name = last_name(call.node)
         for node in given(call.node):
             if isinstance(node, (ast.Tuple, ast.List, ast.Set)) and _lacks_bfloat16(_value_of(call, node)):
@@ -134,13 +135,6 @@ class OverStrictDtypeCheck(Rule):
 _COMPARING = re.compile(r"test|assert|check|equal|same|compare|close")
 """How functions are called whose task it is to compare."""
 _JUDGED = (ast.In, ast.NotIn, ast.Eq, ast.NotEq)
-_CHECKING = re.compile(r"valid|check|assert|expect|require|ensure", re.IGNORECASE)
-"""How functions are called that raise for a dtype that is not in their list."""
-
-
-@lru_cache(maxsize=4096)
-def _checks(name: str) -> bool:
-    return _CHECKING.search(name) is not None
 
 
 def _lacks_bfloat16(value: Value | None) -> bool:
@@ -156,7 +150,7 @@ def _raises(test: ast.Compare, operator: ast.cmpop, around: Mapping[ast.AST, ast
     while isinstance(parent, ast.BoolOp):
         parent = around.get(parent)
     if isinstance(parent, ast.Call) and isinstance(operator, ast.In):
-        return _CHECKING.search(path_of(parent.func) or "") is not None
+        return _is_check(parent.func)
     if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
         outer = around.get(parent)
         return isinstance(operator, ast.In) and isinstance(outer, ast.If) and _raise_in(outer.body)
@@ -166,6 +160,11 @@ def _raises(test: ast.Compare, operator: ast.cmpop, around: Mapping[ast.AST, ast
         return False
     branch = parent.body if isinstance(operator, ast.NotIn) else parent.orelse
     return _raise_in(branch)
+
+
+def _is_check(function: ast.expr) -> bool:
+    path = (path_of(function) or "").lower()
+    return any(word in path for word in _CHECKING)
 
 
 def _raise_in(branch: list[ast.stmt]) -> bool:

@@ -69,6 +69,7 @@ class CastAfterReduction(Rule):
     needs = (attributes(_WIDER),)
     calls = _REDUCTIONS | _WIDER
     operators = frozenset({*_OPERATORS})
+    of_known = True
 
     def __init__(self) -> None:
         self.narrow: dict[ast.expr, tuple[str, str]] = {}

@@ -9,6 +9,7 @@ from dtlint.infer.values import Autocast
 from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._names import last_name
+from dtlint_rules._regions import MAKING_AUTOCAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -66,6 +67,7 @@ class AutocastNotEntered(Rule):
 
     code, name = "DT209", "autocast-not-entered"
     triggers = ("*autocast*",)
+    calls = MAKING_AUTOCAST
 
     def __init__(self) -> None:
         self.made: set[ast.expr] = set()

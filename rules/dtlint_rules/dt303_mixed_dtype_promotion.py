@@ -342,19 +342,28 @@ def _what_is_cast(cast: ast.Call) -> list[ast.expr | None]:
 
 def _has_siblings(scope: ast.AST) -> bool:
     """Does a function use two attributes, or items of attributes, that are siblings?"""
-    families: dict[str, set[str]] = {}
+    families: dict[str, set[str]] = {"self": set()}
     called = {call.func for call in facts(scope).calls}
     for node in nodes(body_of(scope), SCOPES):
-        if not isinstance(node, (ast.Attribute, ast.Subscript)) or node in called:
+        if type(node) not in _IN_FAMILIES or node in called:
             continue
-        if (path := _text_of(node)) is not None:
-            families.setdefault(path.rpartition(".")[0], set()).add(path)
-    return any(_hold_siblings(family, paths) for family, paths in families.items() if family not in ("", "torch"))
+        if (path := _text_of(node)) is None:  # type: ignore[arg-type]  # it is one of these
+            continue
+        family = path.rpartition(".")[0]
+        if family in ("", "torch"):
+            continue
+        paths = families.setdefault(family, set())
+        paths.add(path)
+        if family != "self" and len(paths) > 1:
+            return True
+    return _hold_siblings(families["self"])
 
 
-def _hold_siblings(family: str, paths: set[str]) -> bool:
-    if family != "self":
-        return len(paths) > 1
+_IN_FAMILIES = frozenset({ast.Attribute, ast.Subscript})
+
+
+def _hold_siblings(paths: set[str]) -> bool:
+    """Are two attributes of `self` siblings? Of anything else, any two are."""
     words = {word for path in paths for word in path.removeprefix("self.").lower().split("_")}
     return any(pair <= words for pair in _PAIRS) and any(_are_siblings(one, other) for one in paths for other in paths)
 

@@ -92,6 +92,7 @@ class MaskDtype(Rule):
     needs = (TORCH,)
     calls = called((*_BOOL_ALONE, *_ATTENTION))
     operators = frozenset({ast.Sub, ast.USub, ast.Invert})
+    of_known = True
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         op = tensor_op(call)

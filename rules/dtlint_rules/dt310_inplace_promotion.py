@@ -99,6 +99,7 @@ class InplacePromotion(Rule):
     triggers = ("+=", "-=", "*=", "/=", "%=", "|=", "&=", "^=", *attributes(calls))
     needs = (TORCH,)
     operators = frozenset({*_OPERATORS})
+    of_known = True
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         node = operation.node

@@ -91,6 +91,7 @@ class NumpyFloat64Leak(Rule):
     needs = (TORCH,)
     calls = frozenset({"__call__"})
     operators = frozenset({*_ARITHMETIC})
+    of_known = True
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         for value, other in ((operation.left, operation.right), (operation.right, operation.left)):

@@ -100,7 +100,7 @@ class MaskFillOverflow(Rule):
     fix = Applicability.UNSAFE
     triggers = (*LARGE, "finfo")
     needs = (TORCH,)
-    calls = frozenset({"full", "register_buffer", "where", *_FILLS, "*mask*", "*Mask*", "*MASK*", ""})
+    calls = frozenset({"full", "register_buffer", "where", *_FILLS, "*mask*"})
     operators = frozenset({ast.Mult})
     targets = frozenset({ast.Subscript})
 
@@ -288,7 +288,7 @@ class MaskFillOverflow(Rule):
         )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def _masks(name: str) -> bool:
     """Does a function mask, by its name?"""
     return _MASKING.search(name.lower()) is not None

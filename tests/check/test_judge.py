@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import ClassVar
 
 import pytest
 
+from dtlint.check.audience import _ASKING, expect
 from dtlint.check.judge import judge
-from dtlint.infer.events import Assign, Call, Discard, Reference
+from dtlint.infer.events import Assign, Call, Discard, Operation, Reference
 from dtlint.rule import Finding, Rule
 from dtlint.source.file import Source
 
@@ -85,7 +87,7 @@ def test_a_layer_that_is_called_is_told_as_a_call_of_it() -> None:
     [
         ("torch.", ["torch.zeros(3)", "x.half()", "normalise(x)"]),
         ("*max*", ["normalise(x)"]),
-        ("*al*", ["x.half()"]),
+        ("*AL*", ["x.half()", "normalise(x)"]),
         ("", ["unknown(x)", "(lambda *y: x)()"]),
     ],
 )
@@ -166,3 +168,48 @@ class Thrown(Rule):
 def test_what_is_thrown_away_comes_with_its_call_though_nobody_hears_of_that() -> None:
     text = "def f(x):\n    g(x.half())\n    return x\n\nf(1).cpu()\n"
     assert told(Thrown, text=text) == {"DT397": ["g(x.half())", "f(1).cpu()"]}
+
+
+def test_a_handler_may_be_of_use_only_where_a_word_stands() -> None:
+    class Where(Every):
+        hears_where: ClassVar = {"on_call": ("half",)}
+
+    assert told(Where, text="import torch\nx.half()\n") == {"DT391": ["x.half()"]}
+    assert told(Where, text="import torch\nx.float()\n") == {"DT391": []}
+
+
+OPERATED = """\
+import torch
+
+def f(a, n):
+    a + n
+    torch.zeros(3) * a
+    -torch.ones(2)
+"""
+
+
+@pytest.mark.parametrize(
+    "of_known, heard",
+    [(False, ["a + n", "torch.zeros(3) * a", "-torch.ones(2)"]), (True, ["torch.zeros(3) * a", "-torch.ones(2)"])],
+)
+def test_a_rule_may_hear_only_of_operators_on_known_dtypes(of_known: bool, heard: list[str]) -> None:
+    class Operated(Rule):
+        code, name = "DT398", "operated"
+
+        def on_operation(self, operation: Operation) -> Iterator[Finding]:
+            yield Finding(operation.node, ast.unparse(operation.node))
+
+    Operated.of_known = of_known
+    assert told(Operated, text=OPERATED) == {"DT398": heard}
+
+
+def test_what_is_found_out_about_calls_is_kept_for_rules_that_were_expected() -> None:
+    one, other = hearing("half"), hearing("softmax")
+    expect([one, other])
+    told(one)
+    known = dict(_ASKING[Call].known)
+    assert known
+    told(other)
+    assert known.items() <= _ASKING[Call].known.items()
+    told(hearing("zeros"))
+    assert not known.items() <= _ASKING[Call].known.items()
