@@ -38,6 +38,10 @@ def assignments(scope: ast.AST) -> dict[str, list[tuple[int, ast.expr | None]]]:
             if type(target) is ast.Name:
                 found.setdefault(target.id, []).append((node.lineno, value))
             elif type(target) in _HOLDING:
+                if value is not None and _is_side_by_side(target, value):
+                    for name, each in zip(target.elts, value.elts, strict=True):
+                        found.setdefault(name.id, []).append((node.lineno, each))
+                    continue
                 for name in nodes([target]):
                     if type(name) is ast.Name and type(name.ctx) is ast.Store:
                         found.setdefault(name.id, []).append((node.lineno, None))
@@ -52,6 +56,17 @@ _TAKING_APART = frozenset({ast.AugAssign, ast.For, ast.AsyncFor})
 _HOLDING = frozenset({ast.Tuple, ast.List, ast.Starred})
 """The targets that names can stand in."""
 _line = itemgetter(0)
+
+
+def _is_side_by_side(target: Any, value: Any) -> bool:
+    """`mean, std = x.mean(), x.std()`: names, and something computed for each. `a, b = b, a` tells nothing of either."""
+    return (
+        type(target) is ast.Tuple
+        and type(value) is ast.Tuple
+        and len(target.elts) == len(value.elts)
+        and all(type(name) is ast.Name for name in target.elts)
+        and all(type(each) is ast.Call for each in value.elts)
+    )
 
 
 def _binding(scope: ast.AST) -> Iterable[Any]:

@@ -7,10 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity
+from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Dtype, External, Instance, Module, Tensor, Unknown, Value
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import respell
 from dtlint_rules._imports import imports
+from dtlint_rules._known import known
 from dtlint_rules._needs import STRINGS
 
 if TYPE_CHECKING:
@@ -39,6 +41,9 @@ _ARRAY_MAKERS = frozenset(
 )
 """Functions of NumPy that take a dtype as their second argument."""
 
+_HOLDERS = ("model", "accelerator", "unet", "transformer", "vae", "encoder", "decoder", "module")
+"""What ends the names of those whose `device` is a `torch.device`, and no string of a configuration."""
+
 _OTHERS = frozenset({"paddle", "mindspore", "oneflow", "jittor", "megengine"})
 """Packages whose tensors have a `.to` that takes a string."""
 
@@ -49,14 +54,16 @@ class WrongDtypeArgument(Rule):
     ## What it does
     Reports `.to("float16")` and `.to(dtype="float16")`, `.to(torch_dtype=...)`, `torch.zeros(2, dtype="float32")`,
     `torch.zeros(2, dtype=np.float32)`, `autocast(dtype="bfloat16")`, and the other way round `.astype(torch.float32)`
-    and `np.zeros(2, dtype=torch.float32)`.
+    and `np.zeros(2, dtype=torch.float32)`. Also `torch.dtype("float32")`, and `torch.autocast(model.device)`, which wants
+    the type of a device.
 
     ## Why it matters
     torch takes dtypes as `torch.dtype` objects only. A positional string is taken for a device (`RuntimeError:
     Invalid device string: 'float16'`), everything else raises `TypeError`. `torch_dtype` is an argument of
     `from_pretrained`; as an argument of `.to` it raises for tensors and modules, and a pipeline of diffusers swallows
     it and casts nothing. Autocast with a string for a dtype is switched off with a warning. NumPy raises `Cannot
-    interpret 'torch.float32' as a data type`. Such lines often stand in a branch that no test runs.
+    interpret 'torch.float32' as a data type`. `torch.dtype` cannot be called at all, and autocast raises for what is no
+    string. Such lines often stand in a branch that no test runs.
 
     ## Example
     ```python
@@ -88,8 +95,16 @@ class WrongDtypeArgument(Rule):
     code, name = "DT107", "wrong-dtype-argument"
     severity = Severity.ERROR
     fix = Applicability.SAFE
-    triggers = ("torch_dtype", "numpy", ".astype", *STRINGS, *(f'"{name}' for name in _SHORT))
-    needs = ((".to", "self.to", ".type", "self.type", ".astype", "dtype"),)
+    triggers = (
+        "torch_dtype",
+        "numpy",
+        ".astype",
+        "autocast",
+        "torch.dtype(",
+        *STRINGS,
+        *(f'"{name}' for name in _SHORT),
+    )
+    needs = ((".to", "self.to", ".type", "self.type", ".astype", "dtype", ".autocast", "autocast"),)
     calls = frozenset({"astype", "to", "type", "torch.", "numpy."})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
@@ -97,6 +112,10 @@ class WrongDtypeArgument(Rule):
             return self._array_cast(call)
         if call.method in ("to", "type"):
             return self._cast(call)
+        if call.target == "torch.dtype":
+            return (_uncallable(call),)
+        if call.target == "torch.amp.autocast" and (device := _device(call)) is not None:
+            return (device,)
         if "dtype" in call.keywords and call.target.startswith("torch."):
             return self._made(call)
         if call.target in _ARRAY_MAKERS or ("dtype" in call.keywords and call.target.startswith("numpy.")):
@@ -175,6 +194,35 @@ class WrongDtypeArgument(Rule):
             help=f"Use `np.{held}`" if held else f"NumPy has no {dtype.name}: make a tensor first",
             fix=_respelled(node, f"numpy.{held}", sure=True) if held else None,
         )
+
+
+def _uncallable(call: Call) -> Finding:
+    return Finding(
+        call.node,
+        "`torch.dtype` cannot be called: TypeError: cannot create 'torch.dtype' instances",
+        help="Look the dtype up by its name: `getattr(torch, name)`",
+    )
+
+
+def _device(call: Call) -> Finding | None:
+    """A device that autocast is given in place of the type of one: `torch.autocast(x.device)`."""
+    node, value = call.argument_node(0, "device_type"), call.argument(0, "device_type")
+    if not isinstance(node, ast.Attribute) or node.attr != "device" or isinstance(value, Constant):
+        return None
+    holder = (path_of(node.value) or "").rpartition(".")[2].lower()
+    if not isinstance(known(call.flow, node.value), Tensor) and not holder.endswith(_HOLDERS):
+        return None
+    return Finding(
+        node,
+        f"Autocast wants the type of a device, a string, and `{ast.unparse(node)}` is a device: it raises",
+        help=f"Use `{ast.unparse(node)}.type`",
+        fix=partial(_typed, node),
+    )
+
+
+def _typed(node: ast.expr, place: Place) -> Fix:
+    edit = Edit(place.source.span(node), f"{ast.unparse(node)}.type")
+    return Fix("Give the type of the device", (edit,), Applicability.SAFE)
 
 
 def _is_torchs(call: Call) -> bool:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Severity
+from dtlint.dtypes.dtype import named
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Dtype, External, Items, Tensor, Value
 from dtlint.rule import Finding, Rule
@@ -14,6 +15,7 @@ from dtlint_rules._fixes import respell
 from dtlint_rules._imports import imports
 from dtlint_rules._known import known
 from dtlint_rules._needs import COMPARED_NUMBERS, DTYPES, LEGACY, STRINGS
+from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,6 +38,8 @@ _CLASSES = frozenset(
 )
 _ASKED_FOR_A_LIST = tuple(f"dtype{operator}{bracket}" for operator in ("is", "isnot") for bracket in "([{")
 """`x.dtype is [...]`, white space aside."""
+_ALONE = "or torch."
+"""How a dtype stands behind `or`, compared with nothing."""
 _NUMBER_TYPES = frozenset({"builtins.float", "builtins.int", "builtins.bool", "builtins.complex"})
 
 
@@ -45,12 +49,14 @@ class DtypeComparedWithString(Rule):
     ## What it does
     Reports `x.dtype == "float16"`, `x.dtype == "torch.float16"`, `x.dtype == np.float32`, `x.dtype ==
     torch.FloatTensor`, `x.dtype == float`, `str(x.dtype) == "float16"` and `x.type() == torch.float32`, where `x` is
-    a tensor; and `x.dtype is ["float16", "float32"]`, which is False whatever `x` is.
+    a tensor; and `x.dtype is ["float16", "float32"]`, which is False whatever `x` is. Also `x.dtype == torch.float16 or
+    torch.bfloat16`, which is always true, and `model.config.torch_dtype == "float16"`.
 
     ## Why it matters
     Each of them is False for every tensor, without an error: a `torch.dtype` equals itself alone, `str(x.dtype)`
     begins with `torch.`, and `x.type()` is a string such as `"torch.FloatTensor"`. NumPy dtypes do equal strings, so
-    the comparison is right where it was copied from.
+    the comparison is right where it was copied from. A dtype that stands alone behind `or` is true of itself: the branch
+    is taken for every dtype. The configuration of a model of transformers holds a dtype, whatever string it was made of.
 
     ## Example
     ```python
@@ -82,8 +88,8 @@ class DtypeComparedWithString(Rule):
     code, name = "DT120", "dtype-compared-with-string"
     severity = Severity.ERROR
     fix = Applicability.UNSAFE
-    triggers = (".dtype", "self.dtype", ".type", *DTYPES)
-    needs = ((*STRINGS, *LEGACY, *COMPARED_NUMBERS, "numpy", ".type", *_ASKED_FOR_A_LIST),)
+    triggers = (".dtype", "self.dtype", ".type", "torch_dtype", *DTYPES)
+    needs = ((*STRINGS, *LEGACY, *COMPARED_NUMBERS, "numpy", ".type", *_ASKED_FOR_A_LIST, _ALONE),)
     operators = frozenset({*_OPERATORS})
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
@@ -102,6 +108,8 @@ class DtypeComparedWithString(Rule):
                     help="Ask with `in`",
                 )
             return
+        if isinstance(node.ops[0], (ast.Eq, ast.Is)) and isinstance(operation.right, Dtype):
+            yield from _alone(operation, node)
         if isinstance(node.ops[0], (ast.In, ast.NotIn)):
             sides = [(left, operation.left, right, operation.right)]
         else:
@@ -122,6 +130,22 @@ class DtypeComparedWithString(Rule):
             return
 
 
+def _alone(operation: Operation, node: ast.Compare) -> Iterator[Finding]:
+    """`x.dtype == torch.float16 or torch.bfloat16`, at the dtype behind."""
+    around = parents_at(node, operation.flow).get(node)
+    if not isinstance(around, ast.BoolOp) or not isinstance(around.op, ast.Or):
+        return
+    for side in around.values[1:]:
+        path = path_of(side) or ""
+        if path.startswith("torch.") and named(path[6:]) is not None:
+            yield Finding(
+                side,
+                f"`{path}` is compared with nothing here, and is true: so is the whole test, always",
+                help=f"Write `{ast.unparse(node.left)} in ({ast.unparse(node.comparators[0])}, {path})`",
+            )
+            return
+
+
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set)
 _WHY = {
     "dtype": "a torch dtype equals nothing but itself",
@@ -136,12 +160,28 @@ def _kind(node: ast.expr, value: Value, flow: Flow) -> str | None:
         return "dtype"
     if isinstance(node, ast.Attribute) and node.attr == "dtype":
         return "dtype" if _is_tensor(node.value, flow) else None
+    if _is_configured(node):
+        return "dtype"
     if isinstance(node, ast.Call):
         if path_of(node.func) == "str" and len(node.args) == 1:
             return "str" if _kind(node.args[0], value, flow) == "dtype" else None
         if isinstance(node.func, ast.Attribute) and node.func.attr == "type" and not node.args and not node.keywords:
             return "type" if _is_tensor(node.func.value, flow) else None
     return None
+
+
+def _is_configured(node: ast.expr) -> bool:
+    """`model.config.torch_dtype`, `getattr(model.config, "torch_dtype", None)`: what a model of transformers was loaded in."""
+    if isinstance(node, ast.Attribute) and node.attr == "torch_dtype":
+        holder: ast.expr = node.value
+    elif isinstance(node, ast.Call) and path_of(node.func) == "getattr" and len(node.args) >= 2:
+        name = node.args[1]
+        if not isinstance(name, ast.Constant) or name.value != "torch_dtype":
+            return False
+        holder = node.args[0]
+    else:
+        return False
+    return (path_of(holder) or "").endswith("model.config")
 
 
 def _is_tensor(node: ast.expr, flow: Flow) -> bool:
@@ -154,7 +194,7 @@ def _is_tensor(node: ast.expr, flow: Flow) -> bool:
 
 def _stands_for(kind: str, value: Value, flow: Flow) -> str | None:
     """The dtype that the other side means, "" where no one dtype; None where the comparison may hold."""
-    from dtlint.dtypes.dtype import LEGACY_TENSORS, named
+    from dtlint.dtypes.dtype import LEGACY_TENSORS
 
     if isinstance(value, Items):
         given = [_stands_for(kind, item, flow) for item in value.items]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._names import last_name, words
+from dtlint_rules._names import last_name, names_in, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -152,6 +152,10 @@ def _saves(forward: ast.FunctionDef) -> bool:
 def _casts(backward: ast.FunctionDef) -> bool:
     """Does backward bring its operands to one dtype by itself?"""
     return any(
-        isinstance(node, ast.Attribute) and node.attr in ("dtype", "float", "type_as", "half", "float32")
+        isinstance(node, ast.Call)
+        and (
+            last_name(node) in ("float", "type_as", "half")
+            or (last_name(node) in ("to", "type") and not {"dtype", "float32"}.isdisjoint(names_in(node)))
+        )
         for node in ast.walk(backward)
     )

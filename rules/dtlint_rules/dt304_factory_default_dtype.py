@@ -13,7 +13,7 @@ from dtlint.infer.survey import facts
 from dtlint.infer.values import Constant, Number, Tensor, Trait
 from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._assignments import assignments
+from dtlint_rules._assignments import assignments, bound_once
 from dtlint_rules._effects import FACTORIES, JOINING
 from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._half import half_at, place_in
@@ -65,7 +65,8 @@ class FactoryDefaultDtype(Rule):
     Reports a factory without `dtype=` (`torch.randn`, `torch.zeros`, `torch.full`, `torch.where(mask, 1.0, 0.0)`) that
     takes its shape or its device from a tensor, where the result is then added to, multiplied with, concatenated to or
     written into that tensor or what is computed from it; one that stands in for the missing bias of a layer in a product,
-    `torch.zeros(n, device=conv.weight.device) if conv.bias is None else conv.bias`; and noise in the shape that a model
+    `torch.zeros(n, device=conv.weight.device) if conv.bias is None else conv.bias`; one that a product of matrices is
+    written into by slices; and noise in the shape that a model
     is configured for that goes into the model uncast.
 
     ## Why it matters
@@ -238,12 +239,23 @@ def _written(factory: ast.Call, after: dict[Origin, ast.expr | None], origins: O
             continue
         source = path_of(root_of(below(node.value, _VIEWS)))
         origin = next((origin for origin in _told(origins[node.value], factory) if origin in after), None)
-        if origin is None or counts(origin) or source != origin.text:
+        if origin is None or counts(origin) or (source != origin.text and not _is_product(node.value, place)):
             continue
         reads = (part for part in own_nodes(place.scope) if isinstance(part, ast.Name) and part.id == base.id)
         if any(escapes(part, place.scope, place.tree) for part in reads if isinstance(part.ctx, ast.Load)):
             return _into_it(factory, node, base.id, after[origin], origin)
     return None
+
+
+def _is_product(node: ast.expr, place: Flow) -> bool:
+    """Is it a product of matrices, at once or by name: `out[:, i:j] = einsum("b i j, b j d -> b i d", attn, v)`?"""
+    made = bound_once(node.id, place.scope) if isinstance(node, ast.Name) else node
+    if isinstance(made, ast.BinOp):
+        return isinstance(made.op, ast.MatMult)
+    return isinstance(made, ast.Call) and last_name(made) in _OF_MATRICES
+
+
+_OF_MATRICES = frozenset({"einsum", "matmul", "bmm", "baddbmm", "scaled_dot_product_attention"})
 
 
 def _is_plain(annotation: ast.expr | None) -> bool:
@@ -385,9 +397,10 @@ def _is_slice(target: ast.Subscript, scope: ast.AST) -> bool:
 
 def _into_it(factory: ast.Call, node: ast.stmt, name: str, after: ast.expr | None, origin: Origin) -> Finding:
     told = path_of(after) if after is not None else None
+    source = told if told is not None and origin.kind == Kind.CALLED else origin.text
     return Finding(
         factory,
-        f"{_SAYS.format(name=last_name(factory))}, and so is what `{origin.text}` becomes where it is written into `{name}`",
+        f"{_SAYS.format(name=last_name(factory))}, and so is what `{source}` becomes where it is written into `{name}`",
         help=f"Pass `dtype={told or origin.text}.dtype`",
         notes=((node, "it is written here"),),
         fix=partial(_fix, told) if told is not None else None,

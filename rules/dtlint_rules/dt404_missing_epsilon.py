@@ -13,7 +13,7 @@ from dtlint_rules._functions import parameters
 from dtlint_rules._imports import imports_torch
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
-from dtlint_rules._parts import keyword, receiver, same
+from dtlint_rules._parts import below, keyword, receiver, same
 from dtlint_rules._tensors import is_tensor
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class MissingEpsilon(Rule):
 
     ## What it does
     Reports `(x - x.mean()) / x.std()` and `(x - x.min()) / (x.max() - x.min())`, with the spread in place or by the
-    name it was given, where no epsilon is added, no clamp stands before it and no test asks for it; and a cosine that is
+    name it was given, and spread along an axis, where no epsilon is added, no clamp stands before it and no test asks for it; and a cosine that is
     computed by hand, `(x * y).sum(-1) / (x.norm(dim=-1) * y.norm(dim=-1))`. Other divisions are left alone: that a norm
     or a sum may be 0 depends on the data, while equal values are to be expected of rewards, masks, constant images and
     batches of one, and zeros of the rows that pad a batch.
@@ -78,7 +78,7 @@ class MissingEpsilon(Rule):
             numerator, divisor = None, node.value
         else:
             return
-        spread = _named(divisor, flow)
+        spread = _named(_unspread(divisor), flow)
         if isinstance(node, ast.BinOp) and (normed := _norms(spread, flow)) is not None:
             yield from _cosine(node, normed, operation)
             return
@@ -141,6 +141,19 @@ def _named(node: ast.expr, flow: Flow) -> ast.expr:
     return source_of(node, flow) or node
 
 
+_SPREADING = ("unsqueeze", "view", "reshape", "expand", "expand_as", "repeat")
+
+
+def _unspread(node: ast.expr) -> ast.expr:
+    """`std`, of `std.unsqueeze(-1)`, `std.view(n, 1, 1).expand_as(x)` and `std[:, None]`."""
+    node = below(node, _SPREADING)
+    if isinstance(node, ast.Subscript) and any(
+        isinstance(part, ast.Constant) and part.value is None for part in ast.walk(node.slice)
+    ):
+        return node.value
+    return node
+
+
 _MOST_FACTORS = 4
 
 
@@ -166,7 +179,7 @@ def _is_input(node: ast.expr, flow: Flow) -> bool:
 def _spread(numerator: ast.BinOp, divisor: ast.expr, flow: Flow) -> tuple[str, str] | None:
     """Is the divisor the spread of what the numerator subtracts from? How it is called, and how it is mended."""
     subject = numerator.left
-    subtracted = _named(numerator.right, flow)
+    subtracted = _named(_unspread(numerator.right), flow)
     if _is_reduction(subtracted, frozenset({"mean"}), subject):
         if _is_reduction(divisor, frozenset({"std"}), subject):
             return f"The standard deviation of `{_short(subject)}`", "`x.std() + eps`"
@@ -212,7 +225,7 @@ def _is_root_of_variance(node: ast.expr, subject: ast.expr, flow: Flow) -> bool:
 
 def _asked_for(divisor: ast.expr, flow: Flow) -> bool:
     """Does a test, or an assignment that replaces zeros, speak of the divisor, or of what it is the difference of?"""
-    parts = [divisor, _named(divisor, flow)]
+    parts = [divisor, _unspread(divisor), _named(_unspread(divisor), flow)]
     parts += [side for part in parts if isinstance(part, ast.BinOp) for side in (part.left, part.right)]
     paths = {path for part in parts if (path := path_of(part)) is not None}
     for node in ast.walk(flow.scope) if paths else ():

@@ -30,6 +30,8 @@ _KEEPING = frozenset({"copy", "reshape", "round", "flatten", "ravel", "repeat", 
 _WHOLE = frozenset({"numpy.arange", "numpy.random.permutation", "numpy.random.randint"})
 """Functions that give platform integers for whole numbers. Sorting and searching give int64 on 64-bit platforms."""
 _SUMS = frozenset({"numpy.sum", "numpy.cumsum", "numpy.prod", "numpy.cumprod"})
+_BEYOND = ("2**32", "4294967295", "4294967296", "0xFFFFFFFF", "0xffffffff", "1<<32")
+"""How a bound is written that int32 cannot hold."""
 _COUNTS = ("len", "count", "size", "num", "token", "length")
 """Parts of names of what is counted, and so whole."""
 _CASTS = frozenset({"long", "int", "float", "double", "half", "to", "type", "short", "byte", "bool", "type_as"})
@@ -40,12 +42,14 @@ class PlatformInt(Rule):
 
     ## What it does
     Reports `torch.from_numpy` and its kin on what `np.arange`, `np.random.permutation` or `np.random.randint` gives for
-    whole numbers without a dtype, and sums of counts without one that size a memory map.
+    whole numbers without a dtype, and sums of counts without one that size a memory map. Also `np.random.randint(0, 2**32
+    - 1)` without a dtype, which draws seeds.
 
     ## Why it matters
     NumPy before 2.0 takes C's `long`, which is 32 bits on Windows and 64 elsewhere. The tensor is int32 there: it
     raises where torch wants int64 (`one_hot`, `scatter_`, the target of `cross_entropy`), and a sum beyond
-    2,147,483,647 wraps around to a negative number. With a dtype the program is the same everywhere.
+    2,147,483,647 wraps around to a negative number. A bound of more than 2**31 raises there: `ValueError: high is out of
+    bounds for int32`. With a dtype the program is the same everywhere.
 
     ## Example
     ```python
@@ -74,7 +78,7 @@ class PlatformInt(Rule):
 
     code, name = "DT506", "platform-int"
     fix = Applicability.SAFE
-    triggers = attributes((*_INTO_TORCH, "memmap"))
+    triggers = (*attributes((*_INTO_TORCH, "memmap")), *_BEYOND)
     needs = (("numpy",), attributes((*_WHOLE, *_SUMS)))
     calls = frozenset({*(name.rpartition(".")[2] for name in _INTO_TORCH | _WHOLE | _SUMS), "memmap"})
 
@@ -88,6 +92,8 @@ class PlatformInt(Rule):
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         node, target = call.node, call.target
+        if target == "numpy.random.randint" and (found := _drawn(call)) is not None:
+            return (found,)
         if target in _WHOLE:
             given = [*node.args, *(keyword.value for keyword in node.keywords)]
             example = target == "numpy.arange" and all(isinstance(number, ast.Constant) for number in given)
@@ -128,6 +134,21 @@ class PlatformInt(Rule):
                 source = _source(name, scope) if isinstance(name, ast.Name) else None
                 if source in self.sums:
                     yield _found(source, "The sum is", ((node, "sizes the file here"),))
+
+
+def _drawn(call: Call) -> Finding | None:
+    """`np.random.randint(0, 2**32 - 1)`, by whose bound an int32 cannot hold all that is drawn."""
+    bound = call.constant(1, "high")
+    if bound is None and len(call.node.args) < 2 and "high" not in call.keywords:
+        bound = call.constant(0, "low")
+    if not isinstance(bound, int) or bound <= 2**31 or "dtype" in call.keywords or len(call.node.args) > 3:
+        return None
+    return Finding(
+        call.node,
+        f"{bound:,} is no bound for an int32, which this draws on Windows with NumPy before 2.0: it raises ValueError",
+        help="Give `dtype=np.int64`",
+        fix=partial(pass_dtype, name="numpy.int64", message="Give `dtype=np.int64`", applicability=Applicability.SAFE),
+    )
 
 
 def _found(node: ast.expr | None, what: str, notes: tuple[tuple[ast.expr, str], ...]) -> Finding:
