@@ -78,7 +78,7 @@ class Rule:
     - anything else, `]=`: the text, white space aside. A comment that stands inside of it hides it.
 
     What a rule judges must not get past them: think of `from torch import half as h`, and of the names of functions,
-    which always stand somewhere in the file. Comments and strings count like code.
+    which always stand somewhere in the file. Comments and strings count like code, but for what stands inside docstrings.
     """
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """More groups of words, in the same forms: a file that lacks all words of any one of them is clean by this rule, too."""

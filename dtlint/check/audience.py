@@ -1,5 +1,5 @@
-"""Who hears of which events. There are as many rules as events in a file, so each event goes to those alone that asked for
-its kind, and who these are is found out once for each kind."""
+"""Who hears of which events. There are as many rules as events in a file, so each event goes to those alone that asked
+for its kind, and who these are is found out once for each kind."""
 
 from __future__ import annotations
 
@@ -33,21 +33,12 @@ _EVENTS: dict[str, type[Event]] = {
 
 
 class _Asking:
-    """Which of the rules that have been met ask for a kind of one type of event: found out once for each kind, for the
-    files of a run are many and their calls are the same."""
+    """Which of some rules ask for a kind of one type of event. It is found out once for each kind: the files of a run are
+    many, and their calls are the same."""
 
-    def __init__(self) -> None:
-        self.rules: frozenset[type[Rule]] = frozenset()
-        self.rank: dict[type[Rule], tuple[str, str]] = {}
-        """Where a rule comes among others."""
+    def __init__(self, rules: frozenset[type[Rule]]) -> None:
+        self.rules = rules
         self.known: dict[Any, tuple[type[Rule], ...]] = {}
-
-    def meet(self, rules: Iterable[type[Rule]]) -> None:
-        """Rules that may ask."""
-        if not self.rules.issuperset(rules):
-            self.rules = self.rules.union(rules)
-            self.rank = {rule: (rule.code, rule.__module__) for rule in self.rules}
-            self.known.clear()
 
     def of(self, kind: Any) -> tuple[type[Rule], ...]:
         """Those that ask for a kind, in the order of their codes."""
@@ -55,7 +46,7 @@ class _Asking:
         if known is None:
             if len(self.known) >= _MOST_KINDS:
                 self.known.clear()
-            known = self.known[kind] = tuple(sorted(self.asking(kind), key=self.rank.__getitem__))
+            known = self.known[kind] = tuple(sorted(self.asking(kind), key=_by_code))
         return known
 
     def asking(self, kind: Any) -> Iterable[type[Rule]]:
@@ -65,6 +56,7 @@ class _Asking:
 
 _MOST_KINDS = 50_000
 """Kinds that are remembered: a few MB."""
+_by_code = attrgetter("code", "__module__")
 
 
 class _Operators(_Asking):
@@ -97,23 +89,14 @@ class _Bindings(_Asking):
 class _Calls(_Asking):
     """A call has two names where an attribute holds something else: `self.scaler_class()` is also a `GradScaler()`."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, rules: frozenset[type[Rule]]) -> None:
+        super().__init__(rules)
         self.by_form: dict[str | None, set[type[Rule]]] = {}
-        self.parts: list[tuple[str, set[type[Rule]]]] = []
+        for rule in rules:
+            for form in (None,) if rule.calls is None else rule.calls:
+                self.by_form.setdefault(form, set()).add(rule)
+        self.parts = [(form[1:-1].lower(), who) for form, who in self.by_form.items() if form and form.startswith("*")]
         """Who asks for all names with a part in them."""
-
-    def meet(self, rules: Iterable[type[Rule]]) -> None:
-        before = self.rules
-        super().meet(rules)
-        if self.rules is not before:
-            self.by_form = {}
-            for rule in self.rules:
-                for form in (None,) if rule.calls is None else rule.calls:
-                    self.by_form.setdefault(form, set()).add(rule)
-            self.parts = [
-                (form[1:-1].lower(), who) for form, who in self.by_form.items() if form and form.startswith("*")
-            ]
 
     def asking(self, kind: tuple[str, str]) -> Iterable[type[Rule]]:
         target, name = kind
@@ -124,39 +107,47 @@ class _Calls(_Asking):
         return set[type[Rule]]().union(*filter(None, found))
 
 
+_KINDS: dict[type[Event], tuple[attrgetter[Any], type[_Asking]]] = {
+    Call: (attrgetter("target", "name"), _Calls),
+    Reference: (attrgetter("name"), _Names),
+    Operation: (attrgetter("operator.__class__", "on_known"), _Operators),
+    Assign: (attrgetter("target.__class__", "expression.__class__"), _Bindings),
+} | dict.fromkeys((Discard, End, Enter, Exit), (attrgetter("__class__"), _Asking))
+"""The kind of an event, and who finds out who asks for it; those of the last few are all of one kind."""
+
+_latest: dict[type[Event], _Asking] = {}
+"""Of each type of event, what was found out about all rules that have been met."""
+
+
+def _met(event: type[Event], rules: Iterable[type[Rule]]) -> _Asking:
+    """Who of these rules, and those met before, ask for what. What was found out before a new one came is let go."""
+    known = _latest.get(event)
+    if known is None or not known.rules.issuperset(rules):
+        known = _KINDS[event][1](frozenset(rules) if known is None else known.rules.union(rules))
+        _latest[event] = known
+    return known
+
+
+def expect(rules: Sequence[type[Rule]]) -> None:
+    """Meet all rules of a run at once, so that what is found out for its first files holds to the end."""
+    for name, event in _EVENTS.items():
+        _met(event, [rule for rule in rules if name in _all_heard(rule)])  # type: ignore[arg-type]  # see `_hears`
+
+
 class Routes(dict[Any, list[Hearing]]):
     """The rules made for one file that hear of one type of event, by its kinds."""
 
     def __init__(self, event: type[Event], hearing: list[Hearing]) -> None:
         super().__init__()
         self.hearing = hearing
-        self.kind_of = _KIND_OF[event]
+        self.kind_of = _KINDS[event][0]
         self._by_rule = {type(rule): (rule, handle) for rule, handle in hearing}
-        self._asking = _ASKING[event]
-        self._asking.meet(self._by_rule.keys())
+        self._asking = _met(event, self._by_rule)
 
     def __missing__(self, kind: Any) -> list[Hearing]:
         here = self._by_rule
         self[kind] = found = [here[rule] for rule in self._asking.of(kind) if rule in here]
         return found
-
-
-_KIND_OF: dict[type[Event], attrgetter[Any]] = {
-    event: attrgetter("__class__") for event in (Discard, End, Enter, Exit)
-} | {
-    Call: attrgetter("target", "name"),
-    Reference: attrgetter("name"),
-    Operation: attrgetter("operator.__class__", "on_known"),
-    Assign: attrgetter("target.__class__", "expression.__class__"),
-}
-"""The kind of an event; those of the first few are all of one."""
-
-_ASKING: dict[type[Event], _Asking] = {event: _Asking() for event in (Discard, End, Enter, Exit)} | {
-    Call: _Calls(),
-    Reference: _Names(),
-    Operation: _Operators(),
-    Assign: _Bindings(),
-}
 
 
 def routes(rules: Sequence[Rule], text: str) -> dict[type[Event], Routes]:
@@ -168,12 +159,6 @@ def routes(rules: Sequence[Rule], text: str) -> dict[type[Event], Routes]:
         if hearing:
             found[event] = Routes(event, hearing)
     return found
-
-
-def expect(rules: Sequence[type[Rule]]) -> None:
-    """Meet all rules of a run at once: each that is met later lets go of what was found out for those before."""
-    for name, event in _EVENTS.items():
-        _ASKING[event].meet([rule for rule in rules if name in _all_heard(rule)])  # type: ignore[arg-type]  # see below
 
 
 def _hears(rule: type[Rule], text: str) -> tuple[str, ...]:

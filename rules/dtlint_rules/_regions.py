@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.values import Autocast, Value
 
-__all__ = ["MAKING_AUTOCAST", "decided_here", "half_from", "is_off"]
-
-MAKING_AUTOCAST = frozenset({"*autocast*", "*amp*", "*precision*", "*ctx*", "*context*"})
-"""The calls whose result may be an autocast context: torch's, and those of functions that programs give such names."""
+__all__ = ["decided_here", "half_from", "is_off"]
 
 _FORCING = ("disable_autocast", "no_autocast", "force_fp32", "float32_ctx", "fp32_context", "custom_fwd")
 """In names of contexts and decorators that keep autocast out."""

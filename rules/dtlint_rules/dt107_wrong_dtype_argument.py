@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity
-from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Dtype, External, Instance, Module, Tensor, Unknown, Value
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import respell
@@ -41,9 +40,6 @@ _ARRAY_MAKERS = frozenset(
 )
 """Functions of NumPy that take a dtype as their second argument."""
 
-_HOLDERS = ("model", "accelerator", "unet", "transformer", "vae", "encoder", "decoder", "module")
-"""What ends the names of those whose `device` is a `torch.device`, and no string of a configuration."""
-
 _OTHERS = frozenset({"paddle", "mindspore", "oneflow", "jittor", "megengine"})
 """Packages whose tensors have a `.to` that takes a string."""
 
@@ -54,8 +50,8 @@ class WrongDtypeArgument(Rule):
     ## What it does
     Reports `.to("float16")` and `.to(dtype="float16")`, `.to(torch_dtype=...)`, `torch.zeros(2, dtype="float32")`,
     `torch.zeros(2, dtype=np.float32)`, `autocast(dtype="bfloat16")`, and the other way round `.astype(torch.float32)`
-    and `np.zeros(2, dtype=torch.float32)`. Also `torch.dtype("float32")`, and `torch.autocast(model.device)`, which wants
-    the type of a device.
+    and `np.zeros(2, dtype=torch.float32)`. Also `torch.dtype("float32")`, and `torch.autocast(x.device)` of a tensor:
+    it wants the type of a device.
 
     ## Why it matters
     torch takes dtypes as `torch.dtype` objects only. A positional string is taken for a device (`RuntimeError:
@@ -114,8 +110,8 @@ class WrongDtypeArgument(Rule):
             return self._cast(call)
         if call.target == "torch.dtype":
             return (_uncallable(call),)
-        if call.target == "torch.amp.autocast" and (device := _device(call)) is not None:
-            return (device,)
+        if call.target == "torch.amp.autocast" and (given := _device_given(call)) is not None:
+            return (given,)
         if "dtype" in call.keywords and call.target.startswith("torch."):
             return self._made(call)
         if call.target in _ARRAY_MAKERS or ("dtype" in call.keywords and call.target.startswith("numpy.")):
@@ -204,13 +200,13 @@ def _uncallable(call: Call) -> Finding:
     )
 
 
-def _device(call: Call) -> Finding | None:
-    """A device that autocast is given in place of the type of one: `torch.autocast(x.device)`."""
-    node, value = call.argument_node(0, "device_type"), call.argument(0, "device_type")
-    if not isinstance(node, ast.Attribute) or node.attr != "device" or isinstance(value, Constant):
+def _device_given(call: Call) -> Finding | None:
+    """The device of a tensor that autocast is given in place of the type of one: `torch.autocast(x.device)`. What else has
+    a `device` may mean a string by it."""
+    node = call.argument_node(0, "device_type")
+    if not isinstance(node, ast.Attribute) or node.attr != "device":
         return None
-    holder = (path_of(node.value) or "").rpartition(".")[2].lower()
-    if not isinstance(known(call.flow, node.value), Tensor) and not holder.endswith(_HOLDERS):
+    if not isinstance(known(call.flow, node.value), Tensor):
         return None
     return Finding(
         node,

@@ -7,13 +7,11 @@ import re
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
-from dtlint.infer.survey import facts
 from dtlint.infer.values import Constant, Dtype
-from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import bound_once
-from dtlint_rules._functions import body_of, defaults, parameters
-from dtlint_rules._names import last_name, names_in
+from dtlint_rules._functions import defaults, parameters
+from dtlint_rules._names import last_name
 from dtlint_rules._parts import given
 from dtlint_rules._within import parents_at
 
@@ -37,15 +35,13 @@ class HardcodedCast(Rule):
     """A half dtype written out where a setting or a parameter decides the dtype.
 
     ## What it does
-    Reports five forms.
+    Reports four forms.
 
     - `torch.float32 if mixed_precision == "no" else torch.float16`: a setting that can also be `"bf16"`, taken for a
       switch.
     - `torch.float16 if args.fp16 or args.bf16 else torch.float32`: float16 for what asks for bfloat16, in an expression
       or under an `if`.
-    - `dtype=torch.bfloat16` in a class or function that has a parameter `*_dtype=torch.bfloat16` for it, or a parameter
-      `dtype` that it does not read.
-    - `return x.to(torch.bfloat16)` in a function that cast its parameters to float32, and did not note what they were.
+    - `dtype=torch.bfloat16` in a class or function that has a parameter `*_dtype=torch.bfloat16` for it.
     - An activation that is cast to the dtype of a buffer, `x = x.to(self.kernel.dtype)`, in a module that has
       weights.
 
@@ -101,7 +97,6 @@ class HardcodedCast(Rule):
             yield from self._heedless(call, call.keywords["dtype"])
         if call.method == "to" and isinstance(call.node.func, ast.Attribute):
             yield from self._to_buffer(call, call.node.func.value)
-            yield from _returned(call)
 
     def on_operation(self, operation: Operation) -> Iterator[Finding]:
         """`float32 if precision == "no" else float16`."""
@@ -137,13 +132,11 @@ class HardcodedCast(Rule):
             or node is None
         ):
             return
-        if (path_of(node) or "").partition(".")[0] != "torch" or not (
-            call.target.startswith("torch.") or _of_base(call)
-        ):
+        if (path_of(node) or "").partition(".")[0] != "torch" or not call.target.startswith("torch."):
             return
         if call.target.startswith(("torch.amp.", "torch.autocast")):
             return
-        parameter = _parameter_for(function, ast.unparse(node)) or _unread(function)
+        parameter = _parameter_for(function, ast.unparse(node))
         if parameter is None:
             return
         yield Finding(
@@ -209,7 +202,7 @@ def _asks_bfloat16(test: ast.expr) -> str | None:
         values = [part.value for part in ast.walk(test.comparators[0]) if isinstance(part, ast.Constant)]
         named = any(isinstance(value, str) and _BFLOAT16.search(value) for value in values)
         return ast.unparse(test) if named else None
-    if isinstance(test, ast.Subscript):
+    if isinstance(test, ast.Subscript):  # `config["bf16"]["enabled"]`
         keys = [part.value for part in ast.walk(test) if isinstance(part, ast.Constant)]
         return ast.unparse(test) if any(isinstance(key, str) and _BFLOAT16.search(key) for key in keys) else None
     path = path_of(test)
@@ -238,62 +231,6 @@ def _parameter_for(function: FunctionInfo, literal: str) -> ast.arg | None:
         for parameter, default in defaults(node.args):
             if parameter.arg.endswith("dtype") and ast.unparse(default) == literal:
                 return parameter
-    return None
-
-
-def _returned(call: Call) -> Iterator[Finding]:
-    """`return loss.to(torch.bfloat16)`, of what the function computed in float32 of parameters that it cast up."""
-    flow = call.flow
-    node = call.argument_node(0, "dtype")
-    if flow.function is None or node is None or not isinstance(flow.statement, ast.Return):
-        return
-    if path_of(node) not in _HALVES | _BRAINS:
-        return
-    names = {parameter.arg for parameter in parameters(flow.function.node) if "mask" not in parameter.arg}
-    if any(
-        "dtype" in name or _BFLOAT16.search(name) is not None for name in (*names, *(held for held in _tested(flow)))
-    ):
-        return
-    for upcast in facts(flow.scope).calls:
-        method = upcast.func
-        if not isinstance(method, ast.Attribute) or path_of(method.value) not in names:
-            continue
-        told = {path_of(argument) for argument in given(upcast)}
-        if (method.attr == "float" and not told) or (
-            method.attr in ("to", "type") and told & {"torch.float32", "torch.float"}
-        ):
-            yield Finding(
-                call.node,
-                f"The result is {path_of(node)}, whatever the dtype that `{path_of(method.value)}` came in",
-                help=f"Note the dtype before, and cast back to it: `{path_of(method.value)}.dtype`",
-                notes=((upcast, "it is cast to float32 here"),),
-            )
-            return
-
-
-_BRAINS = frozenset({"torch.bfloat16"})
-
-
-def _tested(flow: Flow) -> Iterator[str]:
-    """The names in the tests under which the code runs."""
-    for held in flow.conditions:
-        yield from names_in(held.test)
-
-
-def _of_base(call: Call) -> bool:
-    """`super().__init__(dtype=torch.float16)`."""
-    made = call.node.func
-    return isinstance(made, ast.Attribute) and isinstance(made.value, ast.Call) and path_of(made.value.func) == "super"
-
-
-def _unread(function: FunctionInfo) -> ast.arg | None:
-    """The parameter `dtype` of a function that does not look at it."""
-    for parameter in parameters(function.node):
-        if parameter.arg in ("dtype", "torch_dtype"):
-            read = any(
-                isinstance(part, ast.Name) and part.id == parameter.arg for part in nodes(body_of(function.node))
-            )
-            return None if read else parameter
     return None
 
 

@@ -77,12 +77,14 @@ class StaleDtypeSource(Rule):
         return self._noted(assign.node, assign.target, asked.value, assign.flow)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        statement, given = call.flow.statement, call.node.args
-        if not isinstance(statement, ast.Assign) or statement.value is not call.node or call.constant(1, "") != "dtype":
+        statement = call.flow.statement
+        if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is not call.node:
             return ()
-        return [
-            finding for target in statement.targets for finding in self._noted(statement, target, given[0], call.flow)
-        ]
+        if call.constant(1, "") != "dtype":
+            return ()
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        model = call.node.args[0]
+        return [finding for target in targets for finding in self._noted(statement, target, model, call.flow)]
 
     def _noted(self, statement: ast.stmt, target: ast.expr, source: ast.expr, flow: Flow) -> Iterator[Finding]:
         function = flow.function

@@ -49,14 +49,14 @@ class DtypeComparedWithString(Rule):
     ## What it does
     Reports `x.dtype == "float16"`, `x.dtype == "torch.float16"`, `x.dtype == np.float32`, `x.dtype ==
     torch.FloatTensor`, `x.dtype == float`, `str(x.dtype) == "float16"` and `x.type() == torch.float32`, where `x` is
-    a tensor; and `x.dtype is ["float16", "float32"]`, which is False whatever `x` is. Also `x.dtype == torch.float16 or
-    torch.bfloat16`, which is always true, and `model.config.torch_dtype == "float16"`.
+    a tensor; and `x.dtype is ["float16", "float32"]`, which is False whatever `x` is. Also
+    `x.dtype == torch.float16 or torch.bfloat16`, which is always true.
 
     ## Why it matters
     Each of them is False for every tensor, without an error: a `torch.dtype` equals itself alone, `str(x.dtype)`
     begins with `torch.`, and `x.type()` is a string such as `"torch.FloatTensor"`. NumPy dtypes do equal strings, so
-    the comparison is right where it was copied from. A dtype that stands alone behind `or` is true of itself: the branch
-    is taken for every dtype. The configuration of a model of transformers holds a dtype, whatever string it was made of.
+    the comparison is right where it was copied from. A dtype that stands alone behind `or` is true of itself: the
+    branch is taken for every dtype.
 
     ## Example
     ```python
@@ -88,7 +88,7 @@ class DtypeComparedWithString(Rule):
     code, name = "DT120", "dtype-compared-with-string"
     severity = Severity.ERROR
     fix = Applicability.UNSAFE
-    triggers = (".dtype", "self.dtype", ".type", "torch_dtype", *DTYPES)
+    triggers = (".dtype", "self.dtype", ".type", *DTYPES)
     needs = ((*STRINGS, *LEGACY, *COMPARED_NUMBERS, "numpy", ".type", *_ASKED_FOR_A_LIST, _ALONE),)
     operators = frozenset({*_OPERATORS})
 
@@ -132,12 +132,14 @@ class DtypeComparedWithString(Rule):
 
 def _alone(operation: Operation, node: ast.Compare) -> Iterator[Finding]:
     """`x.dtype == torch.float16 or torch.bfloat16`, at the dtype behind."""
+    torch = (path_of(node.comparators[0]) or "").rpartition(".")[0]  # as the program calls it
     around = parents_at(node, operation.flow).get(node)
     if not isinstance(around, ast.BoolOp) or not isinstance(around.op, ast.Or):
         return
     for side in around.values[1:]:
-        path = path_of(side) or ""
-        if path.startswith("torch.") and named(path[6:]) is not None:
+        package, _, name = (path_of(side) or "").rpartition(".")
+        path = f"{package}.{name}"
+        if package and package == torch and named(name) is not None:
             yield Finding(
                 side,
                 f"`{path}` is compared with nothing here, and is true: so is the whole test, always",
@@ -160,28 +162,12 @@ def _kind(node: ast.expr, value: Value, flow: Flow) -> str | None:
         return "dtype"
     if isinstance(node, ast.Attribute) and node.attr == "dtype":
         return "dtype" if _is_tensor(node.value, flow) else None
-    if _is_configured(node):
-        return "dtype"
     if isinstance(node, ast.Call):
         if path_of(node.func) == "str" and len(node.args) == 1:
             return "str" if _kind(node.args[0], value, flow) == "dtype" else None
         if isinstance(node.func, ast.Attribute) and node.func.attr == "type" and not node.args and not node.keywords:
             return "type" if _is_tensor(node.func.value, flow) else None
     return None
-
-
-def _is_configured(node: ast.expr) -> bool:
-    """`model.config.torch_dtype`, `getattr(model.config, "torch_dtype", None)`: what a model of transformers was loaded in."""
-    if isinstance(node, ast.Attribute) and node.attr == "torch_dtype":
-        holder: ast.expr = node.value
-    elif isinstance(node, ast.Call) and path_of(node.func) == "getattr" and len(node.args) >= 2:
-        name = node.args[1]
-        if not isinstance(name, ast.Constant) or name.value != "torch_dtype":
-            return False
-        holder = node.args[0]
-    else:
-        return False
-    return (path_of(holder) or "").endswith("model.config")
 
 
 def _is_tensor(node: ast.expr, flow: Flow) -> bool:

@@ -57,8 +57,7 @@ class ClipBeforeUnscale(Rule):
     ## What it does
     Reports `torch.nn.utils.clip_grad_norm_` and `clip_grad_value_` between `scaler.scale(loss).backward()` and
     `scaler.step(optimizer)` where no `scaler.unscale_(optimizer)` stands before it. A limit that is multiplied by
-    `scaler.get_scale()`, and gradients that are divided by it by hand, are accepted. Reports also a clip before
-    `scaler.step(optimizer)` in a function that the scaled loss was backpropagated before, and hooks that clip
+    `scaler.get_scale()`, and gradients that are divided by it by hand, are accepted. Reports also hooks that clip
     gradients, `p.register_hook(lambda grad: grad.clamp(-1, 1))`, in a class or a function with a GradScaler: they run
     in backward.
 
@@ -190,26 +189,6 @@ class ClipBeforeUnscale(Rule):
             )
             self.suspected.append((finding, steps[0][0] if len(steps) == 1 else None))
             return
-        self._clip_before_step(call)
-
-    def _clip_before_step(self, call: Call) -> None:
-        """`clip_grad_norm_(...)`, and `scaler.step(optimizer)` behind it, where the backward is not in this function."""
-        flow, scope = call.flow, call.flow.scope
-        if flow.function is None or flow.state.scalers:
-            return
-        scaler, step = next(_stepped_behind(call.node, scope), ("", None))
-        if step is None or self._unscaled_otherwise(call, scaler, Phase.PERHAPS_SCALED) or _is_scaled_in(scope, scaler):
-            return
-        optimizer = path_of(step.args[0]) or "optimizer"
-        finding = Finding(
-            call.node,
-            f"Gradients are clipped before `{scaler}.step` divides them by the scale, 65536 at the start: "
-            f"{_CLIPS[call.target]}",
-            help=f"Call `{scaler}.unscale_({optimizer})` before",
-            notes=((step, "they are divided by it here"),),
-            fix=partial(_fix, call, scaler, [(step, path_of(step.args[0]) or "")], scope),
-        )
-        self.suspected.append((finding, step))
 
     def _unscaled_otherwise(self, call: Call, scaler: str, phase: Phase) -> bool:
         """May the gradients be unscaled by hand, by another function, or on the path that has been taken?"""
@@ -267,20 +246,6 @@ def _is_scaler(scope: ast.AST, path: str) -> bool:
         isinstance(node, ast.Attribute) and node.attr in _SCALER_METHODS and path_of(node.value) == path
         for node in ast.walk(scope)
     )
-
-
-def _stepped_behind(clip: ast.Call, scope: ast.AST) -> Iterator[tuple[str, ast.Call]]:
-    """The scalers whose step is called behind a clip, and those calls."""
-    for node in ast.walk(scope):
-        if isinstance(node, ast.Call) and last_name(node) == "step" and node.args and node.lineno > clip.lineno:
-            path = path_of(node.func)
-            scaler = "" if path is None else path.rpartition(".")[0]
-            if scaler.rpartition(".")[2].lower().endswith("scaler"):
-                yield scaler, node
-
-
-def _is_scaled_in(scope: ast.AST, scaler: str) -> bool:
-    return any(isinstance(node, ast.Attribute) and path_of(node) == f"{scaler}.scale" for node in ast.walk(scope))
 
 
 def _is_name_of(scope: ast.AST, name: str) -> bool:

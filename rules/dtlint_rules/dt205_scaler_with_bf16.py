@@ -34,8 +34,7 @@ class ScalerWithBf16(Rule):
 
     ## What it does
     Reports a GradScaler, or a class such as timm's NativeScaler that holds one, that is made where the program trains
-    in bfloat16: under a test that says so (`args.bf16`, `args.fp16 or args.bf16`), or beside an autocast whose dtype is or
-    may be bfloat16. A scaler that is
+    in bfloat16: under a test that says so, or beside an autocast whose dtype is or may be bfloat16. A scaler that is
     made, or enabled, by a test of the dtype is left alone.
 
     ## Why it matters
@@ -100,8 +99,7 @@ class ScalerWithBf16(Rule):
         for scaler in self.scalers:
             because = _for_bf16(scaler.conditions)
             if because is not None:
-                when = "also in bfloat16" if isinstance(because, ast.BoolOp) else "in bfloat16"
-                yield _found(scaler.node, when, (because, "bfloat16 is chosen here"))
+                yield _found(scaler.node, "in bfloat16", (because, "bfloat16 is chosen here"))
                 continue
             region, surely = next(
                 ((node, sure) for node, sure, place in self.regions if place is scaler.place), (None, False)
@@ -185,8 +183,6 @@ def _for_bf16(conditions: list[Condition]) -> ast.expr | None:
         if not condition.holds:
             continue
         test = condition.test
-        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) and any(map(_names_bf16, test.values)):
-            return test
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Eq, ast.Is)):
             if any(_names_bf16(side) for side in (test.left, test.comparators[0])):
                 return test

@@ -9,7 +9,6 @@ from dtlint.infer.values import Autocast
 from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._names import last_name
-from dtlint_rules._regions import MAKING_AUTOCAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,7 +66,7 @@ class AutocastNotEntered(Rule):
 
     code, name = "DT209", "autocast-not-entered"
     triggers = ("*autocast*",)
-    calls = MAKING_AUTOCAST
+    calls = frozenset({"*autocast*", "*amp*", "*precision*", "*ctx*", "*context*"})
 
     def __init__(self) -> None:
         self.made: set[ast.expr] = set()
@@ -78,7 +77,7 @@ class AutocastNotEntered(Rule):
         return ()
 
     def on_discard(self, discard: Discard) -> Iterator[Finding]:
-        if isinstance(discard.value, Autocast) and discard.call is not None and discard.call.node in self.made:
+        if isinstance(discard.value, Autocast) and discard.call is not None:
             yield Finding(
                 discard.node.value,
                 "The autocast context is made and thrown away: it does nothing until it is entered",

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._names import last_name, names_in, words
+from dtlint_rules._effects import FACTORIES
+from dtlint_rules._names import last_name, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -150,12 +151,17 @@ def _saves(forward: ast.FunctionDef) -> bool:
 
 
 def _casts(backward: ast.FunctionDef) -> bool:
-    """Does backward bring its operands to one dtype by itself?"""
+    """Does backward bring its operands to one dtype by itself? The dtype of a buffer that it makes is no cast."""
+    made = {
+        told.value
+        for call in ast.walk(backward)
+        if isinstance(call, ast.Call) and last_name(call) in FACTORIES
+        for told in call.keywords
+        if told.arg == "dtype"
+    }
     return any(
-        isinstance(node, ast.Call)
-        and (
-            last_name(node) in ("float", "type_as", "half")
-            or (last_name(node) in ("to", "type") and not {"dtype", "float32"}.isdisjoint(names_in(node)))
-        )
+        isinstance(node, ast.Attribute)
+        and node.attr in ("dtype", "float", "type_as", "half", "float32")
+        and node not in made
         for node in ast.walk(backward)
     )

@@ -11,7 +11,7 @@ from dtlint.infer.values import Autocast, Module
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._names import last_name
-from dtlint_rules._regions import MAKING_AUTOCAST, half_from
+from dtlint_rules._regions import half_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -86,7 +86,7 @@ class HalfOutputEscapesAutocast(Rule):
 
     code, name = "DT214", "half-output-escapes-autocast"
     triggers = ("*autocast*",)
-    calls = frozenset({"__call__", *(name.rpartition(".")[2] for name in _LOSSES), *_CRITERIA, *MAKING_AUTOCAST})
+    calls = frozenset({"__call__", *(name.rpartition(".")[2] for name in _LOSSES), *_CRITERIA, "autocast"})
     targets = frozenset({ast.Attribute})
 
     def __init__(self) -> None:

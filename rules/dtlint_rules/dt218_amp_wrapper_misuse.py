@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
@@ -12,8 +11,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Autocast
 from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._names import last_name, names_in
-from dtlint_rules._within import parents_at
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,12 +22,6 @@ __all__ = ["AmpWrapperMisuse"]
 
 _AUTOCASTS = frozenset({"torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
 _OLD = frozenset({"torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
-_ASKED = frozenset({"get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "get_autocast_dtype"})
-"""What tells the dtype that autocast casts to, on or off."""
-_ON = re.compile(
-    r"autocast_?(?:is_)?(?:cpu_|xpu_)?(?:enabled|state|on\b)|amp_?(?:enabled|state)|custom_fwd", re.IGNORECASE
-)
-"""Names that tell whether autocast is on."""
 
 
 class AmpWrapperMisuse(Rule):
@@ -38,14 +30,12 @@ class AmpWrapperMisuse(Rule):
     ## What it does
     Reports `@autocast` and `with autocast` without parentheses, autocast around a generator or a coroutine, and a bound
     method that is wrapped in autocast and then bound a second time, `MethodType(autocast(...)(model.forward), model)`.
-    Also `torch.get_autocast_gpu_dtype() == torch.float16` in a function that never asks whether autocast is on.
 
     ## Why it matters
     `torch.autocast` without parentheses takes the function for a device and raises; that of `torch.cuda.amp` takes it
     for `enabled`, and the decorated name is then a context and no function. A generator runs when it is iterated over,
     and by then the region that the decorator entered has ended: it computes in float32, without a word. A method that
-    is bound twice gets `self` twice. The dtype that autocast would cast to is float16 on CUDA where autocast is off, too:
-    a program that computes in float32 is then taken for one in half.
+    is bound twice gets `self` twice.
 
     ## Example
     ```python
@@ -78,7 +68,7 @@ class AmpWrapperMisuse(Rule):
 
     code, name, severity = "DT218", "amp-wrapper-misuse", Severity.ERROR
     triggers = ("*autocast*",)
-    calls = frozenset({"autocast", *_ASKED})
+    calls = frozenset({"autocast"})
     references = _AUTOCASTS
 
     def __init__(self) -> None:
@@ -88,8 +78,6 @@ class AmpWrapperMisuse(Rule):
     def on_call(self, call: Call) -> Iterable[Finding]:
         if isinstance(call.result, Autocast) and call.result.made is call.node and call.result.enabled is not False:
             self.made.add(call.node)
-        elif call.target.rpartition(".")[2] in _ASKED and call.target.startswith("torch."):
-            return _unasked(call)
         return ()
 
     def on_reference(self, reference: Reference) -> Iterable[Finding]:
@@ -146,23 +134,6 @@ class AmpWrapperMisuse(Rule):
                 f"`{method}` is a bound method already: bound again, it gets `{instance}` twice and raises",
                 help=f"Wrap the function under it, `{method}.__func__`, or leave `MethodType` away",
             )
-
-
-def _unasked(call: Call) -> Iterator[Finding]:
-    """`torch.get_autocast_gpu_dtype() == torch.float16`, in a function that does not ask whether autocast is on."""
-    flow = call.flow
-    around = parents_at(call.node, flow).get(call.node)
-    if flow.function is None or not isinstance(around, ast.Compare) or isinstance(flow.statement, ast.Assert):
-        return
-    told = [flow.scope, *(held.test for held in flow.conditions)]
-    if flow.contexts or any(_ON.search(name) is not None for node in told for name in names_in(node)):
-        return
-    yield Finding(
-        around,
-        f"`{last_name(call.node)}` gives a dtype where autocast is off, too: float16 on CUDA, bfloat16 on a CPU",
-        help="Ask `torch.is_autocast_enabled()` as well",
-        severity=Severity.WARNING,
-    )
 
 
 def _runs_later(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

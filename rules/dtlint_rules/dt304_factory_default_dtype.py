@@ -64,15 +64,15 @@ class FactoryDefaultDtype(Rule):
     ## What it does
     Reports a factory without `dtype=` (`torch.randn`, `torch.zeros`, `torch.full`, `torch.where(mask, 1.0, 0.0)`) that
     takes its shape or its device from a tensor, where the result is then added to, multiplied with, concatenated to or
-    written into that tensor or what is computed from it; one that stands in for the missing bias of a layer in a product,
-    `torch.zeros(n, device=conv.weight.device) if conv.bias is None else conv.bias`; one that a product of matrices is
-    written into by slices; and noise in the shape that a model
-    is configured for that goes into the model uncast.
+    written into that tensor or what is computed from it; one that stands in for the missing bias of a layer in a
+    product, `torch.zeros(n, device=conv.weight.device) if conv.bias is None else conv.bias`; one that a product of
+    matrices is written into by slices; and noise in the shape that a model is configured for that goes into the model
+    uncast.
 
     ## Why it matters
-    The factory gives float32, whatever the tensor is. With a half tensor the result of arithmetic is float32 from there on,
-    at twice the memory, until a layer with half weights raises "mat1 and mat2 must have the same dtype". With a float64
-    tensor digits are lost.
+    The factory gives float32, whatever the tensor is. With a half tensor the result of arithmetic is float32 from there
+    on, at twice the memory, until a layer with half weights raises "mat1 and mat2 must have the same dtype". With a
+    float64 tensor digits are lost.
 
     ## Example
     ```python

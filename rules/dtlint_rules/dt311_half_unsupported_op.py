@@ -27,7 +27,6 @@ from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import given, subject_of
 from dtlint_rules._scripts import is_script
 from dtlint_rules._subjects import operand
-from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,7 +88,7 @@ class HalfUnsupportedOp(Rule):
     Reports `torch.quantile`, most of `torch.linalg`, `torch.fft`, `view_as_complex`, `ctc_loss`, `nn.init.orthogonal_`
     and `interpolate` with `antialias=True` on a tensor that is float16 or bfloat16, and on a tensor whose dtype the caller decides in code that
     asks for half itself; and `orthogonal_` of a weight where the same file casts another weight to float32 for it, or other
-    values to the dtype of a weight; and where the result is cast to float32 and then back, `gram.cholesky().float()`. A tensor that was cast to float32 before is fine.
+    values to the dtype of a weight. A tensor that was cast to float32 before is fine.
 
     ## Why it matters
     These operators raise RuntimeError in half: `quantile() input tensor must be either float or double dtype`,
@@ -138,7 +137,7 @@ class HalfUnsupportedOp(Rule):
         subject = operand(call) if why is not None else None
         if subject is None or not call.complete:
             return ()
-        level = _level(call, subject) or _expected(call, subject) or _cast_behind(call, subject)
+        level = _level(call, subject) or _expected(call, subject)
         if level is None:
             return ()
         half = is_half(subject.value)
@@ -220,23 +219,6 @@ def _expected(call: Call, subject: Operand) -> ast.expr | None:
 
 _ASKED = frozenset({"float32", "float", "dtype"})
 """Who tests for these has a branch for float32 alone."""
-
-
-def _cast_behind(call: Call, subject: Operand) -> ast.expr | None:
-    """The cast to float32 that stands behind the op in place of before it: `gram.cholesky().float()`."""
-    value = subject.value
-    if isinstance(value, Tensor) and value.dtypes is not None and not value.dtypes >= FLOATING:
-        return None
-    around = parents_at(call.node, call.flow)
-    method = around.get(call.node)
-    cast = around.get(method) if isinstance(method, ast.Attribute) else None
-    if not isinstance(cast, ast.Call) or not _upcast(cast):
-        return None
-    back = around.get(cast)
-    while isinstance(back, (ast.Attribute, ast.Call)) and not (isinstance(back, ast.Call) and last_name(back) == "to"):
-        back = around.get(back)
-    told = " ".join(said(back)) if isinstance(back, ast.Call) else ""
-    return cast if "dtype" in told or "half" in told or "float16" in told else None
 
 
 @kept

@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.reach import Reach
-from dtlint.infer.survey import facts
 from dtlint.infer.values import Tensor, Unknown
 from dtlint.rule import Finding, Rule
-from dtlint_rules._functions import parameters
 from dtlint_rules._half import half_at, is_half
 from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name, names, said
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._origin import Kind, in_order
 from dtlint_rules._origins import origins_of
-from dtlint_rules._parts import below, root_of
+from dtlint_rules._parts import root_of
 from dtlint_rules._scripts import is_script
 
 if TYPE_CHECKING:
@@ -55,8 +53,7 @@ class Bf16ToNumpy(Rule):
     """A bfloat16 tensor is converted to NumPy.
 
     ## What it does
-    Reports `.numpy()`, `np.asarray` and `np.array` of a tensor that is bfloat16 on some path; of any tensor, in a function
-    such as `to_numpy`; and of what a model
+    Reports `.numpy()`, `np.asarray` and `np.array` of a tensor that is bfloat16 on some path; and of what a model
     computes, of weights and of latents, where the file asks for bfloat16, or where the model is whatever the caller of a
     pipeline loads. A tensor that was cast before is fine.
 
@@ -109,8 +106,7 @@ class Bf16ToNumpy(Rule):
             value, node = call.args[0], call.node.args[0]
         else:
             return ()
-        converts = method and _is_converter(node, call.flow)
-        found = ("the tensor is", None) if converts else _evidence(node, value, call.flow)
+        found = _evidence(node, value, call.flow)
         if found is None:
             return ()
         what, at = found
@@ -147,35 +143,6 @@ def _evidence(node: ast.expr, value: Value, flow: Flow) -> tuple[str, ast.expr |
     if not is_script(flow.tree) and (handed_in or (model is not None and _is_pipeline(flow))):
         return word, found.node if found.near else None
     return None
-
-
-def _is_converter(node: ast.expr, flow: Flow) -> bool:
-    """Is it the parameter of a function that makes an array of any tensor: `def to_numpy(x)`?"""
-    function = flow.function
-    subject = below(node, ("detach", "cpu", "contiguous", "clone"))
-    if (
-        function is None
-        or not isinstance(subject, ast.Name)
-        or subject.id not in _ANY
-        or _INTO_NUMPY.search(function.name.lower()) is None
-    ):
-        return False
-    if (
-        is_script(flow.tree)
-        or _is_seen_to(flow.scope)
-        or not any(each.arg == subject.id for each in parameters(function.node))
-    ):
-        return False
-    asked = any(
-        isinstance(part, ast.Call) and last_name(part) in ("isinstance", "is_tensor")
-        for part in facts(flow.scope).calls
-    )
-    return asked and half_at(flow, dtype="bfloat16") is not None
-
-
-_ANY = frozenset({"tensor", "t", "x", "obj", "value", "v", "data", "array", "arr", "item", "batch", "inputs", "var"})
-"""Names of what may be any tensor, and not an image or a text."""
-_INTO_NUMPY = re.compile(r"(?:^|_)(?:to|as|2|into)_?(?:np|numpy|ndarray)(?:_|$)|tensor2(?:np|numpy)")
 
 
 def _model(roots: Roots, flow: Flow) -> str | None:

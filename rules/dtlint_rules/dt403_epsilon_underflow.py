@@ -34,7 +34,6 @@ _TINY = tuple(f"1e-{exponent}" for exponent in range(8, 324))
 """How numbers that are 0 in float16 are written."""
 _ROUNDS_TO_ZERO = HALF.smallest / 2
 """Half of the smallest subnormal number is a tie, and goes to the even one: 0. Seen on torch 2.13."""
-_COMPARING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _NO_GUARD_ABOVE = 1 - 2.0**-25
 """1 minus less than this is 1 in float32."""
 
@@ -51,8 +50,7 @@ class EpsilonUnderflow(Rule):
 
     ## What it does
     Reports numbers between 0 and 2.98e-8 that are added to a tensor, or that it is clamped to from below, where float16
-    can reach; and `clamp(max=1 - 1e-8)`, which is a clamp to 1 in float32 already, as `x < -1 + 1e-8` is a comparison with
-    -1. The number is found as a
+    can reach; and `clamp(max=1 - 1e-8)`, which is a clamp to 1 in float32 already. The number is found as a
     default, a constant of the module or an attribute of the class, too. Optimizers and signal processing run in
     float32 and are left alone.
 
@@ -87,7 +85,7 @@ class EpsilonUnderflow(Rule):
     triggers = (*_TINY, "finfo", "float_info", "*0000000*")
     needs = (TORCH,)
     calls = frozenset({"add", "add_", *_CLAMPS})
-    operators = frozenset({ast.Add, *_COMPARING})
+    operators = frozenset({ast.Add})
 
     def __init__(self) -> None:
         self.written: set[ast.expr] = set()
@@ -99,9 +97,6 @@ class EpsilonUnderflow(Rule):
             pairs = [(node.right, right, node.left, left), (node.left, left, node.right, right)]
         elif isinstance(node, ast.AugAssign):
             pairs = [(node.value, right, node.target, left)]
-        elif isinstance(node, ast.Compare):
-            yield from _compared(operation, node)
-            return
         else:
             return
         for given, added, subject, value in pairs:
@@ -174,26 +169,6 @@ class EpsilonUnderflow(Rule):
             help="Use an epsilon of the dtype, `torch.finfo(x.dtype).eps`, or compute this in float32",
             notes=() if number.literal else ((node, "it guards against zero here"),),
         )
-
-
-def _compared(operation: Operation, node: ast.Compare) -> Iterator[Finding]:
-    """`cosine < -1 + 1e-8`, where float32 has no number between -1 and -1 + 6e-08."""
-    flow = operation.flow
-    for bound, value in ((node.comparators[0], operation.left), (node.left, operation.right)):
-        if not isinstance(bound, ast.BinOp) or not isinstance(bound.op, (ast.Add, ast.Sub)):
-            continue
-        one, less = number_at(bound.left, flow), number_at(bound.right, flow)
-        if one is None or less is None or abs(one.value) != 1 or not 0 < less.value < 2.0**-25:
-            continue
-        if not isinstance(value, Tensor) or "float64" in (value.dtypes or ()):
-            continue
-        yield Finding(
-            node,
-            f"`{ast.unparse(bound)}` is {spelled(one.value)} in float32, which has no number that near to it: the "
-            "comparison is one with that",
-            help="Use a margin of 1e-6 in float32, and of 1e-3 in float16",
-        )
-        return
 
 
 def _message(value: float, happens: str) -> str:

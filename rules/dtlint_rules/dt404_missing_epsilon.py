@@ -32,10 +32,11 @@ class MissingEpsilon(Rule):
 
     ## What it does
     Reports `(x - x.mean()) / x.std()` and `(x - x.min()) / (x.max() - x.min())`, with the spread in place or by the
-    name it was given, and spread along an axis, where no epsilon is added, no clamp stands before it and no test asks for it; and a cosine that is
-    computed by hand, `(x * y).sum(-1) / (x.norm(dim=-1) * y.norm(dim=-1))`. Other divisions are left alone: that a norm
-    or a sum may be 0 depends on the data, while equal values are to be expected of rewards, masks, constant images and
-    batches of one, and zeros of the rows that pad a batch.
+    name it was given, and perhaps spread along an axis, `std[:, None]`, where no epsilon is added, no clamp stands before
+    it and no test asks for it; and a cosine that is computed by hand,
+    `(x * y).sum(-1) / (x.norm(dim=-1) * y.norm(dim=-1))`. Other divisions are left alone: that a norm or a sum may be 0
+    depends on the data, while equal values are to be expected of rewards, masks, constant images and batches of one,
+    and zeros of the rows that pad a batch.
 
     ## Why it matters
     Where all values are equal their standard deviation is 0, and `std` of a single value is NaN. Half makes it more
@@ -224,15 +225,17 @@ def _is_root_of_variance(node: ast.expr, subject: ast.expr, flow: Flow) -> bool:
 
 
 def _asked_for(divisor: ast.expr, flow: Flow) -> bool:
-    """Does a test, or an assignment that replaces zeros, speak of the divisor, or of what it is the difference of?"""
+    """Does a test speak of the divisor, or of what it is the difference of, or does anything replace zeros in it?"""
     parts = [divisor, _unspread(divisor), _named(_unspread(divisor), flow)]
     parts += [side for part in parts if isinstance(part, ast.BinOp) for side in (part.left, part.right)]
-    paths = {path for part in parts if (path := path_of(part)) is not None}
+    paths: set[str | None] = {path for part in parts if (path := path_of(part)) is not None}
     for node in ast.walk(flow.scope) if paths else ():
         if isinstance(node, (ast.If, ast.IfExp, ast.While, ast.Assert)) and any(
             path_of(part) in paths for part in ast.walk(node.test) if isinstance(part, (ast.Name, ast.Attribute))
         ):
             return True
+        if isinstance(node, ast.Call) and last_name(node).endswith("_") and path_of(receiver(node) or node) in paths:
+            return True  # `std.clamp_(min=1e-6)`
         if isinstance(node, (ast.Assign, ast.AugAssign)):
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 if isinstance(target, ast.Subscript) and path_of(target.value) in paths:

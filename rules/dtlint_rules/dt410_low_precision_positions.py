@@ -21,8 +21,7 @@ from dtlint_rules._functions import body_of, parameters
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH, attributes
-from dtlint_rules._parts import keyword, receiver, root_of
-from dtlint_rules._tensors import is_tensor, looks_like_tensor
+from dtlint_rules._parts import keyword, receiver
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
@@ -50,8 +49,6 @@ _CHANNELS = re.compile(r"dims?(?:_|$)|channels?|bands?|(?:^|_)(?:half|feats?|fea
 """Names of counts of channels, which are small; what is made of them are frequencies."""
 _PIXELS = re.compile(r"(?:^|_)(?:h|w|height|width|int)(?:_|$)")
 _COMPUTING = frozenset({"sin", "cos", "exp", "pow", "outer", "einsum", "mul", "div", "matmul", "polar", "log", "ger"})
-_ANGLES = re.compile(r"(?:^|_)(?:freqs?|frequenc(?:y|ies)|angles?|theta|phases?)(?:_|$)")
-"""Names of what a cosine is taken of."""
 _CASTS = frozenset({"to", "type_as", "half", "bfloat16", "type"})
 
 
@@ -62,8 +59,7 @@ class LowPrecisionPositions(Rule):
     Reports `torch.arange` and `torch.linspace` in code that computes an encoding of positions, where they are made in,
     or at once cast to, a half dtype, the dtype of another tensor or a dtype that the caller hands in: `dtype=x.dtype`,
     `dtype=dtype`, `.type_as(x)`. Counts of 256 and less that are written out, and the dtypes of indices, are left
-    alone. Also frequencies and angles that are cast in that way before their cosine is taken, or kept in a buffer:
-    `freqs = freqs.to(x)`, `freqs.cos()`.
+    alone.
 
     ## Why it matters
     bfloat16 has every whole number up to 256 and float16 up to 2048; behind that, neighbours are the same number.
@@ -101,7 +97,7 @@ class LowPrecisionPositions(Rule):
 
     code, name = "DT410", "low-precision-positions"
     fix = Applicability.UNSAFE
-    triggers = (".arange", ".linspace", ".cos", "*inv_freq*")
+    triggers = (".arange", ".linspace")
     needs = (TORCH, ("dtype", *attributes(_CASTS)))
     calls = frozenset({"arange", "linspace", *_CASTS})
 
@@ -112,7 +108,7 @@ class LowPrecisionPositions(Rule):
     def on_call(self, call: Call) -> Iterable[Finding]:
         name = last_name(call.node)
         if name in _CASTS:
-            return _angles(call) or self._cast_by_name(call)
+            return self._cast_by_name(call)
         return self._counted(call, name) if call.target.startswith("torch.") and name in ("arange", "linspace") else ()
 
     def _counted(self, call: Call, name: str) -> Iterator[Finding]:
@@ -160,65 +156,6 @@ class LowPrecisionPositions(Rule):
             help="Compute the encoding in float32, and cast it at the end",
             notes=((made, "they are counted here"),),
         )
-
-
-def _angles(call: Call) -> list[Finding]:
-    """`freqs.to(x.dtype)`, before the cosine is taken of it or in a buffer."""
-    flow, subject = call.flow, receiver(call.node)
-    named = "" if subject is None else last_name(root_of(subject))
-    if subject is None or _ANGLES.search(named.lower()) is None or "type" in named:
-        return []
-    chosen = _cast_dtype(call.node, call.method) or _tensor_given(call)
-    if chosen is None or not _may_be_half(chosen, call, False):
-        return []
-    use = _cosine_of(call) or _kept_in(call)
-    if use is None or half_at(flow, call.receiver, dtype=None) is None:
-        return []
-    return [
-        Finding(
-            call.node,
-            f"`{named}` is cast to {_shown(chosen)}, which may be half: at position 1000 an angle is off by up to 2 "
-            "radians in bfloat16, and by 0.25 in float16",
-            help="Compute the cosine and the sine in float32, and cast those",
-            notes=((use, "its cosine is taken here"),) if use.lineno != call.node.lineno else (),
-        )
-    ]
-
-
-def _tensor_given(call: Call) -> ast.expr | None:
-    """`x`, of `.to(x)`, where that is a tensor."""
-    node = call.node.args[0] if call.method == "to" and len(call.node.args) == 1 else None
-    if not isinstance(node, ast.Name) or call.node.keywords:
-        return None
-    return node if is_tensor(node, call.args[0], call.flow) or looks_like_tensor(node.id, call.flow.scope) else None
-
-
-def _cosine_of(call: Call) -> ast.expr | None:
-    """Where the cosine or the sine is taken of what a cast gives, at once or by the name that it is bound to."""
-    around = parents_at(call.node, call.flow).get(call.node)
-    if isinstance(around, ast.Attribute):
-        return around if around.attr in ("cos", "sin") else None
-    statement = call.flow.statement
-    target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is call.node else None
-    if not isinstance(target, ast.Name):
-        return None
-    for part in facts(call.flow.scope).calls:
-        if last_name(part) in ("cos", "sin") and part.lineno > call.node.lineno:
-            taken = part.args[0] if part.args else receiver(part)
-            if isinstance(taken, ast.Name) and taken.id == target.id:
-                return part
-    return None
-
-
-def _kept_in(call: Call) -> ast.expr | None:
-    """The buffer of frequencies that a cast is kept in: `self.register_buffer("inv_freq", inv_freq.to(dtype))`."""
-    around = parents_at(call.node, call.flow).get(call.node)
-    if not isinstance(around, ast.Call) or last_name(around) != "register_buffer" or len(around.args) < 2:
-        return None
-    name = around.args[0]
-    if not isinstance(name, ast.Constant) or not isinstance(name.value, str) or around.args[1] is not call.node:
-        return None
-    return around if "inv_freq" in name.value else None
 
 
 def _lost(count: ast.Call) -> str:

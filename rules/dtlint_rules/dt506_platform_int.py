@@ -42,14 +42,14 @@ class PlatformInt(Rule):
 
     ## What it does
     Reports `torch.from_numpy` and its kin on what `np.arange`, `np.random.permutation` or `np.random.randint` gives for
-    whole numbers without a dtype, and sums of counts without one that size a memory map. Also `np.random.randint(0, 2**32
-    - 1)` without a dtype, which draws seeds.
+    whole numbers without a dtype, and sums of counts without one that size a memory map. Also seeds that are drawn
+    without a dtype, `np.random.randint(0, 2**32 - 1)`.
 
     ## Why it matters
     NumPy before 2.0 takes C's `long`, which is 32 bits on Windows and 64 elsewhere. The tensor is int32 there: it
     raises where torch wants int64 (`one_hot`, `scatter_`, the target of `cross_entropy`), and a sum beyond
-    2,147,483,647 wraps around to a negative number. A bound of more than 2**31 raises there: `ValueError: high is out of
-    bounds for int32`. With a dtype the program is the same everywhere.
+    2,147,483,647 wraps around to a negative number. A bound of more than 2**31 raises there: `ValueError: high is out
+    of bounds for int32`. With a dtype the program is the same everywhere.
 
     ## Example
     ```python
@@ -141,7 +141,13 @@ def _drawn(call: Call) -> Finding | None:
     bound = call.constant(1, "high")
     if bound is None and len(call.node.args) < 2 and "high" not in call.keywords:
         bound = call.constant(0, "low")
-    if not isinstance(bound, int) or bound <= 2**31 or "dtype" in call.keywords or len(call.node.args) > 3:
+    if (
+        not isinstance(bound, int)
+        or bound <= 2**31
+        or "dtype" in call.keywords
+        or len(call.node.args) > 3
+        or not call.complete
+    ):
         return None
     return Finding(
         call.node,

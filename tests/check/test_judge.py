@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import pytest
 
-from dtlint.check.audience import _ASKING, expect
+from dtlint.check import audience
+from dtlint.check.audience import expect
 from dtlint.check.judge import judge
 from dtlint.infer.events import Assign, Call, Discard, Operation, Reference
 from dtlint.rule import Finding, Rule
@@ -207,9 +208,9 @@ def test_what_is_found_out_about_calls_is_kept_for_rules_that_were_expected() ->
     one, other = hearing("half"), hearing("softmax")
     expect([one, other])
     told(one)
-    known = dict(_ASKING[Call].known)
-    assert known
+    known = audience._latest[Call]
+    assert known.known
     told(other)
-    assert known.items() <= _ASKING[Call].known.items()
+    assert audience._latest[Call] is known
     told(hearing("zeros"))
-    assert not known.items() <= _ASKING[Call].known.items()
+    assert audience._latest[Call] is not known

@@ -14,11 +14,6 @@ BENCH = Bench("DT101", "DT599", HEAD)
 BAD = {
     "DT107": (
         """
-        def generate(model, ids, dtype):
-            with torch.autocast(model.device, dtype):  # <-
-                return model.generate(ids)
-        """,
-        """
         def encode(x: Tensor, net):
             with torch.autocast(device_type=x.device, dtype=torch.bfloat16):  # <-
                 return net(x)
@@ -30,18 +25,6 @@ BAD = {
         """,
     ),
     "DT113": (
-        """
-        class Packed(Base):
-            def __init__(self, width, dtype=None, device=None):
-                super().__init__(dtype=torch.float16, device=device)  # <-
-        """,
-        """
-        def odds(chosen, rejected):
-            chosen = chosen.to(dtype=torch.float32)
-            rejected = rejected.to(dtype=torch.float32)
-            ratio = chosen.log() - rejected.log()
-            return ratio.to(dtype=torch.bfloat16)  # <-
-        """,
         """
         def pick(accelerator, state):
             weight_dtype = torch.float32
@@ -59,45 +42,10 @@ BAD = {
                 floats.append(p)
         """,
         """
-        def export(model):
-            if getattr(model.config, "torch_dtype", None) == "bfloat16":  # <-
-                return model.to(torch.bfloat16)
-            return model.half()
-        """,
-        """
-        def wide(model):
-            return model.config.torch_dtype == "float32"  # <-
-        """,
-    ),
-    "DT203": (
-        """
-        class Trainer:
-            def update(self, index, limit):
-                unet = self.unets[index]
-                nn.utils.clip_grad_norm_(unet.parameters(), limit)  # <-
-                scaler = getattr(self, f"scaler{index}")
-                scaler.step(getattr(self, f"optimizer{index}"))
-                scaler.update()
-        """,
-        """
-        class Loop:
-            def step(self, optimizer):
-                torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)  # <-
-                self.scaler.step(optimizer)
-                self.scaler.update()
-        """,
-    ),
-    "DT205": (
-        """
-        from torch.amp import GradScaler
+        import torch as th
 
-        def prepare(trainer):
-            return GradScaler("cuda", enabled=True) if trainer.use_fp16 or trainer.use_bf16 else None  # <-
-        """,
-        """
-        def prepare(args):
-            if args.fp16 or args.bf16:
-                return torch.amp.GradScaler("cuda")  # <-
+        def is_half(x: Tensor):
+            return x.dtype == th.float16 or th.bfloat16  # <-
         """,
     ),
     "DT212": (
@@ -120,20 +68,6 @@ BAD = {
                 return model(batch)
         """,
     ),
-    "DT218": (
-        """
-        class Head(nn.Module):
-            def forward(self, z):
-                narrow = torch.get_autocast_gpu_dtype() == torch.float16  # <-
-                return self.project(z.float() if narrow else z)
-        """,
-        """
-        def kernel_for(q):
-            if torch.float16 == torch.get_autocast_dtype("cuda"):  # <-
-                return slow(q)
-            return fast(q)
-        """,
-    ),
     "DT304": (
         """
         class Attention(nn.Module):
@@ -154,47 +88,7 @@ BAD = {
             return out
         """,
     ),
-    "DT311": (
-        """
-        class Drop(nn.Module):
-            def forward(self, x: Tensor):
-                r = torch.randn(3, 3, device=x.device, dtype=x.dtype)
-                gram = torch.matmul(r, r.t())
-                inverse = gram.cholesky().to(torch.float32).cholesky_inverse().to(x.dtype)  # <-
-                return x @ inverse
-        """,
-        """
-        def whiten(x: Tensor, cov: Tensor):
-            return x @ torch.linalg.inv(cov).float().to(x.dtype)  # <-
-        """,
-    ),
-    "DT313": (
-        """
-        def to_numpy(tensor):
-            if isinstance(tensor, np.ndarray):
-                return tensor
-            if isinstance(tensor, torch.Tensor):
-                return tensor.detach().cpu().numpy()  # <-
-            return np.array(tensor)
-        """,
-        """
-        def tensor2np(x):
-            return x.cpu().numpy() if torch.is_tensor(x) else x  # <-
-        """,
-    ),
     "DT403": (
-        """
-        def rotation(a: Tensor, b: Tensor):
-            cosine = torch.dot(a, b)
-            if cosine < -1 + 1e-8:  # <-
-                return opposite(a)
-            return between(a, b)
-        """,
-        """
-        def angle(x: Tensor, y: Tensor):
-            cosine = F.cosine_similarity(x, y)
-            return torch.where(cosine > 1 - 1e-10, torch.zeros_like(cosine), cosine.acos())  # <-
-        """,
         """
         class Matcher(nn.Module):
             def forward(self, logits, boxes, targets):
@@ -216,27 +110,6 @@ BAD = {
             return (x - mean[:, None]) / std[:, None]  # <-
         """,
     ),
-    "DT410": (
-        """
-        def apply_rotary(freqs, t, start=0):
-            if t.ndim == 3:
-                freqs = freqs[-t.shape[-2]:].to(t)  # <-
-            return t * freqs.cos() + rotate_half(t) * freqs.sin()
-        """,
-        """
-        class Rotary(nn.Module):
-            def forward(self, x: Tensor, angles: Tensor):
-                angles = angles.to(x.dtype)  # <-
-                return x * torch.cos(angles)
-        """,
-        """
-        class Rotary(nn.Module):
-            def __init__(self, dim, dtype):
-                super().__init__()
-                inv_freq = 1.0 / 10000 ** (torch.arange(0, dim, 2).float() / dim)
-                self.register_buffer("inv_freq", inv_freq.to(dtype))  # <-
-        """,
-    ),
     "DT506": (
         """
         def seed_all(seed=None):
@@ -246,6 +119,27 @@ BAD = {
         """
         def draw(generator):
             return int(np.random.randint(4294967295))  # <-
+        """,
+    ),
+    "DT114": (
+        """
+        class Wrapper:
+            def __init__(self, model):
+                self.model = model
+                self.dt: torch.dtype = getattr(model, "dtype", None)  # <-
+
+            def run(self, x):
+                return self.model(x.to(self.dt))
+        """,
+    ),
+    "DT209": (
+        """
+        def region():
+            return torch.autocast("cuda")
+
+        def go(model, x):
+            region()  # <-
+            return model(x)
         """,
     ),
 }
@@ -264,6 +158,21 @@ GOOD = {
         """
         def kinds(pixels):
             return np.issubdtype(pixels.dtype, np.floating), np.float32, np.bool_
+        """,
+        """
+        class Net(nn.Module):
+            def __init__(self, device="cuda"):
+                super().__init__()
+                self.device = device
+
+        model = Net("cuda")
+        with torch.autocast(model.device):
+            model.train()
+        """,
+        """
+        def run(cfg, model, x):
+            with torch.autocast(device_type=cfg.model.device):
+                return model(x)
         """,
     ),
     "DT113": (
@@ -304,6 +213,10 @@ GOOD = {
         def export(model, args, config):
             same = model.config.torch_dtype == torch.bfloat16
             return same or args.torch_dtype == "bfloat16" or config.torch_dtype == "auto"
+        """,
+        """
+        def keeps(x: Tensor, force, other):
+            return x.dtype == torch.float16 or force or other.dtype == torch.bfloat16
         """,
     ),
     "DT203": (
@@ -356,6 +269,22 @@ GOOD = {
         def train(model, batch):
             with torch.autocast("cuda"):
                 return model(batch)
+        """,
+        """
+        class Product(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, w):
+                ctx.save_for_backward(x, w)
+                return x @ w
+
+            @staticmethod
+            def backward(ctx, g):
+                x, w = ctx.saved_tensors
+                g = g.to(torch.float)
+                return g @ w.t(), x.t() @ g
+
+        with torch.autocast("cuda"):
+            Product.apply(a, b)
         """,
     ),
     "DT218": (
@@ -453,6 +382,18 @@ GOOD = {
             std[std == 0] = 1
             return (x - mean[:, None]) / std[:, None]
         """,
+        """
+        def standardised(x: Tensor):
+            mean, std = x.mean(), x.std()
+            std.clamp_(min=1e-6)
+            return (x - mean) / std
+        """,
+        """
+        def per_row(x: Tensor):
+            mean, std = x.mean(dim=1), x.std(dim=1)
+            std.clamp_min_(1e-6)
+            return (x - mean.view(-1, 1)) / std.view(-1, 1)
+        """,
     ),
     "DT410": (
         """
@@ -484,6 +425,10 @@ GOOD = {
         def draw():
             return np.random.randint(0, 2**31 - 1), np.random.randint(2**16), 2**32
         """,
+        """
+        def seed(**kw):
+            torch.manual_seed(np.random.randint(0, 2**32 - 1, **kw))
+        """,
     ),
 }
 
@@ -500,19 +445,9 @@ def test_good_code_is_left_alone(code: str, text: str) -> None:
 
 
 def test_a_device_becomes_the_type_of_one() -> None:
-    before = "def run(model, x):\n    with torch.autocast(model.device, torch.bfloat16):\n        return model(x)\n"
-    assert "torch.autocast(model.device.type, torch.bfloat16)" in BENCH.fixed("DT107", before)
+    before = "def run(model, x: Tensor):\n    with torch.autocast(x.device, torch.bfloat16):\n        return model(x)\n"
+    assert "torch.autocast(x.device.type, torch.bfloat16)" in BENCH.fixed("DT107", before)
 
 
 def test_a_seed_is_drawn_as_int64() -> None:
     assert "randint(0, 2**32 - 1, dtype=np.int64)" in BENCH.fixed("DT506", "seed = np.random.randint(0, 2**32 - 1)\n")
-
-
-def test_gradients_are_unscaled_before_the_clip() -> None:
-    before = """
-def step(model, optimizer, scaler):
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    scaler.step(optimizer)
-"""
-    clip = "torch.nn.utils.clip_grad_norm_"
-    assert f"    scaler.unscale_(optimizer)\n    {clip}" in BENCH.fixed("DT203", before)
