@@ -46,9 +46,8 @@ def code_of(text: str, tree: ast.Module) -> str:
             kind = type(statement)
             if kind in _WITH_DOCSTRINGS:
                 waiting.append(statement)  # type: ignore[arg-type]  # it is one of these
-            elif isinstance(statement, ast.Expr) and isinstance(value := statement.value, ast.Constant):
-                if type(value.value) is str:
-                    inside.append((value.lineno, value.end_lineno or value.lineno))
+            elif kind is ast.Expr and _is_string(string := statement.value):  # type: ignore[attr-defined]
+                inside.append((string.lineno, string.end_lineno))
     lines = text.split("\n")
     kept: list[str] = []
     done = 0
@@ -56,6 +55,10 @@ def code_of(text: str, tree: ast.Module) -> str:
         kept += lines[done:first]
         done = max(last - 1, first)  # code may stand before the string on its first line, and behind it on its last
     return "\n".join(kept + lines[done:])
+
+
+def _is_string(node: ast.expr) -> bool:
+    return type(node) is ast.Constant and type(node.value) is str
 
 
 _WITH_DOCSTRINGS = frozenset({ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef})
