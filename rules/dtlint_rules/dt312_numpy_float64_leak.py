@@ -36,7 +36,8 @@ _WITH_WEIGHTS = (
     "RNN",
     "Sequential",
 )
-_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.MatMult, ast.Pow)
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
+"""The operators that promote: `@` raises."""
 _FLOAT64 = frozenset({"float64"})
 _DOUBLE = frozenset({"double", "set_default_dtype", "float64"})
 """Names by which a module shows that it computes in float64."""

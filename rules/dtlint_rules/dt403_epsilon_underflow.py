@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
 from dtlint.infer.values import Constant, Items, Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
@@ -41,8 +42,8 @@ _CLAMPS = {
     **dict.fromkeys(("clamp", "clamp_", "clip", "clip_"), (0, "min")),
     **dict.fromkeys(("clamp_min", "clamp_min_"), (0, "min")),
 }
-_NOT_IN_HALF = re.compile(r"^(?:stft|istft|\w*fft\w*|mel\w*|spectrogram|cholesky\w*|eigh|svd|finfo)$")
-"""What has no half kernel, like signal processing and factorizations, or asks for the dtype's own limits."""
+_NOT_IN_HALF = re.compile(r"^(?:stft|istft|\w*fft\w*|mel\w*|spectrogram|cholesky\w*|eigh|svd)$")
+"""What has no half kernel, like signal processing and factorizations."""
 
 
 class EpsilonUnderflow(Rule):
@@ -203,9 +204,25 @@ def _runs_in_float32(flow: Flow) -> bool:
         return True
     if function.name == "__init__" and not any("dtype" in name for name in names_in(function.node)):
         return True  # what a module makes of nothing is float32, until somebody casts the module
-    return any(
-        _NOT_IN_HALF.match(word) is not None
-        for part in nodes([function.node])
-        if isinstance(part, (ast.Call, ast.Attribute, ast.arg))
-        for word in ([part.arg] if isinstance(part, ast.arg) else [last_name(part)])
-    ) or any(word in ("float64", "double") for word in names_in(function.node))
+    return (
+        any(
+            _NOT_IN_HALF.match(word) is not None
+            for part in nodes([function.node])
+            if isinstance(part, (ast.Call, ast.Attribute, ast.arg))
+            for word in ([part.arg] if isinstance(part, ast.arg) else [last_name(part)])
+        )
+        or _asks_for_smallest(function.node)
+        or any(word in ("float64", "double") for word in names_in(function.node))
+    )
+
+
+def _asks_for_smallest(function: ast.AST) -> bool:
+    """Does a function ask a dtype for its own smallest numbers? For its least and its greatest it asks to fill masks."""
+    calls = facts(function).calls
+    asked = {call for call in calls if last_name(call) == "finfo"}
+    if not asked:
+        return False
+    filling = {
+        part.value for part in nodes([function]) if isinstance(part, ast.Attribute) and part.attr in ("min", "max")
+    }
+    return not asked <= filling
