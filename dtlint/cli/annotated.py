@@ -70,7 +70,8 @@ def _notes(reading: Reading) -> dict[int, tuple[str, Dtypes]]:
     notes: dict[int, tuple[str, Dtypes]] = {
         reading.main.span(node).end_line: (symbol, None)
         for node, symbol in reading.symbols.items()
-        if id(node) in whole
+        # of a result that autocast may have made, one of many dtypes is claimed, and no symbol
+        if id(node) in whole and (node not in reading.tensors or reading.tensors[node][1].dtypes is None)
     }
     for line, nodes in _widest(reading).items():
         values = [node for node in nodes if id(node) in whole]

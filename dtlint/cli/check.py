@@ -120,7 +120,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     \b
     Exit codes:
       0  nothing found, or nothing but information
-      1  an error or a warning was found (with --diff: a file would change)
+      1  an error or a warning was found (with --diff: a file would change, or cannot be read)
       2  wrong usage, wrong settings, or a mistake of dtlint's own
     """
     from dtlint.config import ConfigError
@@ -360,15 +360,20 @@ def _check_stdin(
 
 def _conclude(outcome: Outcome, rules: Mapping[str, AnyRule], options: Mapping[str, Any], stream: TextIO) -> int:
     """Print what there is to print, and say the exit code."""
+    from dtlint.check.hygiene import UNREADABLE_FILE
+    from dtlint.report.concise import write
+
     for error in outcome.errors:
         click.echo(f"dtlint: {error}", err=True)
     if options["diff"]:
         for difference in outcome.differences:
             click.echo(difference, nl=False)
+        unreadable = [diagnostic for diagnostic in outcome.diagnostics if diagnostic.code == UNREADABLE_FILE[0]]
+        write(unreadable, sys.stderr, rules)  # nobody knows what would change in these
         if not options["quiet"]:
             for line in _would_fix(outcome, options):
                 click.echo(line, err=True)
-        found = bool(outcome.differences)
+        found = bool(outcome.differences or unreadable)
     elif _suppressing(options):
         click.echo(f"Added {_count(outcome.added, 'suppression')}.", err=True)
         return 2 if outcome.errors else 0

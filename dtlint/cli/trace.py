@@ -103,6 +103,10 @@ def command(
     from dtlint.trace.program import Program
     from dtlint.trace.rank import Rank
 
+    if not module and script.endswith(".ipynb"):
+        raise click.UsageError(
+            f"{script} is a notebook: convert it to a script (jupyter nbconvert --to script), and trace that"
+        )
     options = _options(**look)
     rank = Rank.here()
     output, report_file = (path and rank.file(path) for path in (output, report_file))

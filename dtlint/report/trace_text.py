@@ -113,6 +113,8 @@ def _nonfinite(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterat
 
 
 def _none_found(record: TraceRecord) -> str:
+    if not record.operators:
+        return "not looked for, as no operator was traced: see --steps and --module"
     if record.watched is None:
         return "none that the program did not mean"
     among = " or ".join(record.watched)

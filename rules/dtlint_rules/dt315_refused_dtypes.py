@@ -306,9 +306,10 @@ def _on_operands(
 
 
 def _refused(event: Call | Operation, name: str, dtypes: set[str], message: str, saved: bool) -> Finding:
+    said = "" if "(?)" in message else f": {message}"  # learned of an argument that is not given here
     return Finding(
         event.node,
-        f"`{name}` of {' and '.join(sorted(dtypes))} raises{', unless it runs under autocast' if saved else ''}: {message}",
+        f"`{name}` of {' and '.join(sorted(dtypes))} raises{', unless it runs under autocast' if saved else ''}{said}",
         help="Cast one of them to the dtype of the other; which one says where the digits are needed",
         severity=Severity.WARNING if saved else None,
     )

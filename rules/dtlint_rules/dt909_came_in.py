@@ -60,11 +60,18 @@ class CameIn(RuntimeRule):
                 self,
                 event.place,
                 f"{_what(record, event)}{record.when(event)}: {event.fate}",
-                help="it was made where this trace does not look: see the other ranks' records too"
+                help=f"it was made where this trace does not look: {_elsewhere(record)}"
                 if event.brought or event.entry is None
                 else "check the data or the checkpoint with torch.isfinite before the loop",
                 severity=Severity.ERROR if event.hurts else None,
             )
+
+
+def _elsewhere(record: TraceRecord) -> str:
+    """Where else to look."""
+    if record.world > 1:
+        return "see the other ranks' records too"
+    return "trace all steps and all modules, without --steps, --every and --module"
 
 
 def _what(record: TraceRecord, event: Event) -> str:

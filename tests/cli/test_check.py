@@ -82,6 +82,13 @@ def test_a_difference_tells_of_fixes_that_are_held_back() -> None:
     assert check("--diff", "--unsafe-fixes").stderr == "Would fix 1 problem in 1 file.\n"
 
 
+def test_a_difference_tells_of_files_that_cannot_be_read() -> None:
+    write("a.py", "x = (\n")
+    result = check("--diff")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "a.py:1:5: DT802 The file does not parse: '(' was never closed\nNo file would change.\n"
+
+
 def test_a_clean_file_passes() -> None:
     write("a.py", "import torch\n")
     result = check()

@@ -96,6 +96,21 @@ BAD = {
                 cost = -(probability + 1e-8).log()  # <-
                 return cost + torch.cdist(boxes, targets)
         """,
+        """
+        class Matcher(nn.Module):
+            def forward(self, logits, boxes, targets):
+                probability = logits.sigmoid()
+                cost = -(probability + 1e-8).log()  # <-
+                return cost + torch.cdist(boxes, targets)
+        """,
+        """
+        def attend(q, k, v, mask):
+            q = q.half()
+            q = q / (q.norm(dim=-1, keepdim=True) + 1e-8)  # <-
+            scores = q @ k.half().transpose(-1, -2)
+            scores = scores.masked_fill(mask, torch.finfo(scores.dtype).min)
+            return scores.softmax(-1) @ v.half()
+        """,
     ),
     "DT404": (
         """
@@ -363,6 +378,12 @@ GOOD = {
         def progress(step: int, steps: int) -> bool:
             return step / steps > 1 - 1e-9
         """,
+        """
+        def normalised(q: Tensor):
+            q = q.half()
+            eps = max(1e-8, torch.finfo(q.dtype).tiny)
+            return q / (q.norm(dim=-1, keepdim=True) + eps)
+        """,
     ),
     "DT404": (
         """
@@ -428,6 +449,14 @@ GOOD = {
         """
         def seed(**kw):
             torch.manual_seed(np.random.randint(0, 2**32 - 1, **kw))
+        """,
+    ),
+    "DT312": (
+        """
+        def product():
+            h = torch.randn(4, 8, dtype=torch.float16)
+            rows = torch.from_numpy(np.random.randn(8, 4))
+            return h @ rows
         """,
     ),
 }

@@ -235,3 +235,17 @@ def test_events_whose_kinds_take_turns_at_one_place_stay_two() -> None:
             torch.tensor(float(number % 2)) / torch.zeros(1)
 
     assert [(e.kind, e.times) for e in traced(program).events] == [("invalid", 3), ("pole", 3)]
+
+
+def test_a_trace_in_which_nothing_ran_does_not_say_that_all_is_well(tmp_path: Path, dtlint: Callable[..., Any]) -> None:
+    (tmp_path / "script.py").write_text("import torch\ntorch.zeros(2).log()\n")
+    ran = dtlint("trace", "--steps", "5:6", "script.py")
+    assert "0 operators" in ran.err
+    assert "Non-finite values: not looked for, as no operator was traced" in ran.err
+
+
+def test_a_notebook_is_refused_before_anything_runs(tmp_path: Path, dtlint: Callable[..., Any]) -> None:
+    (tmp_path / "a.ipynb").write_text("{}")
+    ran = dtlint("trace", "a.ipynb")
+    assert (ran.code, ran.out) == (2, "")
+    assert "a.ipynb is a notebook: convert it to a script" in ran.err
