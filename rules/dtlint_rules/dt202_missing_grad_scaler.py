@@ -114,7 +114,7 @@ def _may_scale(scope: ast.AST, tree: ast.Module) -> bool:
     mentioned = words(tree)
     if any(word in mentioned for word in _UNSEEN):
         return True
-    if not any(word in mentioned for word in _SCALERS):
+    if not any(word in mentioned for word in _SCALERS) or _is_forgotten(tree):
         return False
     owner = class_of(scope, tree)
     if owner is not None and not stands_alone(owner, tree):
@@ -126,6 +126,19 @@ def _may_scale(scope: ast.AST, tree: ast.Module) -> bool:
     outer = [node for node in around(scope, tree) if node is not tree]
     reached = (*nodes([*outer, *helpers(code, tree)]), *code, *own_nodes(tree))
     return any(word in name for name in _variables(reached) for word in _SCALERS)
+
+
+def _is_forgotten(tree: ast.Module) -> bool:
+    """Is each scaler of a file made, `scaler = GradScaler()`, and spoken of nowhere else?"""
+    made: set[ast.AST] = set()
+    for node in nodes([tree]):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _is_scaler(node.value.func):
+            made.update((node.value.func, *(target for target in node.targets if isinstance(target, ast.Name))))
+    return bool(made) and not any(_is_scaler(node) for node in nodes([tree]) if node not in made)
+
+
+def _is_scaler(node: ast.AST) -> bool:
+    return any(word in name for name in _variables([node]) for word in _SCALERS)
 
 
 def _variables(code: Iterable[ast.AST]) -> Iterator[str]:

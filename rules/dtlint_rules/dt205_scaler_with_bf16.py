@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.conditions import atoms
 from dtlint.infer.values import Dtype, Partial, options
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._names import last_name, mentions, said
 
@@ -82,8 +83,8 @@ class ScalerWithBf16(Rule):
         self.scalers: list[_Scaler] = []
         self.regions: list[tuple[ast.Call, bool, ast.AST]] = []
         """Autocasts that may compute in bfloat16, whether they surely do, and where they stand."""
-        self.scaled = False
-        """Is there an autocast that surely computes in float16, so that a scaler has its work?"""
+        self.scaled: set[ast.AST] = set()
+        """Where autocasts stand that may compute in float16, so that a scaler has its work."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         made = _called(call)
@@ -104,7 +105,9 @@ class ScalerWithBf16(Rule):
             region, surely = next(
                 ((node, sure) for node, sure, place in self.regions if place is scaler.place), (None, False)
             )
-            if region is not None and not self.scaled and not mentions(scaler.conditions, _SPEAKS_OF_DTYPE):
+            if region is None or mentions(scaler.conditions, _SPEAKS_OF_DTYPE):
+                continue
+            if not self.scaled or (surely and scaler.place not in self.scaled and _stays_in(scaler)):
                 when = "in bfloat16" if surely else "also where autocast's dtype is bfloat16"
                 yield _found(scaler.node, when, (region, "autocast computes in it here"))
 
@@ -114,13 +117,14 @@ class ScalerWithBf16(Rule):
         else:
             given = call.argument(_AUTOCASTS[name], "dtype")
         if given is None:
-            self.scaled = self.scaled or (call.constant(0, "device_type") == "cuda" and not _is_off(call))
+            if call.constant(0, "device_type") == "cuda" and not _is_off(call):
+                self.scaled.add(_place(call))
             return
         dtypes = _dtypes(given)
         if "bfloat16" in dtypes:
             self.regions.append((call.node, dtypes == {"bfloat16"}, _place(call)))
         elif dtypes == {"float16"} or None in dtypes:
-            self.scaled = True
+            self.scaled.add(_place(call))
 
 
 @dataclass(slots=True)
@@ -128,6 +132,25 @@ class _Scaler:
     node: ast.Call
     conditions: list[Condition]
     place: ast.AST
+
+
+def _stays_in(scaler: _Scaler) -> bool:
+    """Is a scaler a name of one function, which hands it to nobody: it only calls its methods?"""
+    if not isinstance(scaler.place, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    code = tuple(nodes([scaler.place]))
+    names = {
+        target.id
+        for node in code
+        if isinstance(node, ast.Assign) and node.value is scaler.node
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    asked = {node.value for node in code if isinstance(node, ast.Attribute)}
+    return bool(names) and not any(
+        isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load) and node not in asked
+        for node in code
+    )
 
 
 def _place(call: Call) -> ast.AST:

@@ -157,6 +157,38 @@ BAD = {
             return model(x)
         """,
     ),
+    "DT202": (
+        """
+        def train(model, loader, opt):
+            scaler = torch.amp.GradScaler("cuda")
+            for x, y in loader:
+                with torch.autocast("cuda"):
+                    loss = F.cross_entropy(model(x), y)
+                loss.backward()  # <-
+                opt.step()
+        """,
+    ),
+    "DT205": (
+        """
+        def fine(model, loader, opt):
+            scaler = torch.amp.GradScaler("cuda")
+            for x in loader:
+                with torch.autocast("cuda", dtype=torch.float16):
+                    loss = model(x).mean()
+                scaler.scale(loss).backward()
+                scaler.step(opt)
+                scaler.update()
+
+        def needless(model, loader, opt):
+            scaler = torch.amp.GradScaler("cuda")  # <-
+            for x in loader:
+                with torch.autocast("cuda", dtype=torch.bfloat16):
+                    loss = model(x).mean()
+                scaler.scale(loss).backward()
+                scaler.step(opt)
+                scaler.update()
+        """,
+    ),
 }
 
 GOOD = {
@@ -265,6 +297,26 @@ GOOD = {
         """
         def prepare(args):
             return torch.amp.GradScaler("cuda") if args.fp16 or args.amp else None
+        """,
+        """
+        def fine(model, loader, opt):
+            scaler = torch.amp.GradScaler("cuda")
+            for x in loader:
+                with torch.autocast("cuda", dtype=torch.float16):
+                    loss = model(x).mean()
+                scaler.scale(loss).backward()
+                scaler.step(opt)
+                scaler.update()
+
+        def needless(model, loader, opt):
+            scaler = torch.amp.GradScaler("cuda")
+            warm_up(model, scaler)
+            for x in loader:
+                with torch.autocast("cuda", dtype=torch.bfloat16):
+                    loss = model(x).mean()
+                scaler.scale(loss).backward()
+                scaler.step(opt)
+                scaler.update()
         """,
     ),
     "DT212": (
@@ -457,6 +509,16 @@ GOOD = {
             h = torch.randn(4, 8, dtype=torch.float16)
             rows = torch.from_numpy(np.random.randn(8, 4))
             return h @ rows
+        """,
+    ),
+    "DT202": (
+        """
+        def train(model, loader, opt):
+            scaler = torch.amp.GradScaler("cuda")
+            for x, y in loader:
+                with torch.autocast("cuda"):
+                    loss = F.cross_entropy(model(x), y)
+                backward(loss, scaler, opt)
         """,
     ),
 }
