@@ -60,7 +60,7 @@ def write_trace(
 def _screen(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
     """The lines of the screen."""
     if not record.torch and not record.unseen:
-        yield "dtlint trace: the program never imported torch, so there was nothing to trace", "strong"
+        yield "dtlint trace: torch was not imported, so there was nothing to trace", "strong"
         return
     if not record.torch:
         yield "dtlint trace: nothing was traced", "strong"

@@ -323,7 +323,7 @@ def test_a_program_without_torch_is_told_so_and_gets_none(tmp_path: Path) -> Non
     (tmp_path / "script.py").write_text("import sys\nprint('torch' in sys.modules)\nsys.exit(3)\n")
     ran = traced("--output", "t.json", "script.py", cwd=tmp_path)
     assert (ran.code, ran.out) == (3, "False\n")
-    assert ran.err == "dtlint trace: the program never imported torch, so there was nothing to trace\n"
+    assert ran.err == "dtlint trace: torch was not imported, so there was nothing to trace\n"
     assert plain("-m", "dtlint", "report", "t.json", cwd=tmp_path).out == ran.err
 
 
