@@ -3,7 +3,7 @@ for its kind, and who these are is found out once for each kind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -119,7 +119,7 @@ _latest: dict[type[Event], _Asking] = {}
 """Of each type of event, what was found out about all rules that have been met."""
 
 
-def _met(event: type[Event], rules: Iterable[type[Rule]]) -> _Asking:
+def _met(event: type[Event], rules: Collection[type[Rule]]) -> _Asking:
     """Who of these rules, and those met before, ask for what. What was found out before a new one came is let go."""
     known = _latest.get(event)
     if known is None or not known.rules.issuperset(rules):
@@ -142,7 +142,7 @@ class Routes(dict[Any, list[Hearing]]):
         self.hearing = hearing
         self.kind_of = _KINDS[event][0]
         self._by_rule = {type(rule): (rule, handle) for rule, handle in hearing}
-        self._asking = _met(event, self._by_rule)
+        self._asking = _met(event, self._by_rule.keys())
 
     def __missing__(self, kind: Any) -> list[Hearing]:
         here = self._by_rule

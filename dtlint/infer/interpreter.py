@@ -84,9 +84,6 @@ class Interpreter(Calling):
         # float32, unless the program sets another default dtype
         super().__init__(listeners, flow, None if facts(tree).sets_default else frozenset({"float32"}))
         self.tree = tree
-        self.module_flow = flow
-        self.annotations_read: dict[str, Value | None] = {}
-        """What annotations say, as they are written."""
         self.alive = True
         self.globals: dict[str, Value] = {}
         """Every value that the module binds to a name, joined: what a function may find there when it runs."""
@@ -620,7 +617,7 @@ class Interpreter(Calling):
         arguments = node.args
         positional = arguments.posonlyargs + arguments.args
         for argument in (*positional, *arguments.kwonlyargs):
-            said = self.said_of(argument.annotation, function) if argument.annotation is not None else None
+            said = self.annotated(argument.annotation) if argument.annotation is not None else None
             state.names[argument.arg] = self.parameter(function, argument, said) if self.symbolic else said or Unknown()
         for rest in (arguments.vararg, arguments.kwarg):
             if rest is not None:
@@ -639,21 +636,6 @@ class Interpreter(Calling):
             return Tensor(symbol=of_atom(parameter_atom(argument)))
         return said
 
-    def said_of(self, annotation: ast.expr, function: FunctionInfo) -> Value | None:
-        """What the annotation of a parameter says: found out once for each spelling, where it is the module's names that
-        it is made of. Each of a file's functions is annotated with the same few."""
-        spelled = _spelled(annotation) if self.symbolic and len(function.names) == 1 else None
-        if spelled is None:
-            return self.annotated(annotation)
-        if spelled in self.annotations_read:
-            return self.annotations_read[spelled]
-        running, self.flow = self.flow, self.module_flow
-        said = self.annotated(annotation)
-        self.flow = running
-        if not isinstance(said, Module):  # of these, each parameter has its own
-            self.annotations_read[spelled] = said
-        return said
-
     def annotated(self, annotation: ast.expr) -> Value | None:
         """What a type annotation says: a tensor, a number, or a module; None when it says none of these."""
         if type(annotation) is not ast.Name and type(annotation) is not ast.Attribute:
@@ -670,25 +652,6 @@ class Interpreter(Calling):
         if isinstance(named, Class) and named.info.is_module:
             return Module(named.info.node.name, f"@{annotation.lineno}:{annotation.col_offset}", named.info)
         return None
-
-
-def _spelled(annotation: ast.expr) -> str | None:
-    """An annotation as it is written, of the usual forms: `torch.Tensor | None`, `Optional[int]`."""
-    kind = type(annotation)
-    if kind is ast.Name or kind is ast.Attribute:
-        return path_of(annotation)
-    if kind is ast.Constant:
-        return repr(annotation.value)  # type: ignore[attr-defined]
-    if kind is ast.BinOp:
-        parts, sign = (annotation.left, annotation.right), "|"  # type: ignore[attr-defined]
-        if type(annotation.op) is not ast.BitOr:  # type: ignore[attr-defined]
-            return None
-    elif kind is ast.Subscript:
-        parts, sign = (annotation.value, annotation.slice), "["  # type: ignore[attr-defined]
-    else:
-        return None
-    left, right = map(_spelled, parts)
-    return None if left is None or right is None else f"({left}{sign}{right})"
 
 
 def autocast_in(value: Value) -> Autocast | None:

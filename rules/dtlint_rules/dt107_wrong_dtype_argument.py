@@ -96,7 +96,7 @@ class WrongDtypeArgument(Rule):
         "numpy",
         ".astype",
         "autocast",
-        "torch.dtype(",
+        ".dtype(",
         *STRINGS,
         *(f'"{name}' for name in _SHORT),
     )

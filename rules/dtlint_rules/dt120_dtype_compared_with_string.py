@@ -38,7 +38,7 @@ _CLASSES = frozenset(
 )
 _ASKED_FOR_A_LIST = tuple(f"dtype{operator}{bracket}" for operator in ("is", "isnot") for bracket in "([{")
 """`x.dtype is [...]`, white space aside."""
-_ALONE = "or torch."
+_ALONE = ("or torch.", "or th.")
 """How a dtype stands behind `or`, compared with nothing."""
 _NUMBER_TYPES = frozenset({"builtins.float", "builtins.int", "builtins.bool", "builtins.complex"})
 
@@ -89,7 +89,7 @@ class DtypeComparedWithString(Rule):
     severity = Severity.ERROR
     fix = Applicability.UNSAFE
     triggers = (".dtype", "self.dtype", ".type", *DTYPES)
-    needs = ((*STRINGS, *LEGACY, *COMPARED_NUMBERS, "numpy", ".type", *_ASKED_FOR_A_LIST, _ALONE),)
+    needs = ((*STRINGS, *LEGACY, *COMPARED_NUMBERS, "numpy", ".type", *_ASKED_FOR_A_LIST, *_ALONE),)
     operators = frozenset({*_OPERATORS})
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:

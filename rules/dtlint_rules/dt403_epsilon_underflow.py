@@ -196,7 +196,7 @@ def _shown(node: ast.expr) -> str:
 
 
 def _runs_in_float32(flow: Flow) -> bool:
-    """Is it an optimizer, whose state is float32, a module that is being made, or signal processing, that half has no kernels for?"""
+    """Is it an optimizer, whose state is float32, a module that is being made, or what half has no kernels for?"""
     function = flow.function
     if function is None:
         return False

@@ -30,8 +30,6 @@ _KEEPING = frozenset({"copy", "reshape", "round", "flatten", "ravel", "repeat", 
 _WHOLE = frozenset({"numpy.arange", "numpy.random.permutation", "numpy.random.randint"})
 """Functions that give platform integers for whole numbers. Sorting and searching give int64 on 64-bit platforms."""
 _SUMS = frozenset({"numpy.sum", "numpy.cumsum", "numpy.prod", "numpy.cumprod"})
-_BEYOND = ("2**32", "4294967295", "4294967296", "0xFFFFFFFF", "0xffffffff", "1<<32")
-"""How a bound is written that int32 cannot hold."""
 _COUNTS = ("len", "count", "size", "num", "token", "length")
 """Parts of names of what is counted, and so whole."""
 _CASTS = frozenset({"long", "int", "float", "double", "half", "to", "type", "short", "byte", "bool", "type_as"})
@@ -78,7 +76,7 @@ class PlatformInt(Rule):
 
     code, name = "DT506", "platform-int"
     fix = Applicability.SAFE
-    triggers = (*attributes((*_INTO_TORCH, "memmap")), *_BEYOND)
+    triggers = attributes((*_INTO_TORCH, "memmap", "randint"))
     needs = (("numpy",), attributes((*_WHOLE, *_SUMS)))
     calls = frozenset({*(name.rpartition(".")[2] for name in _INTO_TORCH | _WHOLE | _SUMS), "memmap"})
 

@@ -46,6 +46,10 @@ class Bench:
         assert list(checked.crashes) == []
         return checked.diagnostics
 
+    def flagged(self, code: str, text: str) -> list[int]:
+        """The lines of a program that a rule flags."""
+        return sorted({finding.location.span.line for finding in self.found(code, text)})
+
     def fixed(self, code: str, text: str) -> str:
         """The program after all fixes of the rule, without the imports."""
         result = fix_source(self.source(text), [self.rules[code]], Settings(), Applicability.UNSAFE)
