@@ -111,7 +111,7 @@ class _Group:
     def stands_in(self, file: _Text) -> bool:
         return (
             not self.words.isdisjoint(file.words)
-            or any(part in file.joined for part in self.parts)
+            or (bool(self.parts) and any(map(file.joined.__contains__, self.parts)))
             or (bool(self.small) and not self.small.isdisjoint(file.small))
             or (bool(self.large) and not self.large.isdisjoint(file.large))
             or (bool(self.spelled) and self._is_spelled_in(file))
@@ -179,6 +179,7 @@ _SMALL = {b"e-": re.compile(rb"e(-[0-9]{1,3})"), b"E-": re.compile(rb"E(-[0-9]{1
 _LARGE = {b"e+": re.compile(rb"e\+([0-9]{1,3})"), b"E+": re.compile(rb"E\+([0-9]{1,3})")}
 _UNSIGNED = re.compile(rb"[0-9.][eE]([0-9]{1,3})(?= |$)")
 """The exponents of numbers, and what looks like them; those with a sign by how they begin."""
+_SHAPE = bytes.maketrans(b"E123456789", b"e000000000")
 
 
 class _Text:
@@ -215,10 +216,20 @@ class _Text:
     @cached_property
     def large(self) -> set[int]:
         """The other exponents."""
-        return self._signed(_LARGE).union(map(int, _UNSIGNED.findall(self.joined)))
+        found = self._signed(_LARGE)
+        if b"0e0" in self._shapes or b".e0" in self._shapes:
+            found.update(map(int, _UNSIGNED.findall(self.joined)))
+        return found
 
     def _signed(self, numbers: dict[bytes, re.Pattern[bytes]]) -> set[int]:
+        if not (b"0e " in self._shapes or b".e " in self._shapes):
+            return set()
         return {int(found) for begin, one in numbers.items() if begin in self.data for found in one.findall(self.data)}
+
+    @cached_property
+    def _shapes(self) -> bytes:
+        """All words, with one digit for all: most files have no number with an exponent, and show it here at once."""
+        return (self.joined + b" ").translate(_SHAPE)
 
     @cached_property
     def squeezed(self) -> bytes:

@@ -67,7 +67,7 @@ class Calling(Expressions):
         called_as = node.func
         if isinstance(called_as, ast.Attribute):
             name = method = called_as.attr
-            receiver = self.value(called_as.value)
+            receiver = self._evaluate[type(called_as.value)](called_as.value)
             if type(receiver) is Either:
                 receiver = _present(receiver)
             bound = self.bound(called_as) if self.flow.state.paths else None
@@ -86,19 +86,14 @@ class Calling(Expressions):
         region = self.flow.autocast if self.flow.contexts else None
         arguments = Arguments(node, args, keywords, self.default, complete, region)
         target, result = self.called(node, callee, receiver, method, arguments)
-        if "out" in keywords and target.startswith(("torch.", "numpy.")):
+        if keywords and "out" in keywords and target.startswith(("torch.", "numpy.")):
             result = _written(keywords["out"], result)
         if self.gradless or region is not None:
             result = self.under_autocast(result)
-        if method.endswith("_") and isinstance(result, Tensor) and isinstance(called_as, ast.Attribute):
-            self.alter(called_as.value, result.traits)
-        if self.symbolic:
-            if target and node.args:
-                self.learn(node, callee, target)
-            if method in CHANGING and isinstance(called_as, ast.Attribute):
-                self.change_container(called_as.value, receiver, args[0] if method == "append" and args else None)
-            if method in REGISTERING and type(receiver) is Module and receiver.key == "self" and len(args) >= 2:
-                self.register(method, args[0], args[1])
+        if method:
+            self.change(called_as, receiver, method, args, result)
+        if target and args and self.symbolic:
+            self.learn(node, callee, target)
         self.call_made = None
         if not self.muted and (discarded or self.tells_of_call(target, name)):
             called = callee if type(callee) is Module else receiver
@@ -106,7 +101,7 @@ class Calling(Expressions):
             self.emit(self.call_made)
         if method in _ADVANCING:
             self.advance(receiver, method, arguments)
-        if self.symbolic:
+        if self.symbolic and (args or keywords or type(receiver) is Module):
             self.cast_modules(receiver, target, arguments)
         if not target and self.flow.state.paths:
             self.forget_given(node)
@@ -218,10 +213,22 @@ class Calling(Expressions):
         else:
             count = tensors_taken(target)
         for given in node.args[:count] if count else ():
-            if isinstance(given, ast.Name):
+            if type(given) is ast.Name:
                 value = self.flow.state.names.get(given.id)
                 if type(value) is Unknown:
                     self.flow.state.names[given.id] = tensor_of(value)
+
+    def change(self, called: ast.expr, receiver: Value, method: str, args: list[Value], result: Value) -> None:
+        """What a method changes of that which it is called on: an in-place method of a tensor, a list that grows."""
+        assert isinstance(called, ast.Attribute)
+        if method.endswith("_") and isinstance(result, Tensor):
+            self.alter(called.value, result.traits)
+        elif not self.symbolic:
+            return
+        elif method in CHANGING:
+            self.change_container(called.value, receiver, args[0] if method == "append" and args else None)
+        elif method in REGISTERING and type(receiver) is Module and receiver.key == "self" and len(args) >= 2:
+            self.register(method, args[0], args[1])
 
     def register(self, method: str, name: Value, value: Value) -> None:
         """`self.register_buffer(name, tensor)`: an attribute of the class, cast with the module."""

@@ -536,7 +536,10 @@ def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, given: Value | N
     if name in SAME_DTYPE:
         span = tensor.span if name in MOVES else None
         rank = False if tensor.zero_dim is False and name in KEEPING_DIMENSIONS else None
-        return tensor.but(traits=tensor.traits | _TRAITS.get(name, Trait.NONE), zero_dim=rank, span=span)
+        traits = tensor.traits | _TRAITS.get(name, Trait.NONE)
+        if rank is tensor.zero_dim and span is tensor.span and traits is tensor.traits:
+            return tensor
+        return tensor.but(traits=traits, zero_dim=rank, span=span)
     if name in INT_RESULT:
         return Tensor(frozenset({"int64"}), origin=arguments.node)
     if name in BOOL_RESULT:
@@ -622,6 +625,8 @@ def _tensor_method(tensor: Tensor, method: str, arguments: Arguments) -> Value:
     name = method.rstrip("_")
     in_place = method.endswith("_") and not method.startswith("_")
     if name in SHAPING:
+        if tensor.zero_dim is None and tensor.span is None:
+            return tensor
         return tensor.but(zero_dim=None, span=tensor.span if name in MOVES else None)
     if method == "numpy":
         return Array(tensor.dtypes, False if tensor.zero_dim is False else None, arguments.node)

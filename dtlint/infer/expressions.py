@@ -46,6 +46,7 @@ from dtlint.infer.values import (
     Value,
     join,
 )
+from dtlint.infer.walk import parts
 from dtlint.infer.weights import weight_of
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class Expressions:
                 known = _BUILTINS.get(name)
                 return self.judged(UNKNOWN, name, node.lineno) if known is None else known
         if type(value) is Unknown:
-            return self.judged(value, name, node.lineno)
+            return self.judged(value, name, node.lineno) if name in self.evidence_here().kinds else value
         if type(value) is External and Reference in self.listeners:
             self.refer(node, value)
         return value
@@ -219,7 +220,7 @@ class Expressions:
                 return 0
             return tensors_taken(canonical(f"{base.name}.{rest}" if rest else base.name))
         if isinstance(base, Module) and base.key == "self" and base.info is not None and rest in base.info.assigned_in:
-            layer = self.assigned(base.info, rest)
+            layer = self.instance_member(base, rest)
             return tensors_forwarded(layer.name) if isinstance(layer, Module) and layer.info is None else 0
         return 0
 
@@ -238,7 +239,7 @@ class Expressions:
         )
 
     def attribute(self, node: ast.Attribute) -> Value:
-        base = self.value(node.value)
+        base = self._evaluate[type(node.value)](node.value)  # what `value` does: attributes are a third of all there is
         bound = self.bound(node) if self.flow.state.paths else None
         value = self.member(base, node.attr) if bound is None else bound
         if type(value) is External:
@@ -312,16 +313,23 @@ class Expressions:
         """An attribute of a module or an instance: a method, what its class assigns to it, or a layer's weight."""
         info = base.info
         if info is None:
-            known = name in ("weight", "bias") and isinstance(base, Module) and base.name.startswith("torch.nn.")
-            return Tensor(FLOATING, traits=Trait.PARAMETER) if known else UNKNOWN
+            weight = name in ("weight", "bias") and isinstance(base, Module) and base.name.startswith("torch.nn.")
+            return Tensor(FLOATING, traits=Trait.PARAMETER) if weight else UNKNOWN
+        of_self = base.key == "self" and self.symbolic
+        known = info.of_self.get(name) if of_self else None
+        if known is not None:
+            return known
         method = info.method(name)
         if method is not None:
             if "property" in method.decorated:
                 return self.read(method)
             return Function(method, base if method.is_plain_method else None)
         value = self.assigned(info, name)
-        if self.symbolic and base.key == "self" and type(value) is Unknown and value.atom is None:
-            return Unknown(value.under, value.scaled, Atom(f"@{info.node.lineno}.{name}", f"self.{name}"))
+        if of_self:
+            if type(value) is Unknown and value.atom is None:
+                value = Unknown(value.under, value.scaled, Atom(f"@{info.node.lineno}.{name}", f"self.{name}"))
+            if all(method.result is not None for method in info.assigned_in.get(name, ())):
+                info.of_self[name] = value
         return value
 
     def assigned(self, info: ClassInfo, name: str) -> Value:
@@ -343,7 +351,7 @@ class Expressions:
         base = self.value(node.value)
         index = self.value(node.slice)
         if type(base) is Tensor:
-            return base.but(zero_dim=None)
+            return base if base.zero_dim is None else base.but(zero_dim=None)
         if type(base) is Unknown:
             return UNKNOWN if base.under is None else Unknown(base.under)
         if isinstance(base, Items) and isinstance(index, Constant) and isinstance(index.value, int):
@@ -385,10 +393,16 @@ class Expressions:
         return Table(table)
 
     def each(self, node: ast.AST) -> Value:
-        """An expression of which only the parts matter: a format string, an await, a slice."""
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr):
+        """An expression of which only the parts matter: a format string and what stands in it."""
+        for child in parts(node):
+            if type(child) is not ast.Constant and isinstance(child, ast.expr):
                 self.value(child)
+        return UNKNOWN
+
+    def slice(self, node: ast.Slice) -> Value:
+        for part in (node.lower, node.upper, node.step):
+            if part is not None:
+                self.value(part)
         return UNKNOWN
 
     def inner(self, node: ast.Await | ast.NamedExpr) -> Value:
@@ -411,12 +425,12 @@ class Expressions:
     def side(self, test: ast.expr, holds: bool, node: ast.expr) -> Value:
         """The value of an expression where a test holds, or where it does not."""
         outer = self.flow.state
-        parts = (
+        speaking = (
             [part for part in atoms([Condition(test, holds)]) if speaks_of_dtypes(part.test)] if self.symbolic else []
         )
-        if parts:
+        if speaking:
             self.flow.state = outer.copy()
-            for part in parts:
+            for part in speaking:
                 narrow_dtypes(part.test, part.holds, self.flow.state, self.quietly)
         conditions = self.flow.conditions
         conditions.append(Condition(test, holds))
@@ -537,8 +551,9 @@ class Expressions:
     ) -> None:
         """Bind a value to a target, taken apart where the target is."""
         base: Value = UNKNOWN
-        if isinstance(target, ast.Name):
+        if type(target) is ast.Name:
             self.flow.state.bind(target.id, value)
+            self.publish(target.id, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self.take_apart(target.elts, value, statement)
             return
@@ -603,10 +618,10 @@ class Expressions:
             if path in known:
                 known[path] = after
         if path in state.names:
-            self.published(path, after)
+            self.publish(path, after)
 
-    def published(self, name: str, value: Value) -> None:
-        """What a name holds that functions may find has changed. The interpreter keeps those."""
+    def publish(self, name: str, value: Value) -> None:
+        """A binding, as the functions may find it that are defined in the running scope. The interpreter keeps those."""
 
     def alter(self, node: ast.expr, traits: Trait) -> None:
         """What an in-place method does to the tensor at the root of its chain: `img.mul_(255).clamp_(0, 255)`."""
@@ -654,7 +669,7 @@ def item_of(value: Value) -> Value:
             item = join(item, other)
         return item
     if isinstance(value, Tensor):
-        return value.but(zero_dim=None)
+        return value if value.zero_dim is None else value.but(zero_dim=None)
     if isinstance(value, Array):
         return Array(value.dtypes, origin=value.origin)
     if isinstance(value, Module) and value.items:
@@ -713,5 +728,5 @@ _EVALUATE: dict[type[ast.expr], str] = {
     ast.YieldFrom: "yielded",
     ast.JoinedStr: "each",
     ast.FormattedValue: "each",
-    ast.Slice: "each",
+    ast.Slice: "slice",
 }

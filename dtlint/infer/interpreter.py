@@ -170,10 +170,11 @@ class Interpreter(Calling):
             self.narrow_by(part.test, part.holds)
 
     def narrow_by(self, test: ast.expr, holds: bool) -> None:
-        if isinstance(test, ast.Name):
+        kind = type(test)
+        if kind is ast.Name:
             if holds:
-                self.narrow_none(test.id, False)
-        elif self.symbolic and speaks_of_dtypes(test):
+                self.narrow_none(test.id, False)  # type: ignore[attr-defined]
+        elif (kind is ast.Compare or kind is ast.Call) and self.symbolic and speaks_of_dtypes(test):
             narrow_dtypes(test, holds, self.flow.state, self.quietly)
         elif isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name):
             is_none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
@@ -242,23 +243,12 @@ class Interpreter(Calling):
             self.emit(Operation(node, self.flow, node.op, left, right, result))
         self.bind_target(target, result, node, node.value)
 
-    def bind_target(
-        self, target: ast.expr, value: Value, statement: ast.stmt | None = None, expression: ast.expr | None = None
-    ) -> None:
-        super().bind_target(target, value, statement, expression)
-        if type(target) is ast.Name:
-            self.publish(target.id, value)
-
     def publish(self, name: str, value: Value) -> None:
-        """A binding, as the functions may find it that are defined in the running scope."""
         names = self.globals if self.flow.function is None else self.locals
         if names is not None:
             known = names.get(name)
             if known is not value:
                 names[name] = value if known is None else join(known, value)
-
-    def published(self, name: str, value: Value) -> None:
-        self.publish(name, value)
 
     def bind_name(self, name: str, value: Value) -> None:
         self.flow.state.bind(name, value)
@@ -560,6 +550,7 @@ class Interpreter(Calling):
                 for name, value in after.items()
                 if before.get(name) is not value and name not in info.methods
             }
+            info.of_self.clear()
         self.flow.state = outer
         self.bind_name(node.name, Class(info))
 

@@ -17,21 +17,25 @@ if TYPE_CHECKING:
 
 __all__ = ["narrow_dtypes", "speaks_of_dtypes"]
 
-_EQUAL, _UNEQUAL = (ast.Eq, ast.Is, ast.In), (ast.NotEq, ast.IsNot, ast.NotIn)
+_EQUAL = (ast.Eq, ast.Is, ast.In)
+_COMPARING = frozenset({*_EQUAL, ast.NotEq, ast.IsNot, ast.NotIn})
 _QUESTIONS = {"is_floating_point": FLOATING, "is_complex": COMPLEX}
 
 
 def speaks_of_dtypes(test: ast.expr) -> bool:
     """Is it worth reading the test again for what it says of dtypes?"""
-    if isinstance(test, ast.Compare):
-        return len(test.ops) == 1 and isinstance(test.ops[0], _EQUAL + _UNEQUAL) and _names_dtype(test)
+    if type(test) is ast.Compare:
+        return len(test.ops) == 1 and type(test.ops[0]) in _COMPARING and _names_dtype(test)
     return isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and test.func.attr in _QUESTIONS
 
 
 def _names_dtype(test: ast.Compare) -> bool:
     """Does a side of the test name a dtype: `x.dtype`, `weight_dtype`, `torch.half`?"""
     for part in (test.left, test.comparators[0]):
-        name = part.attr if isinstance(part, ast.Attribute) else part.id if isinstance(part, ast.Name) else ""
+        kind = type(part)
+        if kind is ast.Constant:
+            continue
+        name = part.attr if kind is ast.Attribute else part.id if kind is ast.Name else ""  # type: ignore[attr-defined]
         if "dtype" in name or named(name) is not None:
             return True
     return False

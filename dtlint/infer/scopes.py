@@ -68,8 +68,7 @@ class FunctionInfo:
 
     def forget(self) -> None:
         """Let go of what it holds that may hold it."""
-        self.names, self.owner, self.result, self.conditions, self.module = (), None, None, (), None
-        self.attributes, self.defaults = {}, {}
+        self.names = ()
 
     @property
     def name(self) -> str:
@@ -98,6 +97,8 @@ class ClassInfo:
     bases: list[Value]
     methods: dict[str, FunctionInfo] = field(default_factory=dict)
     body: dict[str, Value] = field(default_factory=dict)
+    of_self: dict[str, Value] = field(default_factory=dict)
+    """What its methods find in attributes of `self`, once all have been read that assign them."""
 
     def forget(self) -> None:
         """Let go of what it holds that may hold it."""

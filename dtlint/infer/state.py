@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import compress
+from operator import is_not
+
 from dtlint.infer.values import Dtypes, Key, Phase, Value, join
 
 __all__ = ["Cast", "State", "merged_casts"]
@@ -50,12 +53,13 @@ class State:
             return right
         if right is None:
             return left
-        names = left.names.copy()
-        for name, value in right.names.items():
+        names, others = left.names.copy(), right.names
+        # Nearly all that is known on two paths is the same on both: what is not, is found without a loop of ours.
+        differing = compress(others.items(), map(is_not, others.values(), map(names.get, others)))
+        for name, value in differing:
             known = names.get(name)
             # A name that only one path binds has that path's value wherever it has one at all.
-            if known is not value:
-                names[name] = value if known is None else join(known, value)
+            names[name] = value if known is None else join(known, value)
         paths = {path: join(value, right.paths[path]) for path, value in left.paths.items() if path in right.paths}
         return State(names, paths, _merged_phases(left.scalers, right.scalers), merged_casts(left.casts, right.casts))
 

@@ -36,7 +36,11 @@ __all__ = ["instantiated", "parameter_atom"]
 
 def parameter_atom(argument: ast.arg) -> Atom:
     """The name of a parameter's dtype."""
-    return Atom(f"{argument.arg}@{argument.lineno}:{argument.col_offset}", argument.arg, parameter=True)
+    return Atom(_key(argument), argument.arg, parameter=True)
+
+
+def _key(argument: ast.arg) -> Key:
+    return f"{argument.arg}@{argument.lineno}:{argument.col_offset}"
 
 
 def instantiated(value: Value, function: FunctionInfo, bound: bool, arguments: Arguments, path: str = "") -> Value:
@@ -68,7 +72,7 @@ def _given(function: FunctionInfo, bound: bool, arguments: Arguments) -> dict[Ke
     given: dict[Key, Value] = {}
     for position, argument in enumerate((*positional, *parameters.kwonlyargs)):
         value = arguments.get(position if position < len(positional) else None, argument.arg)
-        given[parameter_atom(argument).key] = value if value is not None and arguments.complete else UNKNOWN
+        given[_key(argument)] = value if value is not None and arguments.complete else UNKNOWN
     return given
 
 

@@ -95,7 +95,7 @@ def _survey(root: ast.AST) -> Facts:
 
 _LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal, type(None)})
 _SCOPES = frozenset(SCOPES)
-_NOTED = frozenset({ast.Yield, ast.YieldFrom, ast.ImportFrom, ast.comprehension, ast.NamedExpr, ast.Compare})
+_NOTED = frozenset({ast.Yield, ast.YieldFrom, ast.ImportFrom, ast.comprehension, ast.NamedExpr})
 """Kinds that say something by themselves, though they are seldom."""
 _FLOAT_NAMES = frozenset({"float", "float32"})
 _NOTED_NAMES = _DEFAULT_SETTERS | HALF_NAMES.keys() | _FLOAT_NAMES | PREDICATES
@@ -155,8 +155,23 @@ def _look(scope: ast.AST, own: Facts) -> None:
         elif kind is ast.BinOp:
             push(node.left)
             push(node.right)
+        elif kind is ast.Tuple or kind is ast.List:
+            stack += node.elts
+        elif kind is ast.Compare:
+            push(node.left)
+            stack += node.comparators
+            for part in (node.left, *node.comparators):
+                if type(part) is ast.Attribute and part.attr == "dtype":
+                    own.dtype_tests.append(node)
+                    break
         elif kind is ast.Expr or kind is ast.Return:
             push(node.value)
+        elif kind is ast.If:
+            push(node.test)
+            stack += node.body
+            stack += node.orelse
+        elif kind is ast.UnaryOp:
+            push(node.operand)
         elif kind in _SCOPES:
             own.inner.append(node)
             stack += _around(node)
@@ -175,9 +190,6 @@ def _note(node: Any, kind: type[ast.AST], own: Facts) -> None:
     """Note what the seldom kinds of nodes say."""
     if kind is ast.ImportFrom:
         own.sets_default |= any(alias.name in _DEFAULT_SETTERS for alias in node.names)
-    elif kind is ast.Compare:
-        if any(type(part) is ast.Attribute and part.attr == "dtype" for part in (node.left, *node.comparators)):
-            own.dtype_tests.append(node)
     elif kind is ast.comprehension or kind is ast.NamedExpr:
         own.has_walrus |= kind is ast.NamedExpr
         own.bound_inside.update([part.id for part in nodes([node.target]) if type(part) is ast.Name])

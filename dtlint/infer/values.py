@@ -137,7 +137,7 @@ class Atom:
     floating: bool = field(default=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)  # as an Atom
 class Symbol:
     """A dtype that is not known, by what decides it.
 

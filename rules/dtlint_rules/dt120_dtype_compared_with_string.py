@@ -14,6 +14,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import respell
 from dtlint_rules._imports import imports
 from dtlint_rules._known import known
+from dtlint_rules._names import last_name
 from dtlint_rules._needs import COMPARED_NUMBERS, DTYPES, LEGACY, STRINGS
 from dtlint_rules._within import parents_at
 
@@ -96,6 +97,8 @@ class DtypeComparedWithString(Rule):
         node = operation.node
         if not isinstance(node, ast.Compare) or len(node.ops) != 1 or type(node.ops[0]) not in _OPERATORS:
             return ()
+        if not (_may_ask(node.left, operation.left) or _may_ask(node.comparators[0], operation.right)):
+            return ()
         return self._compared(operation, node)
 
     def _compared(self, operation: Operation, node: ast.Compare) -> Iterator[Finding]:
@@ -154,6 +157,13 @@ _WHY = {
     "str": "the string of a torch dtype begins with `torch.`",
     "type": '`.type()` returns a string such as "torch.FloatTensor"',
 }
+
+
+def _may_ask(node: ast.expr, value: Value) -> bool:
+    """Is one side of a comparison spelled like a dtype or the question for one, or is it one? Most ask for neither."""
+    if type(node) is ast.Attribute:
+        return node.attr == "dtype" or type(value) is Dtype
+    return type(value) is Dtype or (type(node) is ast.Call and last_name(node) in ("str", "type"))
 
 
 def _kind(node: ast.expr, value: Value, flow: Flow) -> str | None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.events import Call, End, Flow
     from dtlint.infer.values import Value
+    from dtlint_rules._calls import Called
     from dtlint_rules._origin import Origin
     from dtlint_rules._origins import Origins
 
@@ -168,12 +169,15 @@ class WeightInputMismatch(Rule):
         place = end.flow  # it is the function's own, and does not move on
         if place.function is None:
             return self._at_last(place.tree)
-        signs = _Signs(end.node)
-        self.called |= signs.called
-        judged = signs.casts and (signs.prepares or _casts_alone(end.node) or _speaks_of(end.node, signs))
-        if signs.models and not judged:
-            self.waiting.append(place)
-        judged = judged and _may_matter(end.node)
+        calls = called_in(end.node)
+        self.called |= calls.names
+        judged = False
+        if "return_tensors" in calls.keywords or "dtype" in calls.keywords or not _CASTS.isdisjoint(calls.names):
+            signs = _Signs(end.node, calls)
+            judged = signs.prepares or _casts_alone(end.node) or _speaks_of(end.node, signs)
+            if signs.models and not judged:
+                self.waiting.append(place)
+            judged = judged and _may_matter(end.node)
         if place.function.owner is not None:
             self.methods.append((place, judged))
         found = list(self._judged(place)) if judged else []
@@ -303,26 +307,21 @@ def _inputs(origins: Origins) -> Iterator[_Input]:
 
 
 class _Signs:
-    """What the calls of a function show of it, before anybody looks further.
+    """What the calls of a function that casts or prepares something show of it, before anybody looks further.
 
     Attributes:
-        casts: may something be cast, or prepared?
         prepares: is a processor called?
-        called: the names of all that is called.
         models: the paths of the models that are called.
         told: what calls may take a dtype from: `x.dtype` of `.to(x.dtype)`, `x` of `.type_as(x)`.
     """
 
-    __slots__ = ("called", "casts", "models", "prepares", "told")
+    __slots__ = ("models", "prepares", "told")
 
-    def __init__(self, scope: ast.AST) -> None:
-        calls = called_in(scope)
-        self.called = calls.names
+    def __init__(self, scope: ast.AST, calls: Called) -> None:
         self.prepares = "return_tensors" in calls.keywords
-        self.casts = self.prepares or "dtype" in calls.keywords or not _CASTS.isdisjoint(calls.names)
         self.models: set[str] = set()
         self.told: list[ast.expr] = []
-        following = [call for call in calls.telling if follows(call)] if self.casts else []
+        following = [call for call in calls.telling if follows(call)]
         for call in facts(scope).calls if following else ():
             model = _model_of(path_of(call.func) or "") if arguments_of(call) else None
             if model is not None:

@@ -166,7 +166,7 @@ def test_what_python_can_parse_is_followed_however_long_it_is(text: str) -> None
 
 def test_what_is_too_deep_is_said_to_be_so_and_costs_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dtlint.check.file._DEEPEST", 1000)
-    text = "import torch\nx = torch.randn(3)\nx.half()\n" + "y" + ".a()" * 900 + "  # noqa: DT104\n"
+    text = "import torch\nx = torch.randn(3)\nx.half()\n" + "y" + ".a()" * 1200 + "  # noqa: DT104\n"
     rules = [discover()[code] for code in ("DT104", "DT801", "DT802")]
     checked = check_source(Source.from_bytes(text.encode(), "deep.py"), rules, Settings())
     assert [found.code for found in checked.diagnostics] == ["DT104"]
