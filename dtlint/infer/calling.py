@@ -60,6 +60,8 @@ _KINDS = {
 class Calling(Expressions):
     """Evaluates calls."""
 
+    __slots__ = ()
+
     def call(self, node: ast.Call) -> Value:
         receiver: Value = UNKNOWN
         name = method = ""

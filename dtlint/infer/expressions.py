@@ -65,6 +65,12 @@ _BUILTINS = {name: External(f"builtins.{name}") for name in dir(builtins)}
 class Expressions:
     """Evaluates expressions in the current state. `Calling` adds calls, the interpreter statements."""
 
+    __slots__ = (  # attributes of slots, and methods where there is nothing else, are the fastest to find
+        *("_evaluate", "_evidence_of", "call_made", "calls_told", "default", "discarded", "evidence", "flow"),
+        *("gradless", "listeners", "muted", "operators_told", "outer", "references_told", "symbolic", "targets_told"),
+        "values_told",
+    )
+
     default: Dtypes
     """The default dtype; None when the program sets another."""
     flow: Flow
@@ -98,8 +104,12 @@ class Expressions:
         self._evidence_of: tuple[Flow | None, Evidence] = (None, NO_EVIDENCE)
         """The evidence that was asked last, with the flow of the function that it is of."""
         self._evaluate: dict[type[ast.expr], Callable[[Any], Value]] = defaultdict(
-            lambda: _unknown, {kind: getattr(self, name) for kind, name in _EVALUATE.items()}
+            lambda: _unknown, {kind: self.evaluator(kind, getattr(self, name)) for kind, name in _EVALUATE.items()}
         )
+
+    def evaluator(self, kind: type[ast.expr], evaluate: Callable[[Any], Value]) -> Callable[[Any], Value]:
+        """What evaluates expressions of a kind: this, or what goes about it."""
+        return evaluate
 
     # -- to be given by those that know statements and calls
 

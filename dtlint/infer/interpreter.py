@@ -15,7 +15,7 @@ from dtlint.infer.arithmetic import in_place_of
 from dtlint.infer.calling import Calling
 from dtlint.infer.conditions import atoms
 from dtlint.infer.events import Condition, Discard, End, Enter, Exit, Flow, Listeners, Loop, Operation, Reference
-from dtlint.infer.expressions import tensor_of
+from dtlint.infer.expressions import Expressions, tensor_of
 from dtlint.infer.names import path_of
 from dtlint.infer.narrowing import narrow_dtypes, speaks_of_dtypes
 from dtlint.infer.scopes import ClassInfo, FunctionInfo, FunctionNode, is_module_class
@@ -77,6 +77,11 @@ def interpret(tree: ast.Module, listeners: Listeners) -> None:
 class Interpreter(Calling):
     """The abstract machine. Its state is where the program is; None after a return, until paths meet again."""
 
+    __slots__ = (
+        *("_execute", "alive", "depth", "exits", "globals", "locals", "met", "publishing", "returned", "stands"),
+        *("statements_left", "tree", "unread"),
+    )
+
     def __init__(self, tree: ast.Module, listeners: Listeners) -> None:
         state = State()
         statement: ast.stmt = tree.body[0] if tree.body else ast.Pass()
@@ -89,6 +94,8 @@ class Interpreter(Calling):
         """Every value that the module binds to a name, joined: what a function may find there when it runs."""
         self.locals: dict[str, Value] | None = None
         """The same of the function being read, for the functions inside it."""
+        self.publishing = True
+        """Are names bound for the functions to find? Those of a class body are not."""
         self.stands: dict[ast.Lambda, tuple[list[ast.stmt], ast.stmt]] = {}
         """The block and the statement in which each lambda stands."""
         self.unread: list[FunctionInfo] = []
@@ -118,7 +125,8 @@ class Interpreter(Calling):
         for info in self.met:
             info.forget()
         self.globals.clear()
-        self.__dict__.clear()
+        for name in (*Expressions.__slots__, *Interpreter.__slots__):
+            delattr(self, name)
 
     # -- blocks and paths
 
@@ -209,6 +217,8 @@ class Interpreter(Calling):
     # -- statements
 
     def expression(self, node: ast.Expr) -> None:
+        if type(node.value) is ast.Constant:
+            return  # a docstring: nobody wants it, and nobody throws it away
         if not self.hears(Discard):
             self.value(node.value)
             return
@@ -245,7 +255,7 @@ class Interpreter(Calling):
 
     def publish(self, name: str, value: Value) -> None:
         names = self.globals if self.flow.function is None else self.locals
-        if names is not None:
+        if names is not None and self.publishing:
             known = names.get(name)
             if known is not value:
                 names[name] = value if known is None else join(known, value)
@@ -540,9 +550,9 @@ class Interpreter(Calling):
         for statement in node.body:
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 info.methods[statement.name] = self.define_function(statement, info)
-            else:
+            elif type(statement) is not ast.Expr or type(statement.value) is not ast.Constant:
                 self.class_statement(statement)
-                binds = binds or type(statement) is not ast.Expr  # which is the class's docstring, nearly always
+                binds = True
         if binds:
             before, after = outer.names, self.flow.state.names
             info.body = {
@@ -560,10 +570,9 @@ class Interpreter(Calling):
 
     def class_statement(self, statement: ast.stmt) -> None:
         """A statement of a class body binds names of the class, not of the module."""
-        published = (self.globals, self.locals)
-        self.globals, self.locals = dict(self.globals), None if self.locals is None else dict(self.locals)
+        outer, self.publishing = self.publishing, False
         self.block([statement])
-        self.globals, self.locals = published
+        self.publishing = outer
 
     # -- functions
 
@@ -575,10 +584,10 @@ class Interpreter(Calling):
             return UNKNOWN
         function.reading = True
         saved = (self.flow, self.outer, self.returned, self.alive, self.exits, self.muted, self.call_made)
-        saved_names = (self.locals, self.gradless)
+        saved_names = (self.locals, self.gradless, self.publishing)
         self.depth += 1
         self.returned, self.alive, self.exits, self.muted = None, True, [], 0
-        self.outer, self.gradless = function.names, function.gradless
+        self.outer, self.gradless, self.publishing = function.names, function.gradless, True
         node, state = function.node, self.entry(function)
         self.locals = dict(state.names) if facts(node).inner else None
         block, statement = self.stands[node] if isinstance(node, ast.Lambda) else (node.body, node.body[0])
@@ -596,7 +605,7 @@ class Interpreter(Calling):
         result = result_of(node, self.returned, self.alive)
         self.depth -= 1
         self.flow, self.outer, self.returned, self.alive, self.exits, self.muted, self.call_made = saved
-        self.locals, self.gradless = saved_names
+        self.locals, self.gradless, self.publishing = saved_names
         function.reading = False
         function.result = result
         return result

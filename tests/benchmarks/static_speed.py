@@ -4,7 +4,8 @@
 
 Each SRC is a directory of Python files, such as an unpacked wheel. For each it prints the CPU time (user and system) of
 
-- cold: a check without the cache, against `ast.parse` over the same files in one process,
+- cold: a check without the cache, against `ast.parse` over the same files in one process, timed before it and behind it:
+  the median of several rounds, for machines are faster in one minute than in the next,
 - warm: a second check with the cache filled, against the same,
 - the peak memory of one process,
 
@@ -65,17 +66,23 @@ def peak_memory(command: list[str], cwd: Path) -> float:
     return int(done.stdout) / 1024
 
 
-def measure_tree(source: Path, torchfix: bool) -> None:
+def measure_tree(source: Path, torchfix: bool, rounds: int) -> None:
     check = [sys.executable, "-m", "dtlint", "check", str(source), "--exit-zero", "--output-format", "concise"]
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
-        parse, lines = parse_time(source)
-        cold = cpu([*check, "--no-cache"], work)
+        parses, colds = [parse_time(source)[0]], []
+        for _ in range(rounds):
+            colds.append(cpu([*check, "--no-cache"], work))
+            seconds, lines = parse_time(source)
+            parses.append(seconds)
+        ratios = [cold * 2 / (before + after) for cold, before, after in zip(colds, parses, parses[1:], strict=False)]
+        parse, cold = statistics.median(parses), statistics.median(colds)
         cpu(check, work)
         warm = cpu(check, work)
         memory = peak_memory([*check, "--no-cache"], work)
         print(f"{source.name}: {lines:,} lines, ast.parse {parse:.2f} s")
-        print(f"  cold {cold:6.2f} s = {cold / parse:.2f} x ast.parse")
+        spread = f", {min(ratios):.2f} to {max(ratios):.2f}" if rounds > 1 else ""
+        print(f"  cold {cold:6.2f} s = {statistics.median(ratios):.2f} x ast.parse ({rounds} rounds{spread})")
         print(f"  warm {warm:6.2f} s = {warm / parse:.2f} x ast.parse")
         print(f"  peak memory of one process {memory:.0f} MB")
         if torchfix and shutil.which("torchfix"):
@@ -101,10 +108,11 @@ def measure_file(rounds: int = 9) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sources", nargs="*", type=Path, help="directories of Python files")
+    parser.add_argument("--rounds", type=int, default=3, help="how often a tree is checked without the cache")
     parser.add_argument("--torchfix", action="store_true", help="time torchfix too")
     args = parser.parse_args()
     for source in args.sources:
-        measure_tree(source.resolve(), args.torchfix)
+        measure_tree(source.resolve(), args.torchfix, max(args.rounds, 1))
     measure_file()
 
 

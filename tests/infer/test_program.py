@@ -630,3 +630,29 @@ def test_a_program_that_takes_too_long_to_read_is_claimed_nothing(
     reading = read(script, [tmp_path])
     assert reading.broken_off
     assert not reading.tensors
+
+
+def test_all_tensors_of_a_line_are_claimed(tmp_path: Path) -> None:
+    """What a method is called on, what has an attribute, and what is handed over: none goes without a claim."""
+    path = tmp_path / "line.py"
+    path.write_text("import torch\nx = torch.zeros(3)\ny = torch.add(x.T.half(), other=x)\n")
+    text = path.read_text().splitlines()
+    found = {
+        text[claim.span.line - 1][claim.span.column : claim.span.end_column]: shown(claim.dtypes)
+        for claim in claims(path, [tmp_path])[path]
+        if claim.span.line == 3
+    }
+    assert found == {
+        "x": "float32",
+        "x.T": "float32",
+        "x.T.half()": "float16",
+        "torch.add(x.T.half(), other=x)": "float32",
+    }
+
+
+def test_what_a_line_takes_its_dtype_from_is_named_for_all_its_tensors(tmp_path: Path) -> None:
+    path = tmp_path / "library.py"
+    path.write_text("import torch\n\ndef f(x: torch.Tensor):\n    return torch.relu(x.T)\n")
+    named = [claim for claim in claims(path, [tmp_path])[path] if claim.symbolic is not None]
+    assert {claim.symbolic for claim in named} == {"the dtype of `x`"}
+    assert [(claim.span.column, claim.span.end_column) for claim in named] == [(22, 23), (22, 25)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dtlint.diagnostic import Span
 from dtlint.infer.interpreter import Interpreter, TooLong
@@ -27,7 +27,7 @@ from dtlint.infer.values import (
 from dtlint.source.file import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 __all__ = ["Claim", "Reading", "claims", "read"]
@@ -149,14 +149,17 @@ class _Recorder(Program):
         self.seen.clear()
         self.perhaps.clear()
 
-    def value(self, node: ast.expr) -> Value:
-        value = super().value(node)
-        if not self.muted and isinstance(node, _KINDS):
-            known = self.seen.get(node)
-            if type(value) is Either and any(isinstance(choice, (Array, Number)) for choice in value.choices):
-                self.perhaps.add(node)
-            self.seen[node] = (self.module, _seen(value) if known is None else _both(known[1], _seen(value)))
-        return value
+    def evaluator(self, kind: type[ast.expr], evaluate: Callable[[Any], Value]) -> Callable[[Any], Value]:
+        def remembered(node: ast.expr) -> Value:
+            value: Value = evaluate(node)
+            if not self.muted:
+                known = self.seen.get(node)
+                if type(value) is Either and any(isinstance(choice, (Array, Number)) for choice in value.choices):
+                    self.perhaps.add(node)
+                self.seen[node] = (self.module, _seen(value) if known is None else _both(known[1], _seen(value)))
+            return value
+
+        return remembered if kind in _KINDS else evaluate
 
 
 class _Symbols(Interpreter):
@@ -167,13 +170,16 @@ class _Symbols(Interpreter):
         self.symbolic = True
         self.seen: dict[ast.expr, str | None] = {}
 
-    def value(self, node: ast.expr) -> Value:
-        value = super().value(node)
-        if not self.muted and isinstance(node, _KINDS):
-            decided = isinstance(value, Tensor) and value.dtypes is None and value.symbol is not None
-            text = value.symbol.text if decided and isinstance(value, Tensor) and value.symbol is not None else None
-            self.seen[node] = text if self.seen.get(node, text) == text else None
-        return value
+    def evaluator(self, kind: type[ast.expr], evaluate: Callable[[Any], Value]) -> Callable[[Any], Value]:
+        def remembered(node: ast.expr) -> Value:
+            value: Value = evaluate(node)
+            if not self.muted:
+                decided = isinstance(value, Tensor) and value.dtypes is None and value.symbol is not None
+                text = value.symbol.text if decided and isinstance(value, Tensor) and value.symbol is not None else None
+                self.seen[node] = text if self.seen.get(node, text) == text else None
+            return value
+
+        return remembered if kind in _KINDS else evaluate
 
 
 def _symbols(tree: ast.Module) -> dict[ast.expr, str]:

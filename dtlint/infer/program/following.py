@@ -48,6 +48,7 @@ class Following(Interpreter):
         outer_order, self.in_order = self.in_order, in_order and self.in_order
         saved = (self.flow, self.outer, self.globals, self.module, self.alive, self.exits, self.tree, self.muted)
         saved_loops, self.loops_open = self.loops_open, 0
+        publishing, self.publishing = self.publishing, True
         state = State(casts=self.flow.state.casts)
         self.flow = Flow(state, None, self.regions_at_start(), [], [], module.tree.body, ast.Pass(), module.tree)
         self.outer, self.globals, self.module, self.alive, self.exits = (), module.names, module, True, []
@@ -55,7 +56,7 @@ class Following(Interpreter):
         self.block(module.tree.body)
         casts = self.flow.state.casts
         self.flow, self.outer, self.globals, self.module, self.alive, self.exits, self.tree, self.muted = saved
-        self.loops_open, self.in_order = saved_loops, outer_order
+        self.loops_open, self.in_order, self.publishing = saved_loops, outer_order, publishing
         if module is not self.main:
             self.flow.state.casts = casts
 
