@@ -83,8 +83,8 @@ class Rule:
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """More groups of words, in the same forms: a file that lacks all words of any one of them is clean by this rule, too."""
     calls: ClassVar[frozenset[str] | None] = None
-    """The functions and methods whose calls `on_call` is told of, by their last names as they are written or as torch has
-    them: `__call__` of a layer; `*mask*` by a part of the name, in letters of either case; `torch.` for all of a package;
+    """The functions and methods whose calls `on_call` and `on_discard` are told of, by their last names as they are written
+    or as torch has them: `__call__` of a layer; `*mask*` by a part of the name, in letters of either case; `torch.` for all of a package;
     "" for those of which no more is known than how they are written. None: of all."""
     references: ClassVar[frozenset[str] | None] = None
     """The qualified names that `on_reference` is told of: `torch.amp.autocast`. None: of all."""
@@ -133,7 +133,7 @@ class Rule:
         return ()
 
     def on_discard(self, discard: Discard) -> Iterable[Finding]:
-        """An expression statement: its value is thrown away."""
+        """A call that is a statement: its value is thrown away."""
         return ()
 
     def on_enter(self, enter: Enter) -> Iterable[Finding]:

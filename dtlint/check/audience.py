@@ -109,10 +109,11 @@ class _Calls(_Asking):
 
 _KINDS: dict[type[Event], tuple[attrgetter[Any], type[_Asking]]] = {
     Call: (attrgetter("target", "name"), _Calls),
+    Discard: (attrgetter("call.target", "call.name"), _Calls),
     Reference: (attrgetter("name"), _Names),
     Operation: (attrgetter("operator.__class__", "on_known"), _Operators),
     Assign: (attrgetter("target.__class__", "expression.__class__"), _Bindings),
-} | dict.fromkeys((Discard, End, Enter, Exit), (attrgetter("__class__"), _Asking))
+} | dict.fromkeys((End, Enter, Exit), (attrgetter("__class__"), _Asking))
 """The kind of an event, and who finds out who asks for it; those of the last few are all of one kind."""
 
 _latest: dict[type[Event], _Asking] = {}

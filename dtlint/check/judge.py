@@ -76,7 +76,8 @@ def judge(tree: ast.Module, source: Source, rules: Sequence[type[Rule]]) -> Judg
 
 def _spare(interpreter: Interpreter, told: dict[type[Event], Routes]) -> None:
     """Lets the interpreter make no event that no rule asks for."""
-    interpreter.calls_told, interpreter.references_told = told.get(Call), told.get(Reference)
+    interpreter.calls_told, interpreter.discards_told = told.get(Call), told.get(Discard)
+    interpreter.references_told = told.get(Reference)
     interpreter.operators_told = told.get(Operation)
     if Assign in told:
         asking = [(rule.targets, rule.values) for rule, _ in told[Assign].hearing]

@@ -97,10 +97,14 @@ class Calling(Expressions):
         if target and args and self.symbolic:
             self.learn(node, callee, target)
         self.call_made = None
-        if not self.muted and (discarded or self.tells_of_call(target, name)):
-            called = callee if type(callee) is Module else receiver
-            self.call_made = Call(node, self.flow, target, name, method, called, args, keywords, complete, result)
-            self.emit(self.call_made)
+        if not self.muted:
+            told = self.tells_of_call(target, name)
+            if told or (discarded and self.tells_of_discard(target, name)):
+                called = callee if type(callee) is Module else receiver
+                made = Call(node, self.flow, target, name, method, called, args, keywords, complete, result)
+                self.call_made = made
+                if told:
+                    self.emit(made)
         if method in _ADVANCING:
             self.advance(receiver, method, arguments)
         if self.symbolic and (args or keywords or type(receiver) is Module):
@@ -112,6 +116,10 @@ class Calling(Expressions):
     def tells_of_call(self, target: str, name: str) -> bool:
         """Is it worth making a Call?"""
         return Call in self.listeners and (self.calls_told is None or bool(self.calls_told[target, name]))
+
+    def tells_of_discard(self, target: str, name: str) -> bool:
+        """Is it worth making a Discard?"""
+        return self.discards_told is None or bool(self.discards_told[target, name])
 
     def given(self, node: ast.Call) -> tuple[list[Value], dict[str, Value], bool]:
         """The values of a call's arguments, and whether those are all that it is given."""

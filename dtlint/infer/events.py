@@ -205,7 +205,8 @@ class Reference(Event):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Operation(Event):
-    """A unary, binary, comparison or augmented operator. A unary operator has its operand on the right."""
+    """A unary, binary, comparison or augmented operator; not the question whether something is None. A unary operator has
+    its operand on the right."""
 
     node: ast.UnaryOp | ast.BinOp | ast.Compare | ast.AugAssign
     operator: ast.operator | ast.unaryop | ast.cmpop
@@ -237,11 +238,11 @@ class Assign(Event):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Discard(Event):
-    """An expression statement, whose value nobody uses. `call` is the call that it is, if it is one."""
+    """A call that is a statement of its own: nobody uses its value."""
 
     node: ast.Expr
     value: Value
-    call: Call | None
+    call: Call
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -66,9 +66,9 @@ class Expressions:
     """Evaluates expressions in the current state. `Calling` adds calls, the interpreter statements."""
 
     __slots__ = (  # attributes of slots, and methods where there is nothing else, are the fastest to find
-        *("_evaluate", "_evidence_of", "call_made", "calls_told", "default", "discarded", "evidence", "flow"),
-        *("gradless", "listeners", "muted", "operators_told", "outer", "references_told", "symbolic", "targets_told"),
-        "values_told",
+        *("_evaluate", "_evidence_of", "call_made", "calls_told", "default", "discarded", "discards_told", "evidence"),
+        *("flow", "gradless", "listeners", "muted", "operators_told", "outer", "references_told", "symbolic"),
+        *("targets_told", "values_told"),
     )
 
     default: Dtypes
@@ -93,6 +93,8 @@ class Expressions:
         """Is a dtype that is not known called by what decides it? Only where each function is read alone, once."""
         self.calls_told: Mapping[tuple[str, str], object] | None = None
         """Who wants to hear of a call, by its target and its name; None: who listens at all."""
+        self.discards_told: Mapping[tuple[str, str], object] | None = None
+        """And who wants to hear of one whose value is thrown away."""
         self.references_told: Mapping[str, object] | None = None
         """Who wants to hear of a name; None: who listens at all."""
         self.operators_told: Mapping[tuple[type[ast.AST], bool], object] | None = None
@@ -531,7 +533,7 @@ class Expressions:
             elementwise = isinstance(operator, (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE))
             if elementwise and (isinstance(left, Tensor) or isinstance(right, Tensor)):
                 result = Tensor(frozenset({"bool"}), origin=node)
-            if self.tells_of(operator, left, right):
+            if (type(right) is not Constant or right.value is not None) and self.tells_of(operator, left, right):
                 self.emit(Operation(node, self.flow, operator, left, right, result))
             left = right
         return result

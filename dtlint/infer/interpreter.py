@@ -217,15 +217,17 @@ class Interpreter(Calling):
     # -- statements
 
     def expression(self, node: ast.Expr) -> None:
-        if type(node.value) is ast.Constant:
-            return  # a docstring: nobody wants it, and nobody throws it away
-        if not self.hears(Discard):
+        kind = type(node.value)
+        if kind is ast.Constant:
+            return  # a docstring
+        if kind is not ast.Call or not self.hears(Discard):
             self.value(node.value)
             return
         self.discarded = node.value
         value = self.value(node.value)
-        call = self.call_made if isinstance(node.value, ast.Call) else None
-        self.emit(Discard(node, self.flow, value, call))
+        call = self.call_made
+        if call is not None and self.tells_of_discard(call.target, call.name):
+            self.emit(Discard(node, self.flow, value, call))
 
     def assign(self, node: ast.Assign) -> None:
         value = self.value(node.value)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.values import Autocast, Dtypes
 
-__all__ = ["KEEPING_DIMENSIONS", "REARRANGING", "op_result", "with_dimensions"]
+__all__ = ["KEEPING_DIMENSIONS", "REARRANGING", "is_op", "op_result", "with_dimensions"]
 
 _MOST_QUESTIONS = 160
 """Combinations of operands that are asked for one call; past it, the result is unknown."""
@@ -31,6 +31,11 @@ _BETTER_KNOWN = {
     f"{owner}.clip{place}": f"{owner}.clamp{place}" for owner in ("torch", "torch.Tensor") for place in ("", "_")
 }
 """Second names of ops that the table has learned more of under the first."""
+
+
+def is_op(name: str) -> bool:
+    """Does the operator table have an op of that qualified name?"""
+    return _BETTER_KNOWN.get(name, name) in load().ops
 
 
 def op_result(

@@ -10,7 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from dtlint.dtypes.dtype import DTYPES, FLOATING, Category
-from dtlint.infer.ops import op_result
+from dtlint.infer.ops import is_op, op_result
 from dtlint.infer.values import (
     Array,
     Atom,
@@ -150,6 +150,8 @@ def asked(
     Returns:
         None where the table has no answer.
     """
+    if not is_op(op):
+        return None
     atoms: list[Atom] = []
     for value in _tensors([*args, *keywords.values()]):
         sole = _follows(value)

@@ -82,7 +82,7 @@ class CastResultDiscarded(Rule):
 
     def on_discard(self, discard: Discard) -> Iterable[Finding]:
         call = discard.call
-        return () if call is None or call.node not in self.casts else self._thrown_away(discard, call)
+        return () if call.node not in self.casts else self._thrown_away(discard, call)
 
     def _thrown_away(self, discard: Discard, call: Call) -> Iterator[Finding]:
         if not isinstance(call.receiver, Tensor) or not isinstance(call.node.func, ast.Attribute):

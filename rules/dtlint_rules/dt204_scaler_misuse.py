@@ -113,7 +113,7 @@ class ScalerMisuse(Rule):
 
     def on_discard(self, discard: Discard) -> Iterator[Finding]:
         call = discard.call
-        if call is None or call.method != "scale" or not isinstance(call.node.func, ast.Attribute):
+        if call.method != "scale" or not isinstance(call.node.func, ast.Attribute):
             return
         owner = last_name(call.node.func.value).lower()
         if isinstance(call.receiver, GradScaler):

@@ -66,7 +66,7 @@ class AutocastNotEntered(Rule):
 
     code, name = "DT209", "autocast-not-entered"
     triggers = ("*autocast*",)
-    calls = frozenset({"*autocast*", "*amp*", "*precision*", "*ctx*", "*context*"})
+    calls = frozenset({"*autocast*", "*amp*", "*precision*", "*ctx*", "*context*", ""})
 
     def __init__(self) -> None:
         self.made: set[ast.expr] = set()
@@ -77,7 +77,7 @@ class AutocastNotEntered(Rule):
         return ()
 
     def on_discard(self, discard: Discard) -> Iterator[Finding]:
-        if isinstance(discard.value, Autocast) and discard.call is not None:
+        if isinstance(discard.value, Autocast):
             yield Finding(
                 discard.node.value,
                 "The autocast context is made and thrown away: it does nothing until it is entered",

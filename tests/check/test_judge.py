@@ -156,19 +156,34 @@ def test_a_rule_hears_of_the_names_that_it_asks_for() -> None:
 
 class Thrown(Rule):
     code, name = "DT397", "thrown"
-    calls = frozenset[str]()
-
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        yield Finding(call.node, "called")
 
     def on_discard(self, discard: Discard) -> Iterator[Finding]:
-        if discard.call is not None:
-            yield Finding(discard.node, ast.unparse(discard.call.node))
+        yield Finding(discard.node, ast.unparse(discard.call.node))
 
 
 def test_what_is_thrown_away_comes_with_its_call_though_nobody_hears_of_that() -> None:
-    text = "def f(x):\n    g(x.half())\n    return x\n\nf(1).cpu()\n"
+    text = "def f(x):\n    g(x.half())\n    return x\n\nf(1).cpu()\nx + 1\n'text'\n"
     assert told(Thrown, text=text) == {"DT397": ["g(x.half())", "f(1).cpu()"]}
+
+
+def test_a_rule_is_told_of_what_is_thrown_away_by_the_calls_that_it_asks_for() -> None:
+    class Cpu(Thrown):
+        calls = frozenset({"cpu"})
+
+    text = "import torch\n\nx = torch.ones(2)\nx.cpu()\nx.half()\ny = x.cpu()\n"
+    assert told(Cpu, text=text) == {"DT397": ["x.cpu()"]}
+    assert told(Thrown, text=text) == {"DT397": ["x.cpu()", "x.half()"]}
+
+
+def test_nobody_is_told_of_a_comparison_with_none() -> None:
+    class Compared(Rule):
+        code, name = "DT396", "compared"
+
+        def on_operation(self, operation: Operation) -> Iterator[Finding]:
+            yield Finding(operation.node, ast.unparse(operation.node))
+
+    text = "def f(x, y):\n    return x is None or y is not None or x == None or x is y\n"
+    assert told(Compared, text=text) == {"DT396": ["x is y"]}
 
 
 def test_a_handler_may_be_of_use_only_where_a_word_stands() -> None:
