@@ -146,7 +146,9 @@ class Provenance:
 
     def _dtype(self, node: ast.expr) -> str:
         text = path_of(node) or ast.unparse(node)
-        text = self.dtypes.get(text, text)
+        noted = self.dtypes.get(text)
+        if noted is not None:
+            return noted  # `dtype = x.dtype` holds what `x` was then: it may be cast since
         if not text.endswith(".dtype"):
             return text
         roots = self.bound.get(text.removesuffix(".dtype"), NOTHING)
@@ -166,8 +168,7 @@ class Provenance:
             if isinstance(target, ast.Name):
                 self.unmeasured.append((path, value))
             if names_dtype(value):
-                text = path_of(value) or ast.unparse(value)
-                self.dtypes[path] = self.dtypes.get(text, text)
+                self.dtypes[path] = self._dtype(value)
 
     def _take_apart(self, targets: list[ast.expr], roots: Roots, value: ast.expr) -> None:
         items = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
@@ -284,7 +285,10 @@ class Provenance:
         if name in JOINING:
             joined = _met([every] if name in PRODUCTS else [held, *given])
             return joined or frozenset({Origin.at(Kind.CALLED, path_of(node.func) or name, node)})
-        if name in KEEPING:
+        if given and receiver is not None and path_of(receiver) == "self":  # a layer, and no method of a tensor
+            if "drop" in name:
+                return given[0]
+        elif name in KEEPING:
             return (given[0] if of_torch and given else held) or every
         if receiver is None and name in _GATHERING:
             return every

@@ -152,8 +152,11 @@ def _judge(node: ast.expr, flow: Flow, operands: list[_Operand], name: str, weig
         for other, also in zip(operands, casts, strict=True):
             if cast is None or also is not None:
                 continue
-            if not is_open(other.value, origins[other.node]) and not _is_of_layers(
-                other.value, origins[other.node], flow
+            roots = origins[other.node]
+            if not (
+                is_open(other.value, roots)
+                or _is_of_layers(other.value, roots, flow)
+                or _come_of_one(origins[wide.node], other.value, roots)
             ):
                 continue
             if half_at(flow, other.value if isinstance(other.value, Tensor) else UNKNOWN, dtype=None) is None:
@@ -217,12 +220,27 @@ def _is_of_layers(value: Value, roots: Roots, flow: Flow) -> bool:
     owner = flow.function.owner if flow.function is not None else None
     if owner is None or not owner.is_module:
         return False
-    if any(origin.kind == Kind.CAST and origin.text in WIDE for root in roots for origin in root.closure()):
-        return False  # a layer that takes float32 has float32 weights
+    if any(map(_is_of_wide, roots)):
+        return False
     if isinstance(value, Tensor) and value.dtypes is not None:
         return value.dtypes >= FLOATING and value.symbol is not None and not value.symbol.met and value.cast is None
     layers = _layers(owner.node)
     return bool(layers) and bool(roots) and all(_gives_weights(origin, layers) for origin in roots)
+
+
+def _come_of_one(wide: Roots, value: Value, roots: Roots) -> bool:
+    """Did one call give what was cast and the operand that was not, as `self.to_qkv(x).chunk(3)` does, whatever that is?"""
+    if isinstance(value, Tensor) and value.dtypes is not None and not value.dtypes >= FLOATING:
+        return False
+    uncast = {origin for root in wide for made in root.of for origin in made.closure()}
+    return bool(roots) and all(
+        origin.kind == Kind.CALLED and origin in uncast and not _is_of_wide(origin) for origin in roots
+    )
+
+
+def _is_of_wide(origin: Origin) -> bool:
+    """Was it made of what is cast to float32 or float64? A layer that takes float32 has float32 weights."""
+    return any(part.kind == Kind.CAST and part.text in WIDE for part in origin.closure())
 
 
 def _gives_weights(origin: Origin, layers: frozenset[str]) -> bool:
