@@ -8,10 +8,60 @@ from __future__ import annotations
 import pytest
 from bench import Bench, cases, marked
 
+from dtlint_rules.dt125_no_such_name import NoSuchName
+
 HEAD = "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import Tensor, einsum, nn\n"
 BENCH = Bench("DT101", "DT599", HEAD)
 
 BAD = {
+    "DT125": (
+        """
+        def compress(x: Tensor):
+            return x.to(torch.bf16)  # <-
+        """,
+        """
+        from torch import fp16
+
+        def zeros(n):
+            return torch.zeros(n, dtype=fp16)  # <-
+        """,
+        """
+        def shrink(model, x: Tensor):
+            for p in model.parameters():
+                p.to_(torch.float16)  # <-
+            return x.half_()  # <-
+        """,
+        """
+        def step(net, x):
+            with torch.cuda.autocast():  # <-
+                return net(x)
+        """,
+        """
+        class Scale(torch.autograd.Function):
+            @staticmethod
+            @torch.amp.cuda.custom_fwd  # <-
+            def forward(ctx, x):
+                return 2 * x
+        """,
+    ),
+    "DT301": (
+        """
+        class Attention(nn.Module):
+            def forward(self, x):
+                q, k, v = self.to_qkv(x).chunk(3, dim=-1)
+                attn = einsum("b i d, b j d -> b i j", q, k).softmax(dim=-1, dtype=torch.float32)
+                return einsum("b i j, b j d -> b i d", attn, v)  # <-
+        """,
+        """
+        class Attention(nn.Module):
+            def forward(self, x):
+                qkv = self.qkv(x).reshape(3, 4, -1, 8)
+                q, k, v = qkv.unbind(0)
+                attn = (q @ k.mT).float().softmax(dim=-1)
+                attn = self.attn_drop(attn)
+                return attn @ v  # <-
+        """,
+    ),
     "DT107": (
         """
         def encode(x: Tensor, net):
@@ -192,6 +242,89 @@ BAD = {
 }
 
 GOOD = {
+    "DT125": (
+        """
+        def half():
+            if hasattr(torch, "fp16"):
+                return torch.fp16
+            return torch.float16
+        """,
+        """
+        try:
+            HALF = torch.bf16
+        except AttributeError:
+            HALF = torch.bfloat16
+        """,
+        """
+        class Weights:
+            def half_(self):
+                self.table = self.table.half()
+
+            def to_(self, dtype):
+                self.table = self.table.to(dtype)
+
+        def shrink(weights: Weights):
+            weights.half_()
+            weights.to_(torch.float16)
+        """,
+        """
+        def told(args, x: Tensor):
+            return x.half() if args.fp16 else x.to(torch.float32)
+        """,
+        """
+        def shrink(table):
+            table.half_()  # of whatever class that is
+        """,
+    ),
+    "DT301": (
+        """
+        def contract(hidden: Tensor, weight: Tensor):
+            hidden = hidden.to(torch.float32)
+            return F.linear(hidden, weight)
+
+        for batch in loader:
+            contract(batch, weight).sum().backward()
+        """,
+        """
+        class Attention(nn.Module):
+            def forward(self, x):
+                q, k, v = self.to_qkv(x).chunk(3, dim=-1)
+                attn = einsum("b i d, b j d -> b i j", q, k).softmax(dim=-1, dtype=torch.float32)
+                return einsum("b i j, b j d -> b i d", attn.to(v.dtype), v)
+        """,
+        """
+        class Attention(nn.Module):
+            def forward(self, x):
+                q, k, v = self.to_qkv(x.float()).chunk(3, dim=-1)  # which has float32 weights
+                attn = (q @ k.mT).softmax(dim=-1, dtype=torch.float32)
+                return attn @ v
+        """,
+        """
+        class Attention(nn.Module):
+            def forward(self, x, context):
+                q, k = self.to_qk(x).chunk(2, dim=-1)
+                v = self.to_v(context)  # of whatever dtype
+                return (q @ k.mT).softmax(dim=-1, dtype=torch.float32) @ v
+        """,
+        """
+        class Attention(nn.Module):
+            def forward(self, query, value):
+                scores = self.score(query)
+                dtype = scores.dtype
+                scores = scores.float() - 1e6 * (1 - self.mask.float())
+                weights = torch.softmax(scores, dim=-1, dtype=dtype)  # as it was before the cast
+                return torch.einsum("bnij,bjnd->bind", self.dropout(weights), self.value(value))
+        """,
+        """
+        class Attention(nn.Module):
+            def forward(self, query: Tensor, value: Tensor):
+                scores = query @ value.mT
+                dtype = scores.dtype
+                scores = scores.float()
+                weights = torch.softmax(scores, dim=-1, dtype=dtype)
+                return weights @ value
+        """,
+    ),
     "DT107": (
         """
         def generate(model, ids, dtype, args):
@@ -366,16 +499,6 @@ GOOD = {
             return x.to(torch.get_autocast_gpu_dtype())
         """,
     ),
-    "DT301": (
-        """
-        def contract(hidden: Tensor, weight: Tensor):
-            hidden = hidden.to(torch.float32)
-            return F.linear(hidden, weight)
-
-        for batch in loader:
-            contract(batch, weight).sum().backward()
-        """,
-    ),
     "DT304": (
         """
         class Attention(nn.Module):
@@ -541,3 +664,24 @@ def test_a_device_becomes_the_type_of_one() -> None:
 
 def test_a_seed_is_drawn_as_int64() -> None:
     assert "randint(0, 2**32 - 1, dtype=np.int64)" in BENCH.fixed("DT506", "seed = np.random.randint(0, 2**32 - 1)\n")
+
+
+def test_torch_has_none_of_the_names_that_are_said_to_be_missing() -> None:
+    torch = pytest.importorskip("torch")
+    rule = NoSuchName()
+    assert rule.references is not None and rule.calls is not None
+    assert [name for name in rule.references if _has(torch, name.split(".")[1:])] == []
+    assert [name for name in rule.calls if hasattr(torch.Tensor, name)] == []
+
+
+def _has(module: object, names: list[str]) -> bool:
+    for name in names:
+        if not hasattr(module, name):
+            return False
+        module = getattr(module, name)
+    return True
+
+
+def test_a_dtype_is_spelled_as_torch_has_it() -> None:
+    before = "def compress(x: Tensor):\n    return x.to(dtype=torch.fp16)\n"
+    assert "x.to(dtype=torch.float16)" in BENCH.fixed("DT125", before)

@@ -1,0 +1,131 @@
+"""DT125: a dtype, a cast or a part of autocast that torch does not have."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Severity
+from dtlint.infer.survey import scopes
+from dtlint.infer.values import Dtype, Tensor
+from dtlint.rule import Finding, Rule
+from dtlint_rules._casts import CAST_METHODS
+from dtlint_rules._fixes import respell
+from dtlint_rules._needs import attributes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dtlint.infer.events import Call, Reference
+
+__all__ = ["NoSuchName"]
+
+_DTYPES = {
+    **dict.fromkeys(("fp16", "f16", "float_16"), "float16"),
+    **dict.fromkeys(("bf16", "bfloat", "bfloat_16"), "bfloat16"),
+    **dict.fromkeys(("fp32", "f32", "float_32"), "float32"),
+    **dict.fromkeys(("fp64", "f64", "float_64"), "float64"),
+}
+"""Names that others give to dtypes, and torch's own. Seen to be missing on torch 2.13."""
+_SPELLED = {f"torch.{name}": f"torch.{dtype}" for name, dtype in _DTYPES.items()}
+_MOVED = {
+    "torch.cuda.autocast": '`torch.autocast("cuda")`',
+    "torch.cuda.GradScaler": '`torch.amp.GradScaler("cuda")`',
+    "torch.cuda.custom_fwd": '`torch.amp.custom_fwd(device_type="cuda")`',
+    "torch.cuda.custom_bwd": '`torch.amp.custom_bwd(device_type="cuda")`',
+    **{
+        f"torch.amp.cuda.{name}": f"`torch.amp.{name}`, which is told the device"
+        for name in ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
+    },
+}
+"""What looks like a part of autocast, and what there is in its place."""
+_CASTS = frozenset(f"{method}_" for method in CAST_METHODS)
+"""Casts in place, as the names of in-place methods are made."""
+
+
+class NoSuchName(Rule):
+    """A dtype, a cast or a part of autocast is named that torch does not have.
+
+    ## What it does
+    Reports `torch.fp16`, `torch.bf16`, `torch.fp32` and their kin; casts with a name that ends in `_`, such as
+    `x.half_()` and `x.to_(torch.bfloat16)`; and `torch.cuda.autocast`, `torch.cuda.GradScaler`,
+    `torch.amp.cuda.custom_fwd` and their kin. Code that asks first, by `hasattr` or by catching AttributeError, is left
+    alone.
+
+    ## Why it matters
+    Each of them raises AttributeError where it is reached. Branches for half precision are the ones that nobody runs on
+    the CPU of a test, so it is on the first GPU that the program dies. A tensor is never cast in place: there is no
+    method for it under any name.
+
+    ## Example
+    ```python
+    import torch
+
+
+    def compress(x: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.bf16)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+
+    def compress(x: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.bfloat16)
+    ```
+
+    ## Fix safety
+    The fix writes the name of the dtype as torch has it. It is safe: the code raises as it stands. Casts and parts of
+    autocast are not rewritten.
+
+    ## References
+    - [torch.dtype](https://docs.pytorch.org/docs/stable/tensor_attributes.html#torch.dtype)
+    - [torch.amp](https://docs.pytorch.org/docs/stable/amp.html)
+    """
+
+    code, name = "DT125", "no-such-name"
+    severity = Severity.ERROR
+    fix = Applicability.SAFE
+    triggers = (*attributes((*_SPELLED, *_MOVED)), *attributes(_CASTS, of_self=True))
+    calls = _CASTS
+    references = frozenset({*_SPELLED, *_MOVED})
+
+    def on_reference(self, reference: Reference) -> Iterable[Finding]:
+        name, node = reference.name, reference.node
+        if reference.flow.version_gated:
+            return ()
+        if name in _MOVED:
+            return (Finding(node, f"torch has no `{name}`: this raises AttributeError", help=f"Use {_MOVED[name]}"),)
+        dtype = _SPELLED[name]
+        return (
+            Finding(
+                node,
+                f"torch has no `{name.removeprefix('torch.')}`: this raises AttributeError",
+                help=f"Use `{dtype}`",
+                fix=partial(respell, node=node, name=dtype, applicability=Applicability.SAFE)
+                if isinstance(node, ast.Attribute)
+                else None,  # the import would have to be changed, too
+            ),
+        )
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        """A cast in place, of a tensor, or of something that is given a dtype of torch."""
+        told = isinstance(call.argument(0, "dtype"), Dtype)
+        if not call.method or not (isinstance(call.receiver, Tensor) or told) or call.flow.version_gated:
+            return ()
+        if _defines(call.flow.tree, call.method):
+            return ()
+        return (
+            Finding(
+                call.node,
+                f"A tensor has no method `{call.method}`: this raises AttributeError, and no tensor is ever cast in place",
+                help=f"Use the result of `.{call.method[:-1]}({'...' if call.node.args else ''})`",
+            ),
+        )
+
+
+def _defines(tree: ast.Module, name: str) -> bool:
+    """Does a file define a function or a method of that name itself?"""
+    return any(getattr(scope, "name", "") == name for scope, _ in scopes(tree))
