@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Dtype
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import bound_once
-from dtlint_rules._functions import defaults, parameters
+from dtlint_rules._functions import body_of, defaults, parameters
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import given
 from dtlint_rules._within import parents_at
@@ -41,7 +42,8 @@ class HardcodedCast(Rule):
       switch.
     - `torch.float16 if args.fp16 or args.bf16 else torch.float32`: float16 for what asks for bfloat16, in an expression
       or under an `if`.
-    - `dtype=torch.bfloat16` in a class or function that has a parameter `*_dtype=torch.bfloat16` for it.
+    - `dtype=torch.bfloat16` in a class or function that has a parameter `*_dtype=torch.bfloat16` for it, or a parameter
+      `dtype` that nothing reads.
     - An activation that is cast to the dtype of a buffer, `x = x.to(self.kernel.dtype)`, in a module that has
       weights.
 
@@ -132,11 +134,14 @@ class HardcodedCast(Rule):
             or node is None
         ):
             return
-        if (path_of(node) or "").partition(".")[0] != "torch" or not call.target.startswith("torch."):
+        if (path_of(node) or "").partition(".")[0] != "torch" or call.target.startswith(
+            ("torch.amp.", "torch.autocast")
+        ):
             return
-        if call.target.startswith(("torch.amp.", "torch.autocast")):
-            return
-        parameter = _parameter_for(function, ast.unparse(node))
+        if call.target.startswith("torch."):
+            parameter = _parameter_for(function, ast.unparse(node)) or _unread_parameter(function.node)
+        else:
+            parameter = _unread_parameter(function.node)
         if parameter is None:
             return
         yield Finding(
@@ -220,6 +225,13 @@ def _branches(test: ast.expr, parent: ast.AST | None) -> tuple[ast.expr | None, 
         if path_of(body.targets[0]) == path_of(other.targets[0]) is not None:
             return body.value, other.value
     return None, None
+
+
+def _unread_parameter(function: ast.AST) -> ast.arg | None:
+    """The parameter `dtype` of a function that nothing in it reads."""
+    parameter = next((each for each in parameters(function) if each.arg in ("dtype", "torch_dtype")), None)
+    read = {node.id for node in nodes(body_of(function)) if isinstance(node, ast.Name)} if parameter is not None else ()
+    return None if parameter is None or parameter.arg in read or "locals" in read else parameter
 
 
 def _parameter_for(function: FunctionInfo, literal: str) -> ast.arg | None:

@@ -76,6 +76,16 @@ BAD = {
     ),
     "DT113": (
         """
+        class Quantized(nn.Module):
+            def __init__(self, inputs, outputs, device=None, dtype=None):
+                super().__init__()
+                self.impl = build_linear(inputs, outputs, device=device, dtype=torch.float16)  # <-
+        """,
+        """
+        def load(path, torch_dtype="auto"):
+            return Model.from_pretrained(path, dtype=torch.bfloat16)  # <-
+        """,
+        """
         def pick(accelerator, state):
             weight_dtype = torch.float32
             if "bf16" in state.config and state.config["bf16"]["enabled"]:
@@ -356,6 +366,21 @@ GOOD = {
         """,
     ),
     "DT113": (
+        """
+        def load(path, dtype=None):
+            if dtype is None:
+                return Model.from_pretrained(path, dtype=torch.float16)
+            return Model.from_pretrained(path, dtype=dtype)
+        """,
+        """
+        def load(path, dtype=None):
+            print(locals())
+            return Model.from_pretrained(path, dtype=torch.float16)
+        """,
+        """
+        def zeros(n, dtype):
+            return build(n, dtype=torch.float32)  # an accumulator, which is to be wide
+        """,
         """
         class Packed(Base):
             def __init__(self, width, dtype=None, device=None):
