@@ -164,7 +164,9 @@ class ScalerMisuse(Rule):
                 self.enabled[call.flow.scope, path] = receiver.enabled
             if method in ("step", "unscale_"):
                 optimizer = path_of(node.args[0]) or "" if node.args else ""
-        elif isinstance(receiver, Optimizer) or (_is_unknown(receiver) and "optim" in owner):
+        elif isinstance(receiver, Optimizer) or (
+            _is_unknown(receiver) and ("optim" in owner or "opt" in owner.split("_"))
+        ):
             if method not in ("step", "zero_grad"):
                 return None
             what, optimizer = ("plain step" if method == "step" else method), path

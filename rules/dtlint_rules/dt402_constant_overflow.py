@@ -29,7 +29,9 @@ _BOUNDS = {
     "fill_": ((0, "value"),),
 }
 """What raises where the tensor cannot hold the number, and its arguments, of the method."""
-_FACTORIES = frozenset({"full", "full_like", "tensor", "as_tensor", "new_full", "new_tensor"})
+_FILLED = frozenset({"full", "full_like", "new_full", "linspace"})
+"""Factories that raise where the dtype cannot hold the number. The others convert it: an arange wraps around."""
+_FACTORIES = _FILLED | {"tensor", "as_tensor", "new_tensor", "arange"}
 _CASTS = frozenset({"to", "half", "type"})
 
 
@@ -38,7 +40,7 @@ class ConstantOverflow(Rule):
 
     ## What it does
     Reports numbers that are written out and meet a tensor whose dtype, float16 or a small integer, does not have them:
-    in `torch.tensor(1e5, dtype=torch.float16)`, in arithmetic with a float16 tensor, in `clamp` and `fill_`, and
+    in `torch.tensor(1e5, dtype=torch.float16)` and `torch.arange(300, dtype=torch.uint8)`, in arithmetic with a float16 tensor, in `clamp` and `fill_`, and
     in casts of what was made of such numbers. The dtype must be shown by the source; masks are the matter of DT401.
 
     ## Why it matters
@@ -110,10 +112,10 @@ class ConstantOverflow(Rule):
         number = _beyond(made.span, dtype)
         if number is None or (dtype in FLOATING and dtype != "float16"):
             return
-        raises = last_name(call.node) not in ("tensor", "as_tensor", "new_tensor")
-        happens = "this raises" if raises else f"it becomes {'-inf' if number < 0 else 'inf'}"
+        name = last_name(call.node)
+        happens = "this raises" if name in _FILLED else f"it becomes {'-inf' if number < 0 else 'inf'}"
         if dtype in INTEGRAL:
-            happens = "it wraps around, or raises"
+            happens = "it wraps around" if name == "arange" else "it wraps around, or raises"
         yield _finding(call.node, number, dtype, happens, None)
 
     def _bounded(self, call: Call, name: str) -> Iterator[Finding]:

@@ -14,6 +14,29 @@ HEAD = "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom 
 BENCH = Bench("DT101", "DT599", HEAD)
 
 BAD = {
+    "DT204": (
+        """
+        def train(net, g_opt, loader):
+            scaler = torch.amp.GradScaler("cuda")
+            for x, y in loader:
+                g_opt.zero_grad()
+                with torch.autocast("cuda", dtype=torch.float16):
+                    loss = F.cross_entropy(net(x), y)
+                scaler.scale(loss).backward()
+                g_opt.step()  # <-
+                scaler.update()
+        """,
+    ),
+    "DT402": (
+        """
+        def positions():
+            return torch.arange(70_000, dtype=torch.float16)  # <-
+        """,
+        """
+        def table(n):
+            return torch.arange(300, dtype=torch.uint8), torch.linspace(0, 1e5, n, dtype=torch.half)  # <-
+        """,
+    ),
     "DT125": (
         """
         def compress(x: Tensor):
@@ -252,6 +275,30 @@ BAD = {
 }
 
 GOOD = {
+    "DT204": (
+        """
+        def train(net, opt, schedule, loader):
+            scaler = torch.amp.GradScaler("cuda")
+            for x, y in loader:
+                opt.zero_grad()
+                with torch.autocast("cuda", dtype=torch.float16):
+                    loss = F.cross_entropy(net(x), y)
+                scaler.scale(loss).backward()
+                scaler.step(opt)
+                scaler.update()
+                schedule.step()
+        """,
+    ),
+    "DT402": (
+        """
+        def positions(n):
+            return torch.arange(n, dtype=torch.float16), torch.arange(256, dtype=torch.uint8)
+        """,
+        """
+        def table(n):
+            return torch.linspace(0, 1e5, n, dtype=torch.bfloat16), torch.arange(70_000, dtype=torch.int32)
+        """,
+    ),
     "DT125": (
         """
         def half():
