@@ -126,7 +126,7 @@ class MaskFillOverflow(Rule):
             number, mask, value = node.right, node.left, operation.left
         else:
             number, mask, value = node.left, node.right, operation.right
-        if isinstance(value, Constant) or not (is_mask(mask) or _is_ones(mask)):
+        if isinstance(value, Constant) or not (is_mask(mask) or _is_ones(mask) or _is_inverted(mask)):
             return ()
         return self._multiplied(operation, number, mask, value)
 
@@ -339,6 +339,17 @@ def _is_index(subject: ast.expr | None, number: Number) -> bool:
 
 def _is_bool(mask: ast.expr) -> bool:
     return isinstance(mask, (ast.Compare, ast.UnaryOp))
+
+
+def _is_inverted(node: ast.expr) -> bool:
+    """`1.0 - kept`: what is multiplied by so large a number is a mask, whatever its name."""
+    return (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Sub)
+        and isinstance(node.left, ast.Constant)
+        and node.left.value == 1
+        and not isinstance(node.left.value, bool)
+    )
 
 
 def _is_ones(node: ast.expr) -> bool:

@@ -14,6 +14,13 @@ HEAD = "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom 
 BENCH = Bench("DT101", "DT599", HEAD)
 
 BAD = {
+    "DT401": (
+        """
+        def extend(kept: Tensor, scores: Tensor):
+            kept = kept[:, None, None, :].to(dtype=scores.dtype)
+            return scores + (1.0 - kept) * -1e9  # <-
+        """,
+    ),
     "DT204": (
         """
         def train(net, g_opt, loader):
@@ -275,6 +282,17 @@ BAD = {
 }
 
 GOOD = {
+    "DT401": (
+        """
+        def extend(kept: Tensor, scores: Tensor):
+            kept = kept[:, None, None, :].to(dtype=scores.dtype)
+            return scores + (1.0 - kept) * -1e4, scores + (1.0 - kept) * torch.finfo(scores.dtype).min
+        """,
+        """
+        def price(x: Tensor):
+            return (2.0 - x) * 1e9 - (x - 1.0) * 1e9
+        """,
+    ),
     "DT204": (
         """
         def train(net, opt, schedule, loader):
