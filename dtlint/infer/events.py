@@ -205,7 +205,7 @@ class Reference(Event):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Operation(Event):
-    """A unary, binary, comparison or augmented operator; not the question whether something is None. A unary operator has
+    """A unary, binary, comparison or augmented operator; not the question whether something `is None`. A unary operator has
     its operand on the right."""
 
     node: ast.UnaryOp | ast.BinOp | ast.Compare | ast.AugAssign

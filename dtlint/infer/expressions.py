@@ -232,7 +232,7 @@ class Expressions:
                 return 0
             return tensors_taken(canonical(f"{base.name}.{rest}" if rest else base.name))
         if isinstance(base, Module) and base.key == "self" and base.info is not None and rest in base.info.assigned_in:
-            layer = self.instance_member(base, rest)
+            layer = self.assigned(base.info, rest)
             return tensors_forwarded(layer.name) if isinstance(layer, Module) and layer.info is None else 0
         return 0
 
@@ -533,7 +533,7 @@ class Expressions:
             elementwise = isinstance(operator, (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE))
             if elementwise and (isinstance(left, Tensor) or isinstance(right, Tensor)):
                 result = Tensor(frozenset({"bool"}), origin=node)
-            if (type(right) is not Constant or right.value is not None) and self.tells_of(operator, left, right):
+            if not _asks_for_none(operator, right) and self.tells_of(operator, left, right):
                 self.emit(Operation(node, self.flow, operator, left, right, result))
             left = right
         return result
@@ -651,6 +651,11 @@ def _external(name: str) -> Dtype | External:
     name = canonical(name)
     dtype = named(name[6:]) if name.startswith("torch.") and name.count(".") == 1 else None
     return External(name) if dtype is None else Dtype(dtype)
+
+
+def _asks_for_none(operator: ast.cmpop, right: Value) -> bool:
+    """Is it `x is None`, as one comparison in two is?"""
+    return type(right) is Constant and right.value is None and isinstance(operator, (ast.Is, ast.IsNot))
 
 
 def _unknown(_: ast.expr) -> Value:

@@ -562,7 +562,6 @@ class Interpreter(Calling):
                 for name, value in after.items()
                 if before.get(name) is not value and name not in info.methods
             }
-            info.of_self.clear()
         self.flow.state = outer
         self.bind_name(node.name, Class(info))
 

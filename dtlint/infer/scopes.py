@@ -68,7 +68,7 @@ class FunctionInfo:
 
     def forget(self) -> None:
         """Let go of what it holds that may hold it."""
-        self.names = ()
+        self.names, self.result = (), None
 
     @property
     def name(self) -> str:

@@ -239,7 +239,7 @@ def _is_of(origin: Origin, tensor: str) -> bool:
     return origin.kind == Kind.GIVEN and (origin.text == tensor or origin.text.startswith(f"{tensor}."))
 
 
-def _has_dtype_of(node: ast.AST) -> bool:
+def _has_dtype_of(node: ast.expr) -> bool:
     return any(map(_is_named_dtype, nodes([node])))
 
 
@@ -508,7 +508,5 @@ def _names(node: ast.AST) -> Iterator[ast.Name]:
 
 def _names_dtype_of(node: ast.Call) -> bool:
     """Does a cast name the dtype of something: `.to(x.dtype)`, `.to(dtype)`, `.type_as(x)`?"""
-    name = last_name(node)
-    if name == "type_as" or any(map(_has_dtype_of, (*node.args, *node.keywords))):
-        return True
-    return name == "to" and len(node.args) == 1 and isinstance(node.args[0], ast.Name) and not is_device(node.args[0])
+    to_tensor = last_name(node) == "to" and len(node.args) == 1 and isinstance(node.args[0], ast.Name)
+    return last_name(node) == "type_as" or _has_dtype_of(node) or (to_tensor and not is_device(node.args[0]))

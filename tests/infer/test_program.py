@@ -656,3 +656,24 @@ def test_what_a_line_takes_its_dtype_from_is_named_for_all_its_tensors(tmp_path:
     named = [claim for claim in claims(path, [tmp_path])[path] if claim.symbolic is not None]
     assert {claim.symbolic for claim in named} == {"the dtype of `x`"}
     assert [(claim.span.column, claim.span.end_column) for claim in named] == [(22, 23), (22, 25)]
+
+
+def test_a_class_body_that_asks_for_another_module_leaves_that_its_names(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text(
+        "import torch\nVALUE = torch.zeros(3, dtype=torch.float16)\n\ndef late():\n    return VALUE + 1\n"
+    )
+    path = tmp_path / "main.py"
+    path.write_text(
+        HEAD
+        + textwrap.dedent("""
+            import helper
+
+            class Held:
+                early = helper.VALUE + 1  # float16
+                from helper import late
+                made = late()  # float16
+
+            print(Held.early, helper.late())  # float16
+        """)
+    )
+    hold(path)

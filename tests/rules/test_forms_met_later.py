@@ -14,6 +14,60 @@ HEAD = "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom 
 BENCH = Bench("DT101", "DT599", HEAD)
 
 BAD = {
+    "DT104": (
+        """
+        def make():
+            table = torch.zeros(3)
+
+            def inner():
+                table.half()  # <-
+
+            inner()
+            return table
+
+        class Holder:
+            table = make()  # a class body binds no names for functions; a function that it calls does
+        """,
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.early()
+                self.table = torch.zeros(3)
+
+            def early(self):
+                self.table.half()  # read while the attribute is not known yet
+
+            def late(self):
+                self.table.half()  # <-
+        """,
+        """
+        class Holder:
+            made = lambda n: zeros(n)
+
+        def zeros(n):
+            return torch.zeros(n)
+
+        Holder.made(3).half()  # <-
+        """,
+    ),
+    "DT303": (
+        """
+        def standardise(stats, x: Tensor):
+            mean = torch.sum(stats.running_mean, 0, dtype=x.dtype).to(x.device)
+            std = stats.running_var.sum(0)  # <-
+            return (x - mean) / std
+        """,
+        """
+        class Biased(nn.Module):
+            def forward(self, x: Tensor, bias, n):
+                if n > 3:
+                    b = self.make(bias, dtype=x.dtype).to(x.device)
+                else:
+                    b = bias  # <-
+                return x + b
+        """,
+    ),
     "DT401": (
         """
         def extend(kept: Tensor, scores: Tensor):
@@ -105,6 +159,10 @@ BAD = {
         """,
     ),
     "DT113": (
+        """
+        def pick(args):
+            return torch.float32 if args.mixed_precision == None else torch.float16  # <-
+        """,
         """
         class Quantized(nn.Module):
             def __init__(self, inputs, outputs, device=None, dtype=None):
