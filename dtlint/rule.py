@@ -84,8 +84,8 @@ class Rule:
     """More groups of words, in the same forms: a file that lacks all words of any one of them is clean by this rule, too."""
     calls: ClassVar[frozenset[str] | None] = None
     """The functions and methods whose calls `on_call` and `on_discard` are told of, by their last names as they are written
-    or as torch has them: `__call__` of a layer; `*mask*` by a part of the name, in letters of either case; `torch.` for all of a package;
-    "" for those of which no more is known than how they are written. None: of all."""
+    or as torch has them: `__call__` of a layer; `*mask*` by a part of the name, in letters of either case; `torch.` for
+    all of a package; "" for those of which no more is known than how they are written. None: of all."""
     references: ClassVar[frozenset[str] | None] = None
     """The qualified names that `on_reference` is told of: `torch.amp.autocast`. None: of all."""
     operators: ClassVar[frozenset[type[ast.AST]] | None] = None

@@ -360,12 +360,12 @@ def _check_stdin(
 
 def _conclude(outcome: Outcome, rules: Mapping[str, AnyRule], options: Mapping[str, Any], stream: TextIO) -> int:
     """Print what there is to print, and say the exit code."""
-    from dtlint.check.hygiene import UNREADABLE_FILE
-    from dtlint.report.concise import write
-
     for error in outcome.errors:
         click.echo(f"dtlint: {error}", err=True)
     if options["diff"]:
+        from dtlint.check.hygiene import UNREADABLE_FILE
+        from dtlint.report.concise import write
+
         for difference in outcome.differences:
             click.echo(difference, nl=False)
         unreadable = [diagnostic for diagnostic in outcome.diagnostics if diagnostic.code == UNREADABLE_FILE[0]]

@@ -88,7 +88,7 @@ class Calling(Expressions):
         region = self.flow.autocast if self.flow.contexts else None
         arguments = Arguments(node, args, keywords, self.default, complete, region)
         target, result = self.called(node, callee, receiver, method, arguments)
-        if keywords and "out" in keywords and target.startswith(("torch.", "numpy.")):
+        if "out" in keywords and target.startswith(("torch.", "numpy.")):
             result = _written(keywords["out"], result)
         if self.gradless or region is not None:
             result = self.under_autocast(result)

@@ -327,8 +327,8 @@ class Expressions:
         if info is None:
             weight = name in ("weight", "bias") and isinstance(base, Module) and base.name.startswith("torch.nn.")
             return Tensor(FLOATING, traits=Trait.PARAMETER) if weight else UNKNOWN
-        of_self = base.key == "self" and self.symbolic
-        known = info.of_self.get(name) if of_self else None
+        is_self = base.key == "self" and self.symbolic
+        known = info.of_self.get(name) if is_self else None
         if known is not None:
             return known
         method = info.method(name)
@@ -337,7 +337,7 @@ class Expressions:
                 return self.read(method)
             return Function(method, base if method.is_plain_method else None)
         value = self.assigned(info, name)
-        if of_self:
+        if is_self:
             if type(value) is Unknown and value.atom is None:
                 value = Unknown(value.under, value.scaled, Atom(f"@{info.node.lineno}.{name}", f"self.{name}"))
             if all(method.result is not None for method in info.assigned_in.get(name, ())):

@@ -178,11 +178,10 @@ class Interpreter(Calling):
             self.narrow_by(part.test, part.holds)
 
     def narrow_by(self, test: ast.expr, holds: bool) -> None:
-        kind = type(test)
-        if kind is ast.Name:
+        if isinstance(test, ast.Name):
             if holds:
-                self.narrow_none(test.id, False)  # type: ignore[attr-defined]
-        elif (kind is ast.Compare or kind is ast.Call) and self.symbolic and speaks_of_dtypes(test):
+                self.narrow_none(test.id, False)
+        elif self.symbolic and speaks_of_dtypes(test):
             narrow_dtypes(test, holds, self.flow.state, self.quietly)
         elif isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name):
             is_none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
@@ -552,9 +551,9 @@ class Interpreter(Calling):
         for statement in node.body:
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 info.methods[statement.name] = self.define_function(statement, info)
-            elif type(statement) is not ast.Expr or type(statement.value) is not ast.Constant:
+            else:
                 self.class_statement(statement)
-                binds = True
+                binds = binds or type(statement) is not ast.Expr  # which is the class's docstring, nearly always
         if binds:
             before, after = outer.names, self.flow.state.names
             info.body = {

@@ -32,10 +32,7 @@ def speaks_of_dtypes(test: ast.expr) -> bool:
 def _names_dtype(test: ast.Compare) -> bool:
     """Does a side of the test name a dtype: `x.dtype`, `weight_dtype`, `torch.half`?"""
     for part in (test.left, test.comparators[0]):
-        kind = type(part)
-        if kind is ast.Constant:
-            continue
-        name = part.attr if kind is ast.Attribute else part.id if kind is ast.Name else ""  # type: ignore[attr-defined]
+        name = part.attr if isinstance(part, ast.Attribute) else part.id if isinstance(part, ast.Name) else ""
         if "dtype" in name or named(name) is not None:
             return True
     return False

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dtlint.dtypes.dtype import ALIASES
 
-__all__ = ["CAST_METHODS"]
+__all__ = ["CAST_METHODS", "SHORT"]
 
 CAST_METHODS = frozenset({"to", "type", "type_as", "bfloat16", "bool", *ALIASES})
 """All that `Call.cast` knows as casts."""
+
+SHORT = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
+"""Dtypes by the names that settings give them, and torch does not know."""

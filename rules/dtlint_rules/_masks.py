@@ -8,7 +8,7 @@ import re
 from dtlint.infer.names import path_of
 from dtlint_rules._names import last_name
 
-__all__ = ["is_mask"]
+__all__ = ["inverted", "is_mask"]
 
 _MASK = re.compile(r"(?:^|_)(?:\w*mask\w*|pad(?:ding)?|adj|adjacency|invalid|valid|keep)(?:_|$)", re.IGNORECASE)
 
@@ -29,7 +29,14 @@ def is_mask(node: ast.expr) -> bool:
         return isinstance(node.op, ast.Invert)
     if isinstance(node, ast.Compare):
         return len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE))
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-        one = isinstance(node.left, ast.Constant) and node.left.value == 1
-        return one and is_mask(node.right)
+    if isinstance(node, ast.BinOp):
+        kept = inverted(node)
+        return kept is not None and is_mask(kept)
     return _MASK.search(last_name(node)) is not None
+
+
+def inverted(node: ast.expr) -> ast.expr | None:
+    """What is taken from one: `kept`, of `1.0 - kept`."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
+        return None
+    return node.right if isinstance(node.left, ast.Constant) and node.left.value == 1 else None

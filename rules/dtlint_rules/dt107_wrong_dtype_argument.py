@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity
 from dtlint.infer.values import Constant, Dtype, External, Instance, Module, Tensor, Unknown, Value
 from dtlint.rule import Finding, Rule
+from dtlint_rules._casts import SHORT
 from dtlint_rules._fixes import respell
 from dtlint_rules._imports import imports
 from dtlint_rules._known import known
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["WrongDtypeArgument"]
 
-_SHORT = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
 _NUMPY = {
     name: name
     for name in (
@@ -98,7 +98,7 @@ class WrongDtypeArgument(Rule):
         "autocast",
         ".dtype(",
         *STRINGS,
-        *(f'"{name}' for name in _SHORT),
+        *(f'"{name}' for name in SHORT),
     )
     needs = ((".to", "self.to", ".type", "self.type", ".astype", "dtype", ".autocast", "autocast"),)
     calls = frozenset({"astype", "to", "type", "torch.", "numpy."})
@@ -240,7 +240,7 @@ def _misnamed(value: Value) -> str | None:
 
     if isinstance(value, Constant) and isinstance(value.value, str):
         name = value.value.removeprefix("torch.")
-        return _SHORT.get(name) or named(name)
+        return SHORT.get(name) or named(name)
     if isinstance(value, External) and value.name.startswith("numpy."):
         return _NUMPY.get(value.name[6:])
     return None

@@ -124,7 +124,7 @@ class HardcodedCast(Rule):
         )
 
     def _heedless(self, call: Call, value: object) -> Iterator[Finding]:
-        """`dtype=torch.bfloat16`, though a parameter with this default is there for it."""
+        """`dtype=torch.bfloat16`, though a parameter is there for it: with this default, or one that nothing reads."""
         node = call.argument_node(None, "dtype")
         function = call.flow.function
         if (
@@ -138,10 +138,9 @@ class HardcodedCast(Rule):
             ("torch.amp.", "torch.autocast")
         ):
             return
-        if call.target.startswith("torch."):
-            parameter = _parameter_for(function, ast.unparse(node)) or _unread_parameter(function.node)
-        else:
-            parameter = _unread_parameter(function.node)
+        parameter = _unread_parameter(function.node)
+        if parameter is None and call.target.startswith("torch."):
+            parameter = _parameter_for(function, ast.unparse(node))
         if parameter is None:
             return
         yield Finding(
@@ -229,9 +228,11 @@ def _branches(test: ast.expr, parent: ast.AST | None) -> tuple[ast.expr | None, 
 
 def _unread_parameter(function: ast.AST) -> ast.arg | None:
     """The parameter `dtype` of a function that nothing in it reads."""
-    parameter = next((each for each in parameters(function) if each.arg in ("dtype", "torch_dtype")), None)
-    read = {node.id for node in nodes(body_of(function)) if isinstance(node, ast.Name)} if parameter is not None else ()
-    return None if parameter is None or parameter.arg in read or "locals" in read else parameter
+    for parameter in parameters(function):
+        if parameter.arg in ("dtype", "torch_dtype"):
+            read = {node.id for node in nodes(body_of(function)) if isinstance(node, ast.Name)}
+            return parameter if read.isdisjoint((parameter.arg, "locals")) else None
+    return None
 
 
 def _parameter_for(function: FunctionInfo, literal: str) -> ast.arg | None:

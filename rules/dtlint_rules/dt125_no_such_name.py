@@ -10,7 +10,7 @@ from dtlint.diagnostic import Applicability, Severity
 from dtlint.infer.survey import scopes
 from dtlint.infer.values import Dtype, Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._casts import CAST_METHODS
+from dtlint_rules._casts import CAST_METHODS, SHORT
 from dtlint_rules._fixes import respell
 from dtlint_rules._needs import attributes
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["NoSuchName"]
 
-_DTYPES = {
-    **dict.fromkeys(("fp16", "f16", "float_16"), "float16"),
-    **dict.fromkeys(("bf16", "bfloat", "bfloat_16"), "bfloat16"),
-    **dict.fromkeys(("fp32", "f32", "float_32"), "float32"),
-    **dict.fromkeys(("fp64", "f64", "float_64"), "float64"),
+_DTYPES = SHORT | {
+    **dict.fromkeys(("f16", "float_16"), "float16"),
+    **dict.fromkeys(("bfloat", "bfloat_16"), "bfloat16"),
+    **dict.fromkeys(("f32", "float_32"), "float32"),
+    **dict.fromkeys(("f64", "float_64"), "float64"),
 }
 """Names that others give to dtypes, and torch's own. Seen to be missing on torch 2.13."""
 _SPELLED = {f"torch.{name}": f"torch.{dtype}" for name, dtype in _DTYPES.items()}
@@ -50,8 +50,8 @@ class NoSuchName(Rule):
     ## What it does
     Reports `torch.fp16`, `torch.bf16`, `torch.fp32` and their kin; casts with a name that ends in `_`, such as
     `x.half_()` and `x.to_(torch.bfloat16)`; and `torch.cuda.autocast`, `torch.cuda.GradScaler`,
-    `torch.amp.cuda.custom_fwd` and their kin. Code that asks first, by `hasattr` or by catching AttributeError, is left
-    alone.
+    `torch.amp.cuda.custom_fwd` and their kin. Imports of such names, and code that asks first, by `hasattr` or by catching
+    AttributeError, are left alone.
 
     ## Why it matters
     Each of them raises AttributeError where it is reached. Branches for half precision are the ones that nobody runs on
@@ -94,8 +94,8 @@ class NoSuchName(Rule):
 
     def on_reference(self, reference: Reference) -> Iterable[Finding]:
         name, node = reference.name, reference.node
-        if reference.flow.version_gated:
-            return ()
+        if not isinstance(node, ast.Attribute) or reference.flow.version_gated:
+            return ()  # an import of it fails on the spot, or is caught
         if name in _MOVED:
             return (Finding(node, f"torch has no `{name}`: this raises AttributeError", help=f"Use {_MOVED[name]}"),)
         dtype = _SPELLED[name]
@@ -104,9 +104,7 @@ class NoSuchName(Rule):
                 node,
                 f"torch has no `{name.removeprefix('torch.')}`: this raises AttributeError",
                 help=f"Use `{dtype}`",
-                fix=partial(respell, node=node, name=dtype, applicability=Applicability.SAFE)
-                if isinstance(node, ast.Attribute)
-                else None,  # the import would have to be changed, too
+                fix=partial(respell, node=node, name=dtype, applicability=Applicability.SAFE),
             ),
         )
 

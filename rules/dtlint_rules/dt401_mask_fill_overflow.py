@@ -15,7 +15,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import limit_of
 from dtlint_rules._half import half_at
 from dtlint_rules._handed import is_made_wide
-from dtlint_rules._masks import is_mask
+from dtlint_rules._masks import inverted, is_mask
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH
 from dtlint_rules._numbers import HALF, number_at, spelled
@@ -126,7 +126,9 @@ class MaskFillOverflow(Rule):
             number, mask, value = node.right, node.left, operation.left
         else:
             number, mask, value = node.left, node.right, operation.right
-        if isinstance(value, Constant) or not (is_mask(mask) or _is_ones(mask) or _is_inverted(mask)):
+        if isinstance(value, Constant):
+            return ()
+        if not (is_mask(mask) or _is_ones(mask) or inverted(mask) is not None):  # `1 - kept`, whatever its name
             return ()
         return self._multiplied(operation, number, mask, value)
 
@@ -339,17 +341,6 @@ def _is_index(subject: ast.expr | None, number: Number) -> bool:
 
 def _is_bool(mask: ast.expr) -> bool:
     return isinstance(mask, (ast.Compare, ast.UnaryOp))
-
-
-def _is_inverted(node: ast.expr) -> bool:
-    """`1.0 - kept`: what is multiplied by so large a number is a mask, whatever its name."""
-    return (
-        isinstance(node, ast.BinOp)
-        and isinstance(node.op, ast.Sub)
-        and isinstance(node.left, ast.Constant)
-        and node.left.value == 1
-        and not isinstance(node.left.value, bool)
-    )
 
 
 def _is_ones(node: ast.expr) -> bool:

@@ -40,8 +40,8 @@ class ConstantOverflow(Rule):
 
     ## What it does
     Reports numbers that are written out and meet a tensor whose dtype, float16 or a small integer, does not have them:
-    in `torch.tensor(1e5, dtype=torch.float16)` and `torch.arange(300, dtype=torch.uint8)`, in arithmetic with a float16 tensor, in `clamp` and `fill_`, and
-    in casts of what was made of such numbers. The dtype must be shown by the source; masks are the matter of DT401.
+    in `torch.tensor(1e5, dtype=torch.float16)` and `torch.arange(300, dtype=torch.uint8)`, in arithmetic with a float16
+    tensor, in `clamp` and `fill_`, and in casts of what was made of such numbers. The dtype must be shown by the source; masks are the matter of DT401.
 
     ## Why it matters
     float16 ends at 65504. `torch.full` and `clamp` raise for a number beyond that, while `torch.tensor`, arithmetic and

@@ -104,10 +104,8 @@ BAD = {
             return x.to(torch.bf16)  # <-
         """,
         """
-        from torch import fp16
-
         def zeros(n):
-            return torch.zeros(n, dtype=fp16)  # <-
+            return torch.zeros(n, dtype=torch.fp16)  # <-
         """,
         """
         def shrink(model, x: Tensor):
@@ -381,6 +379,17 @@ GOOD = {
             if hasattr(torch, "fp16"):
                 return torch.fp16
             return torch.float16
+        """,
+        """
+        try:
+            from torch import fp16
+
+            HAS_HALF = True
+        except ImportError:
+            HAS_HALF = False
+
+        def zeros(n):
+            return torch.zeros(n, dtype=fp16) if HAS_HALF else torch.zeros(n)
         """,
         """
         try:

@@ -137,7 +137,24 @@ def claims(path: Path, roots: Sequence[Path]) -> dict[Path, list[Claim]]:
     return read(path, roots).claims()
 
 
-class _Recorder(Program):
+class _Remembering(Interpreter):
+    """An interpreter that remembers what the expressions were that are spoken of."""
+
+    def evaluator(self, kind: type[ast.expr], evaluate: Callable[[Any], Value]) -> Callable[[Any], Value]:
+        def remembered(node: ast.expr) -> Value:
+            value: Value = evaluate(node)
+            if not self.muted:
+                self.remember(node, value)
+            return value
+
+        return remembered if kind in _KINDS else evaluate
+
+    def remember(self, node: ast.expr, value: Value) -> None:
+        """An expression was evaluated, not for the first time perhaps."""
+        raise NotImplementedError
+
+
+class _Recorder(_Remembering, Program):
     """An interpreter that remembers what each expression was, over all the times that it was evaluated."""
 
     def __init__(self, project: Project, main: ModuleInfo) -> None:
@@ -149,20 +166,14 @@ class _Recorder(Program):
         self.seen.clear()
         self.perhaps.clear()
 
-    def evaluator(self, kind: type[ast.expr], evaluate: Callable[[Any], Value]) -> Callable[[Any], Value]:
-        def remembered(node: ast.expr) -> Value:
-            value: Value = evaluate(node)
-            if not self.muted:
-                known = self.seen.get(node)
-                if type(value) is Either and any(isinstance(choice, (Array, Number)) for choice in value.choices):
-                    self.perhaps.add(node)
-                self.seen[node] = (self.module, _seen(value) if known is None else _both(known[1], _seen(value)))
-            return value
-
-        return remembered if kind in _KINDS else evaluate
+    def remember(self, node: ast.expr, value: Value) -> None:
+        known = self.seen.get(node)
+        if type(value) is Either and any(isinstance(choice, (Array, Number)) for choice in value.choices):
+            self.perhaps.add(node)
+        self.seen[node] = (self.module, _seen(value) if known is None else _both(known[1], _seen(value)))
 
 
-class _Symbols(Interpreter):
+class _Symbols(_Remembering):
     """An interpreter of one file for any caller, that remembers by what the dtypes are decided that are not known."""
 
     def __init__(self, tree: ast.Module) -> None:
@@ -170,16 +181,10 @@ class _Symbols(Interpreter):
         self.symbolic = True
         self.seen: dict[ast.expr, str | None] = {}
 
-    def evaluator(self, kind: type[ast.expr], evaluate: Callable[[Any], Value]) -> Callable[[Any], Value]:
-        def remembered(node: ast.expr) -> Value:
-            value: Value = evaluate(node)
-            if not self.muted:
-                decided = isinstance(value, Tensor) and value.dtypes is None and value.symbol is not None
-                text = value.symbol.text if decided and isinstance(value, Tensor) and value.symbol is not None else None
-                self.seen[node] = text if self.seen.get(node, text) == text else None
-            return value
-
-        return remembered if kind in _KINDS else evaluate
+    def remember(self, node: ast.expr, value: Value) -> None:
+        symbol = value.symbol if isinstance(value, Tensor) and value.dtypes is None else None
+        text = None if symbol is None else symbol.text
+        self.seen[node] = text if self.seen.get(node, text) == text else None
 
 
 def _symbols(tree: ast.Module) -> dict[ast.expr, str]:
