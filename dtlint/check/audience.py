@@ -32,21 +32,35 @@ _EVENTS: dict[str, type[Event]] = {
 }
 
 
+class _Asked:
+    """The rules that ask for some kinds, in the order of their codes."""
+
+    __slots__ = ("rules",)
+
+    def __init__(self, rules: Iterable[type[Rule]]) -> None:
+        self.rules = tuple(sorted(rules, key=_by_code))
+
+
 class _Asking:
     """Which of some rules ask for a kind of one type of event. It is found out once for each kind: the files of a run are
     many, and their calls are the same."""
 
     def __init__(self, rules: frozenset[type[Rule]]) -> None:
         self.rules = rules
-        self.known: dict[Any, tuple[type[Rule], ...]] = {}
+        self.known: dict[Any, _Asked] = {}
+        self._same: dict[frozenset[type[Rule]], _Asked] = {}
 
-    def of(self, kind: Any) -> tuple[type[Rule], ...]:
-        """Those that ask for a kind, in the order of their codes."""
+    def of(self, kind: Any) -> _Asked:
+        """Those that ask for a kind. Kinds are many, and those who ask for them are few: one for all kinds of theirs."""
         known = self.known.get(kind)
         if known is None:
             if len(self.known) >= _MOST_KINDS:
                 self.known.clear()
-            known = self.known[kind] = tuple(sorted(self.asking(kind), key=_by_code))
+            rules = frozenset(self.asking(kind))
+            known = self._same.get(rules)
+            if known is None:
+                known = self._same[rules] = _Asked(rules)
+            self.known[kind] = known
         return known
 
     def asking(self, kind: Any) -> Iterable[type[Rule]]:
@@ -144,10 +158,17 @@ class Routes(dict[Any, list[Hearing]]):
         self.kind_of = _KINDS[event][0]
         self._by_rule = {type(rule): (rule, handle) for rule, handle in hearing}
         self._asking = _met(event, self._by_rule.keys())
+        self._known = self._asking.known
+        self._found: dict[_Asked, list[Hearing]] = {}
+        """For each who are asked for a kind, those of them that hear of this file."""
 
     def __missing__(self, kind: Any) -> list[Hearing]:
-        here = self._by_rule
-        self[kind] = found = [here[rule] for rule in self._asking.of(kind) if rule in here]
+        asked = self._known.get(kind) or self._asking.of(kind)
+        found = self._found.get(asked)
+        if found is None:
+            here = self._by_rule
+            found = self._found[asked] = [here[rule] for rule in asked.rules if rule in here]
+        self[kind] = found
         return found
 
 

@@ -92,7 +92,7 @@ class Calling(Expressions):
             result = _written(keywords["out"], result)
         if self.gradless or region is not None:
             result = self.under_autocast(result)
-        if method:
+        if method and (method[-1] == "_" or method in _MAY_CHANGE):
             self.change(called_as, receiver, method, args, result)
         if target and args and self.symbolic:
             self.learn(node, callee, target)
@@ -107,7 +107,7 @@ class Calling(Expressions):
                     self.emit(made)
         if method in _ADVANCING:
             self.advance(receiver, method, arguments)
-        if self.symbolic and (args or keywords or type(receiver) is Module):
+        if self.symbolic and (type(receiver) is Module or (not target and (args or keywords))):
             self.cast_modules(receiver, target, arguments)
         if not target and self.flow.state.paths:
             self.forget_given(node)
@@ -343,3 +343,4 @@ CHANGING = frozenset(
     }
 )
 """Methods that change a list, a set or a dict."""
+_MAY_CHANGE = CHANGING | REGISTERING
