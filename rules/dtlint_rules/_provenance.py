@@ -70,7 +70,7 @@ def may_be_cast(node: ast.expr) -> bool:
         return may_be_cast(node.left) or may_be_cast(node.right)
     if isinstance(node, (ast.Tuple, ast.List)):
         return any(map(may_be_cast, node.elts))
-    return _READERS.get(type(node), Provenance._test) is not Provenance._test
+    return _READERS.get(type(node)) not in _WITHOUT_DTYPE
 
 
 def _may_tell(node: ast.expr) -> bool:
@@ -263,6 +263,11 @@ class Provenance:
             self.read(part)
         return NOTHING
 
+    def _mapping(self, node: ast.Dict) -> Roots:
+        for part in node.values:
+            self.read(part)
+        return NOTHING
+
     # -- calls --------------------------------------------------------------------------------------------------------
 
     def _call(self, node: ast.Call) -> Roots:
@@ -307,9 +312,12 @@ _READERS: dict[type[ast.expr], Callable[[Provenance, Any], Roots]] = {
     **dict.fromkeys((ast.ListComp, ast.GeneratorExp), Provenance._comprehension),
     ast.NamedExpr: Provenance._walrus,
     **dict.fromkeys((ast.Compare, ast.BoolOp), Provenance._test),
+    ast.Dict: Provenance._mapping,
     ast.Call: Provenance._call,
 }
 """By the kind of an expression, what reads it. Constants and texts have no origins."""
+_WITHOUT_DTYPE = (None, Provenance._test, Provenance._mapping)
+"""What reads an expression that has no dtype itself."""
 
 
 def _made(call: ast.Call, name: str, given: list[Roots]) -> Roots | None:

@@ -72,7 +72,7 @@ _NO_TENSOR = frozenset(
         "ge",
         "searchsorted",
     }
-    | {"bucketize", "isinstance", "is_tensor", "len", "print", "str", "repr", "size", "dim", "numel", "zeros_like"}
+    | {"bucketize", "isinstance", "is_tensor", "len", "print", "str", "repr", "size", "dim", "numel"}
 )
 """What gives indices, flags or Python's numbers: the dtype that was asked about is gone."""
 _TOTALS = frozenset({"sum", "mean", "prod", "max", "min", "norm", "std", "var", "logsumexp", "median"})

@@ -11,18 +11,21 @@ from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION, named
 from dtlint.infer.names import path_of
 from dtlint.infer.values import UNKNOWN, Tensor
-from dtlint.infer.walk import nodes
+from dtlint.infer.walk import SCOPES
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import bound_once
 from dtlint_rules._effects import WIDE
 from dtlint_rules._einsum import contracts
 from dtlint_rules._functions import parameters
 from dtlint_rules._half import half_at
 from dtlint_rules._kept import kept
+from dtlint_rules._layers import layers_of
 from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import HALF_BY_NAME, TORCH
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
+from dtlint_rules._statements import statements
 from dtlint_rules._widths import cast_to_float32, is_open, may_be_cast
 
 if TYPE_CHECKING:
@@ -159,10 +162,26 @@ def _judge(node: ast.expr, flow: Flow, operands: list[_Operand], name: str, weig
                 or _come_of_one(origins[wide.node], other.value, roots)
             ):
                 continue
-            if half_at(flow, other.value if isinstance(other.value, Tensor) else UNKNOWN, dtype=None) is None:
+            given = other.value if isinstance(other.value, Tensor) else UNKNOWN
+            if half_at(flow, given, dtype=None) is None and not _casts_back(flow.scope):
                 continue
             yield _finding(node, name, wide, cast, other, weighted)
             return
+
+
+@kept
+def _casts_back(scope: ast.AST) -> bool:
+    """Does a function return what it casts back to the dtype that it noted of what it was given: `dtype = x.dtype`,
+    `return y.to(dtype)`? It is written for half, whatever the rest of the file says."""
+    for node in statements(scope, SCOPES):
+        cast = node.value if isinstance(node, ast.Return) else None
+        if not isinstance(cast, ast.Call) or last_name(cast) not in ("to", "type") or len(cast.args) != 1:
+            continue
+        noted = bound_once(cast.args[0].id, scope) if isinstance(cast.args[0], ast.Name) else cast.args[0]
+        base = path_of(noted.value) if isinstance(noted, ast.Attribute) and noted.attr == "dtype" else None
+        if base in {parameter.arg for parameter in parameters(scope)}:
+            return True
+    return False
 
 
 def _narrowed(node: ast.expr, flow: Flow, operands: list[_Operand], name: str) -> Finding | None:
@@ -224,7 +243,7 @@ def _is_of_layers(value: Value, roots: Roots, flow: Flow) -> bool:
         return False
     if isinstance(value, Tensor) and value.dtypes is not None:
         return value.dtypes >= FLOATING and value.symbol is not None and not value.symbol.met and value.cast is None
-    layers = _layers(owner.node)
+    layers = layers_of(owner.node, _LAYERS)
     return bool(layers) and bool(roots) and all(_gives_weights(origin, layers) for origin in roots)
 
 
@@ -252,19 +271,6 @@ def _gives_weights(origin: Origin, layers: frozenset[str]) -> bool:
     if origin.text.rpartition(".")[2] in _REARRANGING:
         return bool(origin.of) and all(_gives_weights(inner, layers) for inner in origin.of)
     return origin.text in layers
-
-
-@kept
-def _layers(owner: ast.AST) -> frozenset[str]:
-    """The layers with weights that a class makes itself, as its methods call them: `self.to_q`."""
-    return frozenset(
-        path
-        for node in nodes([owner])
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and last_name(node.value) in _LAYERS
-        if not any(keyword.arg == "dtype" for keyword in node.value.keywords)
-        for path in map(path_of, node.targets)
-        if path is not None and path.startswith("self.")
-    )
 
 
 def _finding(node: ast.expr, name: str, wide: _Operand, cast: ast.expr, other: _Operand, weighted: bool) -> Finding:

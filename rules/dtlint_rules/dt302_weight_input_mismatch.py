@@ -13,7 +13,8 @@ from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
 from dtlint_rules._calls import called_in
-from dtlint_rules._effects import FACTORIES, FLOAT32
+from dtlint_rules._effects import FACTORIES, FLOAT32, SCALAR
+from dtlint_rules._flags import cast_flags, casts_flags
 from dtlint_rules._half import half_at
 from dtlint_rules._meanings import is_device, names_dtype
 from dtlint_rules._names import last_name
@@ -21,6 +22,7 @@ from dtlint_rules._needs import CASTS, TORCH
 from dtlint_rules._origin import Kind, in_order
 from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import given as arguments_of
+from dtlint_rules._parts import receiver
 from dtlint_rules._provenance import follows
 from dtlint_rules._regions import decided_here
 from dtlint_rules._statements import around, statements
@@ -69,11 +71,12 @@ class WeightInputMismatch(Rule):
     ## What it does
     Reports what goes uncast into a layer or a model although its dtype is known to be another, or left to chance:
 
-    - features computed in float32 in a module, such as frequencies of positions, that enter its own linear or convolutional
-      layer, and what a weightless module such as `Timesteps` gives to a layer with weights;
+    - features computed in float32 in a module, such as frequencies of positions, or a mask or one-hot tensor that is cast to
+      float32 by hand, that enter its own linear or convolutional layer, and what a weightless module such as `Timesteps` gives to a layer with weights;
     - what an image processor or feature extractor returns, which is float32;
     - in a program that casts a model, `unet.to(device, dtype=weight_dtype)`: an item of the batch that is not cast, where
-      another is, and what another model that was not cast computed;
+      another is, what another model that was not cast computed, and an input to try the model with, that a factory makes
+      in float32: `model.half()`, `model(torch.zeros(1, 3, 640, 640))`;
     - an input that is cast to the dtype of a model, `self.vae.dtype`, on one path only, or to another dtype than at the
       other calls of that model.
 
@@ -117,7 +120,7 @@ class WeightInputMismatch(Rule):
     """
 
     code, name = "DT302", "weight-input-mismatch"
-    triggers = ("*dtype*", ".half", *sorted(_PREPARED), "*Timestep*", "*FourierProj*", "*Sinusoidal*")
+    triggers = ("*dtype*", ".half", ".float", *sorted(_PREPARED), "*Timestep*", "*FourierProj*", "*Sinusoidal*")
     needs = (TORCH, (*CASTS, "float32", "return_tensors", "*Timestep*", "*FourierProj*", "*Sinusoidal*"))
 
     calls = frozenset({"__call__"})
@@ -143,7 +146,7 @@ class WeightInputMismatch(Rule):
         given = call.args[0]
         if isinstance(given, Tensor) and given.dtypes is not None and given.dtypes != _FLOAT32:
             return ()
-        makes = not _MAKING.isdisjoint(called_in(flow.scope).names)
+        makes = not _MAKING.isdisjoint(called_in(flow.scope).names) or casts_flags(flow.scope)
         return self._into_layer(call, given) if makes and may_be_cast(flow.scope, given) else ()
 
     def _into_layer(self, call: Call, given: Value) -> Iterator[Finding]:
@@ -153,8 +156,8 @@ class WeightInputMismatch(Rule):
         if layer_path.partition(".")[0] != "self":
             return
         cast = cast_to_float32(given, origins_of(flow.scope)[node])
-        if cast is None or last_name(cast) not in _MAKING:
-            return  # who writes `self.head(x.float())` keeps the layer in float32
+        if cast is None or (last_name(cast) not in _MAKING and cast_flags(node, flow.scope) is None):
+            return  # who writes `self.head(x.float())` keeps the layer in float32, but for what has no digits to keep
         if not _may_be_half(flow):
             return
         text = ast.unparse(node)
@@ -181,7 +184,7 @@ class WeightInputMismatch(Rule):
         if place.function.owner is not None:
             self.methods.append((place, judged))
         found = list(self._judged(place)) if judged else []
-        return found if found and _may_be_half(place) else ()
+        return found if found and (_may_be_half(place) or _makes_half(place.scope)) else ()
 
     def _at_last(self, tree: ast.Module) -> Iterator[Finding]:
         """What takes all functions of the module to have been read."""
@@ -259,6 +262,14 @@ def _owner_of(place: Flow) -> object:
 
 def _may_be_half(place: Flow) -> bool:
     return half_at(place, dtype=None) is not None
+
+
+def _makes_half(scope: ast.AST) -> bool:
+    """Does a function cast a model that it calls to a half dtype that is written out, whatever the rest of the file says?"""
+    return any(cast.text in _HALF for cast in _cast_models(scope, origins_of(scope)).values())
+
+
+_HALF = frozenset({"torch.float16", "torch.half", "torch.bfloat16"})
 
 
 class _Input:
@@ -526,6 +537,8 @@ def _of_programs(inputs: list[_Input], origins: Origins, place: Flow) -> Iterato
                 if root.kind == Kind.CALLED and root.text in trained and root.text not in casts
             }
             what = f"What `{models.pop()}` gives" if len(models) == 1 and len(roots) == 1 else None
+        if roots and all(map(_is_made_plain, roots)) and _is_cast_above(given.call, casts[given.callee], place.scope):
+            what = f"What `{roots[0].text}` makes, float32,"
         if what is None or item in seen or decided_here(statement_of(given.call, place.scope), place.tree):
             continue
         seen.add(item)
@@ -535,6 +548,25 @@ def _of_programs(inputs: list[_Input], origins: Origins, place: Flow) -> Iterato
             help=f"Cast it: `.to(dtype={casts[given.callee].text})`",
             notes=((casts[given.callee].node, f"`{given.callee}` is cast here"), (given.node, "it goes in here")),
         )
+
+
+def _is_made_plain(root: Origin) -> bool:
+    """Is it an input to try a model with, of the default dtype: `model(torch.zeros(1, 3, size, size))`?"""
+    return root.kind == Kind.MADE and root.text not in SCALAR
+
+
+def _is_cast_above(call: ast.Call, cast: _ModelCast, scope: ast.AST) -> bool:
+    """Is a model cast above a call, and not cast back to float32 since?"""
+    path = path_of(call.func)
+    back = (
+        node.lineno
+        for node in statements(scope)
+        if isinstance(node, ast.Expr)
+        and last_name(node.value) in ("float", "double")
+        and (held := receiver(node.value)) is not None
+        and path_of(held) == path
+    )
+    return cast.node.lineno < call.lineno and not any(cast.node.lineno < line < call.lineno for line in back)
 
 
 class _ModelCast:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
+from dtlint.infer.reach import Reach
 from dtlint.infer.survey import facts
 from dtlint.infer.values import Tensor, Trait
 from dtlint.infer.walk import SCOPES, nodes
@@ -14,6 +15,8 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
 from dtlint_rules._calls import called_in
 from dtlint_rules._effects import FACTORIES, JOINING, NO_TENSOR
+from dtlint_rules._effects import TORCH as TORCH_PACKAGES
+from dtlint_rules._flags import cast_flags, casts_flags, is_scaled, is_uncast
 from dtlint_rules._functions import body_of
 from dtlint_rules._half import half_at, place_in
 from dtlint_rules._masks import is_mask
@@ -22,13 +25,15 @@ from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
+from dtlint_rules._parts import below, receiver
 from dtlint_rules._provenance import follows, may_be_cast
-from dtlint_rules._sinks import escapes
+from dtlint_rules._sinks import RAISING, escapes
 from dtlint_rules._statements import statements
 from dtlint_rules._widths import is_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import TypeGuard
 
     from dtlint.infer.events import Call, End, Flow, Operation
     from dtlint_rules._origin import Origin, Roots
@@ -43,12 +48,15 @@ class MixedDtypePromotion(Rule):
     """One of two values is cast to the dtype of the tensor that both meet, and the other is not.
 
     ## What it does
-    Reports four forms of one oversight:
+    Reports five forms of one oversight:
 
     - a value that one branch of an `if` casts to `x.dtype`, and the other branch leaves as it is;
     - of two attributes of one object, such as a mean and a standard deviation, one is cast to `x.dtype` and the other is
       not, in one computation with `x`;
-    - a table kept on `self` that is moved to `x.device`, and not cast to `x.dtype`, before arithmetic with `x`;
+    - a table kept on `self` that is moved to `x.device`, and not cast to `x.dtype`, before it meets `x` in arithmetic, a
+      convolution or another product;
+    - a mask, a comparison or a one-hot tensor that is cast to float32 by hand and multiplied with what the function is
+      given, `x * (labels == other).float()`, where the product is returned or goes into a layer;
     - of two operands that are computed in the same steps, one is cast to float32 on the way, and the other is not:
       `cls_score.float().sigmoid() * obj_score.sigmoid()`.
 
@@ -117,6 +125,12 @@ class MixedDtypePromotion(Rule):
 
     def on_end(self, end: End) -> Iterable[Finding]:
         scope = end.node
+        if end.flow.function is not None and facts(scope).floats and casts_flags(scope):
+            yield from _of_masks(end)
+        yield from self._ended(end)
+
+    def _ended(self, end: End) -> Iterable[Finding]:
+        scope = end.node
         place, moved = self.casting.pop(scope, None), self.moved.pop(scope, ())
         casts = [call for call in called_in(scope).telling if follows(call)] if place is not None else []
         if place is None or not (casts or moved):
@@ -134,12 +148,66 @@ def _judged(end: End, branches: list[ast.If], operate: bool, moved: Iterable[ast
         yield from _of_branches(statement, origins, end.node)
     seen: set[ast.AST] = set()
     for node in reversed(origins.of) if operate else ():
-        operands = _operands(node)
+        operands, factors = _operands(node), _factors(node) if moved else []
         found = [*_of_siblings(operands, origins, end.node), *_of_tables(operands, origins, moved)] if operands else []
-        for finding in found if found and escapes(node, end.node, end.flow.tree) else ():
+        if found and not escapes(node, end.node, end.flow.tree):
+            found = []
+        for finding in (*found, *(_of_tables(factors, origins, moved, raises=True) if factors else ())):
             if finding.node not in seen:
                 seen.add(finding.node)
                 yield finding
+
+
+# -- a mask is cast to float32 by hand --------------------------------------------------------------------------------
+
+
+def _of_masks(end: End) -> Iterator[Finding]:
+    """`x * (labels == other).float()`, which comes out of the function or goes into a layer."""
+    origins = origins_of(end.node)
+    told: set[ast.expr] = set()
+    for node in reversed(list(filter(_is_operation, origins.of))):
+        sides = _multiplied(node)
+        for mask, other in (sides, sides[::-1]) if sides else ():
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and not is_scaled(mask, end.node):
+                continue
+            cast = cast_flags(mask, end.node)
+            if cast is None or cast in told or not is_uncast(other, origins[other]):
+                continue
+            if not _is_meant_for_half(end.flow) or not escapes(node, end.node, end.flow.tree):
+                continue
+            told.add(cast)
+            met = ast.unparse(other)
+            yield Finding(
+                cast,
+                f"A mask has no digits to keep: as float32 it promotes `{met}` to float32 if that is half",
+                help=f"Cast it to the dtype of what it meets: `.to({met}.dtype)`",
+                notes=((node, "it meets that here"),) if node.lineno != cast.lineno else (),
+            )
+
+
+def _is_meant_for_half(place: Flow) -> bool:
+    """Does half reach a function for a reason: the file asks for it, the function casts something to a dtype that it is
+    given, or it is a method of what others build on, as modules are?"""
+    reached, owner = half_at(place, dtype=None), place.function.owner if place.function is not None else None
+    if reached is None or reached.level > Reach.LIBRARY:
+        return reached is not None
+    return (owner is not None and bool(owner.node.bases)) or any(map(follows, called_in(place.scope).telling))
+
+
+def _is_operation(node: ast.AST) -> TypeGuard[ast.BinOp | ast.Call]:
+    return isinstance(node, (ast.BinOp, ast.Call))
+
+
+def _multiplied(node: ast.BinOp | ast.Call) -> tuple[ast.expr, ast.expr] | None:
+    """The two factors of a product, or what is added up: `x * mask`, `x.mul(mask)`, `scores + (1.0 - mask) * -1e4`."""
+    if isinstance(node, ast.BinOp):
+        return (node.left, node.right) if isinstance(node.op, (ast.Mult, ast.Add)) else None
+    if last_name(node) in ("mul", "multiply") and node.args:
+        held = receiver(node)
+        of_torch = held is not None and path_of(held) in TORCH_PACKAGES
+        given = node.args if of_torch or held is None else [held, *node.args]
+        return (given[0], given[1]) if len(given) == 2 else None
+    return None
 
 
 # -- one branch casts -------------------------------------------------------------------------------------------------
@@ -392,8 +460,7 @@ def _where_bound(node: ast.expr, scope: ast.AST) -> ast.expr:
 
 def _is_moved(call: Call) -> bool:
     """Is it `self.table.to(x.device)`, of what is no weight of a module?"""
-    receiver = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
-    path = path_of(receiver) if receiver is not None else None
+    path = _table_of(call.node)
     of_self = (
         path is not None and path.startswith("self.") and path.count(".") == 1
     )  # a part of a model is cast with it
@@ -410,15 +477,36 @@ def _is_moved(call: Call) -> bool:
     )
 
 
-def _of_tables(operands: list[ast.expr], origins: Origins, moved: Iterable[ast.Call]) -> Iterator[Finding]:
+def _table_of(moved: ast.Call) -> str | None:
+    """What is moved: `self.kernel` of `self.kernel.expand(c, 1, -1, -1).to(x.device)`."""
+    held = receiver(moved)
+    return None if held is None else path_of(below(held, _FORMS))
+
+
+_FORMS = frozenset({"expand", "expand_as", "repeat", "unsqueeze", "squeeze", "view", "reshape", "clone", "contiguous"})
+
+
+def _factors(node: ast.AST) -> list[ast.expr]:
+    """The two operands of a product that does not promote: `F.conv2d(x, kernel)`."""
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right] if isinstance(node.op, ast.MatMult) else []
+    of_torch = isinstance(node, ast.Call) and last_name(node) in RAISING - {"einsum"} and len(node.args) > 1
+    return node.args[:2] if of_torch and isinstance(node, ast.Call) else []
+
+
+def _of_tables(
+    operands: list[ast.expr], origins: Origins, moved: Iterable[ast.Call], *, raises: bool = False
+) -> Iterator[Finding]:
+    """Of what was moved to the device of a tensor and meets it: in a product, which raises, by whatever name."""
     for call in moved:
         device = call.args[0] if call.args else call.keywords[0].value
-        assert isinstance(call.func, ast.Attribute) and isinstance(device, ast.Attribute)
-        table, tensor = path_of(call.func.value), path_of(device.value)
+        assert isinstance(device, ast.Attribute)
+        table, tensor = _table_of(call), path_of(device.value)
         if tensor is None or table is None:
             continue
         with_table = [node for node in operands if {root.text for root in origins[node]} == {table}]
-        with_tensor = [node for node in operands if _meets(origins[node], tensor)]
+        of_tensor = origins[device.value] if raises else frozenset()
+        with_tensor = [node for node in operands if _meets(origins[node], tensor) or of_tensor & origins[node]]
         if with_table and with_tensor and not any(counts(root) for node in with_tensor for root in origins[node]):
             yield Finding(
                 call,

@@ -15,21 +15,26 @@ from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments, bound_once
 from dtlint_rules._effects import FACTORIES, JOINING
+from dtlint_rules._flags import is_uncast
 from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._half import half_at, place_in
+from dtlint_rules._layers import layers_of
+from dtlint_rules._makers import DISTRIBUTIONS, made_by, sampled
 from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._origin import Kind, in_order
 from dtlint_rules._origins import origins_of
-from dtlint_rules._parts import below, given, root_of
+from dtlint_rules._parts import below, given, receiver, root_of
 from dtlint_rules._provenance import measures
 from dtlint_rules._sinks import RAISING, escapes
 from dtlint_rules._statements import statements
+from dtlint_rules._untold import LAYERS, untold_layers
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import TypeGuard
 
     from dtlint.infer.events import Call, End, Flow
     from dtlint.source.place import Place
@@ -41,6 +46,8 @@ __all__ = ["FactoryDefaultDtype"]
 _HELPERS = frozenset({"randn_tensor", "rand_tensor"})
 """What libraries call their own `torch.randn` for any device; with `dtype=` like it."""
 _NOISE = frozenset({"randn", "rand", *_HELPERS})
+_OF_SHAPES = frozenset({"zeros", "ones", "empty", "rand", "randn"})
+"""Factories that take sizes and nothing else by position."""
 _MIXERS = re.compile(r"noise|noisy|q_sample|mix|lerp|blend|interpolate", re.IGNORECASE)
 """Names of functions that add up what they are given."""
 _PLAIN = frozenset({"str", "int", "float", "bool", "Path", "os.PathLike", "SparseTensor", "np.ndarray"})
@@ -68,6 +75,12 @@ class FactoryDefaultDtype(Rule):
     product, `torch.zeros(n, device=conv.weight.device) if conv.bias is None else conv.bias`; one that a product of
     matrices is written into by slices; and noise in the shape that a model is configured for that goes into the model
     uncast.
+
+    What a function of the file makes counts like a factory if it is handed `x.device` and no dtype, and so does what is
+    drawn from `Uniform(0.9, 1.1)` in the shape of `x`. Besides, the rule reports a buffer for tensors that is made in the
+    shape of the first of them, `self.frames = torch.zeros(n, *x.shape)`; a cache for the keys and values of attention; and
+    a layer that is told no dtype in a module that hands the one it is given on to others. So it does where a factory's tensor
+    goes into a layer of the module itself, and where one path returns it and another what is computed from `x`.
 
     ## Why it matters
     The factory gives float32, whatever the tensor is. With a half tensor the result of arithmetic is float32 from there
@@ -106,12 +119,18 @@ class FactoryDefaultDtype(Rule):
     code, name = "DT304", "factory-default-dtype"
     fix = Applicability.UNSAFE
     calls = frozenset({*FACTORIES, *_HELPERS, "where"})
-    triggers = (*attributes(calls), *sorted(_HELPERS))
+    triggers = (
+        *attributes(calls),
+        *sorted(_HELPERS),
+        *attributes(DISTRIBUTIONS),
+        *sorted(DISTRIBUTIONS),
+        *attributes(LAYERS),
+    )
     needs = (
         TORCH,
         (
             *attributes(("shape", "device", "size", "get_device", "rand", "randn", "where")),
-            *("self.device", "len", *sorted(_HELPERS)),
+            *("self.device", "len", *sorted(_HELPERS), "*cache*", "*past_*", "*dtype*"),
         ),
     )
 
@@ -120,15 +139,28 @@ class FactoryDefaultDtype(Rule):
         """By the function that runs them, the factories that are told no dtype, and where the program was then."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        if call.flow.function is None or not call.complete or "dtype" in call.keywords or "out" in call.keywords:
+        if call.flow.function is None or "dtype" in call.keywords or "out" in call.keywords:
             return ()
-        if _is_defaulted(call) and not _SUMS.search(_bound_to(call)):
-            self.made.setdefault(call.flow.scope, {}).setdefault(call.node, place_in(call.flow))
+        if not call.complete and any(keyword.arg is None for keyword in call.node.keywords):
+            return ()  # `*x.shape` may be there: no factory takes its dtype by position
+        if not _is_defaulted(call) or _SUMS.search(_bound_to(call)):
+            return ()
+        if _is_cache(call) and half_at(call.flow, dtype=None) is not None:
+            return (_of_cache(call),)
+        self.made.setdefault(call.flow.scope, {}).setdefault(call.node, place_in(call.flow))
         return ()
 
     def on_end(self, end: End) -> Iterable[Finding]:
-        factories = self.made.pop(end.node, None)
-        return () if factories is None else self._judged(factories, end)
+        factories = self.made.pop(end.node, {})
+        if end.flow.function is None:
+            return ()
+        calls = facts(end.node).calls
+        for call in (*made_by(calls, end.node, end.flow.tree), *sampled(end.node, calls)):
+            factories[call] = end.flow
+        found = self._judged(factories, end) if factories else ()
+        if not isinstance(end.node, ast.FunctionDef) or end.node.name != "__init__":
+            return found
+        return [*found, *(_of_layer(*pair) for pair in untold_layers(end.node))]
 
     def _judged(self, made: dict[ast.Call, Flow], end: End) -> Iterator[Finding]:
         factories = {factory: place for factory, place in made.items() if _may_be_after(factory, place)}
@@ -147,6 +179,8 @@ def _is_defaulted(call: Call) -> bool:
     name = last_name(call.node)
     if name in _HELPERS:
         return not call.target.startswith("torch.") and len(call.node.args) < 4
+    if not call.complete:
+        return name in _OF_SHAPES and call.target == f"torch.{name}"
     result = call.result
     if not call.target.startswith("torch.") or call.target.count(".") != 1 or not isinstance(result, Tensor):
         return False
@@ -163,6 +197,49 @@ def _bound_to(call: Call) -> str:
     return " ".join(path_of(target) or "" for target in targets)
 
 
+def _is_cache(call: Call) -> bool:
+    """Is it made to hold the keys and values of attention: `self.k_cache = torch.zeros(shape)`, `past_keys=`?"""
+    name = last_name(call.node)
+    return name in ("zeros", "empty") and any(map(_CACHES.search, _names_for(call)))
+
+
+_CACHES = re.compile(
+    r"(?:^|[._])(?:(?:k|v|kv|keys?|values?|key_values?)_?caches?|caches?_(?:k|v|kv|keys?|values?)"
+    r"|past_(?:keys?|values?|kvs?|key_values?))$"
+)
+
+
+def _names_for(call: Call) -> Iterator[str]:
+    """The names by which a factory's tensor is kept: of the statement's targets, or of the keyword that takes it. What is
+    registered is cast with its module."""
+    statement = call.flow.statement
+    if isinstance(statement, ast.Assign):
+        yield from (path_of(root_of(target)) or "" for target in statement.targets)
+    value = getattr(statement, "value", None)
+    for part in nodes([value]) if isinstance(value, ast.Call) else ():
+        if isinstance(part, ast.keyword) and part.value is call.node:
+            yield part.arg or ""
+
+
+def _of_cache(call: Call) -> Finding:
+    return Finding(
+        call.node,
+        f"{_SAYS.format(name=last_name(call.node))}: half keys and values that are written into it become float32, and "
+        "attention raises where they meet a half query",
+        help="Pass the dtype of what is written into it",
+    )
+
+
+def _of_layer(layer: ast.Call, told: ast.Call) -> Finding:
+    return Finding(
+        layer,
+        f"This `{last_name(layer)}` is told no dtype, and is float32 where others of its module are of the dtype that is "
+        "handed in: it raises where it is given what they compute",
+        help="Pass the dtype on, as it is to the other",
+        notes=((told, "this one is told"),),
+    )
+
+
 _OPERATIONS = (ast.BinOp, ast.Call)
 
 
@@ -177,6 +254,8 @@ def _meeting(
     plain = {parameter.arg for parameter in parameters(scope) if _is_plain(parameter.annotation)}
     after = {origin: part for origin, part in after.items() if not _is_of_plain(origin, plain)}
     noise = last_name(factory) in _NOISE
+    if (layer := _own_layer(factory, operations, origins, place)) is not None:
+        return _into_model(factory, layer, path_of(layer.func) or "")
     if not after and not noise:
         return None
     promoted: Finding | None = None
@@ -197,7 +276,27 @@ def _meeting(
                 return _finding(factory, node, operand, after[origin])
             if promoted is None and not _is_padding(factory, operand) and escapes(node, scope, place.tree):
                 promoted = _finding(factory, node, operand, after[origin])
-    return promoted or (None if noise else _written(factory, after, origins, place))
+    if promoted is not None or noise:
+        return promoted
+    return (
+        _written(factory, after, origins, place)
+        or _kept(factory, origins, place)
+        or _returned(factory, after, origins, place)
+    )
+
+
+def _own_layer(
+    factory: ast.Call, operations: list[ast.BinOp | ast.Call], origins: Origins, place: Flow
+) -> ast.Call | None:
+    """The layer of its module that a factory's tensor goes into: `self.project(torch.linspace(0, 1, n)[:, None])`."""
+    owner = place.function.owner if place.function is not None else None
+    layers = layers_of(owner.node, LAYERS) if owner is not None and owner.is_module else ()
+    for node in operations if layers else ():
+        if isinstance(node, ast.Call) and node.args and path_of(node.func) in layers:
+            roots = origins[node.args[0]]
+            if roots and all(root.node is factory for root in roots):
+                return node
+    return None
 
 
 def _instead(factory: ast.Call, origins: Origins, place: Flow) -> str | None:
@@ -218,7 +317,7 @@ def _in_place_of(factory: ast.Call, node: ast.expr, other: str) -> Finding:
     layer = other.rpartition(".")[0]
     return Finding(
         factory,
-        f"{_SAYS.format(name=last_name(factory))}, where it stands in for `{other}`, which has the dtype of `{layer}`",
+        f"{_says(factory)}, where it stands in for `{other}`, which has the dtype of `{layer}`",
         help=f"Pass `dtype={layer}.weight.dtype`",
         notes=((node, "here it meets what need not be float32"),),
         fix=partial(_fix, f"{layer}.weight"),
@@ -244,6 +343,80 @@ def _written(factory: ast.Call, after: dict[Origin, ast.expr | None], origins: O
         reads = (part for part in own_nodes(place.scope) if isinstance(part, ast.Name) and part.id == base.id)
         if any(escapes(part, place.scope, place.tree) for part in reads if isinstance(part.ctx, ast.Load)):
             return _into_it(factory, node, base.id, after[origin], origin)
+    return None
+
+
+def _kept(factory: ast.Call, origins: Origins, place: Flow) -> Finding | None:
+    """Where a tensor is written into one that is kept for it, in its shape: `self.frames = torch.zeros(n, *x.shape)`,
+    `self.frames[0].copy_(x)`."""
+    statement = parents_at(factory, place).get(factory)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if not isinstance(target, (ast.Attribute, ast.Subscript)):
+        return None
+    buffer = ast.unparse(target)
+    measured = {ast.unparse(part.value): part.value for part in nodes(given(factory)) if _is_shape(part)}
+    for node in statements(place.scope, SCOPES) if measured else ():
+        written = _write(node, buffer)
+        tensor = measured.get(ast.unparse(written)) if written is not None else None
+        if tensor is not None and origins[tensor] and not any(map(counts, origins[tensor])):
+            text = ast.unparse(tensor)
+            return Finding(
+                factory,
+                f"{_says(factory)}, and so is what `{text}` becomes where it is written into `{buffer}`",
+                help=f"Pass `dtype={text}.dtype`",
+                notes=((node, "it is written here"),),  # type: ignore[arg-type]  # a statement of the function
+                fix=partial(_fix, text),
+            )
+    return None
+
+
+def _returned(factory: ast.Call, after: dict[Origin, ast.expr | None], origins: Origins, place: Flow) -> Finding | None:
+    """Where one path returns it, and another what is computed from the tensor that it was made after:
+    `if not keep.any(): return torch.zeros(0, x.shape[1], device=x.device)`, `return x[keep] * scale`."""
+    known, node = parents_at(factory, place), factory
+    while isinstance(method := known.get(node), ast.Attribute) and isinstance(call := known.get(method), ast.Call):
+        if method.attr not in _VIEWS | {"to", "cuda", "requires_grad_"}:
+            return None
+        node = call
+    if not isinstance(known.get(node), ast.Return) or _SUMS.search(getattr(place.scope, "name", "")):
+        return None
+    for other in statements(place.scope, SCOPES):
+        value = other.value if isinstance(other, ast.Return) else None
+        if value is None or value is node or not is_uncast(value, origins[value]):
+            continue
+        origin = next((origin for origin in _told(origins[value], factory) if origin in after), None)
+        if origin is None or "mask" in origin.text:
+            continue
+        told = path_of(direct) if (direct := after[origin]) is not None else None
+        return Finding(
+            factory,
+            f"{_says(factory)}, where the other path returns what has the dtype of `{told or origin.text}`",
+            help=f"Pass `dtype={told or origin.text}.dtype`",
+            notes=((value, "the other path"),),
+            fix=partial(_fix, told) if told is not None else None,
+        )
+    return None
+
+
+def _is_shape(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    return isinstance(node, ast.Attribute) and node.attr == "shape"
+
+
+def _write(node: ast.AST, buffer: str) -> ast.expr | None:
+    """What a statement writes into a slice of a buffer: `buffer[i] = x`, `buffer[0].copy_(x)`."""
+    if isinstance(node, ast.Assign):
+        target, value = node.targets[0], node.value
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and last_name(node.value) == "copy_":
+        held = receiver(node.value)
+        if held is None or len(node.value.args) != 1:
+            return None
+        target, value = held, node.value.args[0]
+    else:
+        return None
+    while isinstance(target, ast.Subscript):
+        target = target.value
+        if ast.unparse(target) == buffer:
+            return value
     return None
 
 
@@ -400,7 +573,7 @@ def _into_it(factory: ast.Call, node: ast.stmt, name: str, after: ast.expr | Non
     source = told if told is not None and origin.kind == Kind.CALLED else origin.text
     return Finding(
         factory,
-        f"{_SAYS.format(name=last_name(factory))}, and so is what `{source}` becomes where it is written into `{name}`",
+        f"{_says(factory)}, and so is what `{source}` becomes where it is written into `{name}`",
         help=f"Pass `dtype={told or origin.text}.dtype`",
         notes=((node, "it is written here"),),
         fix=partial(_fix, told) if told is not None else None,
@@ -410,6 +583,15 @@ def _into_it(factory: ast.Call, node: ast.stmt, name: str, after: ast.expr | Non
 _SAYS = "`{name}` has no `dtype=`, so the tensor is of the default dtype, float32"
 
 
+_IS_MADE_BY = "`{name}` makes a tensor and is told no dtype, so that is of the default dtype, float32"
+
+
+def _says(factory: ast.Call) -> str:
+    """What is said of a factory, or of what calls one."""
+    name = last_name(factory)
+    return (_SAYS if name in FactoryDefaultDtype.calls else _IS_MADE_BY).format(name=name)
+
+
 def _finding(factory: ast.Call, node: ast.expr, operand: ast.expr, after: ast.expr | None) -> Finding:
     met, told = ast.unparse(operand), path_of(after) if after is not None else None
     source = told or met
@@ -417,17 +599,19 @@ def _finding(factory: ast.Call, node: ast.expr, operand: ast.expr, after: ast.ex
     refused, promoted = f"{op} raises if `{_short(met)}` is half", f"`{_short(met)}` is promoted to it if that is half"
     return Finding(
         factory,
-        f"{_SAYS.format(name=last_name(factory))}, and {refused if _raises(node) else promoted}",
+        f"{_says(factory)}, and {refused if _raises(node) else promoted}",
         help=f"Pass `dtype={source}.dtype`" if len(source) < 40 else "Pass the dtype of the tensor that it meets",
         notes=((node, f"it meets `{_short(met)}` here"),) if node.lineno != factory.lineno else (),
-        fix=partial(_fix, told) if told is not None and last_name(factory) != "where" else None,
+        fix=partial(_fix, told)
+        if told is not None and last_name(factory) in FactoryDefaultDtype.calls - {"where"}
+        else None,
     )
 
 
 def _into_model(factory: ast.Call, node: ast.Call, model: str) -> Finding:
     return Finding(
         factory,
-        f"{_SAYS.format(name=last_name(factory))}, and `{model}` raises if its weights are half",
+        f"{_says(factory)}, and `{model}` raises if its weights are half",
         help=f"Pass the dtype of `{model}`",
         notes=((node, f"it goes into `{model}` here"),),
     )

@@ -13,6 +13,9 @@ from dtlint.infer.names import path_of
 from dtlint.infer.symbols import same_dtype
 from dtlint.infer.values import Constant, Number, Tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import bound_once
+from dtlint_rules._effects import FACTORIES, LIKE
+from dtlint_rules._effects import TORCH as PACKAGES
 from dtlint_rules._half import half_at
 from dtlint_rules._known import known
 from dtlint_rules._names import last_name
@@ -20,11 +23,12 @@ from dtlint_rules._needs import KNOWN, TORCH, attributes
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
 from dtlint_rules._ranks import rank_of
+from dtlint_rules._sinks import RAISING
 from dtlint_rules._statements import statements
 from dtlint_rules._widths import cast_to_float32, is_open, may_be_cast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from dtlint.infer.events import Assign, Call, Flow
     from dtlint.infer.values import Value
@@ -42,6 +46,8 @@ _WRITES = {
     **dict.fromkeys(("index_put_", "index_put"), (1, "values")),
 }
 """Methods that raise where what they write has another dtype, with the position and the name of that argument."""
+_MADE_LIKE = LIKE | {"new_empty", "new_zeros", "new_ones", "new_full"}
+"""What makes a tensor in the dtype of another."""
 _FLOAT32 = frozenset({"float32"})
 _BOOL = frozenset({"bool"})
 _INDICES = re.compile(
@@ -56,7 +62,8 @@ class WriteDtypeMismatch(Rule):
     ## What it does
     Reports `scatter_`, `scatter_add_`, `index_add_`, `index_copy_`, `index_put_`, `masked_scatter_` and `out[index] = x`
     with a tensor as index, where one side is float32 (a factory without `dtype=`, or a cast) and the other has the dtype of
-    what the caller gives, and where the two dtypes are known and differ.
+    what the caller gives, and where the two dtypes are known and differ. Under autocast a layer gives half whatever it is
+    given, so `out = torch.zeros_like(x)`, `out[mask] = self.proj(x[mask])` is reported, too.
 
     ## Why it matters
     Writing a slice casts, `out[:n] = x`; writing by index does not: "Index put requires the source and destination dtypes
@@ -96,7 +103,7 @@ class WriteDtypeMismatch(Rule):
     fix = Applicability.UNSAFE
     calls = frozenset(_WRITES)
     triggers = (*attributes(calls), "]=")
-    needs = (TORCH, KNOWN)
+    needs = (TORCH, (*KNOWN, *attributes(_MADE_LIKE)))
     targets = frozenset({ast.Subscript})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
@@ -113,9 +120,11 @@ class WriteDtypeMismatch(Rule):
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:
         target, value = assign.target, assign.expression
-        if type(target) is not ast.Subscript or value is None or not isinstance(assign.value, Tensor):
+        if type(target) is not ast.Subscript or value is None:
             return ()
-        if _surely_differ(assign.base, assign.value):
+        if not isinstance(assign.value, Tensor) and not (isinstance(value, ast.Call) and _is_of_self(value.func)):
+            return ()
+        if isinstance(assign.value, Tensor) and _surely_differ(assign.base, assign.value):
             certain = _takes_tensor(target.slice, assign.value, assign.flow)
             if certain is False or (certain is None and assign.flow.function is None):
                 return ()
@@ -124,6 +133,10 @@ class WriteDtypeMismatch(Rule):
         if not certain and (not _is_by_tensor(target.slice) or _is_counted(target.slice, assign.flow.scope)):
             return ()
         return _judge(target.value, assign.base, value, assign.value, assign.flow, assign.node, "[...] =")
+
+
+def _is_of_self(callee: ast.expr) -> bool:
+    return isinstance(callee, ast.Attribute) and isinstance(callee.value, ast.Name) and callee.value.id == "self"
 
 
 def _is_by_tensor(index: ast.expr) -> bool:
@@ -196,20 +209,68 @@ def _judge(
     if flow.function is None:
         return
     is_known = any(isinstance(each, Tensor) and each.dtypes == _FLOAT32 for each in (held, value))
-    if not is_known and not may_be_cast(flow.scope):
+    if (
+        not is_known
+        and not may_be_cast(flow.scope)
+        and (flow.function.owner is None or isinstance(node, ast.Attribute))
+    ):
         return
     origins = origins_of(flow.scope)
     target, source = origins[into], origins[node]
     wide, wide_source = _is_float32(held, target), _is_float32(value, source)
-    if wide is not None and is_open(value, source) and half_at(flow, value, dtype=None) is not None:
+    computed = _is_computed(value, source, flow)
+    if wide is not None and (is_open(value, source) or computed) and half_at(flow, value, dtype=None) is not None:
         what = f"`{ast.unparse(into)}` is float32 and `{_short(node)}` as it was given"
     elif wide_source is not None and _follows(held, target) and half_at(flow, held, dtype=None) is not None:
         what = f"`{_short(node)}` is float32 and `{ast.unparse(into)}` has the dtype of what was given"
+    elif (
+        computed
+        and _follows(held, target)
+        and _is_read_of(node, target, flow)
+        and half_at(flow, dtype=None) is not None
+    ):
+        what = (
+            f"`{_short(node)}` is what weights compute, in half under autocast, and `{ast.unparse(into)}` has the dtype of "
+            "what was given"
+        )
     else:
         return
     yield _finding(
         place, f"{what}: `{name}` does not cast, and raises if that is half", into, node, wide or wide_source
     )
+
+
+def _is_computed(value: Value, roots: Roots, flow: Flow) -> bool:
+    """Is a value what layers of the module, or products with its weights, give, with no cast since?"""
+    owner = flow.function.owner if flow.function is not None else None
+    if (
+        owner is None
+        or not roots
+        or (isinstance(value, Tensor) and value.dtypes is not None and not value.dtypes >= FLOATING)
+    ):
+        return False
+    return all(origin.kind == Kind.CALLED and _computes(origin.text, owner.methods) for origin in roots)
+
+
+def _computes(callee: str, methods: Collection[str]) -> bool:
+    """Is what is called a product, or a part of the module: `F.linear`, `self.proj`, and no method of it?"""
+    owner, _, name = callee.rpartition(".")
+    if owner in PACKAGES:
+        return name in RAISING
+    of_weights = owner == "self" and name not in methods and not name.startswith("_") and "norm" not in name.lower()
+    return of_weights or name == "expert"
+
+
+def _is_made_for(into: ast.expr, flow: Flow) -> bool:
+    """Is it a tensor that the function makes, `out = torch.zeros_like(x)`, and none that it is given?"""
+    made = bound_once(into.id, flow.scope) if isinstance(into, ast.Name) else None
+    return isinstance(made, ast.Call) and last_name(made) in _MADE_LIKE | FACTORIES
+
+
+def _is_read_of(node: ast.expr, target: Roots, flow: Flow) -> bool:
+    """Is what is written computed from what gave the tensor its dtype: `out[mask] = self.proj(x[mask])`?"""
+    made_of = {part.text for root in origins_of(flow.scope)[node] for part in root.closure()}
+    return any(origin.text.removesuffix(".dtype") in made_of for origin in target)
 
 
 def _surely_differ(held: Value, value: Value) -> bool:

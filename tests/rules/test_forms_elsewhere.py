@@ -268,7 +268,7 @@ GOOD = {
         """,
         """
         def masked(token_mask: torch.Tensor, token_scores: torch.Tensor, dtype):
-            return token_mask.float().unsqueeze(-1) * token_scores.unsqueeze(-1)
+            return (token_mask.float().unsqueeze(-1) * token_scores.unsqueeze(-1)).sum()
         """,
         """
         def loss(labels: torch.Tensor, logits: torch.Tensor, dtype):

@@ -1,0 +1,151 @@
+"""Ones and zeros that are cast to float32 by hand, and then multiplied with a tensor of any dtype.
+
+`x * (labels == other).float()` is float32 whatever `x` is: the mask has no digits to keep, and takes its dtype along.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
+from dtlint_rules._assignments import assignments, bound_once
+from dtlint_rules._effects import FLOAT32
+from dtlint_rules._masks import inverted, is_mask
+from dtlint_rules._meanings import counts
+from dtlint_rules._names import last_name, names_in
+from dtlint_rules._origin import Kind
+from dtlint_rules._parts import given, receiver
+
+if TYPE_CHECKING:
+    from dtlint_rules._origin import Origin, Roots
+
+__all__ = ["cast_flags", "casts_flags", "is_scaled", "is_uncast"]
+
+_GIVING_FLAGS = frozenset(
+    {
+        *("one_hot", "isnan", "isinf", "isfinite", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"),
+        *("logical_not", "logical_xor", "isin", "bool"),
+    }
+)
+_VIEWS = frozenset(
+    {"unsqueeze", "squeeze", "view", "reshape", "expand", "expand_as", "repeat", "permute", "transpose"}
+    | {"contiguous", "flatten", "t", "detach", "clone"}
+)
+_KEEPING_FLAGS = _VIEWS | {"to", "cuda", "cpu", "int", "long"}
+"""Methods behind which ones and zeros are ones and zeros still."""
+_TELLING = (ast.Call, ast.Compare, ast.BinOp, ast.UnaryOp, ast.Subscript)
+_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
+
+
+def casts_flags(scope: ast.AST) -> bool:
+    """Does a function cast flags to float32? Ask it before origins are read."""
+    return any(_is_cast_of_flags(call, scope) for call in facts(scope).calls)
+
+
+def cast_flags(mask: ast.expr, scope: ast.AST) -> ast.Call | None:
+    """The cast by which flags became float32, here or where the name that stands here is bound; None where it is more."""
+    node = _below_views(mask)
+    if not isinstance(node, ast.Name):
+        return node if isinstance(node, ast.Call) and _is_cast_of_flags(node, scope) else None
+    made = [(line, value and _below_views(value)) for line, value in assignments(scope).get(node.id, ())]
+    made = [(line, value) for line, value in made if not (isinstance(value, ast.Name) and value.id == node.id)]
+    casts = [(line, value) for line, value in made if isinstance(value, ast.Call) and _is_cast_of_flags(value, scope)]
+    above = [cast for line, cast in casts if line <= node.lineno]
+    return above[-1] if above and len(casts) == len(made) else None
+
+
+def is_scaled(mask: ast.expr, scope: ast.AST) -> bool:
+    """Is it a mask that is added to scores, `(1.0 - m) * -1e4`, here or where the name that stands here is bound?"""
+    made = [value for _, value in assignments(scope).get(mask.id, ())] if isinstance(mask, ast.Name) else [mask]
+    return any(isinstance(value, ast.BinOp) and _scaled(value) is not None for value in made)
+
+
+def _below_views(node: ast.expr) -> ast.expr:
+    """What is put in another form: `m` of `m[:, None].expand(n, 4)`, of `F.interpolate(m, size=8)`, of `(1.0 - m) * -1e4`."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.BinOp):
+            kept = inverted(node) or _scaled(node)
+            if kept is None:
+                return node
+            node = kept
+        elif isinstance(node, ast.Call) and last_name(node) == "interpolate" and node.args:
+            node = node.args[0]
+        elif isinstance(node, ast.Call) and last_name(node) in _VIEWS and (held := receiver(node)) is not None:
+            node = held
+        else:
+            return node
+
+
+def _scaled(node: ast.BinOp) -> ast.expr | None:
+    """What is multiplied with a number: `m`, of `m * -1e4`, of `m * torch.finfo(dtype).min`."""
+    if not isinstance(node.op, ast.Mult):
+        return None
+    for number, other in ((node.right, node.left), (node.left, node.right)):
+        of_range = isinstance(number, ast.Attribute) and last_name(number.value) == "finfo"
+        inner = number.operand if isinstance(number, ast.UnaryOp) else number
+        if of_range or isinstance(inner, ast.Constant):
+            return other
+    return None
+
+
+def _is_cast_of_flags(node: ast.Call, scope: ast.AST) -> bool:
+    name, held = last_name(node), receiver(node)
+    if held is None or name not in ("float", "to", "type"):
+        return False
+    if name == "float" and (node.args or node.keywords):
+        return False
+    told = [path_of(part) for part in given(node)]
+    return (name == "float" or (len(told) == 1 and told[0] in FLOAT32)) and _are_flags(held, scope)
+
+
+def _are_flags(node: ast.expr, scope: ast.AST, *, named: bool = False) -> bool:
+    """Does an expression give flags, or ones and zeros, as far as it reads? Of a name it is asked what that is bound to, once."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _BITS):
+        return _are_flags(node.left, scope, named=named) or _are_flags(node.right, scope, named=named)
+    if isinstance(node, ast.Call) and last_name(node) in _GIVING_FLAGS:
+        return True
+    if not isinstance(node, (ast.Call, ast.Subscript)) and is_mask(node):
+        return True
+    if isinstance(node, ast.Name) and not named:
+        made = bound_once(node.id, scope)
+        return made is not None and isinstance(made, _TELLING) and _are_flags(made, scope, named=True)
+    if isinstance(node, ast.Subscript):
+        return _are_flags(node.value, scope, named=named)
+    inner = receiver(node) if last_name(node) in _KEEPING_FLAGS else None
+    return inner is not None and _are_flags(inner, scope, named=named)
+
+
+def is_uncast(node: ast.expr, roots: Roots) -> bool:
+    """Has a tensor the dtype of what is given, by all that it was computed from? Variances are not: `model_log_variance`, of
+    a table in float32, of which a model's outputs are part at most."""
+    if not roots or any(_VARIANCE.search(name) is not None for name in names_in(node)):
+        return False
+    return all(map(_is_of_given, roots))
+
+
+def _is_of_given(origin: Origin) -> bool:
+    if origin.kind == Kind.GIVEN:
+        return not counts(origin) and _NUMBERS.search(origin.text) is None
+    if origin.kind == Kind.CAST:
+        return not origin.text.startswith("torch.") and origin.text.endswith("dtype")
+    return (
+        origin.kind == Kind.CALLED
+        and any(map(_is_of_given, origin.of))
+        and not any(
+            part.kind == Kind.MADE or (part.kind == Kind.CAST and not _is_of_given(part)) for part in origin.closure()
+        )
+    )
+
+
+_NUMBERS = re.compile(
+    r"^(?:np|math|cfg|config)\.|^self\.|(?:^|[._])(?:alphas?|betas?|gammas?|lambdas?|eps|scale|factor|coeff?|num|n|min|max"
+    r"|thr\w*|prob|rate|decay|weights?|temperature|sigmas?|margin|losse?s?)(?:_|\d*$)",
+    re.IGNORECASE,
+)
+"""Names of what is a number more often than not, or a weight in a sum."""
+_VARIANCE = re.compile(r"(?:^|_)(?:variances?|log_?vars?|std)$")

@@ -1,0 +1,620 @@
+"""Forms of mismatches and promotions, DT301 to DT305, as people write them: each is found, and its near misses are not."""
+
+from __future__ import annotations
+
+import pytest
+from bench import Bench
+
+bench = Bench("DT301", "DT305", "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n")
+flagged = bench.flagged
+FIRST = bench.head.count("\n") + 1
+
+
+BAD = {
+    "cast back in the end, in a file that trains": (
+        "DT301",
+        """
+        def contract(x: torch.Tensor, weight: torch.Tensor):
+            dtype = x.dtype
+            x = x.to(torch.float32)
+            mixed = F.linear(x, weight)  # <-
+            return mixed.to(dtype)
+
+        def train(model, loss):
+            loss.backward()
+        """,
+    ),
+    "an input to try a half model with": (
+        "DT302",
+        """
+        def detect(weights, half: bool, device):
+            model = load(weights)
+            if half:
+                model.half()
+            model(torch.zeros(1, 3, 64, 64, device=device))  # <-
+            return model
+        """,
+    ),
+    "one-hot labels into a layer": (
+        "DT302",
+        """
+        class Labels(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.embed = nn.Linear(10, 8)
+
+            def forward(self, labels):
+                hot = F.one_hot(labels, 10).float()
+                return self.embed(hot)  # <-
+        """,
+    ),
+    "a comparison as float32": (
+        "DT303",
+        """
+        class Loss(BaseLoss):
+            def weigh(self, scores: torch.Tensor, labels: torch.Tensor):
+                same = (labels[:, None] == labels[None]).float()  # <-
+                return scores * same
+        """,
+    ),
+    "the mean of what a mask keeps": (
+        "DT303",
+        """
+        class Pooling(nn.Module):
+            def forward(self, output, attention_mask):
+                tokens = output[0]
+                mask = attention_mask.unsqueeze(-1).expand(tokens.size()).float()  # <-
+                return torch.sum(tokens * mask, 1) / torch.clamp(mask.sum(1), min=1e-9)
+        """,
+    ),
+    "a resized mask, cast by its dtype": (
+        "DT303",
+        """
+        class Detector(nn.Module):
+            def forward(self, image, mask):
+                scores = self.net(image)
+                mask = F.interpolate(mask.to(torch.float32), size=scores.shape[-2:])  # <-
+                return mask * scores
+        """,
+    ),
+    "two flags in one": (
+        "DT303",
+        """
+        def choose(pairs: torch.Tensor, a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype):
+            kept = ((a == b) | (a > 3)).float()  # <-
+            return pairs.exp() * kept
+        """,
+    ),
+    "what masks scores": (
+        "DT303",
+        """
+        def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor, use_fp16=False):
+            scores = torch.matmul(q, k.transpose(-1, -2)) / 8
+            bias = (1.0 - mask[:, None].float()) * -10000.0  # <-
+            scores = scores + bias
+            return torch.matmul(scores.softmax(-1), v)
+        """,
+    ),
+    "a mask in steps, and a method": (
+        "DT303",
+        """
+        class Block(nn.Module):
+            def forward(self, x, mask):
+                mask = mask.to(dtype=torch.float).view(2, -1)  # <-
+                mask = 1 - mask
+                return self.layer(x.mul(mask[:, None]))
+        """,
+    ),
+    "a kernel that is moved, and a convolution": (
+        "DT303",
+        """
+        class Blur:
+            def __init__(self, kernel):
+                self.kernel = kernel
+
+            def update(self, output):
+                x, y = output[0], output[1]
+                kernel = self.kernel.expand(3, 1, -1, -1).to(device=x.device)  # <-
+                self.total += F.conv2d(torch.cat([x, y]), kernel, groups=3).mean()
+        """,
+    ),
+    "met inside a dictionary": (
+        "DT304",
+        """
+        def compute(weights: torch.Tensor):
+            cos = torch.mm(weights, weights.t())
+            mask = torch.zeros(4, 4).to(weights.device)  # <-
+            return {"loss": {"losses": torch.sum(cos * mask, dim=1), "reduction": "element"}}
+        """,
+    ),
+    "written into one like it": (
+        "DT304",
+        """
+        def normalise(x: torch.Tensor, safe: torch.Tensor):
+            parts = x * torch.ones(4, 4).to(x.device)  # <-
+            out = torch.zeros_like(parts)
+            out[safe] = parts[safe]
+            return out
+        """,
+    ),
+    "sizes taken apart": (
+        "DT304",
+        """
+        def jitter(x: torch.Tensor):
+            return x + torch.randn(*x.shape)  # <-
+        """,
+    ),
+    "a table that a method makes": (
+        "DT304",
+        """
+        class Encoder(nn.Module):
+            def positions(self, n, device):
+                steps = torch.linspace(0, 1, n, device=device)
+                return torch.stack([steps.sin(), steps.cos()], -1)
+
+            def forward(self, x):
+                return x + self.positions(x.shape[1], x.device)  # <-
+        """,
+    ),
+    "a table that a function makes": (
+        "DT304",
+        """
+        def causal(n, device=None):
+            mask = torch.full((n, n), float("-inf"), device=device)
+            return torch.triu(mask, diagonal=1)
+
+        def attend(q: torch.Tensor, k: torch.Tensor):
+            scores = q @ k.transpose(-1, -2)
+            return (scores + causal(q.shape[1], device=q.device)).softmax(-1)  # <-
+        """,
+    ),
+    "jitter of a router": (
+        "DT304",
+        """
+        class Router(nn.Module):
+            def jitter(self, x: torch.Tensor, eps: float):
+                if self.noise is None:
+                    self.noise = torch.distributions.uniform.Uniform(
+                        torch.tensor(1.0 - eps, device=x.device), torch.tensor(1.0 + eps, device=x.device)
+                    ).rsample
+                return x * self.noise(x.shape)  # <-
+        """,
+    ),
+    "noise of a distribution": (
+        "DT304",
+        """
+        def jitter(x: torch.Tensor):
+            return x + torch.distributions.Normal(0.0, 1.0).sample(x.shape)  # <-
+        """,
+    ),
+    "a cache of keys and values": (
+        "DT304",
+        """
+        class Attention(nn.Module):
+            def start(self, batch, length, device):
+                self.k_cache = torch.zeros(batch, length, 8, device=device)  # <-
+                self.cache_v = torch.empty((batch, length, 8), device=device)  # <-
+        """,
+    ),
+    "caches that are handed in": (
+        "DT304",
+        """
+        class Entry:
+            @classmethod
+            def start(cls, batch, device):
+                return cls(past_keys=torch.empty((batch, 0, 8), device=device))  # <-
+        """,
+    ),
+    "a buffer of frames": (
+        "DT304",
+        """
+        class Stack:
+            def push(self, frame: torch.Tensor):
+                if self.frames is None:
+                    self.frames = torch.zeros((4,) + frame.shape, device=frame.device)  # <-
+                self.frames[0].copy_(frame)
+        """,
+    ),
+    "buffers by their keys": (
+        "DT304",
+        """
+        class Pool:
+            def call(self, batch):
+                for key in self.keys:
+                    if key not in self.buffers:
+                        self.buffers[key] = torch.zeros(self.size, *batch[key].shape)  # <-
+                    self.buffers[key][0] = batch[key]
+        """,
+    ),
+    "noise into a layer of the module": (
+        "DT304",
+        """
+        class Generator(nn.Module):
+            def __init__(self, width: int):
+                super().__init__()
+                self.project = nn.Linear(width, width)
+
+            def sample(self, n: int):
+                z = torch.randn(n, 8, device=self.project.weight.device)  # <-
+                return self.project(z)
+        """,
+    ),
+    "a table of a method into a layer": (
+        "DT304",
+        """
+        class Encoder(nn.Module):
+            def __init__(self, width: int):
+                super().__init__()
+                self.project = nn.Linear(2, width)
+
+            def grid(self, h, w, stride, device):
+                y = torch.linspace(0, h - 1, h, device=device) * stride
+                x = torch.linspace(0, w - 1, w).to(device) * stride
+                return torch.cat((y.sin(), x.cos())), y
+
+            def forward(self, x):
+                n, c, h, w = x.shape
+                table, rows = self.grid(h, w, self.stride, x.device)  # <-
+                return self.project(table)
+        """,
+    ),
+    "an early return": (
+        "DT304",
+        """
+        def select(x: torch.Tensor, keep: torch.Tensor):
+            if not keep.any():
+                return torch.zeros(0, x.shape[1], device=x.device)  # <-
+            return x[keep] * 2
+        """,
+    ),
+    "a layer that is not told": (
+        "DT304",
+        """
+        class Block(nn.Module):
+            def __init__(self, dim, device=None, dtype=None):
+                factory_kwargs = {"device": device, "dtype": dtype}
+                super().__init__()
+                self.up = nn.Linear(dim, 4 * dim, **factory_kwargs)
+                self.down = nn.Linear(4 * dim, dim, device=device)  # <-
+        """,
+    ),
+    "the output of a layer under autocast": (
+        "DT305",
+        """
+        class Hetero(nn.Module):
+            def forward(self, x, kinds):
+                out = x.new_empty(x.size(0), 8)
+                for i in range(3):
+                    mask = kinds == i
+                    out[mask] = F.linear(x[mask], self.weight[i].T)  # <-
+                return out
+        """,
+    ),
+    "the output of a part of the module": (
+        "DT305",
+        """
+        class Fusion(nn.Module):
+            def forward(self, x, longer_idx):
+                out = torch.zeros_like(x)
+                out[longer_idx] = self.mix(x[longer_idx])  # <-
+                return out
+        """,
+    ),
+}
+
+GOOD = {
+    "float32 in a file that trains": (
+        "DT301",
+        """
+        def contract(x: torch.Tensor, weight: torch.Tensor):
+            return F.linear(x.to(torch.float32), weight)
+
+        def train(model, loss):
+            loss.backward()
+        """,
+    ),
+    "an input that follows the model": (
+        "DT302",
+        """
+        def detect(weights, device):
+            model = load(weights)
+            model.half()
+            model(torch.zeros(1, 3, 64, 64, device=device).half())
+            model(torch.zeros(1, 3, 64, 64).to(device).type_as(next(model.parameters())))
+        """,
+    ),
+    "tried before it is half": (
+        "DT302",
+        """
+        def detect(weights, device):
+            model = load(weights)
+            model(torch.zeros(1, 3, 64, 64, device=device))
+            model.half()
+        """,
+    ),
+    "one-hot labels in the dtype of the layer": (
+        "DT302",
+        """
+        class Labels(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.embed = nn.Linear(10, 8)
+
+            def forward(self, labels):
+                return self.embed(F.one_hot(labels, 10).to(self.embed.weight.dtype))
+        """,
+    ),
+    "a mask in the dtype of what it meets": (
+        "DT303",
+        """
+        def weigh(scores: torch.Tensor, labels: torch.Tensor):
+            same = (labels[:, None] == labels[None]).to(scores.dtype)
+            return scores * same
+        """,
+    ),
+    "a function of which nothing says that it is for half": (
+        "DT303",
+        """
+        def weigh(scores: torch.Tensor, mask: torch.Tensor):
+            return scores * mask.float()
+        """,
+    ),
+    "a mask that is counted": (
+        "DT303",
+        """
+        def fraction(mask: torch.Tensor, scale: float, dtype: torch.dtype):
+            return scale * mask.float().mean(1)
+        """,
+    ),
+    "flags that are added": (
+        "DT303",
+        """
+        def count(x: torch.Tensor, mask: torch.Tensor, dtype: torch.dtype):
+            return x + mask.float()
+        """,
+    ),
+    "masked scores, cast before they meet the values": (
+        "DT303",
+        """
+        def attend(scores: torch.Tensor, v: torch.Tensor, mask: torch.Tensor):
+            scores = scores + (1.0 - mask.float()) * -10000.0
+            return torch.matmul(scores.softmax(-1).to(v.dtype), v)
+        """,
+    ),
+    "a mask in a loss": (
+        "DT303",
+        """
+        def loss(errors: torch.Tensor, mask: torch.Tensor, dtype: torch.dtype):
+            mask_loss = errors * mask.float()
+            return mask_loss.sum()
+        """,
+    ),
+    "both are float32": (
+        "DT303",
+        """
+        def weigh(scores: torch.Tensor, mask: torch.Tensor, dtype: torch.dtype):
+            return scores.float() * mask.float()
+        """,
+    ),
+    "cast back behind it": (
+        "DT303",
+        """
+        def weigh(scores: torch.Tensor, mask: torch.Tensor):
+            return (scores * mask.float()).to(scores.dtype)
+        """,
+    ),
+    "a kernel that is cast with the move": (
+        "DT303",
+        """
+        class Blur:
+            def update(self, x: torch.Tensor):
+                kernel = self.kernel.to(device=x.device, dtype=x.dtype)
+                return F.conv2d(x, kernel)
+        """,
+    ),
+    "a table that is told a dtype": (
+        "DT304",
+        """
+        def positions(n, device, dtype=None):
+            return torch.linspace(0, 1, n, device=device, dtype=dtype)
+
+        def forward(x: torch.Tensor):
+            return x + positions(x.shape[1], x.device, x.dtype)
+        """,
+    ),
+    "a table that is cast": (
+        "DT304",
+        """
+        def positions(n, device):
+            return torch.linspace(0, 1, n, device=device)
+
+        def forward(x: torch.Tensor):
+            return x + positions(x.shape[1], x.device).to(x.dtype)
+        """,
+    ),
+    "indices that a function makes": (
+        "DT304",
+        """
+        def positions(n, device):
+            return torch.arange(n, device=device)
+
+        def forward(x: torch.Tensor):
+            return x + positions(x.shape[1], x.device)
+        """,
+    ),
+    "a function of two files by one name": (
+        "DT304",
+        """
+        def forward(x: torch.Tensor, table):
+            return x + table.positions(x.shape[1], x.device)
+
+        def positions(n, device):
+            return torch.linspace(0, 1, n, device=device)
+        """,
+    ),
+    "a distribution of tensors": (
+        "DT304",
+        """
+        def jitter(x: torch.Tensor, mean: torch.Tensor):
+            return x + torch.distributions.Normal(mean, 1.0).sample(x.shape)
+        """,
+    ),
+    "noise in the dtype of the layer": (
+        "DT304",
+        """
+        class Generator(nn.Module):
+            def __init__(self, width: int):
+                super().__init__()
+                self.project = nn.Linear(width, width)
+
+            def sample(self, n: int):
+                weight = self.project.weight
+                return self.project(torch.randn(n, 8, device=weight.device, dtype=weight.dtype))
+        """,
+    ),
+    "a function that is handed a tensor": (
+        "DT304",
+        """
+        def between(low, high, device):
+            return low + torch.linspace(0, 1, 8, device=device) * (high - low.sin())
+
+        def forward(x: torch.Tensor):
+            return x * between(x, 2 * x, x.device)
+        """,
+    ),
+    "an early return of what the other path is not": (
+        "DT304",
+        """
+        def weights(x: torch.Tensor, mask: torch.Tensor):
+            if mask is None:
+                return torch.ones(x.shape[0], device=x.device)
+            return mask.float()
+
+        def boxes(masks: torch.Tensor):
+            if masks.numel() == 0:
+                return torch.zeros(*masks.shape[:-2], 4, device=masks.device)
+            return masks.max(-1)[0]
+
+        def total_loss(x: torch.Tensor):
+            if x.numel() == 0:
+                return torch.zeros(1, device=x.device)
+            return x.exp()
+        """,
+    ),
+    "a cache that is registered": (
+        "DT304",
+        """
+        class Attention(nn.Module):
+            def __init__(self, length):
+                super().__init__()
+                self.register_buffer("k_cache", torch.zeros(1, length, 8))
+        """,
+    ),
+    "a cache in a dtype": (
+        "DT304",
+        """
+        class Attention(nn.Module):
+            def start(self, x: torch.Tensor, length):
+                self.k_cache = torch.zeros(1, length, 8, device=x.device, dtype=x.dtype)
+                self.cached_value = torch.zeros(1)
+        """,
+    ),
+    "a buffer of what is no tensor of that shape": (
+        "DT304",
+        """
+        class Stack:
+            def push(self, frame: torch.Tensor, other: torch.Tensor):
+                self.frames = torch.zeros(4, *frame.shape)
+                self.frames[0].copy_(other)
+        """,
+    ),
+    "all layers are told, or none": (
+        "DT304",
+        """
+        class Told(nn.Module):
+            def __init__(self, dim, dtype=None):
+                super().__init__()
+                self.up, self.down = nn.Linear(dim, 4, dtype=dtype), nn.Linear(4, dim, dtype=dtype)
+                self.norm = nn.LayerNorm(dim)
+
+        class Untold(nn.Module):
+            def __init__(self, dim, dtype=None):
+                super().__init__()
+                self.up, self.down = nn.Linear(dim, 4), nn.Linear(4, dim)
+        """,
+    ),
+    "one layer is float32 by name": (
+        "DT304",
+        """
+        class Router(nn.Module):
+            def __init__(self, dim, dtype=None):
+                super().__init__()
+                self.gate = nn.Linear(dim, 4, dtype=torch.float32)
+                self.up = nn.Linear(dim, 4, dtype=dtype)
+        """,
+    ),
+    "cast before it is written": (
+        "DT305",
+        """
+        class Hetero(nn.Module):
+            def forward(self, x, mask):
+                out = torch.zeros_like(x)
+                out[mask] = self.proj(x[mask]).to(out.dtype)
+                return out
+        """,
+    ),
+    "a norm is float32 under autocast": (
+        "DT305",
+        """
+        class Hetero(nn.Module):
+            def forward(self, x, mask):
+                out = torch.zeros_like(x)
+                out[mask] = self.norm(x[mask])
+                return out
+        """,
+    ),
+    "a method that may do anything": (
+        "DT305",
+        """
+        class Hetero(nn.Module):
+            def keep(self, x):
+                return x
+
+            def forward(self, x, mask):
+                out = torch.zeros_like(x)
+                out[mask] = self.keep(x[mask])
+                return out
+        """,
+    ),
+    "a variance of a table in float32": (
+        "DT303",
+        """
+        class Diffusion(nn.Module):
+            def p_sample(self, x, t):
+                mean, log_variance = self.p_mean_variance(x, t)
+                nonzero_mask = (1 - (t == 0).float()).reshape(len(x), 1)
+                return mean + nonzero_mask * (0.5 * log_variance).exp() * torch.randn_like(x)
+        """,
+    ),
+    "a slice casts": (
+        "DT305",
+        """
+        class Hetero(nn.Module):
+            def forward(self, x):
+                out = torch.zeros_like(x)
+                out[:4] = self.proj(x[:4])
+                return out
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "text"), BAD.values(), ids=BAD)
+def test_what_is_wrong_is_told_where_it_is(code: str, text: str) -> None:
+    marked = [number for number, line in enumerate(text.splitlines(), FIRST) if line.endswith("# <-")]
+    assert flagged(code, text) == marked
+
+
+@pytest.mark.parametrize(("code", "text"), GOOD.values(), ids=GOOD)
+def test_what_is_right_is_left_alone(code: str, text: str) -> None:
+    assert flagged(code, text) == []
