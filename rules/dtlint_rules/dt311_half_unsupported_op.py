@@ -24,9 +24,10 @@ from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._operands import called, cast_fix, tensor_op
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
-from dtlint_rules._parts import given, subject_of
+from dtlint_rules._parts import given, receiver, subject_of
 from dtlint_rules._scripts import is_script
 from dtlint_rules._subjects import operand
+from dtlint_rules._within import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,13 +65,14 @@ _OPS = {
     **dict.fromkeys(_NOT_TAKEN, _REFUSED),
     **{f"fft.{prefix}{name}": _FFT for prefix in ("", "i", "r", "ir") for name in ("fft", "fft2", "fftn")},
     "stft": _FFT,
+    "istft": _FFT,
     "view_as_complex": "refuses bfloat16, and makes the experimental complex32 of float16",
     "nn.init.orthogonal_": "is made of a QR decomposition, which float16 and bfloat16 do not have",
 }
 """What lacks half kernels in torch 2.13, by the name behind `torch.`, and how. Measured on CPU; the messages of those that
 refuse, and MAGMA and cuSOLVER behind the others, are the same on CUDA."""
 
-_IN_AUTOCAST = frozenset({"nn.functional.ctc_loss", "stft", "cdist"}) | {
+_IN_AUTOCAST = frozenset({"nn.functional.ctc_loss", "stft", "istft", "cdist"}) | {
     name for name in _OPS if name.startswith("fft.")
 }
 """CUDA's autocast gives these float32; the rest takes what it gets."""
@@ -88,7 +90,8 @@ class HalfUnsupportedOp(Rule):
     Reports `torch.quantile`, most of `torch.linalg`, `torch.fft`, `view_as_complex`, `ctc_loss`, `nn.init.orthogonal_`
     and `interpolate` with `antialias=True` on a tensor that is float16 or bfloat16, and on a tensor whose dtype the caller decides in code that
     asks for half itself; and `orthogonal_` of a weight where the same file casts another weight to float32 for it, or other
-    values to the dtype of a weight. A tensor that was cast to float32 before is fine.
+    values to the dtype of a weight; and where the result is cast to float32, and later back to the dtype of another tensor,
+    so that the cast stands behind the op instead of before it. A tensor that was cast to float32 before is fine.
 
     ## Why it matters
     These operators raise RuntimeError in half: `quantile() input tensor must be either float or double dtype`,
@@ -137,7 +140,7 @@ class HalfUnsupportedOp(Rule):
         subject = operand(call) if why is not None else None
         if subject is None or not call.complete:
             return ()
-        level = _level(call, subject) or _expected(call, subject)
+        level = _level(call, subject) or _expected(call, subject) or _cast_too_late(call, subject)
         if level is None:
             return ()
         half = is_half(subject.value)
@@ -215,6 +218,25 @@ def _expected(call: Call, subject: Operand) -> ast.expr | None:
         return None
     upcast = (other for other in _calls_of(flow.tree, "orthogonal_") if any(map(_upcast, given(other))))
     return next(upcast, None) or next(filter(_follows_weight, facts(flow.scope).calls), None)
+
+
+def _cast_too_late(call: Call, subject: Operand) -> ast.expr | None:
+    """The cast to float32 of what the op gives, where its operand is not cast and the result goes back to the dtype of
+    another: `x.cholesky().to(torch.float32).cholesky_inverse().to(y.dtype)`."""
+    flow, value = call.flow, subject.value
+    if not isinstance(value, Tensor) or value.dtypes is not None or value.symbol is None:
+        return None
+    over = [part for part in within(call.node, flow) if isinstance(part, ast.Call)]
+    statement = flow.statement
+    over += [statement.value] if isinstance(getattr(statement, "value", None), ast.Call) else []  # type: ignore[attr-defined]
+    cast = next((part for part in over if _upcast(part) and receiver(part) is call.node), None)
+    return cast if any(_follows_another(part) for part in over) else None
+
+
+def _follows_another(cast: ast.Call) -> bool:
+    """`y.to(x.dtype)`."""
+    told = [path_of(argument) or "" for argument in given(cast)] if last_name(cast) in ("to", "type") else []
+    return any(path.endswith(".dtype") for path in told)
 
 
 _ASKED = frozenset({"float32", "float", "dtype"})

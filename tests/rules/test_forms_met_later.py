@@ -197,7 +197,7 @@ BAD = {
     "DT212": (
         """
         class Project(torch.autograd.Function):
-            @staticmethod
+            @staticmethod  # <-
             def forward(ctx, x, weight):
                 ctx.save_for_backward(x, weight)
                 return torch.matmul(x, weight.t())
@@ -207,7 +207,7 @@ BAD = {
                 x, weight = ctx.saved_tensors
                 gathered = torch.empty(x.shape, dtype=x.dtype, device=x.device)
                 gather(gathered, x)
-                return grad.matmul(weight), grad.t().matmul(gathered)  # <-
+                return grad.matmul(weight), grad.t().matmul(gathered)
 
         def train(model, batch):
             with torch.autocast("cuda"):
