@@ -40,7 +40,7 @@ def _reached(node: ast.AST, around: dict[ast.AST, ast.AST]) -> ast.AST | None:
     child = node
     while True:
         parent = around.get(child)
-        if _needs_more_than_zero(parent, child):
+        if _needs_more_than_zero(parent, child, around):
             return None
         if isinstance(parent, ast.Attribute) and isinstance(around.get(parent), ast.Call):
             child = around[parent]
@@ -52,22 +52,32 @@ def _reached(node: ast.AST, around: dict[ast.AST, ast.AST]) -> ast.AST | None:
             return child if isinstance(child, ast.stmt) else parent
 
 
-def _needs_more_than_zero(parent: ast.AST | None, child: ast.AST) -> bool:
+def _is_below_one(power: ast.expr) -> bool:
+    """Is it the exponent of a root, or of a divisor?"""
+    negative = isinstance(power, ast.UnaryOp) and isinstance(power.op, ast.USub)
+    return negative or (isinstance(power, ast.Constant) and power.value == 0.5)
+
+
+def _is_root(call: ast.AST | None) -> bool:
+    """`x.pow(-0.5)` and `torch.pow(x, 0.5)`."""
+    return isinstance(call, ast.Call) and bool(call.args) and _is_below_one(call.args[-1])
+
+
+def _needs_more_than_zero(parent: ast.AST | None, child: ast.AST, around: dict[ast.AST, ast.AST]) -> bool:
     if isinstance(parent, ast.BinOp):
         if isinstance(parent.op, ast.Div):
             return parent.right is child
-        power = parent.right
-        negative = isinstance(power, ast.UnaryOp) and isinstance(power.op, ast.USub)
-        root = isinstance(power, ast.Constant) and power.value == 0.5
-        return isinstance(parent.op, ast.Pow) and parent.left is child and (negative or root)
+        return isinstance(parent.op, ast.Pow) and parent.left is child and _is_below_one(parent.right)
     if isinstance(parent, ast.AugAssign):
         return isinstance(parent.op, ast.Div) and parent.value is child
     if isinstance(parent, ast.Attribute):
-        return parent.attr in _NEEDS_MORE_THAN_ZERO
+        return parent.attr in _NEEDS_MORE_THAN_ZERO or (parent.attr == "pow" and _is_root(around.get(parent)))
     if isinstance(parent, ast.Call):
         name = last_name(parent)
         return child in parent.args and (
-            name in _NEEDS_MORE_THAN_ZERO or (name in _DIVIDES and parent.args[-1] is child)
+            name in _NEEDS_MORE_THAN_ZERO
+            or (name in _DIVIDES and parent.args[-1] is child)
+            or (name == "pow" and child is parent.args[0] and _is_root(parent))
         )
     return False
 

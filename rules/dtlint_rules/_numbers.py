@@ -52,6 +52,8 @@ def number_at(node: ast.expr | None, flow: Flow) -> Number | None:
         sign = -1.0 if isinstance(node.op, ast.USub) else 1.0
         node = node.operand
     written = _written(node, flow)
+    if isinstance(written, ast.Name):  # `eps: float = EPS`
+        written = _names(flow.tree).get(written.id)
     if written is None:
         return None
     value = _literal(written)
@@ -127,6 +129,8 @@ def _limit(node: ast.Attribute) -> float | None:
     path = path_of(node)
     if path in ("math.inf", "np.inf", "numpy.inf", "torch.inf"):
         return math.inf
+    if path == "sys.maxsize":
+        return 2.0**63 - 1
     return DTYPES["float64"].eps if path == "sys.float_info.epsilon" else None
 
 

@@ -20,10 +20,11 @@ from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH
 from dtlint_rules._numbers import HALF, number_at, spelled
 from dtlint_rules._origins import origins_of
-from dtlint_rules._parts import given, receiver, root_of
+from dtlint_rules._parts import given, receiver, root_of, same
 from dtlint_rules._subjects import ABSENT, is_function, operand
 from dtlint_rules._tensors import is_tensor
 from dtlint_rules._widths import is_wide
+from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,7 +59,7 @@ class MaskFillOverflow(Rule):
     """A mask is filled with a number beyond the range of float16.
 
     ## What it does
-    Reports numbers beyond ±65504 that are written into scores or masks, by `masked_fill`, `full_like`, `torch.where`,
+    Reports numbers beyond ±65504 that are written into scores or masks, by `masked_fill`, `full_like`, `torch.where`, `F.pad`,
     `scores[mask] = -1e9`, `(1 - mask) * -1e9`, a mask in a buffer, or a function whose name speaks of a mask; and
     limits of another dtype, such as `torch.finfo(torch.float32).min`. The number is found as a constant of the module,
     as an attribute of the class and as the default of a parameter, too. Code that only runs in float32 is left alone.
@@ -98,9 +99,9 @@ class MaskFillOverflow(Rule):
 
     code, name = "DT401", "mask-fill-overflow"
     fix = Applicability.UNSAFE
-    triggers = (*LARGE, "finfo")
+    triggers = (*LARGE, "finfo", "maxsize")
     needs = (TORCH,)
-    calls = frozenset({"full", "register_buffer", "where", *_FILLS, "*mask*"})
+    calls = frozenset({"full", "register_buffer", "where", "pad", *_FILLS, "*mask*"})
     operators = frozenset({ast.Mult})
     targets = frozenset({ast.Subscript})
 
@@ -159,6 +160,8 @@ class MaskFillOverflow(Rule):
     def _filled(self, call: Call, name: str) -> Iterable[Finding]:
         if name == "where":
             return self._chosen(call, is_function(call))
+        if name == "pad":
+            return self._padded(call)
         return self._filled_by(call, name) if name in _FILLS else ()
 
     def _filled_by(self, call: Call, name: str) -> Iterator[Finding]:
@@ -184,6 +187,20 @@ class MaskFillOverflow(Rule):
         yield from self._found(
             call.node, number, call.flow, value, f"`{name}` raises on a float16 tensor", written, subject
         )
+
+    def _padded(self, call: Call) -> Iterator[Finding]:
+        """`F.pad(scores, (0, n), value=-1e9)`."""
+        written, subject = call.argument_node(3, "value"), call.argument_node(0, "input")
+        number = _beyond(written, call.flow) if call.target == "torch.nn.functional.pad" else None
+        if number is None or subject is None or written is None:
+            return
+        value = call.argument(0, "input")
+        if not is_mask(subject) and _SCORES.search(last_name(root_of(subject)).lower()) is None:
+            return
+        if value is not None and not _is_wide(subject, value, call.flow):
+            yield from self._found(
+                call.node, number, call.flow, value, "`pad` raises on a float16 tensor", written, subject
+            )
 
     def _made(self, call: Call) -> Iterator[Finding]:
         """`torch.full(size, -1e9, dtype=scores.dtype)`: without a dtype it is float32."""
@@ -246,7 +263,11 @@ class MaskFillOverflow(Rule):
 
     def _multiplied(self, operation: Operation, written: ast.expr, mask: ast.expr, value: Value) -> Iterator[Finding]:
         number = _beyond(written, operation.flow)
-        if number is None or (number.value > 0 and not any(map(_MASKING.search, names_in(mask)))):
+        if number is None:
+            return
+        if number.value > 0 and not (
+            any(map(_MASKING.search, names_in(mask))) or _is_taken_from(operation.node, mask, operation.flow)
+        ):
             return
         if not _is_float(number.written) or _is_wide(mask, value, operation.flow) or _is_shown(value):
             return
@@ -324,11 +345,29 @@ def _may_be_large(value: Value) -> bool:
     return not isinstance(value, Constant) or _is_large(value)
 
 
+def _is_taken_from(node: ast.expr | ast.stmt, mask: ast.expr, flow: Flow) -> bool:
+    """Is a product subtracted: from scores, by their name, or from what the mask keeps, `x * m - 1e10 * (1 - m)`?"""
+    parent = parents_at(node, flow).get(node)
+    if isinstance(parent, ast.AugAssign):
+        left: ast.expr | None = parent.target if isinstance(parent.op, ast.Sub) else None
+    else:
+        subtracts = isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Sub) and parent.right is node
+        left = parent.left if isinstance(parent, ast.BinOp) and subtracts else None
+    if left is None:
+        return False
+    kept = inverted(mask)
+    if kept is not None and isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mult):
+        return any(same(kept, side) for side in (left.left, left.right))
+    return is_mask(mask) and _SCORES.search(last_name(root_of(left)).lower()) is not None
+
+
 def _is_float(node: ast.expr) -> bool:
     """Is it written as a float, or with a sign, as no count and no index is?"""
-    return any(isinstance(part, ast.Constant) and type(part.value) is float for part in ast.walk(node)) or isinstance(
-        node, ast.UnaryOp
-    )
+    return any(
+        (isinstance(part, ast.Constant) and type(part.value) is float)
+        or (isinstance(part, ast.Call) and last_name(part) == "finfo")
+        for part in ast.walk(node)
+    ) or isinstance(node, ast.UnaryOp)
 
 
 def _is_index(subject: ast.expr | None, number: Number) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import DTYPES
 from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
-from dtlint.infer.values import Constant, Items, Tensor
+from dtlint.infer.values import UNKNOWN, Constant, Items, Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._guards import is_guarded
@@ -17,6 +17,7 @@ from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH
 from dtlint_rules._numbers import HALF, number_at, spelled
+from dtlint_rules._parts import same
 from dtlint_rules._squares import is_widened
 from dtlint_rules._subjects import ABSENT, is_function, operand
 from dtlint_rules._tensors import is_tensor, is_used_as_tensor
@@ -24,7 +25,7 @@ from dtlint_rules._tensors import is_tensor, is_used_as_tensor
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.infer.events import Call, Flow, Operation
+    from dtlint.infer.events import Assign, Call, Flow, Operation
     from dtlint.infer.values import Value
     from dtlint_rules._numbers import Number
 
@@ -46,13 +47,20 @@ _NOT_IN_HALF = re.compile(r"^(?:stft|istft|\w*fft\w*|mel\w*|spectrogram|cholesky
 """What has no half kernel, like signal processing and factorizations."""
 
 
+_NORMALIZES = frozenset({"torch.nn.functional.normalize", "torch.nn.functional.cosine_similarity"})
+"""What clamps norms to an epsilon in the dtype of its input: zeros are NaN for one that is 0. Seen on torch 2.13."""
+_GREATER = frozenset({"max", "maximum"})
+_REPLACES = frozenset({"where", "masked_fill", "masked_fill_"})
+_ORDERS = frozenset({ast.Lt, ast.LtE, ast.Gt, ast.GtE})
+
+
 class EpsilonUnderflow(Rule):
     """An epsilon that is 0 in float16.
 
     ## What it does
     Reports numbers between 0 and 2.98e-8 that are added to a tensor, or that it is clamped to from below, where float16
-    can reach; and `clamp(max=1 - 1e-8)`, which is a clamp to 1 in float32 already. The number is found as a
-    default, a constant of the module or an attribute of the class, too. Optimizers and signal processing run in
+    can reach, or that take the place of zeros, `norm[norm == 0] = 1e-8`, or that `F.normalize` is given; `clamp(max=1 - 1e-8)`, which is a clamp to 1 in float32 already, and `x < -1 + 1e-8`, which compares with
+    -1 there. The number is found as a default, a constant of the module or an attribute of the class, too. Optimizers and signal processing run in
     float32 and are left alone.
 
     ## Why it matters
@@ -85,8 +93,11 @@ class EpsilonUnderflow(Rule):
     code, name = "DT403", "epsilon-underflow"
     triggers = (*_TINY, "finfo", "float_info", "*0000000*")
     needs = (TORCH,)
-    calls = frozenset({"add", "add_", *_CLAMPS})
-    operators = frozenset({ast.Add})
+    calls = frozenset(
+        {"add", "add_", *_CLAMPS, *_GREATER, *_REPLACES, *(name.rpartition(".")[2] for name in _NORMALIZES)}
+    )
+    targets = frozenset({ast.Subscript})
+    operators = frozenset({ast.Add, *_ORDERS})
 
     def __init__(self) -> None:
         self.written: set[ast.expr] = set()
@@ -99,29 +110,126 @@ class EpsilonUnderflow(Rule):
         elif isinstance(node, ast.AugAssign):
             pairs = [(node.value, right, node.target, left)]
         else:
+            if isinstance(node, ast.Compare):
+                yield from self._compared(operation, node)
             return
         for given, added, subject, value in pairs:
             if isinstance(value, Constant) or isinstance(added, (Tensor, Items)):
                 continue
             number = _tiny(given, operation.flow)
             if number is not None and (
-                is_tensor(subject, value, operation.flow) or is_used_as_tensor(node, operation.flow)
+                is_tensor(subject, value, operation.flow)
+                or is_used_as_tensor(node, operation.flow)
+                or (isinstance(node, ast.AugAssign) and _is_given_to_torch(subject, operation.flow))
             ):
                 yield from self._found(
                     node, number, operation.flow, subject, value, f"adding it leaves {_shown(subject)} as it is"
                 )
                 return
 
+    def _compared(self, operation: Operation, node: ast.Compare) -> Iterator[Finding]:
+        """`c < -1 + 1e-8`, which asks whether a cosine is at its end."""
+        if len(node.ops) != 1:
+            return
+        flow = operation.flow
+        for bound, subject, value in (
+            (node.comparators[0], node.left, operation.left),
+            (node.left, node.comparators[0], operation.right),
+        ):
+            if not isinstance(bound, ast.BinOp) or isinstance(value, Constant) or not is_tensor(subject, value, flow):
+                continue
+            number = number_at(bound, flow)
+            if number is None or number.value in (-1, 1) or abs(abs(number.value) - 1) >= 2.0**-25:
+                continue
+            if "float64" in (getattr(value, "dtypes", None) or ()) or _runs_in_float32(flow):
+                return
+            yield Finding(
+                node,
+                f"`{ast.unparse(bound)}` is {number.value:.0f} in float32, which has no number that near to it: a value that "
+                "rounding keeps from there is not met",
+                help="Compare with a number that float32 has: 1e-6 away from 1",
+            )
+            return
+
     def on_call(self, call: Call) -> Iterator[Finding]:
         name = last_name(call.node)
         function = is_function(call)
-        if name in ("add", "add_") and not function:
-            yield from self._guarded(call, call.argument_node(0, "other"), function, "adding it changes nothing")
+        if name in _REPLACES:
+            yield from self._replaced(call, name, function)
+        elif name in _GREATER:
+            yield from self._greater(call)
+        elif call.target in _NORMALIZES:
+            yield from self._normalized(call)
+        elif name in ("add", "add_"):
+            given = call.argument_node(int(function), "other")
+            yield from self._guarded(call, given, function, "adding it changes nothing")
         elif name in _CLAMPS and (function or call.method):
             position, keyword = _CLAMPS[name]
             least = call.argument_node(position + function, keyword)
             yield from self._guarded(call, least, function, "clamping to it clamps to 0")
             yield from self._bounded(call, function)
+
+    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+        """`norm[norm == 0] = 1e-8`."""
+        target, number = assign.target, _tiny(assign.expression, assign.flow)
+        if isinstance(target, ast.Subscript) and number is not None and _is_zero_of(target.slice) is not None:
+            subject = target.value
+            if same(subject, _is_zero_of(target.slice) or target) and is_tensor(subject, assign.base, assign.flow):
+                yield from self._put(assign.node, number, assign.flow, subject, assign.base)
+
+    def _replaced(self, call: Call, name: str, function: bool) -> Iterator[Finding]:
+        """`norm.masked_fill(norm == 0, 1e-8)` and `torch.where(norm == 0, 1e-8, norm)`."""
+        if name == "where":
+            tested, given, kept = (
+                call.argument_node(at, word) for at, word in enumerate(("condition", "input", "other"))
+            )
+        else:
+            tested, given = call.argument_node(int(function), "mask"), call.argument_node(1 + function, "value")
+            kept = (operand(call) or ABSENT)[0]
+        number = _tiny(given, call.flow)
+        zero = None if number is None or tested is None else _is_zero_of(tested)
+        if number is not None and zero is not None and kept is not None and same(zero, kept):
+            yield from self._put(call.node, number, call.flow, kept, UNKNOWN)
+
+    def _greater(self, call: Call) -> Iterator[Finding]:
+        """`torch.max(norm, eps * torch.ones_like(norm))`."""
+        subject, value = operand(call) or ABSENT
+        given = call.argument_node(int(is_function(call)), "other")
+        if subject is None or not isinstance(given, (ast.BinOp, ast.Call)):
+            return
+        number = _tiny(_filled_with(given), call.flow)
+        if number is not None:
+            yield from self._found(call.node, number, call.flow, subject, value, "nothing is less than it but 0")
+
+    def _normalized(self, call: Call) -> Iterator[Finding]:
+        """`F.normalize(x, eps=1e-12)`, which clamps the norm in the dtype of `x`."""
+        number = _tiny(call.argument_node(3, "eps"), call.flow)
+        subject, value = operand(call) or ABSENT
+        if number is not None and subject is not None:
+            happens = "a row of zeros, whose norm is clamped to it, is NaN"
+            yield from self._put(call.node, number, call.flow, subject, value, happens)
+
+    def _put(
+        self,
+        node: ast.expr | ast.stmt,
+        number: Number,
+        flow: Flow,
+        subject: ast.expr,
+        value: Value,
+        happens: str = "it puts 0 in the place of 0",
+    ) -> Iterator[Finding]:
+        """The finding where a small number takes the place of 0."""
+        if number.written in self.written or _runs_in_float32(flow) or is_widened(subject, flow):
+            return
+        if half_at(flow, value) is None:
+            return
+        self.written.add(number.written)
+        yield Finding(
+            node if number.literal else number.written,
+            _message(number.value, happens),
+            help="Use a number of the dtype, `torch.finfo(x.dtype).eps`, or compute this in float32",
+            notes=() if number.literal else ((node, "it is used here"),),
+        )
 
     def _guarded(self, call: Call, given: ast.expr | None, function: bool, happens: str) -> Iterator[Finding]:
         number = _tiny(given, call.flow)
@@ -184,6 +292,41 @@ def _message(value: float, happens: str) -> str:
 def _tiny(node: ast.expr | None, flow: Flow) -> Number | None:
     number = number_at(node, flow)
     return number if number is not None and 0 < number.value <= _ROUNDS_TO_ZERO else None
+
+
+def _is_given_to_torch(subject: ast.expr, flow: Flow) -> bool:
+    """Is a name, or what is computed with it, given to a function of torch: `torch.log(w / wa)`?"""
+    path = path_of(subject)
+    return path is not None and any(
+        path == path_of(part)
+        for call in facts(flow.scope).calls
+        if (path_of(call.func) or "").startswith(("torch.", "F.", "th."))
+        for given in call.args
+        for part in (given, *((given.left, given.right) if isinstance(given, ast.BinOp) else ()))
+    )
+
+
+def _filled_with(node: ast.expr) -> ast.expr | None:
+    """The number in all places of a tensor: `eps` of `eps * torch.ones_like(x)`, `torch.full_like(x, eps)` and
+    `torch.tensor(eps)`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        for ones, number in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(ones, ast.Call) and last_name(ones) in ("ones_like", "ones", "new_ones"):
+                return number
+    if isinstance(node, ast.Call) and last_name(node) in ("full_like", "full", "new_full"):
+        return node.args[1] if len(node.args) > 1 else None
+    if isinstance(node, ast.Call) and last_name(node) in ("tensor", "as_tensor", "new_tensor") and node.args:
+        given = node.args[0]
+        return given.elts[0] if isinstance(given, ast.List) and len(given.elts) == 1 else given
+    return None
+
+
+def _is_zero_of(test: ast.expr) -> ast.expr | None:
+    """`norm`, of `norm == 0` and `norm <= 0`."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.Eq, ast.LtE)):
+        return None
+    zero = test.comparators[0]
+    return test.left if isinstance(zero, ast.Constant) and zero.value == 0 else None
 
 
 def _is_array(subject: ast.expr) -> bool:

@@ -1,4 +1,4 @@
-"""DT404: a spread that may be 0 is divided by."""
+"""DT404: a spread that may be 0 is divided by, or a function is taken at the edge of where it is defined."""
 
 from __future__ import annotations
 
@@ -6,20 +6,26 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
 from dtlint.infer.values import Constant
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._assignments import source_of
+from dtlint_rules._assignments import assignments, source_of
+from dtlint_rules._calls import called_in
+from dtlint_rules._edges import ARCS, ROOTS, edge_of
 from dtlint_rules._functions import parameters
 from dtlint_rules._imports import imports_torch
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._parts import below, keyword, receiver, same
+from dtlint_rules._statements import statements
+from dtlint_rules._subjects import ABSENT, operand
 from dtlint_rules._tensors import is_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Flow, Operation
+    from dtlint.infer.events import Call, Flow, Operation
 
 __all__ = ["MissingEpsilon"]
 
@@ -28,20 +34,27 @@ _LEADS_TO_NAN = "the division gives NaN, 0/0, and so do all gradients behind it"
 
 
 class MissingEpsilon(Rule):
-    """Values are divided by their own spread, with nothing to keep that from 0.
+    """Nothing keeps a divisor, a root, an arc cosine or a logarithm from where it gives NaN.
 
     ## What it does
-    Reports `(x - x.mean()) / x.std()` and `(x - x.min()) / (x.max() - x.min())`, with the spread in place or by the
+    Reports `(x - x.mean()) / x.std()` and `(x - x.min()) / (x.max() - x.min())`, in steps, too, with the spread in place or by the
     name it was given, and perhaps spread along an axis, `std[:, None]`, where no epsilon is added, no clamp stands before
     it and no test asks for it; and a cosine that is computed by hand,
     `(x * y).sum(-1) / (x.norm(dim=-1) * y.norm(dim=-1))`. Other divisions are left alone: that a norm or a sum may be 0
     depends on the data, while equal values are to be expected of rewards, masks, constant images and batches of one,
     and zeros of the rows that pad a batch.
 
+    Reports also a share of what is true, `(a & b).sum() / (a | b).sum()`, whose divisor is 0 for empty masks; the arc
+    cosine of a cosine that is not clamped, and the sine made of one, `torch.sqrt(1 - cos ** 2)`; the entropy
+    `p * p.log()` of a probability that may be 0; one of `log(p + eps)` and `log(1 - p)` that has no epsilon; and, in
+    losses and modules, the distance by hand, `((a - b) ** 2).sum(-1).sqrt()`.
+
     ## Why it matters
     Where all values are equal their standard deviation is 0, and `std` of a single value is NaN. Half makes it more
     likely: values that differ by less than the resolution, 1/1024 of them in float16 and 1/256 in bfloat16, are equal
-    there. The NaN goes through the loss into every weight.
+    there. The NaN goes through the loss into every weight. A dot product of unit vectors is 1.0000001 as often as not, and
+    `acos` and the root are NaN there. The gradient of `sqrt` at 0 is infinite: the distance of two equal points by hand
+    has a gradient of NaN, while that of `torch.linalg.vector_norm` is 0.
 
     ## Example
     ```python
@@ -61,12 +74,29 @@ class MissingEpsilon(Rule):
 
     ## References
     - [torch.std](https://docs.pytorch.org/docs/stable/generated/torch.std.html)
+    - [torch.special.entr](https://docs.pytorch.org/docs/stable/special.html#torch.special.entr)
+    - [torch.linalg.vector_norm](https://docs.pytorch.org/docs/stable/generated/torch.linalg.vector_norm.html)
     """
 
     code, name = "DT404", "missing-epsilon"
-    triggers = attributes((*_LOWEST, "mean", "norm"))
-    needs = (TORCH, attributes((*_HIGHEST, "std", "var", "norm")))
+    triggers = attributes((*_LOWEST, "mean", "norm", "sum", "std_mean", "var_mean", "aminmax", *ROOTS, *ARCS, "log"))
+    needs = (
+        TORCH,
+        attributes((*_HIGHEST, "std", "var", "norm", "sum", "std_mean", "var_mean", "aminmax", *ROOTS, *ARCS, "log")),
+    )
+    calls = frozenset({*ROOTS, *ARCS, "log"})
     operators = frozenset({ast.Div})
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        if last_name(call.node) not in self.calls or (edge := edge_of(call)) is None:
+            return
+        if not imports_torch(call.flow.tree):
+            return
+        subject, value = operand(call) or ABSENT
+        if subject is None or not (call.target or is_tensor(subject, value, call.flow)):
+            return
+        made = ((edge.made, "it is computed here"),) if edge.made is not None else ()
+        yield Finding(call.node, edge.happens, help=edge.help, notes=made)
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         return () if isinstance(operation.right, Constant) else self._divided(operation)
@@ -80,6 +110,14 @@ class MissingEpsilon(Rule):
         else:
             return
         spread = _named(_unspread(divisor), flow)
+        if _is_scaled_by_maximum(node, spread, flow):
+            if imports_torch(flow.tree) and not _asked_for(divisor, flow) and is_tensor(divisor, operation.right, flow):
+                where = "`x.max() + eps`"
+                yield from self._judged(node, "The maximum of what the minimum was subtracted from", where)
+            return
+        if isinstance(node, ast.BinOp) and _counts(divisor, flow) and _counts(node.left, flow):
+            yield from _shared(node, flow)
+            return
         if isinstance(node, ast.BinOp) and (normed := _norms(spread, flow)) is not None:
             yield from _cosine(node, normed, operation)
             return
@@ -94,12 +132,105 @@ class MissingEpsilon(Rule):
         ):
             return
         happens, where = told
+        yield from self._judged(node, happens, where)
+
+    def _judged(self, node: ast.expr | ast.stmt, happens: str, where: str) -> Iterator[Finding]:
         yield Finding(
             node,
             f"{happens} is 0 where all values are equal: {_LEADS_TO_NAN}",
             help=f"Add a small number to the divisor, {where}, or clamp it: 1e-6 in float32, 1e-3 where float16 may "
             "run",
         )
+
+
+_MOST_SUMS = 3
+_LOGICAL = frozenset({"logical_and", "logical_or", "bitwise_and", "bitwise_or"})
+_SAME_COUNT = ("float", "double", "to", "type", "squeeze", "unsqueeze", "view")
+
+
+def _counts(node: ast.expr, flow: Flow) -> bool:
+    """Is it a number of things that are true, `(masks > threshold).sum(-1)`?"""
+    node = below(_named(below(node, _SAME_COUNT), flow), _SAME_COUNT)
+    summed = False
+    for _ in range(_MOST_SUMS):  # `n = n.sum()` stands for itself without end
+        if not isinstance(node, ast.Call) or last_name(node) != "sum":
+            break
+        of_torch = path_of(node.func) in ("torch.sum", "th.sum")
+        inner = node.args[0] if of_torch and node.args else receiver(node)
+        if inner is None or path_of(inner) in ("np", "numpy"):
+            return False
+        node, summed = _named(below(inner, _SAME_COUNT), flow), True
+    if not summed:
+        return False
+    if isinstance(node, ast.Compare):
+        return len(node.ops) == 1 and not isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn))
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, (ast.BitAnd, ast.BitOr))
+    return isinstance(node, ast.Call) and last_name(node) in _LOGICAL
+
+
+def _shared(node: ast.BinOp, flow: Flow) -> Iterator[Finding]:
+    """`(a & b).sum() / (a | b).sum()`."""
+    if not imports_torch(flow.tree) or _asked_for(node.right, flow) or _is_mended(node, flow):
+        return
+    yield Finding(
+        node,
+        f"`{_short(node.right)}` counts what is true, and is 0 where nothing is, as with two empty masks: 0/0 is NaN",
+        help="Clamp the divisor, `.clamp(min=1)`, which leaves all other counts as they are",
+    )
+
+
+def _is_mended(node: ast.BinOp, flow: Flow) -> bool:
+    """Is a NaN replaced behind the division, or the divisor compared with anything, if only for a flag or a mask?"""
+    path = path_of(below(node.right, _SAME_COUNT))
+    for part in nodes([flow.scope]) if path is not None else ():
+        if isinstance(part, ast.Compare) and path in (path_of(part.left), *map(path_of, part.comparators)):
+            return True
+    return any(
+        last_name(call) in ("nan_to_num", "nan_to_num_", "isnan", "isfinite", "nanmean")
+        for call in facts(flow.scope).calls
+    )
+
+
+def _is_scaled_by_maximum(node: ast.BinOp | ast.AugAssign, divisor: ast.expr, flow: Flow) -> bool:
+    """`x = x / x.max()`, and before it `x = x - x.min()`."""
+    subject = node.left if isinstance(node, ast.BinOp) else node.target
+    path = path_of(subject)
+    if path is None or not _is_reduction(divisor, _HIGHEST, _loaded(subject)) or _is_tested(path, flow):
+        return False
+    before: ast.stmt | None = None
+    drawn = assignments(flow.scope).get(path, ())
+    if any(isinstance(value, ast.Call) and last_name(value).startswith("rand") for _, value in drawn):
+        return False  # random numbers are not equal
+    for statement in statements(flow.scope):
+        if isinstance(statement, (ast.Assign, ast.AugAssign)) and statement.lineno < node.lineno:
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            if any(path_of(target) == path for target in targets) and (
+                before is None or before.lineno < statement.lineno
+            ):
+                before = statement
+    if isinstance(before, ast.AugAssign):
+        return isinstance(before.op, ast.Sub) and _is_reduction(before.value, _LOWEST, _loaded(subject))
+    taken = before.value if isinstance(before, ast.Assign) else None
+    if not isinstance(taken, ast.BinOp) or not isinstance(taken.op, ast.Sub):
+        return False
+    return _is_reduction(_named(taken.right, flow), _LOWEST, taken.left)
+
+
+def _is_tested(path: str, flow: Flow) -> bool:
+    """Does a test of the function compare what is computed of a name: `if x.max() > 0`?"""
+    return any(
+        path_of(part) == path
+        for node in nodes([flow.scope])
+        if isinstance(node, (ast.If, ast.IfExp, ast.While, ast.Assert))
+        for part in nodes([node.test])
+        if isinstance(part, (ast.Name, ast.Attribute))
+    )
+
+
+def _loaded(node: ast.expr) -> ast.expr:
+    """A target, as it reads where it is used."""
+    return ast.parse(ast.unparse(node), mode="eval").body
 
 
 def _norms(divisor: ast.expr, flow: Flow) -> tuple[ast.expr, ast.expr] | None:
@@ -139,7 +270,7 @@ def _cosine(node: ast.BinOp, normed: tuple[ast.expr, ast.expr], operation: Opera
 
 def _named(node: ast.expr, flow: Flow) -> ast.expr:
     """The expression behind a name that was assigned in the running function."""
-    return source_of(node, flow) or node
+    return source_of(node, flow) or _of_pair(node, flow) or node
 
 
 _SPREADING = ("unsqueeze", "view", "reshape", "expand", "expand_as", "repeat")
@@ -194,6 +325,32 @@ def _spread(numerator: ast.BinOp, divisor: ast.expr, flow: Flow) -> tuple[str, s
         highest, lowest = _named(divisor.left, flow), _named(divisor.right, flow)
         if _is_reduction(highest, _HIGHEST, subject) and _is_reduction(lowest, _LOWEST, subject):
             return f"The range of `{_short(subject)}`", "`x.max() - x.min() + eps`"
+    return None
+
+
+_PAIRS = {"std_mean": ("std", "mean"), "var_mean": ("var", "mean"), "aminmax": ("min", "max")}
+"""What computes two reductions at once, and which."""
+
+
+def _of_pair(node: ast.expr, flow: Flow) -> ast.expr | None:
+    """`x.std()`, of the first of the names that are bound by `std, mean = torch.std_mean(x)`."""
+    if not isinstance(node, ast.Name) or called_in(flow.scope).names.isdisjoint(_PAIRS):
+        return None
+    if all(value is not None for _, value in assignments(flow.scope).get(node.id, ())):
+        return None
+    for statement in statements(flow.scope):
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+            continue
+        pair, target = _PAIRS.get(last_name(statement.value)), statement.targets[0]
+        if pair is None or not isinstance(target, ast.Tuple) or len(target.elts) != 2:
+            continue
+        call = statement.value
+        of_torch = (path_of(call.func) or "").rpartition(".")[0] in ("torch", "th")
+        subject = call.args[0] if of_torch and call.args else receiver(call)
+        for name, reduction in zip(target.elts, pair, strict=True):
+            if isinstance(name, ast.Name) and name.id == node.id and subject is not None:
+                made = ast.Call(ast.Attribute(subject, reduction, ast.Load()), [], [])
+                return ast.fix_missing_locations(ast.copy_location(made, call))
     return None
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
 from dtlint.infer.names import path_of
+from dtlint.infer.reach import Reach
+from dtlint.infer.survey import facts
 from dtlint.infer.values import Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
@@ -15,14 +18,15 @@ from dtlint_rules._assignments import source_of
 from dtlint_rules._fixes import pass_dtype
 from dtlint_rules._functions import body_of
 from dtlint_rules._half import half_at, is_half
-from dtlint_rules._names import last_name, names, said
+from dtlint_rules._names import last_name, names, names_in, said
 from dtlint_rules._needs import HALF, TORCH, attributes
+from dtlint_rules._parts import receiver, same
 from dtlint_rules._squares import is_widened, mean_of_squares, squared
 from dtlint_rules._subjects import ABSENT, operand
-from dtlint_rules._within import within
+from dtlint_rules._within import parents_in, within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from dtlint.infer.events import Call, Flow
 
@@ -40,7 +44,8 @@ class ReductionInHalf(Rule):
     """A sum, a product or a variance that leaves the range of half.
 
     ## What it does
-    Reports `sum`, `prod` and `cumsum` of a tensor that is float16 or bfloat16 on some path, without `dtype=`;
+    Reports `sum`, `prod` and `cumsum` of a tensor that is float16 or bfloat16 on some path, without `dtype=`; the sum of
+    squares of tensors that were picked for being half, `torch.sum(g ** 2) for g in fp16_grads`;
     a variance computed as the mean of squares less the square of the mean, of a tensor that may be half; the norm of the
     norms of gradients, `torch.stack([p.grad.norm() for p in params]).norm()`, where weights may be half; and
     `torchvision.ops.batched_nms` of boxes that may be half, which adds an offset for each class to their coordinates.
@@ -94,8 +99,12 @@ class ReductionInHalf(Rule):
         return ()
 
     def _summed(self, call: Call, name: str) -> Iterator[Finding]:
-        _, value = operand(call) or ABSENT
-        if value is None or not is_half(value) or "dtype" in call.keywords or not call.complete:
+        subject, value = operand(call) or ABSENT
+        if value is None or "dtype" in call.keywords or not call.complete:
+            return
+        if not is_half(value):
+            if name == "sum" and subject is not None and "norm" not in call.target:
+                yield from self._squares(call, subject)
             return
         if call.flow.autocast is not None or half_at(call.flow, value, dtype=None) is None:
             return
@@ -112,6 +121,20 @@ class ReductionInHalf(Rule):
             fix=partial(pass_dtype, name="torch.float32", message=f"Compute `{name}` in float32"),
         )
 
+    def _squares(self, call: Call, subject: ast.expr) -> Iterator[Finding]:
+        """`[torch.sum(g ** 2).sqrt() for g in fp16_grads]`: a norm by hand of what was picked for being half."""
+        flow = call.flow
+        base = squared(subject)
+        listed = None if base is None else _listed(base, call.node, flow)
+        if base is None or listed is None or is_widened(base, flow) or half_at(flow, at_least=Reach.ASKED) is None:
+            return
+        yield Finding(
+            call.node,
+            f"`{ast.unparse(listed)}` holds half tensors, whose squares are inf in float16 from 256 on, and 0 below 1.7e-4: so "
+            "is their sum",
+            help=f"Pass `dtype=torch.float32` to a norm, or square in float32: `{ast.unparse(base)}.float()`",
+        )
+
     def _normed(self, call: Call, name: str) -> Iterator[Finding]:
         """A norm for each tensor of a list, of which a norm is taken."""
         flow = call.flow
@@ -121,7 +144,7 @@ class ReductionInHalf(Rule):
         if not any("grad" in word for word in said(subject)) and not _goes_over_gradients(call.node, flow):
             return
         if (
-            not _is_of_norms(call.node, flow)
+            not (_is_of_norms(call.node, flow) or _is_of_one(subject, flow))
             or half_at(flow, value) is None
             or not _SCALING.isdisjoint(names(flow.tree))
         ):
@@ -166,6 +189,42 @@ class ReductionInHalf(Rule):
         )
 
 
+_HALF_BY_NAME = re.compile(r"(?:^|_)(?:b?fp?16|16|16bit|half)(?:_|$)")
+
+
+def _listed(item: ast.expr, node: ast.Call, flow: Flow) -> ast.expr | None:
+    """The list over which a comprehension, or a loop, runs with this item, where it holds half: by its name, or because
+    all that is appended to it is appended where a test for half was true."""
+    loops: list[ast.comprehension | ast.For | ast.AsyncFor] = [loop.node for loop in flow.loops]
+    for part in within(node, flow):
+        if isinstance(part, (ast.ListComp, ast.GeneratorExp)):
+            loops += part.generators
+    for loop in loops:
+        if isinstance(item, ast.Name) and same(loop.target, ast.Name(item.id, ast.Store())):
+            name = last_name(loop.iter)
+            if _HALF_BY_NAME.search(name.lower()) is not None or _is_picked(name, flow.scope):
+                return loop.iter
+    return None
+
+
+def _is_picked(name: str, scope: ast.AST) -> bool:
+    """Is a list only appended to under `if p.dtype == torch.float16`?"""
+    appended = [
+        call for call in facts(scope).calls if last_name(call) == "append" and last_name(receiver(call) or call) == name
+    ]
+    known = parents_in(scope)
+    return bool(appended) and all(_is_under_half(call, known) for call in appended)
+
+
+def _is_under_half(call: ast.Call, known: Mapping[ast.AST, ast.AST]) -> bool:
+    statement = known.get(call)
+    around = known.get(statement) if statement is not None else None
+    if not isinstance(around, ast.If) or statement not in around.body or not isinstance(around.test, ast.Compare):
+        return False
+    asked = set(names_in(around.test.comparators[0]))
+    return isinstance(around.test.ops[0], ast.Eq) and not asked.isdisjoint(("float16", "half", "bfloat16"))
+
+
 def _is_of_norms(node: ast.Call, flow: Flow) -> bool:
     """Is it the item of a list of norms of which the norm is taken at once, with no cast between?"""
     around = list(within(node, flow))
@@ -173,6 +232,17 @@ def _is_of_norms(node: ast.Call, flow: Flow) -> bool:
     if listed is None or any(isinstance(part, ast.Call) and last_name(part) == "float" for part in around):
         return False
     return any(isinstance(part, ast.Call) and last_name(part) in _NORMS for part in around[listed:])
+
+
+def _is_of_one(subject: ast.expr, flow: Flow) -> bool:
+    """Is it the only item of a list, `torch.norm(grads[0])`, of whose items the norms are taken where there are more?"""
+    path = path_of(subject.value) if isinstance(subject, ast.Subscript) else None
+    return path is not None and any(
+        path == path_of(clause.iter) and any(last_name(inner) in _NORMS for inner in nodes([part.elt]))
+        for part in nodes([flow.scope])
+        if isinstance(part, (ast.ListComp, ast.GeneratorExp))
+        for clause in part.generators
+    )
 
 
 def _goes_over_gradients(node: ast.Call, flow: Flow) -> bool:

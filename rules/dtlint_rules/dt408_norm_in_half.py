@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import assignments, source_of
 from dtlint_rules._calls import calls_of
+from dtlint_rules._functions import body_of
 from dtlint_rules._guards import is_guarded
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
+from dtlint_rules._parts import same
 from dtlint_rules._squares import is_widened, mean_of_squares
+from dtlint_rules._subjects import ABSENT, operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,18 +29,23 @@ if TYPE_CHECKING:
 __all__ = ["NormInHalf"]
 
 
+_VARIANCES = frozenset({"var", "var_mean"})
+
+
 class NormInHalf(Rule):
     """A normalization written by hand computes in the dtype of its input.
 
     ## What it does
-    Reports the root of a mean of squares, `x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)`, and `F.normalize`
-    in a class whose name speaks of a norm, where the input may be half and is not cast to float32 first. `F.rms_norm`,
-    `F.layer_norm` and their modules compute in float32 inside and are left alone.
+    Reports the root of a mean of squares, `x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)`, and in a class or
+    function whose name speaks of a norm also the root of a variance, `(x - mean) * (var + eps).rsqrt()`, and
+    `F.normalize`, where the input may be half and is not cast to float32 first. `F.rms_norm`, `F.layer_norm` and their
+    modules compute in float32 inside and are left alone, as is a function that asks for the dtype of its input.
 
     ## Why it matters
     In float16 the square of 256 is inf: the manual norm of [300, 200] is [0, 0], and a row of zeros is NaN where the
-    epsilon is below 6e-8, as is that of `F.normalize`, 1e-12. Activations of large models have such outliers. In
-    bfloat16 the sum has 8 bits.
+    epsilon is below 6e-8, as is that of `F.normalize`, 1e-12. Activations of large models have such outliers. A variance
+    is inf from a deviation of 256 on; and the gradient of `rsqrt` at a variance of 0 is inf for an epsilon below 6e-4,
+    so that a constant row has a gradient of NaN. In bfloat16 mean and variance have 8 bits.
 
     ## Example
     ```python
@@ -72,9 +82,9 @@ class NormInHalf(Rule):
     """
 
     code, name = "DT408", "norm-in-half"
-    calls = frozenset({"mean", "normalize"})
+    calls = frozenset({"mean", "normalize", *_VARIANCES})
     triggers = attributes(calls)
-    needs = (TORCH, ("keepdim", "keepdims", ".normalize"))
+    needs = (TORCH, ("keepdim", "keepdims", ".normalize", ",True)"))
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         name = last_name(call.node)
@@ -82,11 +92,11 @@ class NormInHalf(Rule):
             return self._by_hand(call)
         if name == "normalize" and call.target == "torch.nn.functional.normalize":
             return self._normalized(call)
-        return ()
+        return self._centred(call, name) if name in _VARIANCES else ()
 
     def _by_hand(self, call: Call) -> Iterator[Finding]:
         flow = call.flow
-        if not any(keyword.arg in ("keepdim", "keepdims") for keyword in call.node.keywords):
+        if not _keeps_dimensions(call.node):
             return
         subject = mean_of_squares(call.node, flow)
         if (
@@ -104,6 +114,26 @@ class NormInHalf(Rule):
             f"The square of `{ast.unparse(subject)}` is computed in its own dtype: in float16 it is inf from 256 on, "
             "and the result 0",
             help="Use `F.rms_norm` or `F.layer_norm`, which compute in float32, or cast before: `x.float()`",
+        )
+
+    def _centred(self, call: Call, name: str) -> Iterator[Finding]:
+        """`var = x.var(-1, keepdim=True)`, by whose root `x` less its mean is divided."""
+        flow = call.flow
+        if not _speaks_of_norm(flow) or not _keeps_dimensions(call.node):
+            return
+        subject, value = operand(call) or ABSENT
+        if subject is None or value is None or is_widened(subject, flow) or _is_called_elsewhere(flow):
+            return
+        divided = _divided_by_root(call.node, subject, flow)
+        if divided is None or facts(flow.scope).dtype_tests or half_at(flow, value) is None:
+            return
+        yield Finding(
+            divided,
+            f"The variance of `{ast.unparse(subject)}` is computed in its own dtype: in float16 it is inf from a deviation "
+            "of 256 on, and the result 0; in bfloat16 mean and variance have 8 bits",
+            help="Use `F.layer_norm`, `F.group_norm` or `F.instance_norm`, which compute in float32, or cast before: "
+            "`x.float()`",
+            notes=((call.node, f"`{name}` is computed here"),) if call.node.lineno != divided.lineno else (),
         )
 
     def _normalized(self, call: Call) -> Iterator[Finding]:
@@ -126,6 +156,70 @@ class NormInHalf(Rule):
             "of it 0, and a row of zeros NaN, for the epsilon of 1e-12 is 0",
             help="Use `F.rms_norm`, which computes in float32, or cast before: `x.float()`",
         )
+
+
+def _keeps_dimensions(call: ast.Call) -> bool:
+    """`keepdim=True`, and `x.mean(-1, True)`."""
+    named = any(keyword.arg in ("keepdim", "keepdims") for keyword in call.keywords)
+    return named or (len(call.args) > 1 and isinstance(call.args[-1], ast.Constant) and call.args[-1].value is True)
+
+
+def _speaks_of_norm(flow: Flow) -> bool:
+    """Is it the forward of a module, or a function, whose name speaks of a norm?"""
+    function = flow.function
+    if function is None:
+        return False
+    name = function.name if function.owner is None else function.owner.node.name
+    return "norm" in name.lower()
+
+
+def _divided_by_root(variance: ast.Call, subject: ast.expr, flow: Flow) -> ast.expr | None:
+    """Where `x - mean` is divided by the root of the variance of `x`, or multiplied with one over it."""
+    bound = assignments(flow.scope).items()
+    targets = {name for name, lines in bound if any(value is variance for _, value in lines)}
+    if isinstance(flow.statement, ast.Assign) and last_name(variance) == "var_mean":
+        first = flow.statement.targets[0]
+        targets = {last_name(first.elts[0])} if isinstance(first, ast.Tuple) and len(first.elts) == 2 else set()
+
+    def is_variance(node: ast.AST) -> bool:
+        return node is variance or (isinstance(node, ast.Name) and node.id in targets)
+
+    for part in nodes(body_of(flow.scope)):
+        if not isinstance(part, ast.BinOp) or not isinstance(part.op, (ast.Mult, ast.Div)):
+            continue
+        centred = _is_centred(part.left, subject, flow)
+        if not centred:
+            continue
+        scale = source_of(part.right, flow) or part.right
+        if isinstance(part.right, ast.Name):
+            behind = [value for _, value in assignments(flow.scope).get(part.right.id, ()) if value is not None]
+            scale = behind[-1] if behind else part.right
+        held = list(nodes([scale]))
+        if any(map(is_variance, held)) and any(map(_is_root, held)):
+            return part
+    return None
+
+
+def _is_centred(node: ast.expr, subject: ast.expr, flow: Flow) -> bool:
+    """`x - mean`, in place or by a name."""
+    if isinstance(node, ast.Name):
+        behind = [value for _, value in assignments(flow.scope).get(node.id, ()) if isinstance(value, ast.BinOp)]
+        node = behind[-1] if behind else node
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and same(node.left, subject)
+
+
+def _is_root(node: ast.AST) -> bool:
+    """`rsqrt`, `sqrt`, `** 0.5` and `** -0.5`."""
+    if isinstance(node, ast.Call):
+        return last_name(node) in ("rsqrt", "sqrt", "rsqrt_", "sqrt_") or (
+            last_name(node) == "pow" and bool(node.args) and _is_half_power(node.args[-1])
+        )
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and _is_half_power(node.right)
+
+
+def _is_half_power(node: ast.expr) -> bool:
+    power = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(power, ast.Constant) and power.value == 0.5
 
 
 def _is_scaled(node: ast.Call, flow: Flow) -> bool:

@@ -21,13 +21,16 @@ from dtlint_rules._functions import body_of, parameters
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH, attributes
-from dtlint_rules._parts import keyword, receiver
-from dtlint_rules._within import parents_at
+from dtlint_rules._parts import keyword, receiver, root_of
+from dtlint_rules._subjects import ABSENT, operand
+from dtlint_rules._tensors import looks_like_tensor
+from dtlint_rules._within import parents_at, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from dtlint.infer.events import Call
+    from dtlint.infer.events import Call, Flow
+    from dtlint.infer.values import Value
 
 __all__ = ["LowPrecisionPositions"]
 
@@ -50,6 +53,16 @@ _CHANNELS = re.compile(r"dims?(?:_|$)|channels?|bands?|(?:^|_)(?:half|feats?|fea
 _PIXELS = re.compile(r"(?:^|_)(?:h|w|height|width|int)(?:_|$)")
 _COMPUTING = frozenset({"sin", "cos", "exp", "pow", "outer", "einsum", "mul", "div", "matmul", "polar", "log", "ger"})
 _CASTS = frozenset({"to", "type_as", "half", "bfloat16", "type"})
+_INVERSE = re.compile(r"(?:^|_)(?:inv(?:erse)?_?freqs?|inv(?:erse)?_frequenc(?:y|ies)|freqs?_inv)(?:_|$)")
+"""Names of inverse frequencies, which positions are multiplied with."""
+_ANGLES = re.compile(
+    r"(?:^|_)(?:freqs?(?:_cis)?|frequenc(?:y|ies)|angles?|thetas?|phases?|sinusoids?|sinusoid_inp|rot(?:ary)?_?pos_?\w*|"
+    r"(?:pos|rope|rotary)_?(?:emb\w*|enc\w*))(?:_|$)"
+)
+"""Names of what sines and cosines of an encoding are taken of."""
+_COUNTED = re.compile(r"(?:^|_)(?:pos|positions?|timesteps?|seqlens?|grid)(?:_|$)")
+_WAVES = frozenset({"sin", "cos"})
+_HALVES = LOW_PRECISION | {"half"}
 
 
 class LowPrecisionPositions(Rule):
@@ -58,14 +71,16 @@ class LowPrecisionPositions(Rule):
     ## What it does
     Reports `torch.arange` and `torch.linspace` in code that computes an encoding of positions, where they are made in,
     or at once cast to, a half dtype, the dtype of another tensor or a dtype that the caller hands in: `dtype=x.dtype`,
-    `dtype=dtype`, `.type_as(x)`. Counts of 256 and less that are written out, and the dtypes of indices, are left
-    alone.
+    `dtype=dtype`, `.type_as(x)`; inverse frequencies that are cast so, `inv_freq.to(x.dtype)`; and angles that are cast
+    so before their sine or cosine is taken, `freqs.to(x.dtype).cos()`. Counts of 256 and less that are written out, and
+    the dtypes of indices, are left alone.
 
     ## Why it matters
     bfloat16 has every whole number up to 256 and float16 up to 2048; behind that, neighbours are the same number.
     `torch.arange(2048, dtype=torch.bfloat16)` holds 641 different values, so that the tokens of a long text share
     positions, and `torch.arange(100000, dtype=torch.float16)` holds 34,480 times inf. The frequencies of a rotary or
-    sinusoidal encoding lose their digits in the same way. Nothing says so but the quality of what comes out.
+    sinusoidal encoding lose their digits in the same way, and so do angles: between 512 and 1024 those of bfloat16 lie 4
+    radians apart. Nothing says so but the quality of what comes out.
 
     ## Example
     ```python
@@ -97,18 +112,22 @@ class LowPrecisionPositions(Rule):
 
     code, name = "DT410", "low-precision-positions"
     fix = Applicability.UNSAFE
-    triggers = (".arange", ".linspace")
-    needs = (TORCH, ("dtype", *attributes(_CASTS)))
-    calls = frozenset({"arange", "linspace", *_CASTS})
+    triggers = (".arange", ".linspace", "*freq*", ".cos", "self.cos", ".sin", "self.sin")
+    needs = (TORCH, ("dtype", *attributes(_CASTS, of_self=True)))
+    calls = frozenset({"arange", "linspace", *_CASTS, *_WAVES})
 
     def __init__(self) -> None:
+        self.narrowed: set[ast.Call] = set()
+        """Casts of frequencies and angles that have been reported."""
         self.counting: dict[ast.AST, bool] = {}
         """By function, whether it calls `torch.arange`."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         name = last_name(call.node)
         if name in _CASTS:
-            return self._cast_by_name(call)
+            return (*self._cast_by_name(call), *self._cast_frequencies(call))
+        if name in _WAVES:
+            return self._waved(call)
         return self._counted(call, name) if call.target.startswith("torch.") and name in ("arange", "linspace") else ()
 
     def _counted(self, call: Call, name: str) -> Iterator[Finding]:
@@ -119,7 +138,7 @@ class LowPrecisionPositions(Rule):
             return
         if not _encodes_positions(call, by_name_alone=name == "linspace") or _is_exponent_of_two(call):
             return
-        asked = path_of(chosen) is not None and last_name(chosen) not in LOW_PRECISION | {"half"}
+        asked = path_of(chosen) is not None and last_name(chosen) not in _HALVES
         if asked and (not _is_computed_with(call.flow.scope) or _is_of_pixels(call.node, chosen, call.flow.scope)):
             return  # a grid of pixels, in the dtype that somebody wants it in
         if half_at(call.flow, dtype=None) is None:
@@ -157,6 +176,87 @@ class LowPrecisionPositions(Rule):
             notes=((made, "they are counted here"),),
         )
 
+    def _cast_frequencies(self, call: Call) -> Iterator[Finding]:
+        """`self.inv_freq.to(x.dtype)`, in front of the product with positions."""
+        table = receiver(call.node)
+        if table is None or _INVERSE.search(last_name(subject := root_of(table)).lower()) is None:
+            return
+        chosen = _cast_dtype(call.node, call.method)
+        if chosen is None or call.node in self.narrowed or not _may_be_half(chosen, call, False):
+            return
+        if _is_of_positions(chosen, call.flow) or _is_widened_again(call.node, call.flow):
+            return
+        if half_at(call.flow, call.result, dtype=None) is None:
+            return
+        self.narrowed.add(call.node)
+        yield Finding(
+            call.node,
+            f"The inverse frequencies `{ast.unparse(subject)}` are cast to {_shown(chosen)}, which may be half: they are off "
+            "by up to 0.2% in bfloat16, which at position 1000 is an angle of 2 radians",
+            help="Multiply positions and frequencies in float32, and cast the sine and cosine at the end",
+        )
+
+    def _waved(self, call: Call) -> Iterator[Finding]:
+        """`freqs = freqs.to(x.dtype)`, and behind it `freqs.cos()`."""
+        flow = call.flow
+        angle, value = operand(call) or ABSENT
+        if angle is None:
+            return
+        named = root_of(angle)
+        cast = angle if _is_cast(angle) else source_of(named, flow)
+        if not isinstance(cast, ast.Call) or cast in self.narrowed or not _is_cast(cast):
+            return
+        words = [last_name(root_of(cast)), last_name(named)]
+        if not any(_ANGLES.search(word.lower()) is not None for word in words):
+            return
+        chosen = _cast_dtype(cast, last_name(cast)) or _tensor_given(cast, flow)
+        if chosen is None or not _may_be_half(chosen, call, False) or _is_made_wide(value):
+            return
+        if half_at(flow, value, dtype=None) is None:
+            return
+        self.narrowed.add(cast)
+        yield Finding(
+            cast,
+            f"The angles are cast to {_shown(chosen)}, which may be half, before their {_CALLED[last_name(call.node)]} is "
+            "taken: those of bfloat16 lie 4 radians apart from 512 on, those of float16 0.5",
+            help="Take the sine and cosine in float32, and cast them",
+            notes=() if cast.lineno == call.node.lineno else ((call.node, "it is taken here"),),
+        )
+
+
+_CALLED = {"sin": "sine", "cos": "cosine"}
+
+
+def _is_cast(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CASTS
+
+
+def _tensor_given(cast: ast.Call, flow: Flow) -> ast.expr | None:
+    """`t` of `freqs.to(t)`, where that is a tensor whose dtype is taken, and no device."""
+    given = cast.args[0] if last_name(cast) == "to" and len(cast.args) == 1 else None
+    path = None if given is None else path_of(given)
+    return given if path is not None and looks_like_tensor(path, flow.scope) else None
+
+
+def _is_made_wide(value: Value) -> bool:
+    """Is it known to be float32, as what is computed with a float32 factor is?"""
+    dtypes = value.dtypes if isinstance(value, Tensor) else None
+    return dtypes is not None and not dtypes & LOW_PRECISION
+
+
+def _is_of_positions(chosen: ast.expr, flow: Flow) -> bool:
+    """Is it the dtype of the positions, `t.dtype` behind `t = torch.arange(n)`, and not of the data?"""
+    named = root_of(chosen)
+    of = named.value if isinstance(named, ast.Attribute) and named.attr == "dtype" else named
+    made = source_of(of, flow)
+    counts = made is not None and any(isinstance(part, ast.Call) and _is_whole_count(part) for part in nodes([made]))
+    return counts or _COUNTED.search(last_name(of).lower()) is not None
+
+
+def _is_widened_again(node: ast.Call, flow: Flow) -> bool:
+    """Is the cast value cast on to float32 at once?"""
+    return any(isinstance(part, ast.Call) and last_name(part) in ("float", "double") for part in within(node, flow))
+
 
 def _lost(count: ast.Call) -> str:
     """What a count loses in half: beyond 256 its numbers, and the frequencies that are made of a count of channels."""
@@ -190,7 +290,8 @@ def _cast_dtype(call: ast.Call, method: str) -> ast.expr | None:
     if method in ("half", "bfloat16"):
         return None if call.args else call.func
     for given in (*call.args, *filter(None, [keyword(call, "dtype")])):
-        if method == "type_as" or (path_of(given) or "").endswith("dtype"):
+        path = path_of(given) or ""
+        if method == "type_as" or path.endswith(("dtype", "dtype.value")) or path.rpartition(".")[2] in _HALVES:
             return given
     return None
 
@@ -213,7 +314,7 @@ def _may_be_half(chosen: ast.expr, call: Call, as_argument: bool) -> bool:
     path = path_of(chosen)
     if path is None:
         return False
-    if isinstance(chosen, ast.Attribute) and chosen.attr in LOW_PRECISION | {"half"}:
+    if isinstance(chosen, ast.Attribute) and chosen.attr in _HALVES:
         return True
     named_dtype = path.rpartition(".")[2].endswith("dtype")
     if path in _KEPT_APART or (as_argument and not named_dtype):
@@ -261,6 +362,6 @@ def _is_exponent_of_two(call: Call) -> bool:
 
 def _shown(node: ast.expr) -> str:
     path = path_of(node) or "half"
-    if path.endswith("dtype"):
+    if path.endswith(("dtype", "dtype.value")):
         return f"`{path}`"
-    return path.rpartition(".")[2] if path.rpartition(".")[2] in LOW_PRECISION | {"half"} else f"the dtype of `{path}`"
+    return path.rpartition(".")[2] if path.rpartition(".")[2] in _HALVES else f"the dtype of `{path}`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,8 +14,9 @@ from dtlint.infer.values import Module
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
-from dtlint_rules._names import last_name
-from dtlint_rules._parts import receiver, same
+from dtlint_rules._names import last_name, names_in
+from dtlint_rules._parts import below, receiver, same
+from dtlint_rules._subjects import ABSENT, operand
 from dtlint_rules._within import within
 
 if TYPE_CHECKING:
@@ -63,14 +65,17 @@ class UnstableFormulation(Rule):
     """A formula that overflows where an equal one does not.
 
     ## What it does
-    Reports the logarithm of a softmax, of a sigmoid, of a sum of exponentials and of `1 + exp(x)`, at once or by the
-    name the inner value was given, and a softmax by hand, `x.exp() / x.exp().sum()`, without the maximum subtracted.
-    One to which an epsilon is added before the logarithm is left alone.
+    Reports the logarithm of a softmax, of a sigmoid, of 1 less one of these, of a sum of exponentials and of `1 +
+    exp(x)`, at once or by the name the inner value was given; a softmax by hand, `x.exp() / x.exp().sum()`, without the maximum subtracted; samples
+    of `torch.multinomial(x.exp(), 1)`, where `x` is neither a logarithm nor clamped; and `x.exp() - 1 - x`, the estimate
+    of a divergence of policies, without a clamp. One to which an epsilon is added before the logarithm is left alone.
 
     ## Why it matters
     A softmax underflows to 0 where a logit lies 104 below the greatest in float32, and 17 in float16; the logarithm is
-    -inf then and its gradient NaN. `exp` overflows above 88.7 in float32 and above 11.1 in float16. `log_softmax`,
-    `logsigmoid`, `logsumexp` and `softplus` compute the same without leaving the range, and faster.
+    -inf then and its gradient NaN; and a sigmoid of 17 is 1 in float32, so that `log(1 - p)` is -inf. `exp` overflows above 88.7 in float32 and above 11.1 in float16. `log_softmax`,
+    `logsigmoid`, `logsumexp` and `softplus` compute the same without leaving the range, and faster. `torch.multinomial`
+    raises where a probability is inf. `x.exp() - 1 - x` is inf for one token far off, and rounding for the many at which
+    the policies nearly agree: at 1e-4 float32 gives 1.7e-8 for 5e-9.
 
     ## Example
     ```python
@@ -99,11 +104,14 @@ class UnstableFormulation(Rule):
 
     code, name = "DT417", "unstable-formulation"
     fix = Applicability.SAFE
-    triggers = (".log", ".log1p", ".sum")
+    triggers = (".log", ".log1p", ".sum", ".exp", ".multinomial")
     needs = (("softmax", "sigmoid", "exp", "expit", "Softmax", "Sigmoid"),)
 
     calls = frozenset(
-        {"__call__", "log", "log1p", "softmax", "sigmoid", "exp", *(name.rpartition(".")[2] for name in _FUNCTIONS)}
+        {
+            *("__call__", "log", "log1p", "softmax", "sigmoid", "exp", "exp_", "multinomial"),
+            *(name.rpartition(".")[2] for name in _FUNCTIONS),
+        }
     )
     operators = frozenset({ast.Div})
 
@@ -115,6 +123,8 @@ class UnstableFormulation(Rule):
         name = last_name(call.node)
         if name in ("log", "log1p"):
             return self._logarithm(call, name)
+        if name == "multinomial":
+            return self._sampled(call)
         kind = _FUNCTIONS.get(call.target)
         if kind is None and call.target == "torch.nn.Module.__call__" and isinstance(call.receiver, Module):
             kind = _LAYERS.get(call.receiver.name)
@@ -133,7 +143,7 @@ class UnstableFormulation(Rule):
             kind = name
         if kind is not None:
             self.kinds[call.node] = kind
-        return ()
+        return self._estimated(call) if kind == "exp" else ()
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         node = operation.node
@@ -157,6 +167,54 @@ class UnstableFormulation(Rule):
             help="Use `torch.softmax`, which subtracts the maximum first",
         )
 
+    def _sampled(self, call: Call) -> Iterator[Finding]:
+        """`torch.multinomial(torch.exp(eta * z), n)`."""
+        flow = call.flow
+        weights, _ = operand(call) or ABSENT
+        if weights is None:
+            return
+        made = _unchained(source_of(weights, flow) or weights)
+        given = self._exponent(made)
+        if given is None or not _is_scaled(given, flow):
+            return
+        yield Finding(
+            made,
+            "exp overflows above 88.7 in float32 and above 11.1 in float16, and `multinomial` raises where a probability "
+            "is inf",
+            help="Use `torch.softmax` in place of `exp`: it subtracts the maximum first, and the samples are the same",
+            notes=() if made.lineno == call.node.lineno else ((call.node, "it is sampled from here"),),
+        )
+
+    def _estimated(self, call: Call) -> Iterator[Finding]:
+        """`log_ratio.exp() - 1 - log_ratio`, in any order."""
+        flow = call.flow
+        given = call.node.args[0] if call.node.args else receiver(call.node)
+        if given is None:
+            return
+        whole: ast.expr = call.node
+        for part in within(call.node, flow):
+            if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Add, ast.Sub)):
+                whole = part
+            elif isinstance(part, ast.Attribute) and part.attr in ("item", "detach", "cpu", "numpy", "clamp"):
+                return
+            elif part is not whole and isinstance(part, ast.BinOp):
+                break
+        terms = _terms(whole, given)
+        if len(terms) != 3 or not any(
+            sign < 0 and isinstance(term, ast.Constant) and term.value == 1 for sign, term in terms
+        ):
+            return
+        if not any(sign < 0 and same(term, given) for sign, term in terms):
+            return
+        if not _is_of_policies(given, flow) or _is_kept_small(given, flow):
+            return
+        yield Finding(
+            whole,
+            f"`{ast.unparse(whole)}` is inf where `{ast.unparse(given)}` is above 88.7 in float32, and 11.1 in float16, and "
+            "loses all digits where that is near 0",
+            help=f"Clamp it before, `{ast.unparse(given)}.clamp(-20, 20)`, and use `torch.expm1(x) - x`",
+        )
+
     def _logarithm(self, call: Call, name: str) -> Iterator[Finding]:
         function = call.target in ("torch.log", "torch.log1p")
         if function:
@@ -166,6 +224,9 @@ class UnstableFormulation(Rule):
         if inner is None or not call.complete:
             return
         made = source_of(inner, call.flow) or inner
+        if (rest := _rest(made, name)) is not None:
+            yield from self._remaining(call, rest)
+            return
         kind = self._kind(made, name, call.flow)
         better = _LOGARITHMS.get(kind or "")
         if better is None or kind is None or (kind == "softplus" and _is_one_branch(call)):
@@ -179,6 +240,21 @@ class UnstableFormulation(Rule):
             fix=partial(_fix, made, better.function, last)
             if made is inner and kind in ("softmax", "sigmoid")
             else None,
+        )
+
+    def _remaining(self, call: Call, rest: ast.expr) -> Iterator[Finding]:
+        """`torch.log(1 - torch.sigmoid(x))`."""
+        made = source_of(rest, call.flow) or rest
+        kind = self.kinds.get(made)
+        if kind not in ("sigmoid", "softmax"):
+            return
+        yield Finding(
+            call.node,
+            f"Where {_CALLED[kind]} is 1, {_ROUNDED[kind]}, 1 less it is 0, and the logarithm -inf",
+            help="Use `F.logsigmoid(-x)`"
+            if kind == "sigmoid"
+            else "Clamp it before: `torch.log1p(-p.clamp(max=1 - 1e-6))`",
+            notes=() if made is rest else ((made, "it is computed here"),),
         )
 
     def _kind(self, made: ast.expr, name: str, flow: Flow) -> str | None:
@@ -205,9 +281,85 @@ class UnstableFormulation(Rule):
         return node.args[0] if node.args else receiver(node)
 
 
+_ENDING = ("view", "reshape", "squeeze", "unsqueeze", "flatten", "cpu", "float", "to", "detach", "contiguous")
+_LOGARITHM = re.compile(r"log(?!it)|(?:^|_)lps?(?:_|$)|prob|energ|nll|norm|output|neg|max")
+"""Names of logarithms of probabilities, whose exponentials are 1 at most, and of what may be one."""
+_SMALL_ENOUGH = re.compile(r"^(?:clamp\w*|clip\w*|min|max|minimum|maximum|where|tanh|sigmoid|softmax|nan_to_num)$")
+_MOST_NAMES = 6
+
+
+def _unchained(node: ast.expr) -> ast.expr:
+    """The exponential, of `x.exp().view(-1).cpu()`."""
+    return below(node, _ENDING)
+
+
+def _is_scaled(given: ast.expr, flow: Flow) -> bool:
+    """Is an exponent a product, `eta * z` or `logits / temperature`, and no logarithm of a probability?"""
+    made = source_of(given, flow) or given
+    product = isinstance(made, ast.BinOp) and isinstance(made.op, (ast.Mult, ast.Div))
+    if not product and re.search(r"logits?(?:_|$)|scores?(?:_|$)", last_name(given).lower()) is None:
+        return False
+    return not _is_kept_small(given, flow, "log") and not any(
+        isinstance(part, ast.UnaryOp)
+        or (isinstance(part, (ast.Name, ast.Attribute)) and _LOGARITHM.search(last_name(part)))
+        for part in nodes([made])
+    )
+
+
+_POLICIES = re.compile(r"log_?(?:p|ratio|prob|diff)|(?:^|_)(?:ratio|lps?|ref|kl|policy)(?:_|$)")
+"""Names of log probabilities of two policies, and of their difference."""
+
+
+def _is_of_policies(given: ast.expr, flow: Flow) -> bool:
+    """Is it the difference of log probabilities, and no step of a solver?"""
+    made = source_of(given, flow)
+    words = (*names_in(given), *(names_in(made) if made is not None else ()))
+    return any(_POLICIES.search(word.lower()) is not None for word in words)
+
+
+def _is_kept_small(given: ast.expr, flow: Flow, besides: str = "no function") -> bool:
+    """Has an exponent been clamped, or its maximum subtracted, here or where the names in it were assigned? Or is it made
+    by a function whose name begins with `besides`?"""
+    waiting, asked = [given], set[str]()
+    while waiting:
+        for part in nodes([waiting.pop()]):
+            if isinstance(part, ast.Call):
+                name = last_name(part)
+                if name.startswith(besides) or _SMALL_ENOUGH.search(name) is not None:
+                    return True
+            if isinstance(part, ast.Name) and part.id not in asked and len(asked) < _MOST_NAMES:
+                asked.add(part.id)
+                if (source := source_of(part, flow)) is not None:
+                    waiting.append(source)
+    return False
+
+
+def _terms(node: ast.expr, whole: ast.expr, sign: int = 1) -> list[tuple[int, ast.expr]]:
+    """What a sum is made of, with the sign of each; `whole` is not taken apart."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and not same(node, whole):
+        turned = -sign if isinstance(node.op, ast.Sub) else sign
+        return [*_terms(node.left, whole, sign), *_terms(node.right, whole, turned)]
+    return [(sign, node)]
+
+
 def _is_one_branch(call: Call) -> bool:
     """Is it chosen for small values alone: `torch.where(x > 20, x, torch.log(1 + torch.exp(x)))`?"""
     return any(isinstance(part, ast.Call) and last_name(part) == "where" for part in within(call.node, call.flow))
+
+
+_ROUNDED = {
+    "sigmoid": "from 17 on in float32 and 8 in float16",
+    "softmax": "where a logit is 17 above the others in float32 and 8 in float16",
+}
+
+
+def _rest(made: ast.expr, name: str) -> ast.expr | None:
+    """`p`, of the logarithm of `1 - p`, and of `log1p(-p)`."""
+    if name == "log1p":
+        return made.operand if isinstance(made, ast.UnaryOp) and isinstance(made.op, ast.USub) else None
+    if not isinstance(made, ast.BinOp) or not isinstance(made.op, ast.Sub) or not isinstance(made.left, ast.Constant):
+        return None
+    return made.right if made.left.value == 1 else None
 
 
 _CALLED = {"softmax": "a softmax", "sigmoid": "a sigmoid", "sum": "a sum of exponentials", "softplus": "1 + exp(x)"}

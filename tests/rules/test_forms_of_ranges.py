@@ -1,0 +1,581 @@
+"""Forms of bugs of range and resolution, as people write them in any repository, and right code like them.
+
+In bad code, `# <-` stands on each line that is flagged, and no other line is.
+"""
+
+from __future__ import annotations
+
+import pytest
+from bench import Bench, cases, marked
+
+HEAD = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import Tensor, nn\n"
+BENCH = Bench("DT401", "DT417", HEAD)
+
+BAD = {
+    "DT401": (
+        """
+        def extend(attn_mask: Tensor, n):
+            return F.pad(attn_mask, (0, n), value=-1e9)  # <-
+        """,
+        """
+        import sys
+
+        def fill(attn: Tensor, mask):
+            return attn.masked_fill(mask, -sys.maxsize)  # <-
+
+        def bias(mask: Tensor):
+            return (1.0 - mask) * torch.finfo(torch.float32).min  # <-
+        """,
+        """
+        def keep(w: Tensor, b: Tensor, logits: Tensor, valid: Tensor):
+            w = w * b - 1e10 * (1 - b)  # <-
+            logits -= (1.0 - valid) * 1e9  # <-
+            return w, logits
+        """,
+        """
+        NEAR_INF = 1e20  # <-
+
+        def mask_scores(scores: Tensor, mask, value: float = NEAR_INF):
+            return scores.masked_fill(mask, -value)
+        """,
+    ),
+    "DT403": (
+        """
+        def unit(q: Tensor, k: Tensor):
+            q = F.normalize(q, dim=-1, eps=1e-12)  # <-
+            return F.cosine_similarity(q, k, dim=-1, eps=1e-8)  # <-
+        """,
+        """
+        def rotation(a: Tensor, b: Tensor):
+            c = torch.dot(a / a.norm(), b / b.norm())
+            if c < -1 + 1e-8:  # <-
+                return None
+            return c
+        """,
+        """
+        def ends(p: Tensor):
+            return (1 - 1e-9 <= p.sigmoid()).any()  # <-
+        """,
+        """
+        EPS = 1e-8  # <-
+
+        class BoxCoder:
+            def __init__(self, eps: float = EPS):
+                self.eps = eps
+
+            def encode(self, boxes, anchors):
+                w, wa = boxes.width(), anchors.width()
+                w += self.eps
+                wa += self.eps
+                return torch.log(w / wa)
+        """,
+        """
+        def sim_matrix(a: Tensor, b: Tensor, eps=1e-8):  # <-
+            a_n, b_n = a.norm(dim=1)[:, None], b.norm(dim=1)[:, None]
+            a_norm = a / torch.max(a_n, eps * torch.ones_like(a_n))
+            b_norm = b / torch.max(b_n, eps * torch.ones_like(b_n))
+            return torch.mm(a_norm, b_norm.transpose(0, 1))
+        """,
+        """
+        def inverse(x: Tensor):
+            a = torch.pow(x.sum(-1) + 1e-10, -0.5)  # <-
+            b = (x.norm() + 1e-12).pow(0.5)  # <-
+            return a, b, torch.add(x, 1e-9).log()  # <-
+        """,
+        """
+        def unit(x: Tensor):
+            return x / torch.maximum(x.norm(dim=-1), torch.tensor(1e-12))  # <-
+        """,
+        """
+        def weights(norm: Tensor, x: Tensor):
+            norm[norm == 0] = 1e-8  # <-
+            return x / norm.sum(-1)
+        """,
+        """
+        def safe(p: Tensor):
+            return torch.log(torch.where(p == 0, 1e-8, p))  # <-
+        """,
+        """
+        def filled(degree: Tensor, eps=1e-12):  # <-
+            return degree.masked_fill(degree == 0, eps)
+        """,
+    ),
+    "DT404": (
+        """
+        class Triplet(nn.Module):
+            def forward(self, anchor: Tensor, other: Tensor):
+                return torch.sqrt(torch.sum((anchor - other) ** 2, dim=-1))  # <-
+        """,
+        """
+        def pair_distance(a: Tensor, b: Tensor):
+            gap = a - b
+            squares = gap.pow(2).sum(dim=-1)
+            return squares.sqrt()  # <-
+        """,
+        """
+        from torch_scatter import scatter_add
+
+        def scatter_std(x: Tensor, index: Tensor, n):
+            var = (x - x.mean(0)) ** 2
+            out = scatter_add(var, index, 0)
+            out = out / (n - 1)
+            return torch.sqrt(out)  # <-
+        """,
+        """
+        class AngularMargin(nn.Module):
+            def forward(self, x: Tensor):
+                cosine = F.linear(F.normalize(x), F.normalize(self.weight))
+                sine = torch.sqrt(1.0 - torch.pow(cosine, 2))  # <-
+                return torch.acos(cosine), sine  # <-
+        """,
+        """
+        def geodesic(r: Tensor):
+            trace = torch.diagonal(r, dim1=-2, dim2=-1).sum(-1)
+            return ((trace - 1) / 2).acos()  # <-
+        """,
+        """
+        def angle(a: Tensor, b: Tensor):
+            cos_sim = (a * b).sum(-1) / a.norm(dim=-1)
+            return torch.arccos(cos_sim)  # <-
+        """,
+        """
+        def entropy(probs: Tensor):
+            return -(probs * torch.log(probs)).sum(-1)  # <-
+        """,
+        """
+        def entropy(p: Tensor):
+            return -torch.sum(p.log() * p, dim=-1)  # <-
+        """,
+        """
+        def standardise(x: Tensor, dim: int):
+            std, mean = torch.std_mean(x, dim, keepdim=True)
+            return (x - mean) / std  # <-
+        """,
+        """
+        def stretch(x: Tensor):
+            low, high = x.aminmax()
+            return (x - low) / (high - low)  # <-
+        """,
+        """
+        def stretch(heat: Tensor):
+            heat = heat - heat.min()
+            heat = heat / heat.max()  # <-
+            return heat
+
+        def in_place(heat: Tensor):
+            heat -= torch.min(heat)
+            heat /= torch.max(heat)  # <-
+            return heat
+        """,
+        """
+        def divergence(p: Tensor, q: Tensor):
+            return (p * torch.log(p / q)).sum(), (p * (p.log() - q.log())).sum()  # <-
+        """,
+        """
+        class RMSELoss(nn.Module):
+            def forward(self, prediction: Tensor, target: Tensor):
+                spread = torch.sqrt(prediction.var(dim=0))  # <-
+                return torch.sqrt(F.mse_loss(prediction, target)) + spread  # <-
+        """,
+        """
+        def bernoulli(d: Tensor, eps: float):
+            return -torch.log(d + eps) - torch.log(1 - d)  # <-
+        """,
+        """
+        def focal(p: Tensor, t: Tensor):
+            return -t * torch.log(p) - (1 - t) * torch.log(1.0 - p + 1e-6)  # <-
+        """,
+        """
+        def iou(a: Tensor, b: Tensor):
+            union = (a | b).sum(-1)
+            return (a & b).sum(-1) / union  # <-
+        """,
+        """
+        def stability(masks: Tensor, offset: float):
+            inner = (masks > offset).sum(-1, dtype=torch.int16).sum(-1, dtype=torch.int32)
+            outer = (masks > -offset).sum(-1, dtype=torch.int16).sum(-1, dtype=torch.int32)
+            return inner / outer  # <-
+        """,
+    ),
+    "DT406": (
+        """
+        class Novo(torch.optim.Optimizer):
+            def step(self):
+                g_16, g_32 = [], []
+                for p in self.params:
+                    if p.dtype == torch.float16:
+                        g_16.append(p.grad.data)
+                    else:
+                        g_32.append(p.grad.data)
+                wide = [torch.sum(torch.pow(g, 2)).sqrt().item() for g in g_32]
+                return [torch.sum(torch.pow(g, 2)).sqrt().item() for g in g_16], wide  # <-
+        """,
+        """
+        def norms(params):
+            picked = []
+            for p in params:
+                if p.dtype == torch.half:
+                    picked.append(p.grad)
+            return [(grad * grad).sum().sqrt() for grad in picked]  # <-
+        """,
+        """
+        def total_norm(params):
+            grads = [p.grad for p in params]
+            if len(grads) == 1:
+                return torch.norm(grads[0])  # <-
+            return torch.norm(torch.stack([torch.norm(g) for g in grads]))  # <-
+
+        def narrow(x):
+            return x.to(torch.float16)
+        """,
+        """
+        def norm(fp16_grads):
+            total = 0.0
+            for g in fp16_grads:
+                total += g.square().sum().item()  # <-
+            return total ** 0.5, torch.float16
+        """,
+    ),
+    "DT408": (
+        """
+        class LayerNorm(nn.Module):
+            def forward(self, x: Tensor):
+                var = torch.var(x, dim=-1, unbiased=False, keepdim=True)
+                mean = torch.mean(x, dim=-1, keepdim=True)
+                return (x - mean) * (var + self.eps).rsqrt() * self.g  # <-
+        """,
+        """
+        class ChannelNorm(nn.Module):
+            def forward(self, x: Tensor):
+                mean, var = x.mean(1, keepdim=True), x.var(1, keepdim=True, correction=0)
+                return self.weight * ((x - mean) / torch.sqrt(var + 1e-5))  # <-
+        """,
+        """
+        class RMSNorm(nn.Module):
+            def forward(self, x: Tensor):
+                return x * torch.rsqrt(x.pow(2).mean(-1, True) + 1e-6)  # <-
+        """,
+        """
+        def group_norm(x: Tensor):
+            var, mean = torch.var_mean(x, dim=(2, 3), keepdim=True)
+            centred = x - mean
+            inv = (var + 1e-5) ** -0.5
+            return centred * inv  # <-
+        """,
+    ),
+    "DT410": (
+        """
+        class Rotary(nn.Module):
+            def forward(self, x: Tensor, t):
+                freqs = torch.outer(t, self.inv_freq.to(x.dtype))  # <-
+                return freqs
+        """,
+        """
+        class Model(nn.Module):
+            def __init__(self, rope_inv_freqs, config):
+                super().__init__()
+                self.register_buffer("freqs", rope_inv_freqs.to(self.activation_dtype.value))  # <-
+                self.inverse_frequencies = rope_inv_freqs.half()  # <-
+        """,
+        """
+        def apply_rotary(freqs: Tensor, t: Tensor):
+            if t.ndim == 3:
+                freqs = freqs[-t.shape[-2]:].to(t)  # <-
+            return t * freqs.cos() + t.flip(-1) * freqs.sin()
+        """,
+        """
+        def fixed(x: Tensor, positions: Tensor, inv_freq: Tensor):
+            sinusoid_inp = torch.einsum("i,j->ij", positions, inv_freq).type_as(x)  # <-
+            return torch.sin(sinusoid_inp), torch.cos(sinusoid_inp)
+        """,
+        """
+        def waves(angles: Tensor):
+            return angles.to(torch.bfloat16).cos()  # <-
+        """,
+    ),
+    "DT417": (
+        """
+        def kl(log_probs: Tensor, ref: Tensor):
+            log_ratio = ref - log_probs
+            return log_ratio.exp() - 1 - log_ratio  # <-
+        """,
+        """
+        def kl(new: Tensor, ref: Tensor):
+            return torch.exp(ref - new) - (ref - new) - 1  # <-
+        """,
+        """
+        def generator_loss(fake: Tensor, logits: Tensor):
+            d = torch.sigmoid(fake)
+            p = logits.softmax(-1)
+            return torch.log(1 - d).mean() + torch.log1p(-p).sum() + (1 - fake.sigmoid()).log()  # <-
+        """,
+        """
+        def pick(y: Tensor, eta: float, n: int):
+            z = (y - y.mean()) / y.std()
+            weights = torch.exp(eta * z)  # <-
+            return torch.multinomial(weights, n)
+        """,
+        """
+        def sample(logits: Tensor, temperature: float):
+            return torch.multinomial(torch.exp(logits / temperature).view(-1), 1)  # <-
+        """,
+    ),
+}
+
+GOOD = {
+    "DT401": (
+        """
+        def cost(x: Tensor, keep: Tensor, price: Tensor):
+            return price - (1 - x) * 1e9, x * keep - 1e4 * (1 - keep), x * keep + 1e9 * (2 - keep)
+        """,
+        """
+        def extend(attn_mask: Tensor, ids: Tensor, n):
+            wide = attn_mask.float()
+            return F.pad(attn_mask, (0, n), value=-1e4), F.pad(ids, (0, n), value=100000), F.pad(wide, (0, n), value=-1e9)
+        """,
+    ),
+    "DT403": (
+        """
+        def unit(q: Tensor):
+            wide = F.normalize(q.float(), dim=-1, eps=1e-12)
+            near = q / torch.max(q.norm(dim=-1), 1e-4 * torch.ones_like(q)), torch.max(q, 1e-9 * torch.ones_like(q))
+            return wide, F.normalize(q, dim=-1, eps=1e-5), F.normalize(q, dim=-1), near
+        """,
+        """
+        def rotation(a: Tensor, b: Tensor):
+            c = torch.dot(a, b)
+            return c < -1 + 1e-6, c.double() > 1 - 1e-12, c > 1 - 0.5
+        """,
+        """
+        def near(loss: float, n: int):
+            return loss < 1 - 1e-9 or n > 1 + 1e-12
+        """,
+        """
+        EPS = 1e-6
+
+        def encode(w: Tensor, eps: float = EPS):
+            w += eps
+            return torch.log(w)
+        """,
+        """
+        def weights(norm: Tensor, x: Tensor, eps: float):
+            norm[norm == 0] = 1e-5
+            norm[norm < 1] = eps
+            x = x.float()
+            return torch.where(x == 0, 1e-8, x), norm.masked_fill(norm == 0, 1.0)
+        """,
+        """
+        def other(p: Tensor, q: Tensor):
+            return torch.where(q == 0, 1e-9, p)  # what is chosen for another reason
+        """,
+    ),
+    "DT404": (
+        """
+        class Triplet(nn.Module):
+            def forward(self, a: Tensor, b: Tensor):
+                near = torch.sqrt(torch.sum((a - b) ** 2, dim=-1) + 1e-12)
+                far = ((a - b) ** 2).sum(-1).clamp(min=1e-12).sqrt()
+                return near, far, torch.linalg.vector_norm(a - b, dim=-1)
+        """,
+        """
+        def evaluate(a: Tensor, b: Tensor):
+            return ((a - b) ** 2).mean().sqrt()
+
+        def rmse_loss(a: Tensor, b: Tensor):
+            with torch.no_grad():
+                return ((a - b) ** 2).mean().sqrt()
+
+        def energy(a: Tensor):
+            return torch.sqrt(a.abs()), torch.sqrt(a.sum()), torch.sqrt((a - 1) ** 2)
+
+        def report_distance(a: Tensor, b: Tensor):
+            return ((a - b) ** 2).sum().sqrt().item()
+        """,
+        """
+        class AngularMargin(nn.Module):
+            def forward(self, x: Tensor, y: Tensor, alpha_bar: Tensor):
+                cosine = F.linear(F.normalize(x), F.normalize(y)).clamp(-1 + 1e-7, 1 - 1e-7)
+                sine = torch.sqrt(1.0 - cosine**2)
+                noise = torch.sqrt(1 - alpha_bar**2)
+                return torch.acos(cosine), sine, noise, torch.sqrt((1 - y**2).clamp(0, 1))
+        """,
+        """
+        def angles(u: Tensor, z: Tensor, r: Tensor):
+            return torch.acos(1 - 2 * u), torch.acos(z / r), math.acos(0.5)
+        """,
+        """
+        def angle(a: Tensor, b: Tensor):
+            dot = (a * b).sum(-1)
+            if dot > 0.9995:
+                return a
+            return torch.acos(dot)
+        """,
+        """
+        def entropy(probs: Tensor, logits: Tensor, n: Tensor):
+            probs = probs + 1e-6
+            p = logits.softmax(-1)
+            return -(probs * probs.log()).sum(), (p * torch.log(p)).sum(), n * torch.log(n), n.sum() * n.log()
+        """,
+        """
+        def standardise(x: Tensor, y: Tensor, dim: int):
+            std, mean = torch.std_mean(x, dim, keepdim=True)
+            wide, _ = torch.std_mean(y)
+            return (x - mean) / (std + 1e-6), (x - mean) / wide, x / x.max()
+        """,
+        """
+        def stretch(heat: Tensor, other: Tensor):
+            heat = heat - heat.min()
+            a, b = heat / (heat.max() + 1e-6), other / other.max()
+            heat = heat.exp()
+            noise = torch.rand(3)
+            noise -= noise.min()
+            noise /= noise.max()
+            return a, b, heat / heat.max(), noise
+        """,
+        """
+        def stretch(heat: Tensor):
+            heat = heat - heat.min()
+            if heat.max() > 0:
+                heat = heat / heat.max()
+            return heat
+        """,
+        """
+        def divergence(p: Tensor, q: Tensor):
+            p, q = p.clamp(min=1e-6), q.clamp(min=1e-6)
+            return (p * torch.log(p / q)).sum(), p * (q.log() - p.log())
+        """,
+        """
+        class RMSELoss(nn.Module):
+            def forward(self, prediction: Tensor, target: Tensor):
+                spread = torch.sqrt(prediction.var(dim=0) + 1e-4)
+                return torch.sqrt(F.mse_loss(prediction, target) + 1e-8) + spread
+        """,
+        """
+        def bernoulli(d: Tensor, q: Tensor, eps: float):
+            q = q.clamp(eps, 1 - eps)
+            return -torch.log(d + eps) - torch.log(1 - d + eps) - torch.log(q) - torch.log(1 - q), (1 - d.abs()).log()
+        """,
+        """
+        def iou(a: Tensor, b: Tensor):
+            union = (a | b).sum(-1)
+            return (a & b).sum(-1) / union.clamp(min=1), (a == b).sum() / a.numel(), (a & b).sum() / (union + 1)
+        """,
+        """
+        def segment(mask: Tensor, other: Tensor, at: float):
+            area, whole = (mask & other).sum(), (mask > at).sum()
+            exists = area > 0 and whole > 0
+            stable = torch.where(whole > 0, area / whole, 1.0)
+            at = at.sum()
+            at = at / at  # a name that is made of itself
+            return stable, area / whole if exists else 0, at
+        """,
+        """
+        def iou(a: Tensor, b: Tensor):
+            union = (a | b).sum()
+            if union == 0:
+                return 0
+            return (a & b).sum() / union
+        """,
+    ),
+    "DT406": (
+        """
+        def norms(fp16_grads, grads):
+            wide = [g.float().pow(2).sum() for g in fp16_grads]
+            half = [g.pow(2).sum(dtype=torch.float32) for g in fp16_grads]
+            return wide, half, [g.pow(2).sum() for g in grads], [g.numel() for g in fp16_grads], torch.float16
+        """,
+        """
+        def norms(params):
+            picked = []
+            for p in params:
+                if p.dtype != torch.float16:
+                    picked.append(p.grad)
+            return [(grad * grad).sum().sqrt() for grad in picked]
+        """,
+    ),
+    "DT408": (
+        """
+        class LayerNorm(nn.Module):
+            def forward(self, x: Tensor):
+                x = x.float()
+                var, mean = torch.var_mean(x, dim=-1, keepdim=True)
+                return (x - mean) * (var + self.eps).rsqrt()
+        """,
+        """
+        class LayerNorm(nn.Module):
+            def forward(self, x: Tensor):
+                eps = 1e-5 if x.dtype == torch.float32 else 1e-3
+                var = torch.var(x, dim=-1, unbiased=False, keepdim=True)
+                mean = torch.mean(x, dim=-1, keepdim=True)
+                return (x - mean) * (var + eps).rsqrt()
+        """,
+        """
+        class Spread(nn.Module):
+            def forward(self, x: Tensor):
+                var = x.var(1, keepdim=True)
+                return x - x.mean(1, keepdim=True), var.sqrt()
+        """,
+        """
+        class NormStatistics(nn.Module):
+            def forward(self, x: Tensor):
+                var = x.var(1, keepdim=True)
+                return x * var, x / (var + 1)
+        """,
+    ),
+    "DT410": (
+        """
+        class Rotary(nn.Module):
+            def forward(self, x: Tensor):
+                t = torch.arange(x.shape[1], device=x.device, dtype=torch.float32)
+                freqs = torch.outer(t, self.inv_freq.to(t.dtype))
+                same = self.inv_freq.to(x.device), self.inv_freq.to(torch.float32), self.inv_freq.to(x.dtype).float()
+                return freqs.cos().to(x.dtype), same
+        """,
+        """
+        def apply_rotary(freqs: Tensor, t: Tensor, device):
+            freqs = freqs.to(device)
+            wide = freqs.to(t.dtype).float()
+            return t * freqs.cos().to(t), wide.sin()
+        """,
+        """
+        def waves(x: Tensor, hidden: Tensor):
+            return hidden.to(x.dtype).cos()  # nothing says that these are angles
+        """,
+    ),
+    "DT417": (
+        """
+        def kl(log_probs: Tensor, ref: Tensor):
+            log_ratio = (ref - log_probs).clamp(-20, 20)
+            small = torch.expm1(log_ratio) - log_ratio
+            return log_ratio.exp() - 1 - log_ratio, small, log_ratio.exp() - 1, ref.exp() - 1 - log_ratio
+        """,
+        """
+        def safe(x: Tensor, p: Tensor):
+            d = torch.sigmoid(x)
+            e = d.clamp(max=1 - 1e-6)
+            return torch.log(1 - d + 1e-6), torch.log(1 - e), torch.log(1 - p), torch.log(2 - d), torch.log1p(d)
+        """,
+        """
+        def drift(log_ratio: Tensor):
+            return (log_ratio.exp() - 1 - log_ratio).mean().item()
+        """,
+        """
+        def sample(logits: Tensor, log_probs: Tensor, output: Tensor):
+            a = torch.multinomial((logits - logits.max()).exp(), 1)
+            b = torch.multinomial(torch.exp(log_probs / 0.7), 1)
+            c = torch.multinomial(output.div(0.7).exp(), 1)  # perhaps the logarithm of a softmax
+            logits = logits.log_softmax(-1)
+            return a, b, c, torch.multinomial(torch.exp(logits), 1), torch.multinomial(logits.softmax(-1), 1)
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "text"), cases(BAD))
+def test_bad_code_is_flagged_where_it_says(code: str, text: str) -> None:
+    assert BENCH.flagged(code, text) == marked(BENCH.source(text))
+
+
+@pytest.mark.parametrize(("code", "text"), cases(GOOD))
+def test_good_code_is_left_alone(code: str, text: str) -> None:
+    assert BENCH.found(code, text) == []
