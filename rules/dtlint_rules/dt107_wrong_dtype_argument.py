@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity
-from dtlint.infer.values import Constant, Dtype, External, Instance, Module, Tensor, Unknown, Value
+from dtlint.infer.names import path_of
+from dtlint.infer.values import Constant, Device, Dtype, External, Instance, Module, Tensor, Unknown, Value
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import assignments, bound_once, source_of
 from dtlint_rules._casts import SHORT
 from dtlint_rules._fixes import respell
+from dtlint_rules._functions import parameters
 from dtlint_rules._imports import imports
 from dtlint_rules._known import known
+from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import STRINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from dtlint.infer.events import Call
+    from dtlint.infer.events import Assign, Call
     from dtlint.source.place import Place
 
 __all__ = ["WrongDtypeArgument"]
@@ -43,6 +49,12 @@ _ARRAY_MAKERS = frozenset(
 _OTHERS = frozenset({"paddle", "mindspore", "oneflow", "jittor", "megengine"})
 """Packages whose tensors have a `.to` that takes a string."""
 
+_TENSORS = re.compile(r"(^|_)(tensors?|weights?|param|grad|logits|embeds|embeddings|hidden_states)$")
+"""How tensors are called, and no dtype."""
+_HAVE_DEVICE = frozenset({"from_pretrained", "from_single_file", "Accelerator", "Fabric"})
+"""What makes something with a `device` that is a torch.device: models of transformers, pipelines of diffusers, what
+accelerate and Fabric prepare models with."""
+
 
 class WrongDtypeArgument(Rule):
     """A string, a NumPy type or the keyword `torch_dtype` where torch wants a dtype.
@@ -50,8 +62,8 @@ class WrongDtypeArgument(Rule):
     ## What it does
     Reports `.to("float16")` and `.to(dtype="float16")`, `.to(torch_dtype=...)`, `torch.zeros(2, dtype="float32")`,
     `torch.zeros(2, dtype=np.float32)`, `autocast(dtype="bfloat16")`, and the other way round `.astype(torch.float32)`
-    and `np.zeros(2, dtype=torch.float32)`. Also `torch.dtype("float32")`, and `torch.autocast(x.device)` of a tensor:
-    it wants the type of a device.
+    and `np.zeros(2, dtype=torch.float32)`. Also `torch.dtype("float32")`, and `torch.autocast(x.device)`,
+    `torch.autocast(torch.device("cuda"))`: it wants the type of a device; and a tensor for a dtype, `self.dtype = x`.
 
     ## Why it matters
     torch takes dtypes as `torch.dtype` objects only. A positional string is taken for a device (`RuntimeError:
@@ -96,12 +108,14 @@ class WrongDtypeArgument(Rule):
         "numpy",
         ".astype",
         "autocast",
-        ".dtype(",
+        *(".dtype(", "self.dtype=", "self._dtype="),
         *STRINGS,
         *(f'"{name}' for name in SHORT),
     )
-    needs = ((".to", "self.to", ".type", "self.type", ".astype", "dtype", ".autocast", "autocast"),)
+    needs = ((".to", "self.to", ".type", "self.type", ".astype", "dtype", "_dtype", ".autocast", "autocast"),)
     calls = frozenset({"astype", "to", "type", "torch.", "numpy."})
+    targets = frozenset({ast.Attribute})
+    hears_where = MappingProxyType({"on_assign": ("self.dtype =", "self.dtype=", "self._dtype =", "self._dtype=")})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         if call.method == "astype":
@@ -162,6 +176,26 @@ class WrongDtypeArgument(Rule):
         else:
             yield self._finding(call, node, name, f"`{last}()` raises TypeError", sure=True)
 
+    def on_assign(self, assign: Assign) -> Iterable[Finding]:
+        """`self.dtype = x`, of a tensor."""
+        target, given = assign.target, assign.expression
+        if path_of(target) not in ("self.dtype", "self._dtype"):
+            return ()
+        if not isinstance(given, (ast.Name, ast.Attribute)) or last_name(given).lower().endswith("type"):
+            return ()
+        if not isinstance(known(assign.flow, given), Tensor):
+            by_name = isinstance(assign.value, Unknown) and _TENSORS.search(last_name(given)) is not None
+            if not by_name and not isinstance(assign.value, Tensor):
+                return ()
+        path = ast.unparse(given)
+        return (
+            Finding(
+                given,
+                f"`{path}` is a tensor, and no dtype: what asks `{path_of(target)}` for a dtype gets a tensor",
+                help=f"Use `{path}.dtype`",
+            ),
+        )
+
     def _array_made(self, call: Call) -> Iterator[Finding]:
         value = call.argument(1 if call.target in _ARRAY_MAKERS else None, "dtype")
         node = call.argument_node(1 if call.target in _ARRAY_MAKERS else None, "dtype")
@@ -201,18 +235,36 @@ def _uncallable(call: Call) -> Finding:
 
 
 def _device_given(call: Call) -> Finding | None:
-    """The device of a tensor that autocast is given in place of the type of one: `torch.autocast(x.device)`. What else has
-    a `device` may mean a string by it."""
+    """The device that autocast is given in place of the type of one: `torch.autocast(x.device)`."""
     node = call.argument_node(0, "device_type")
-    if not isinstance(node, ast.Attribute) or node.attr != "device":
-        return None
-    if not isinstance(known(call.flow, node.value), Tensor):
+    if node is None or not _is_device(call, node):
         return None
     return Finding(
         node,
         f"Autocast wants the type of a device, a string, and `{ast.unparse(node)}` is a device: it raises",
         help=f"Use `{ast.unparse(node)}.type`",
         fix=partial(_typed, node),
+    )
+
+
+def _is_device(call: Call, node: ast.expr) -> bool:
+    """Is it a device for certain: one that is made here, that of a tensor, or of what a library loads or makes? What else
+    has a `device` may mean a string by it."""
+    if isinstance(call.argument(0, "device_type"), Device):
+        return isinstance(node, (ast.Name, ast.Attribute))
+    if isinstance(node, ast.Name):
+        if any(parameter.arg == node.id for parameter in parameters(call.flow.scope)):
+            return False
+        local = call.flow.scope if node.id in assignments(call.flow.scope) else call.flow.tree
+        made = bound_once(node.id, local)
+        return isinstance(made, ast.Call) and path_of(made.func) == "torch.device"
+    if not isinstance(node, ast.Attribute) or node.attr != "device":
+        return False
+    if isinstance(known(call.flow, node.value), Tensor):
+        return True
+    made = source_of(node.value, call.flow) or node.value
+    return isinstance(made, ast.Call) and (
+        last_name(made) in _HAVE_DEVICE or (last_name(made) == "next" and "parameters" in names_in(made))
     )
 
 

@@ -6,14 +6,16 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from dtlint.diagnostic import Severity
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Dtype
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._asked import asks_bfloat16
 from dtlint_rules._assignments import bound_once
-from dtlint_rules._functions import body_of, defaults, parameters
+from dtlint_rules._functions import body_of, defaults, own_nodes, parameters
 from dtlint_rules._names import last_name
-from dtlint_rules._parts import given
+from dtlint_rules._parts import given, keyword, receiver, subject_of
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
@@ -27,8 +29,6 @@ __all__ = ["HardcodedCast"]
 _HALVES = frozenset({"torch.float16", "torch.half"})
 _SETTING = re.compile(r"precision|(^|_)amp$", re.IGNORECASE)
 """How a setting with more than two values is called: "no", "fp16", "bf16"."""
-_BFLOAT16 = re.compile(r"(?:^|_)(?:bf16|bfloat16)$", re.IGNORECASE)
-"""How a switch or a value is called that asks for bfloat16."""
 _FULL = frozenset({"no", "fp32", "float32", "32", "full", "none"})
 
 
@@ -36,7 +36,7 @@ class HardcodedCast(Rule):
     """A half dtype written out where a setting or a parameter decides the dtype.
 
     ## What it does
-    Reports four forms.
+    Reports these forms.
 
     - `torch.float32 if mixed_precision == "no" else torch.float16`: a setting that can also be `"bf16"`, taken for a
       switch.
@@ -44,6 +44,11 @@ class HardcodedCast(Rule):
       or under an `if`.
     - `dtype=torch.bfloat16` in a class or function that has a parameter `*_dtype=torch.bfloat16` for it, or a parameter
       `dtype` that nothing reads.
+    - `return out.to(torch.bfloat16)` in a function that casts what it is given to float32 first, and never asks for its
+      dtype; and `x = x.half()` of what a module is given, whatever dtype its layers have.
+    - As information: `from_pretrained(name, torch_dtype=torch.float16)` in a class that is told which model and not the
+      dtype, a model that is cast to float16 and saved, and `torch.zeros(..., dtype=torch.bfloat16)` in a method of a
+      module that says nothing else of half.
     - An activation that is cast to the dtype of a buffer, `x = x.to(self.kernel.dtype)`, in a module that has
       weights.
 
@@ -77,14 +82,25 @@ class HardcodedCast(Rule):
     """
 
     code, name = "DT113", "hardcoded-cast"
-    triggers = ("*dtype*", "*precision*", "*Precision*", "*PRECISION*", "amp", "*_amp*", "AMP", "*_AMP*")
+    triggers = (
+        "*dtype*",
+        "*precision*",
+        "*Precision*",
+        "*PRECISION*",
+        "amp",
+        "*_amp*",
+        "AMP",
+        "*_AMP*",
+        ".half",
+        ".bfloat16",
+    )
     needs = ((".float16", ".half", ".bfloat16", "register_buffer"), (".float16", ".half", ".bfloat16", "Parameter"))
     operators = frozenset({ast.Eq, ast.NotEq})
     values = frozenset({ast.IfExp, ast.Attribute})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        if call.method == "half" and not call.node.args:
-            return _other_half(call.node, call.flow)
+        if call.method in ("half", "bfloat16") and not call.node.args:
+            return [*(_other_half(call.node, call.flow) if call.method == "half" else ()), *_fixed_half(call)]
         if "dtype" not in call.keywords and "torch_dtype" not in call.keywords and call.method != "to":
             return ()
         return self._cast(call)
@@ -97,8 +113,11 @@ class HardcodedCast(Rule):
             yield from _other_half(node, call.flow)
         if "dtype" in call.keywords:
             yield from self._heedless(call, call.keywords["dtype"])
+        if call.name == "from_pretrained":
+            yield from _loaded_in_float16(call)
         if call.method == "to" and isinstance(call.node.func, ast.Attribute):
             yield from self._to_buffer(call, call.node.func.value)
+            yield from _fixed_half(call)
 
     def on_operation(self, operation: Operation) -> Iterator[Finding]:
         """`float32 if precision == "no" else float16`."""
@@ -142,6 +161,7 @@ class HardcodedCast(Rule):
         if parameter is None and call.target.startswith("torch."):
             parameter = _parameter_for(function, ast.unparse(node))
         if parameter is None:
+            yield from _made_in_half(call, node, value.name)
             return
         yield Finding(
             node,
@@ -174,6 +194,173 @@ class HardcodedCast(Rule):
         )
 
 
+def _fixed_half(call: Call) -> Iterator[Finding]:
+    """A cast to a half dtype that is written out, of what a function gives back or a module is given."""
+    function, flow = call.flow.function, call.flow
+    if function is None or flow.conditions or (dtype := _written_half(call)) is None:
+        return
+    owner = function.owner
+    titles = [getattr(function.node, "name", ""), owner.node.name if owner is not None else ""]
+    if any(_HALF.search(title) for title in titles):
+        return
+    if dtype == "float16" and (saved := _saved(call)) is not None:
+        yield Finding(
+            call.node,
+            "The model is saved in float16 whatever dtype it was loaded in: what is beyond 65504 in bfloat16 becomes inf",
+            help="Keep its dtype, or take that of the settings",
+            notes=((saved, "saved here"),),
+            severity=Severity.INFO,
+        )
+    elif _is_returned(call) and (upcast := _upcast(flow.scope)) is not None and _speaks_of_half_once(flow.scope):
+        yield Finding(
+            call.node,
+            f"The result is cast to {dtype} whatever dtype `{ast.unparse(subject_of(upcast))}` had before the cast to float32",
+            help="Note the dtype of the input, and cast back to that",
+            notes=((upcast, "cast to float32 here"),),
+        )
+    elif owner is not None and owner.is_module and _is_rebound(call) and _speaks_of_half_once(owner.node):
+        yield Finding(
+            call.node,
+            f"The input is cast to {dtype} whatever dtype the weights of the module have: in float32 the next layer raises",
+            help="Cast to the dtype of a weight: `x.to(self.fc.weight.dtype)`",
+        )
+
+
+_HALF = re.compile(r"half|fp16|bf16|float16|low_?p|quant|fp8|int8|int4|compress|pack", re.IGNORECASE)
+"""In names of functions and classes that are there for half, or for a format that has half scales."""
+
+
+def _written_half(call: Call) -> str | None:
+    """The half dtype to which a cast is written out: `.half()`, `.to(torch.bfloat16)`."""
+    if call.method in ("half", "bfloat16"):
+        return "float16" if call.method == "half" else "bfloat16"
+    for node in given(call.node):
+        package, _, name = (path_of(node) or "").rpartition(".")
+        if package == "torch" and name in ("float16", "half", "bfloat16"):
+            return "bfloat16" if name == "bfloat16" else "float16"
+    return None
+
+
+def _saved(call: Call) -> ast.Call | None:
+    """Where the function saves the model that is cast: `model.save_pretrained(path)`."""
+    model = subject_of(call.node)
+    for node in own_nodes(call.flow.scope):
+        if not isinstance(node, ast.Call) or last_name(node) != "save_pretrained" or node.lineno < call.node.lineno:
+            continue
+        if isinstance(model, ast.Name) and path_of(receiver(node) or node) == model.id:
+            return node
+    return None
+
+
+def _loaded_in_float16(call: Call) -> Iterator[Finding]:
+    """`AutoModel.from_pretrained(name, torch_dtype=torch.float16)` in a class that is told which model, and not the dtype."""
+    function, flow = call.flow.function, call.flow
+    told = keyword(call.node, "torch_dtype") or keyword(call.node, "dtype")
+    if function is None or function.owner is None or flow.conditions or told is None or path_of(told) not in _HALVES:
+        return
+    if not call.node.args or re.search(
+        "test", getattr(function.node, "name", "") + function.owner.node.name, re.IGNORECASE
+    ):
+        return
+    if any(_QUANTIZED.search(part.arg or "") for part in call.node.keywords) or _HALF.search(function.owner.node.name):
+        return
+    scopes = [function.node] + ([init.node] if (init := function.owner.method("__init__")) is not None else [])
+    names = {parameter.arg for scope in scopes for parameter in parameters(scope)}
+    model = subject_of(call.node.args[0])
+    if any(map(_CHOICE.search, names)) or not isinstance(model, ast.Name) or model.id not in names:
+        return  # a checkpoint that is written out the author may know
+    yield Finding(
+        told,
+        "The model is loaded in float16 whatever dtype it was saved in: weights and activations beyond 65504, which "
+        "bfloat16 holds, become inf",
+        help='Let the caller choose, or give "auto"',
+        severity=Severity.INFO,
+    )
+
+
+_QUANTIZED = re.compile(r"quant|load_in|variant|revision")
+"""Arguments of a checkpoint that is half, or meets kernels that are."""
+_CHOICE = re.compile(r"dtype|precision|half|fp16|bf16")
+"""In names of parameters by which the dtype is chosen."""
+
+
+def _made_in_half(call: Call, node: ast.expr, dtype: str) -> Iterator[Finding]:
+    """`torch.zeros(..., dtype=torch.bfloat16)` in a method of a module that says nothing else of half."""
+    function, flow = call.flow.function, call.flow
+    if function is None or function.owner is None or not function.owner.is_module or flow.conditions:
+        return
+    title = getattr(function.node, "name", "")
+    if title == "__init__" or call.target.rpartition(".")[2] not in _MADE or not call.target.startswith("torch."):
+        return
+    if _HALF.search(title) or _HALF.search(function.owner.node.name) or not _speaks_of_half_once(flow.scope):
+        return
+    if any(_KERNEL.search(last_name(part)) for part in own_nodes(flow.scope) if isinstance(part, ast.Call)):
+        return
+    yield Finding(
+        node,
+        f"This is {dtype} whatever dtype the weights of the module have: a module that is cast otherwise raises, or promotes",
+        help="Take the dtype of an input or of a weight",
+        severity=Severity.INFO,
+    )
+
+
+_MADE = frozenset({"zeros", "ones", "empty", "full", "rand", "randn"})
+_KERNEL = re.compile(r"kernel|cuda_|_cuda|triton|ext|matmul|gemm|^q_|quant")
+"""In names of functions that demand a dtype of their own."""
+
+
+def _is_returned(call: Call) -> bool:
+    """Does the function give back what has been cast, alone or among others?"""
+    statement = call.flow.statement
+    if isinstance(statement, ast.Return):
+        value = statement.value
+        return value is call.node or (isinstance(value, ast.Tuple) and call.node in value.elts)
+    return False
+
+
+def _upcast(scope: ast.AST) -> ast.Call | None:
+    """The cast to float32 in a function of what it is given."""
+    names = {parameter.arg for parameter in parameters(scope)}
+    found = []
+    for node in own_nodes(scope):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        wide = (node.func.attr == "float" and not node.args) or (
+            node.func.attr == "to" and any(path_of(part) in ("torch.float32", "torch.float") for part in given(node))
+        )
+        root = subject_of(node.func.value)
+        if wide and isinstance(root, ast.Name) and root.id in names:
+            found.append(node)
+    return min(found, key=lambda node: node.lineno, default=None)
+
+
+def _is_rebound(call: Call) -> bool:
+    """`x = x.half()`, of an argument, in a method that hands it to layers of the module."""
+    statement = call.flow.statement
+    owner = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
+    if not isinstance(statement, ast.Assign) or statement.value is not call.node or not isinstance(owner, ast.Name):
+        return False
+    names = {parameter.arg for parameter in parameters(call.flow.scope)}
+    if path_of(statement.targets[0]) != owner.id or owner.id not in names:
+        return False
+    return any(
+        isinstance(node, ast.Call)
+        and (path_of(node.func) or "").startswith("self.")
+        and any(path_of(part) == owner.id for part in given(node))
+        for node in own_nodes(call.flow.scope)
+    )
+
+
+def _speaks_of_half_once(scope: ast.AST) -> bool:
+    """Is the cast all that a function or a class says of half: it neither asks for dtypes of its inputs nor casts weights?"""
+    said = [
+        node.attr
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Attribute) and node.attr in ("half", "float16", "bfloat16")
+    ]
+    return len(said) == 1
+
+
 def _other_half(node: ast.expr, flow: Flow) -> Iterator[Finding]:
     """float16, chosen in the expression or by the branch around it, because bfloat16 was asked for."""
     if isinstance(node, ast.IfExp):
@@ -182,7 +369,7 @@ def _other_half(node: ast.expr, flow: Flow) -> Iterator[Finding]:
     else:
         held = flow.conditions[-1] if flow.conditions else None
         test = held.test if held is not None and held.holds else None
-    asked = _asks_bfloat16(test) if test is not None and _is_float16(node) else None
+    asked = asks_bfloat16(test) if test is not None and _is_float16(node) else None
     if asked is not None:
         yield Finding(
             node,
@@ -194,23 +381,6 @@ def _other_half(node: ast.expr, flow: Flow) -> Iterator[Finding]:
 def _is_float16(node: ast.expr) -> bool:
     """`torch.float16`, or `x.half()`."""
     return path_of(node) in _HALVES or (isinstance(node, ast.Call) and last_name(node) == "half")
-
-
-def _asks_bfloat16(test: ast.expr) -> str | None:
-    """The part of a test that holds where bfloat16 is asked for: `args.bf16`, `precision == "bf16"`."""
-    if isinstance(test, ast.BoolOp):
-        return next(filter(None, map(_asks_bfloat16, test.values)), None)
-    if isinstance(test, ast.Compare):
-        if len(test.ops) != 1 or not isinstance(test.ops[0], (ast.Eq, ast.In)):
-            return None
-        values = [part.value for part in ast.walk(test.comparators[0]) if isinstance(part, ast.Constant)]
-        named = any(isinstance(value, str) and _BFLOAT16.search(value) for value in values)
-        return ast.unparse(test) if named else None
-    if isinstance(test, ast.Subscript):  # `config["bf16"]["enabled"]`
-        keys = [part.value for part in ast.walk(test) if isinstance(part, ast.Constant)]
-        return ast.unparse(test) if any(isinstance(key, str) and _BFLOAT16.search(key) for key in keys) else None
-    path = path_of(test)
-    return path if path is not None and _BFLOAT16.search(path.rpartition(".")[2]) else None
 
 
 def _branches(test: ast.expr, parent: ast.AST | None) -> tuple[ast.expr | None, ast.expr | None]:

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
 from dtlint.infer.names import path_of
+from dtlint.infer.reach import Reach, reach
 from dtlint.infer.values import Dtype, Items, Value
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._functions import parameters
+from dtlint_rules._assignments import assignments
+from dtlint_rules._functions import own_nodes, parameters
+from dtlint_rules._imports import imports
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import given
 from dtlint_rules._within import parents_at
@@ -38,8 +41,10 @@ class OverStrictDtypeCheck(Rule):
     such a list given to a function that checks: lists with float16, float32 and float64 but without bfloat16. A list
     of float16 and float32 alone is left alone, for that is what many kernels support.
 
-    As information, it reports an `assert a.dtype == b.dtype`, or an `if` that raises, on two arguments of a function:
-    under autocast the one may come from a matmul and be half, the other from a softmax and be float32.
+    As information, it reports such checks for float32 and float64 alone, and `assert x.dtype == torch.float32` of an
+    argument, in code that half can reach and that calls no kernel; and an `assert a.dtype == b.dtype`, or an `if` that
+    raises, on two arguments of a function: under autocast the one may come from a matmul and be half, the other from a
+    softmax and be float32.
 
     ## Why it matters
     The three were all floating dtypes there were when the check was written. Under autocast on a CPU, and in most
@@ -102,6 +107,7 @@ class OverStrictDtypeCheck(Rule):
             yield from self._equal(operation, node)
             return
         if not _lacks_bfloat16(operation.right):
+            yield from self._wide_alone(operation, node)
             return
         if len(node.ops) != 1 or not _raises(node, operation.operator, parents_at(node, operation.flow)):
             return
@@ -120,6 +126,9 @@ class OverStrictDtypeCheck(Rule):
             return
         first, second = _parameter(node.left, function), _parameter(node.comparators[0], function)
         operator = ast.In() if isinstance(operation.operator, ast.Eq) else ast.NotIn()
+        if first is not None and operation.right == Dtype("float32"):
+            yield from self._float32_alone(operation, node, first, operator)
+            return
         if first is None or second is None or first == second:
             return
         if _raises(node, operator, parents_at(node, operation.flow)):
@@ -131,7 +140,69 @@ class OverStrictDtypeCheck(Rule):
                 severity=Severity.INFO,
             )
 
+    def _float32_alone(
+        self, operation: Operation, node: ast.Compare, name: str, operator: ast.cmpop
+    ) -> Iterator[Finding]:
+        """`assert x.dtype == torch.float32`, of an argument that the function only hands on or computes with."""
+        scope = operation.flow.scope
+        around = parents_at(node, operation.flow)
+        branches = isinstance(operation.operator, ast.Eq) and not isinstance(around.get(node), ast.Assert)
+        if branches or not _raises(node, operator, around) or _needs_float32(scope, name):
+            return  # `elif x.dtype == torch.float32`, too, is one of several dtypes that pass
+        if reach(operation.flow).level >= Reach.LIBRARY and not _is_a_test(operation.flow.tree):
+            yield Finding(
+                node,
+                f"The check raises for `{name}` in half precision, as it comes under autocast or from a half model",
+                help=f"Cast `{name}`, or ask `{name}.is_floating_point()`",
+                severity=Severity.INFO,
+            )
 
+    def _wide_alone(self, operation: Operation, node: ast.Compare) -> Iterator[Finding]:
+        """`if x.dtype not in (torch.float32, torch.float64): raise`."""
+        if _listed(operation.right) != {"float32", "float64"} or len(node.ops) != 1:
+            return
+        if not isinstance(node.left, ast.Attribute) or _calls_kernels(operation.flow.scope):
+            return
+        operator = operation.operator
+        if not isinstance(operator, ast.cmpop) or not _raises(node, operator, parents_at(node, operation.flow)):
+            return
+        if reach(operation.flow).level >= Reach.LIBRARY and not _is_a_test(operation.flow.tree):
+            yield Finding(
+                node,
+                "The check names float32 and float64 alone, and so raises for a half tensor",
+                help="Ask `x.is_floating_point()`, or cast",
+                severity=Severity.INFO,
+            )
+
+
+_KERNEL = re.compile(
+    r"kernel|cuda|triton|_C$|^C$|^lib$|ext_module|_ext$|is_contiguous|data_ptr|backend|^ops$|numpy|fft|linalg|quantize_?per"
+)
+"""Names of what knows its own dtypes only: kernels, and the checks that stand ahead of them."""
+
+
+def _calls_kernels(scope: ast.AST) -> bool:
+    return any(
+        _KERNEL.search(last_name(node)) for node in own_nodes(scope) if isinstance(node, (ast.Name, ast.Attribute))
+    )
+
+
+def _needs_float32(scope: ast.AST, name: str) -> bool:
+    """Does the check say what is so, or what a kernel needs: is the argument computed anew before it, or is something cast
+    to float32 beside it?"""
+    if _calls_kernels(scope):
+        return True
+    for _, value in assignments(scope).get(name, ()):
+        if not (isinstance(value, ast.Call) and value.args and path_of(value.args[0]) == name):
+            return True
+    return any(
+        isinstance(node, ast.Call)
+        and (last_name(node) == "float" or any(path_of(part) in _FLOAT32 for part in given(node)))
+        for node in own_nodes(scope)
+    )
+
+
+_FLOAT32 = frozenset({"torch.float32", "torch.float"})
 _COMPARING = re.compile(r"test|assert|check|equal|same|compare|close")
 """How functions are called whose task it is to compare."""
 _JUDGED = (ast.In, ast.NotIn, ast.Eq, ast.NotEq)
@@ -142,6 +213,15 @@ def _lacks_bfloat16(value: Value | None) -> bool:
         return False
     names = frozenset(item.name for item in value.items if isinstance(item, Dtype))
     return names >= {"float16", "float32", "float64"} and "bfloat16" not in names
+
+
+def _listed(value: Value | None) -> set[str]:
+    """The dtypes of a list."""
+    return {item.name for item in value.items if isinstance(item, Dtype)} if isinstance(value, Items) else set()
+
+
+def _is_a_test(tree: ast.Module) -> bool:
+    return not imports(tree).isdisjoint(("pytest", "unittest"))
 
 
 def _raises(test: ast.Compare, operator: ast.cmpop, around: Mapping[ast.AST, ast.AST]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import respell
 from dtlint_rules._imports import imports
 from dtlint_rules._known import known
-from dtlint_rules._names import last_name
+from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import COMPARED_NUMBERS, DTYPES, LEGACY, STRINGS
 from dtlint_rules._within import parents_at
 
@@ -34,7 +35,8 @@ _OPERATORS = {
     ast.NotIn: "True",
 }
 _CLASSES = frozenset(
-    f"torch.{name}Tensor"
+    f"torch.{device}{name}Tensor"
+    for device in ("", "cuda.")
     for name in ("Half", "BFloat16", "Float", "Double", "Char", "Byte", "Short", "Int", "Long", "Bool")
 )
 _ASKED_FOR_A_LIST = tuple(f"dtype{operator}{bracket}" for operator in ("is", "isnot") for bracket in "([{")
@@ -50,8 +52,8 @@ class DtypeComparedWithString(Rule):
     ## What it does
     Reports `x.dtype == "float16"`, `x.dtype == "torch.float16"`, `x.dtype == np.float32`, `x.dtype ==
     torch.FloatTensor`, `x.dtype == float`, `str(x.dtype) == "float16"` and `x.type() == torch.float32`, where `x` is
-    a tensor; and `x.dtype is ["float16", "float32"]`, which is False whatever `x` is. Also
-    `x.dtype == torch.float16 or torch.bfloat16`, which is always true.
+    a tensor; `model.config.torch_dtype == "bfloat16"` of a model of transformers; and `x.dtype is ["float16",
+    "float32"]`, which is False whatever `x` is. Also `x.dtype == torch.float16 or torch.bfloat16`, which is always true.
 
     ## Why it matters
     Each of them is False for every tensor, without an error: a `torch.dtype` equals itself alone, `str(x.dtype)`
@@ -89,7 +91,7 @@ class DtypeComparedWithString(Rule):
     code, name = "DT120", "dtype-compared-with-string"
     severity = Severity.ERROR
     fix = Applicability.UNSAFE
-    triggers = (".dtype", "self.dtype", ".type", *DTYPES)
+    triggers = (".dtype", "self.dtype", "torch_dtype", ".type", *DTYPES)
     needs = ((*STRINGS, *LEGACY, *COMPARED_NUMBERS, "numpy", ".type", *_ASKED_FOR_A_LIST, *_ALONE),)
     operators = frozenset({*_OPERATORS})
 
@@ -111,8 +113,13 @@ class DtypeComparedWithString(Rule):
                     help="Ask with `in`",
                 )
             return
-        if isinstance(node.ops[0], (ast.Eq, ast.Is)) and isinstance(operation.right, Dtype):
-            yield from _alone(operation, node)
+        if isinstance(right, ast.BoolOp) and (isinstance(left, ast.Attribute) and left.attr == "dtype"):
+            yield from _first_alone(node, right)
+            return
+        if isinstance(operation.right, Dtype) and isinstance(node.ops[0], _EQUALITIES):
+            if isinstance(node.ops[0], (ast.Eq, ast.Is)):
+                yield from _alone(operation, node)
+            yield from _of_two(operation, node)
         if isinstance(node.ops[0], (ast.In, ast.NotIn)):
             sides = [(left, operation.left, right, operation.right)]
         else:
@@ -136,7 +143,10 @@ class DtypeComparedWithString(Rule):
 def _alone(operation: Operation, node: ast.Compare) -> Iterator[Finding]:
     """`x.dtype == torch.float16 or torch.bfloat16`, at the dtype behind."""
     torch = (path_of(node.comparators[0]) or "").rpartition(".")[0]  # as the program calls it
-    around = parents_at(node, operation.flow).get(node)
+    known = parents_at(node, operation.flow)
+    around = known.get(node)
+    if isinstance(around, ast.UnaryOp):
+        around = known.get(around)
     if not isinstance(around, ast.BoolOp) or not isinstance(around.op, ast.Or):
         return
     for side in around.values[1:]:
@@ -151,6 +161,45 @@ def _alone(operation: Operation, node: ast.Compare) -> Iterator[Finding]:
             return
 
 
+def _first_alone(node: ast.Compare, listed: ast.BoolOp) -> Iterator[Finding]:
+    """`x.dtype == (torch.float16 or torch.bfloat16)`."""
+    dtypes = [ast.unparse(value) for value in listed.values if _dtype_of(value) is not None]
+    if len(dtypes) == len(listed.values) > 1:
+        compared = dtypes[0] if isinstance(listed.op, ast.Or) else dtypes[-1]
+        yield Finding(
+            node,
+            f"This compares with `{compared}` alone: every dtype is true, and `{ast.unparse(listed)}` is that one",
+            help=f"Write `{ast.unparse(node.left)} in ({', '.join(dtypes)})`",
+        )
+
+
+def _of_two(operation: Operation, node: ast.Compare) -> Iterator[Finding]:
+    """`x.dtype == a and x.dtype == b`, which never holds, and `x.dtype != a or x.dtype != b`, which always does."""
+    around = parents_at(node, operation.flow).get(node)
+    equal = isinstance(node.ops[0], (ast.Eq, ast.Is))
+    if not isinstance(around, ast.BoolOp) or isinstance(around.op, ast.And) is not equal:
+        return
+    own, subject = _dtype_of(node.comparators[0]), ast.dump(node.left)
+    for side in around.values[: around.values.index(node)]:
+        if not isinstance(side, ast.Compare) or len(side.ops) != 1 or ast.dump(side.left) != subject:
+            continue
+        other = _dtype_of(side.comparators[0])
+        if isinstance(side.ops[0], type(node.ops[0])) and own is not None and other is not None and own != other:
+            yield Finding(
+                around,
+                f"`{ast.unparse(around)}` is always {not equal}: a tensor has one dtype",
+                help=f"Write `{ast.unparse(node.left)} {'in' if equal else 'not in'} (...)`",
+            )
+            return
+
+
+def _dtype_of(node: ast.expr) -> str | None:
+    """The dtype that is written out."""
+    package, _, name = (path_of(node) or "").rpartition(".")
+    return named(name) if package in ("torch", "th") else None
+
+
+_EQUALITIES = (ast.Eq, ast.Is, ast.NotEq, ast.IsNot)
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set)
 _WHY = {
     "dtype": "a torch dtype equals nothing but itself",
@@ -162,16 +211,18 @@ _WHY = {
 def _may_ask(node: ast.expr, value: Value) -> bool:
     """Is one side of a comparison spelled like a dtype or the question for one, or is it one? Most ask for neither."""
     if type(node) is ast.Attribute:
-        return node.attr == "dtype" or type(value) is Dtype
-    return type(value) is Dtype or (type(node) is ast.Call and last_name(node) in ("str", "type"))
+        return node.attr in ("dtype", "torch_dtype") or type(value) is Dtype
+    return type(value) is Dtype or (type(node) is ast.Call and last_name(node) in ("str", "type", "getattr"))
 
 
 def _kind(node: ast.expr, value: Value, flow: Flow) -> str | None:
     """What is compared: the `dtype` of a tensor, its string (`str`), or the `type()` of a tensor."""
     if isinstance(value, Dtype):
         return "dtype"
-    if isinstance(node, ast.Attribute) and node.attr == "dtype":
-        return "dtype" if _is_tensor(node.value, flow) else None
+    if isinstance(node, ast.Attribute) and node.attr == "dtype" and _is_tensor(node.value, flow):
+        return "dtype"
+    if _is_of_loaded_model(node, flow):
+        return "dtype"
     if isinstance(node, ast.Call):
         if path_of(node.func) == "str" and len(node.args) == 1:
             return "str" if _kind(node.args[0], value, flow) == "dtype" else None
@@ -180,11 +231,40 @@ def _kind(node: ast.expr, value: Value, flow: Flow) -> str | None:
     return None
 
 
+def _is_of_loaded_model(node: ast.expr, flow: Flow) -> bool:
+    """`model.dtype` and `model.config.torch_dtype`, or `getattr(model.config, "torch_dtype", None)`: transformers keeps a torch dtype there,
+    whatever stands in the file that it was read from."""
+    asked: object
+    if isinstance(node, ast.Attribute):
+        asked, owner = node.attr, node.value
+    elif isinstance(node, ast.Call) and last_name(node) == "getattr" and len(node.args) in (2, 3):
+        owner = node.args[0]
+        asked = node.args[1].value if isinstance(node.args[1], ast.Constant) else ""
+    else:
+        return False
+    path = path_of(owner) or ""
+    if asked == "dtype":
+        return _MODEL.search(path) is not None and not imports(flow.tree).isdisjoint(("transformers", "diffusers"))
+    return asked == "torch_dtype" and _CONFIG_OF_MODEL.search(path) is not None
+
+
+_MODEL = re.compile(r"(?:^|[._])(?:model|unet|vae|text_encoder|transformer|llm)$")
+_CONFIG_OF_MODEL = re.compile(r"(?:^|[._])(?:model|lm|llm|encoder|decoder)\.config$")
+"""The config of a model that has been made."""
+
+
 def _is_tensor(node: ast.expr, flow: Flow) -> bool:
     while isinstance(node, ast.Attribute) and node.attr in ("data", "grad", "weight", "bias"):
         if node.attr in ("weight", "bias") and "torch" in imports(flow.tree) and "numpy" not in imports(flow.tree):
             return True
         node = node.value
+    if isinstance(node, ast.Call):
+        return last_name(node) == "next" and "parameters" in names_in(node)
+    if isinstance(node, ast.Name) and any(
+        node.id in names_in(loop.node.target) and last_name(loop.node.iter) in ("parameters", "named_parameters")
+        for loop in flow.loops
+    ):
+        return True
     return isinstance(known(flow, node), Tensor)
 
 
@@ -207,7 +287,7 @@ def _stands_for(kind: str, value: Value, flow: Flow) -> str | None:
     if not isinstance(value, External):
         return None
     if value.name in _CLASSES:
-        return LEGACY_TENSORS[value.name.removeprefix("torch.")]
+        return LEGACY_TENSORS[value.name.rpartition(".")[2]]
     if kind == "dtype" and value.name.startswith("numpy."):
         return named(value.name[6:])
     return "" if kind == "dtype" and value.name in _NUMBER_TYPES else None

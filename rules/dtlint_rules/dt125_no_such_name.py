@@ -7,11 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Severity
+from dtlint.dtypes.dtype import named
+from dtlint.infer.names import path_of
 from dtlint.infer.survey import scopes
 from dtlint.infer.values import Dtype, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS, SHORT
 from dtlint_rules._fixes import respell
+from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import attributes
 
 if TYPE_CHECKING:
@@ -42,6 +45,9 @@ _MOVED = {
 """What looks like a part of autocast, and what there is in its place."""
 _CASTS = frozenset(f"{method}_" for method in CAST_METHODS)
 """Casts in place, as the names of in-place methods are made."""
+
+_TENSORS_OF = frozenset({"parameters", "named_parameters", "buffers", "named_buffers"})
+"""Methods of a module that go through its tensors."""
 
 
 class NoSuchName(Rule):
@@ -110,8 +116,7 @@ class NoSuchName(Rule):
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         """A cast in place, of a tensor, or of something that is given a dtype of torch."""
-        told = isinstance(call.argument(0, "dtype"), Dtype)
-        if not call.method or not (isinstance(call.receiver, Tensor) or told) or call.flow.version_gated:
+        if not call.method or not (_is_tensor(call) or _is_told(call)) or call.flow.version_gated:
             return ()
         if _defines(call.flow.tree, call.method):
             return ()
@@ -122,6 +127,25 @@ class NoSuchName(Rule):
                 help=f"Use the result of `.{call.method[:-1]}({'...' if call.node.args else ''})`",
             ),
         )
+
+
+def _is_told(call: Call) -> bool:
+    """Is a dtype of torch given, or what is spelled like one?"""
+    if isinstance(call.argument(0, "dtype"), Dtype):
+        return True
+    node = call.argument_node(0, "dtype")
+    package, _, name = ((path_of(node) if node is not None else None) or "").rpartition(".")
+    return package == "torch" and named(name) is not None
+
+
+def _is_tensor(call: Call) -> bool:
+    """Is the method called on a tensor, or on what a loop takes from `model.parameters()`?"""
+    if isinstance(call.receiver, Tensor):
+        return True
+    owner = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
+    return isinstance(owner, ast.Name) and any(
+        owner.id in names_in(loop.node.target) and last_name(loop.node.iter) in _TENSORS_OF for loop in call.flow.loops
+    )
 
 
 def _defines(tree: ast.Module, name: str) -> bool:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.infer.names import path_of
 from dtlint.infer.values import GradScaler, Key, Optimizer, Phase, Unknown
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._kept import kept
-from dtlint_rules._names import last_name, names_in
+from dtlint_rules._names import last_name, mentions, names, names_in, words
 from dtlint_rules._needs import attributes
 from dtlint_rules._parts import given
 
@@ -47,6 +48,8 @@ _CYCLE = frozenset({"scale", "step", "update", "is_enabled", "state_dict", "load
 """Of a GradScaler's methods those that neither unscale nor tell the scale."""
 _SCALER_METHODS = frozenset({"step", "update", "unscale_", "get_scale"})
 """Methods by which one knows a GradScaler that was made elsewhere."""
+_SWITCHES = ("scaler", "amp", "fp16", "half", "bf16", "precision", "autocast")
+"""In names of a test by which a clip may be that of the other branch, without a scaler."""
 _SCALES = frozenset({"inv_scale", "grad_scale", "loss_scale", "get_scale", "_scale"})
 """Names of what the author may divide the gradients by, or multiply the limit with."""
 
@@ -56,7 +59,8 @@ class ClipBeforeUnscale(Rule):
 
     ## What it does
     Reports `torch.nn.utils.clip_grad_norm_` and `clip_grad_value_` between `scaler.scale(loss).backward()` and
-    `scaler.step(optimizer)` where no `scaler.unscale_(optimizer)` stands before it. A limit that is multiplied by
+    `scaler.step(optimizer)` where no `scaler.unscale_(optimizer)` stands before it; also where the loss is scaled in
+    another function than that which clips and steps, in a file that never unscales. A limit that is multiplied by
     `scaler.get_scale()`, and gradients that are divided by it by hand, are accepted. Reports also hooks that clip
     gradients, `p.register_hook(lambda grad: grad.clamp(-1, 1))`, in a class or a function with a GradScaler: they run
     in backward.
@@ -189,6 +193,32 @@ class ClipBeforeUnscale(Rule):
             )
             self.suspected.append((finding, steps[0][0] if len(steps) == 1 else None))
             return
+        if all(phase is Phase.IDLE for phase in call.flow.state.scalers.values()):
+            self._clip_for_step(call)
+
+    def _clip_for_step(self, call: Call) -> None:
+        """A clip ahead of `scaler.step(optimizer)`, in a function that is called when the loss has been scaled and gone
+        backward in another one, of a file that never unscales."""
+        scope = call.flow.scope
+        if call.flow.function is None or self.off or mentions(call.flow.conditions, _SWITCHES):
+            return
+        scaler, step, optimizer = next(
+            (found for found in _stepped_by_scaler(scope) if found[1].lineno > call.node.lineno), ("", None, "")
+        )
+        if step is None or not _scales_elsewhere(call.flow.tree, scope):
+            return
+        self.suspected.append(
+            (
+                Finding(
+                    call.node,
+                    f"Gradients are clipped while they are multiplied by the scale, if `{scaler}` is on: "
+                    f"{_CLIPS[call.target]}",
+                    help=f"Call `{scaler}.unscale_({optimizer or 'optimizer'})` before",
+                    notes=((step, "only the step unscales them"),),
+                ),
+                step,
+            )
+        )
 
     def _unscaled_otherwise(self, call: Call, scaler: str, phase: Phase) -> bool:
         """May the gradients be unscaled by hand, by another function, or on the path that has been taken?"""
@@ -259,6 +289,33 @@ def _unscalers(tree: ast.Module) -> Iterator[str]:
             isinstance(node, ast.Attribute) and node.attr in ("unscale_", "get_scale") for node in ast.walk(function)
         ):
             yield function.name
+
+
+@kept
+def _stepped_by_scaler(scope: ast.AST) -> tuple[tuple[str, ast.Call, str], ...]:
+    """The calls of `scaler.step(optimizer)` of what is called a scaler, and the paths of both."""
+    return tuple(
+        (path_of(node.func.value) or "", node, path_of(node.args[0]) or "")
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "step"
+        and node.args
+        and "scaler" in last_name(node.func.value).lower()
+    )
+
+
+def _scales_elsewhere(tree: ast.Module, scope: ast.AST) -> bool:
+    """Does a file scale a loss with a scaler outside of a function, and nowhere unscale or ask for the scale?"""
+    if "unscale" in words(tree) or not names(tree).isdisjoint(_SCALES):
+        return False
+    inside = {id(node) for node in ast.walk(scope) if isinstance(node, ast.Attribute)}
+    scaled = [
+        node
+        for node in nodes([tree])
+        if isinstance(node, ast.Attribute) and node.attr == "scale" and "scaler" in last_name(node.value).lower()
+    ]
+    return bool(scaled) and all(id(node) not in inside for node in scaled)
 
 
 @kept

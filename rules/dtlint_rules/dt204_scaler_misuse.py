@@ -145,6 +145,7 @@ class ScalerMisuse(Rule):
                     yield from _beside(scaler, sequence)
                 yield from self._unscaled_loss(scaler, sequence, flow.tree, scope)
                 yield from self._never_updated(scaler, own, flow.tree, scope)
+                yield from self._unscaled_for_plain_step(scaler, sequence, flow.tree, scope)
                 yield from _made_anew(scaler, own, scope)
 
     def _done(self, call: Call) -> _Done | None:
@@ -195,6 +196,31 @@ class ScalerMisuse(Rule):
                 '"step() has already been called since the last update()"',
                 help=f"Call `{scaler}.update()` behind the step, once for each iteration",
             )
+
+    def _unscaled_for_plain_step(
+        self, scaler: str, sequence: list[_Done], tree: ast.Module, scope: ast.AST
+    ) -> Iterator[Finding]:
+        """`scaler.unscale_(optimizer)` and then `optimizer.step()`, of a scaler that never steps or updates."""
+        pairs = [
+            (unscale, step)
+            for index, unscale in enumerate(sequence)
+            if unscale.what == "unscale_" and unscale.scaler == scaler and unscale.loops and unscale.optimizer
+            for step in sequence[index + 1 :]
+            if step.what == "plain step" and step.optimizer == unscale.optimizer and unscale.leads_to(step)
+        ]
+        if (scope, scaler) not in self.enabled or not pairs:
+            return
+        realm = realm_of(scaler, scope, tree)
+        if any(_has_method(realm, scaler, method) for method in ("update", "step")) or _given_away(realm, scaler, tree):
+            return
+        unscale, step = pairs[-1]
+        yield Finding(
+            step.node,
+            f"`{scaler}.update()` is never called after `unscale_`: in the next iteration that raises RuntimeError, and "
+            "this step is taken even where a gradient is inf",
+            help=f"Call `{scaler}.step({step.optimizer})` in place of it, and then `{scaler}.update()`",
+            notes=((unscale.node, "the gradients are unscaled here"),),
+        )
 
     def _unscaled_loss(self, scaler: str, sequence: list[_Done], tree: ast.Module, scope: ast.AST) -> Iterator[Finding]:
         for index, step in enumerate(sequence):

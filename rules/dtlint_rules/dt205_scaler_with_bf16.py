@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dtlint.infer.conditions import atoms
+from dtlint.infer.events import Condition
 from dtlint.infer.values import Dtype, Partial, options
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
@@ -16,7 +17,7 @@ from dtlint_rules._names import last_name, mentions, said
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Call, Condition, End
+    from dtlint.infer.events import Call, End
     from dtlint.infer.values import Value
 
 __all__ = ["ScalerWithBf16"]
@@ -36,7 +37,7 @@ class ScalerWithBf16(Rule):
     ## What it does
     Reports a GradScaler, or a class such as timm's NativeScaler that holds one, that is made where the program trains
     in bfloat16: under a test that says so, or beside an autocast whose dtype is or may be bfloat16. A scaler that is
-    made, or enabled, by a test of the dtype is left alone.
+    made, or enabled, by a test of the dtype is left alone, unless it is bfloat16 that the test asks for.
 
     ## Why it matters
     bfloat16 has the exponent of float32, 8 bits: no gradient underflows in it that would not in float32. There is
@@ -90,6 +91,8 @@ class ScalerWithBf16(Rule):
         made = _called(call)
         if made in _AUTOCASTS:
             self._autocast(call, made)
+        elif call.target.rpartition(".")[2] in _SCALERS and (because := _switched_by_bf16(call)) is not None:
+            return (_found(call.node, "in bfloat16", (because, "it is switched on for bfloat16")),)
         elif call.target.rpartition(".")[2] in _SCALERS and not _is_decided(call):
             self.scalers.append(_Scaler(call.node, list(call.flow.conditions), _place(call)))
         return ()
@@ -193,6 +196,12 @@ def _is_decided(call: Call) -> bool:
         return False
     text = " ".join(said(enabled)).lower()
     return any(part in text for part in _SPEAKS_OF_DTYPE) or _is_setting(enabled)
+
+
+def _switched_by_bf16(call: Call) -> ast.expr | None:
+    """`GradScaler(enabled=args.bf16)`, `GradScaler(enabled=precision == "bf16")`."""
+    enabled = call.argument_node(None, "enabled")
+    return None if enabled is None else _for_bf16([Condition(enabled, holds=True)])
 
 
 def _is_setting(node: ast.expr) -> bool:

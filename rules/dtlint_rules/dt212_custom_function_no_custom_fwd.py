@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._effects import FACTORIES
 from dtlint_rules._names import last_name, words
+from dtlint_rules._parts import given
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -121,10 +121,10 @@ def _judged(node: ast.ClassDef) -> Iterator[Finding]:
     product, gradient = _product(forward), _product(backward)
     if product is not None and gradient is not None and _saves(forward) and not _casts(backward):
         yield Finding(
-            gradient,
-            "Under autocast the gradient is half here and what was saved is not: the product raises",
+            forward.decorator_list[-1] if forward.decorator_list else product,
+            "Under autocast the gradient is half in `backward` and what `forward` saves is not: the product there raises",
             help="Decorate `forward` with `torch.amp.custom_fwd` and `backward` with `torch.amp.custom_bwd`",
-            notes=((product, "autocast casts this product to half"),),
+            notes=((product, "autocast casts this product to half"), (gradient, "this product raises")),
         )
 
 
@@ -151,17 +151,23 @@ def _saves(forward: ast.FunctionDef) -> bool:
 
 
 def _casts(backward: ast.FunctionDef) -> bool:
-    """Does backward bring its operands to one dtype by itself? The dtype of a buffer that it makes is no cast."""
-    made = {
-        told.value
-        for call in ast.walk(backward)
-        if isinstance(call, ast.Call) and last_name(call) in FACTORIES
-        for told in call.keywords
-        if told.arg == "dtype"
+    """Does backward bring its operands to one dtype by itself? The dtype of a buffer that it makes is no cast, nor one that
+    it asks for to choose a kernel."""
+    other = {
+        part
+        for node in ast.walk(backward)
+        if isinstance(node, ast.Compare) or (isinstance(node, ast.Call) and not _takes_dtype(last_name(node)))
+        for told in ([node.left, *node.comparators] if isinstance(node, ast.Compare) else given(node))
+        for part in ([told] if isinstance(told, ast.Attribute) else [])
     }
     return any(
         isinstance(node, ast.Attribute)
         and node.attr in ("dtype", "float", "type_as", "half", "float32")
-        and node not in made
+        and node not in other
         for node in ast.walk(backward)
     )
+
+
+def _takes_dtype(name: str) -> bool:
+    """Is a dtype given to a method or a function of that name for a cast?"""
+    return name in ("to", "type") or any(word in name.lower() for word in ("cast", "convert", "to_"))

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
 from dtlint.infer.around import around
+from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._names import mentions, names, said
+from dtlint_rules._assignments import bindings
+from dtlint_rules._functions import parameters
+from dtlint_rules._kept import kept
+from dtlint_rules._names import last_name, mentions, names, said
+from dtlint_rules._parts import subject_of
+from dtlint_rules._within import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,19 +39,30 @@ _CHECKS = frozenset(
     {"is_bf16_supported", "get_device_capability", "get_device_properties", "is_torch_bf16_gpu_available"}
 )
 
+_LOADING = frozenset({"from_pretrained", "from_single_file", "pipeline"})
+"""What loads a model in a dtype that it is told."""
+_HALF = re.compile(r"(?:^|_)(?:half|fp16)$")
+"""How a switch for float16 is called."""
+
 
 class HardwareDtypeCheck(Rule):
-    """bfloat16 is chosen without a look at the hardware, or the look raises where there is no CUDA.
+    """A half dtype is chosen without a look at the hardware, or the look raises where there is no CUDA.
 
     ## What it does
     Reports `torch.cuda.is_bf16_supported()` and comparisons of `torch.cuda.get_device_capability()` that no test for
     CUDA guards; and a setting `dtype = "bfloat16"` of a script for CUDA that picks the dtype of autocast by name, in a
     file that never asks what the GPU can do.
 
+    As information, also float16 that is written out for a model in a program that falls back to the CPU, `model.half()`
+    beside `device = "cuda" if torch.cuda.is_available() else "cpu"`, or that is given a device; and `half = device.type !=
+    "cpu"`.
+
     ## Why it matters
     Both questions raise on a machine without CUDA, so that a script that would run on the CPU or on a Mac ends at its
     first line; `is_bf16_supported` does in releases before 2.5, and is left alone with `target-torch = "2.5"`. GPUs
-    before Ampere have no bfloat16: V100 and T4 emulate it, at a fraction of the speed of float16, or refuse.
+    before Ampere have no bfloat16: V100 and T4 emulate it, at a fraction of the speed of float16, or refuse. float16 on a CPU is slow at best: in older
+    releases of torch neither Linear nor convolutions have it there, "not implemented for 'Half'". And not all that is no CPU is good at
+    it: GPUs of the GTX 16 series give NaN.
 
     ## Example
     ```python
@@ -67,9 +85,10 @@ class HardwareDtypeCheck(Rule):
     """
 
     code, name = "DT507", "hardware-dtype-check"
-    triggers = ("is_bf16_supported", "get_device_capability", '"bfloat16')
-    calls = frozenset(name.rpartition(".")[2] for name in _ASKING)
-    targets = frozenset({ast.Name})
+    triggers = ("is_bf16_supported", "get_device_capability", '"bfloat16', ".half", "float16", "half=")
+    needs = (("is_bf16_supported", "get_device_capability", '"bfloat16', "*device*"),)
+    calls = frozenset({*(name.rpartition(".")[2] for name in _ASKING), "half", *_LOADING})
+    values = frozenset({ast.Compare, ast.Constant})
 
     def __init__(self) -> None:
         self.asked: list[tuple[ast.Call, str]] = []
@@ -78,10 +97,21 @@ class HardwareDtypeCheck(Rule):
     def on_call(self, call: Call) -> Iterable[Finding]:
         if call.target in _ASKING and not mentions(call.flow.conditions, _GUARDS):
             self.asked.append((call.node, call.target))
+        elif call.method == "half" or call.name in _LOADING:
+            return _on_any_device(call)
         return ()
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:
         statement, value = assign.node, assign.expression
+        if isinstance(value, ast.Compare) and _is_half_anywhere(assign):
+            return (
+                Finding(
+                    value,
+                    "Half precision is chosen on every device but the CPU: not all others compute well in it, or at all",
+                    help="Ask what the device can do: `torch.cuda.get_device_capability()` from (7, 0) on, and no GTX 16",
+                    severity=Severity.INFO,
+                ),
+            )
         if (
             assign.flow.function is None
             and isinstance(statement, ast.Assign)
@@ -116,6 +146,98 @@ class HardwareDtypeCheck(Rule):
                         "float16",
                         severity=Severity.INFO,
                     )
+
+
+def _is_half_anywhere(assign: Assign) -> bool:
+    """`half = device.type != "cpu"`."""
+    target, test = assign.target, assign.expression
+    if not isinstance(assign.node, ast.Assign) or not isinstance(target, ast.Name):
+        return False
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return False
+    other = test.comparators[0]
+    return (
+        _HALF.search(target.id) is not None
+        and isinstance(test.ops[0], ast.NotEq)
+        and isinstance(other, ast.Constant)
+        and other.value == "cpu"
+        and "device" in (path_of(test.left) or "")
+    )
+
+
+def _on_any_device(call: Call) -> Iterator[Finding]:
+    """`model.half()`, or `pipeline(..., torch_dtype=torch.float16, device=device)`, on what may well be the CPU."""
+    flow = call.flow
+    if flow.conditions:
+        return
+    subject: ast.expr
+    chosen: ast.expr
+    if call.method == "half":
+        if call.node.args or not isinstance(call.node.func, ast.Attribute):
+            return
+        subject, chosen = subject_of(call.node.func.value), call.node
+    else:
+        half = next((part.value for part in call.node.keywords if part.arg in ("torch_dtype", "dtype")), None)
+        if half is None or path_of(half) not in ("torch.float16", "torch.half"):
+            return
+        subject, chosen = call.node, half
+    if any(isinstance(part, (ast.IfExp, ast.Lambda)) for part in within(call.node, flow)):
+        return
+    if not _may_be_cpu(call, subject):
+        return
+    yield Finding(
+        chosen,
+        "float16 on whatever device this is: on the CPU it is slow, and older releases of torch raise there",
+        help='Choose it where the device is no CPU: `torch.float16 if device.type == "cuda" else torch.float32`',
+        severity=Severity.INFO,
+    )
+
+
+def _may_be_cpu(call: Call, subject: ast.expr) -> bool:
+    """Is what is cast taken to a `device` that the program falls back to the CPU for, or that a caller names?"""
+    flow = call.flow
+    name = subject.id if isinstance(subject, ast.Name) else None
+    goes = _device_of(call.node)
+    if goes is None and name is not None:
+        goes = next((path for path in map(_device_of, _moves(flow.scope, name)) if path is not None), None)
+    bound = next((name for name, value in bindings(flow.statement) if value is call.node), None)
+    if goes is None and bound is not None:
+        goes = next((path for path in map(_device_of, _moves(flow.scope, bound)) if path is not None), None)
+    if goes is None:
+        return False
+    return any(parameter.arg == goes for parameter in parameters(flow.scope)) or _falls_back(flow.tree)
+
+
+def _moves(scope: ast.AST, name: str) -> Iterator[ast.Call]:
+    """The moves of what has a name in a function: `model.to(device)`."""
+    for node in nodes([scope]):
+        if isinstance(node, ast.Call) and last_name(node) == "to":
+            subject = subject_of(node)
+            if isinstance(subject, ast.Name) and subject.id == name:
+                yield node
+
+
+def _device_of(call: ast.Call) -> str | None:
+    """The variable that names the device of `x.to(device)`, `pipeline(..., device=device)`."""
+    for node in [
+        *(call.args if last_name(call) == "to" else ()),
+        *(part.value for part in call.keywords if part.arg == "device"),
+    ]:
+        path = path_of(node)
+        if path is not None and path.rpartition(".")[2] in ("device", "DEVICE", "torch_device"):
+            return path
+    return None
+
+
+@kept
+def _falls_back(tree: ast.Module) -> bool:
+    """`device = "cuda" if torch.cuda.is_available() else "cpu"`, anywhere in a module."""
+    for node in nodes([tree]):
+        if isinstance(node, ast.IfExp):
+            words = [part.value for part in nodes([node.body, node.orelse]) if isinstance(part, ast.Constant)]
+            if "cpu" in words and "is_available" in said(node.test):
+                return True
+    return False
 
 
 def _is_guarded(node: ast.AST, tree: ast.Module) -> bool:

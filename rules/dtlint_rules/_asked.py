@@ -1,0 +1,30 @@
+"""What a test asks for by the names in it: bfloat16, of a setting, a switch or a table of settings."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from dtlint.infer.names import path_of
+
+__all__ = ["asks_bfloat16"]
+
+_BFLOAT16 = re.compile(r"(?:^|_)(?:bf16|bfloat16)$", re.IGNORECASE)
+"""How a switch or a value is called that asks for bfloat16."""
+
+
+def asks_bfloat16(test: ast.expr) -> str | None:
+    """The part of a test that holds where bfloat16 is asked for: `args.bf16`, `precision == "bf16"`."""
+    if isinstance(test, ast.BoolOp):
+        return next(filter(None, map(asks_bfloat16, test.values)), None)
+    if isinstance(test, ast.Compare):
+        if len(test.ops) != 1 or not isinstance(test.ops[0], (ast.Eq, ast.In)):
+            return None
+        values = [part.value for part in ast.walk(test.comparators[0]) if isinstance(part, ast.Constant)]
+        named = any(isinstance(value, str) and _BFLOAT16.search(value) for value in values)
+        return ast.unparse(test) if named else None
+    if isinstance(test, ast.Subscript):  # `config["bf16"]["enabled"]`
+        keys = [part.value for part in ast.walk(test) if isinstance(part, ast.Constant)]
+        return ast.unparse(test) if any(isinstance(key, str) and _BFLOAT16.search(key) for key in keys) else None
+    path = path_of(test)
+    return path if path is not None and _BFLOAT16.search(path.rpartition(".")[2]) else None

@@ -1,0 +1,108 @@
+"""DT219: the dtype of autocast is taken for what is in force, and nobody asks whether autocast is on."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.infer.names import path_of
+from dtlint.rule import Finding, Rule
+from dtlint_rules._functions import own_nodes
+from dtlint_rules._names import mentions, names
+from dtlint_rules._needs import attributes
+from dtlint_rules._parts import bound_to, given
+from dtlint_rules._within import within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dtlint.infer.events import Call
+
+__all__ = ["AutocastState"]
+
+_ASKING = frozenset({"get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "get_autocast_dtype"})
+_SURE = ("is_autocast", "autocast_enabled", "amp_enabled", "use_amp")
+"""In names of what tells whether autocast is on."""
+
+
+class AutocastState(Rule):
+    """The dtype of autocast decides, where autocast may be off.
+
+    ## What it does
+    Reports `torch.get_autocast_gpu_dtype()`, `torch.get_autocast_dtype(device)` and `torch.get_autocast_cpu_dtype()` that
+    are compared with a dtype, or cast to, in a function that never asks `torch.is_autocast_enabled()` and opens no region
+    itself.
+
+    ## Why it matters
+    The three tell the dtype that autocast would cast to, on or off: float16 for CUDA, bfloat16 for the CPU. Where it is
+    off, a test for float16 is true in a model that computes in float32, and a cast makes its activations half.
+
+    ## Example
+    ```python
+    import torch
+
+    def attend(q, k):
+        if torch.get_autocast_dtype("cuda") == torch.float16:
+            q = q / 8
+        return q @ k.transpose(-1, -2)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    def attend(q, k):
+        if torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda") == torch.float16:
+            q = q / 8
+        return q @ k.transpose(-1, -2)
+    ```
+
+    ## References
+    - [torch.get_autocast_dtype](https://github.com/pytorch/pytorch/blob/main/torch/csrc/autograd/init.cpp)
+    - [torch.is_autocast_enabled](https://docs.pytorch.org/docs/stable/amp.html)
+    """
+
+    code, name = "DT219", "autocast-state"
+    triggers = attributes(_ASKING)
+    calls = _ASKING
+
+    def on_call(self, call: Call) -> Iterable[Finding]:
+        flow = call.flow
+        if not call.target.startswith("torch.") or flow.contexts or isinstance(flow.statement, ast.Assert):
+            return ()
+        if not any(_decides(part) for part in _readers(call)):
+            return ()
+        if mentions(flow.conditions, _SURE) or any(_tells(name) for name in names(flow.scope)):  # type: ignore[arg-type]
+            return ()
+        return (
+            Finding(
+                call.node,
+                f"`{call.name}` gives a half dtype where autocast is off, too",
+                help="Ask `torch.is_autocast_enabled()` as well",
+            ),
+        )
+
+
+def _readers(call: Call) -> Iterator[ast.AST]:
+    """What the dtype directly goes into, here or by the name that it is bound to."""
+    for target in bound_to(call.node, call.flow.statement):
+        for node in own_nodes(call.flow.scope):
+            if isinstance(node, ast.Compare) and isinstance(target, ast.Name):
+                yield from (node for side in (node.left, *node.comparators) if path_of(side) == target.id)
+            elif isinstance(node, ast.Call) and isinstance(target, ast.Name):
+                yield from (node for part in given(node) if path_of(part) == target.id)
+    for around in within(call.node, call.flow):
+        if not isinstance(around, ast.keyword):
+            yield around
+            return
+
+
+def _decides(node: ast.AST) -> bool:
+    """Is it a comparison, or `.to(...)` or `.type(...)` that is given the dtype?"""
+    if isinstance(node, ast.Compare):
+        return not any(isinstance(operator, (ast.Is, ast.IsNot)) for operator in node.ops)
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "type")
+
+
+def _tells(name: str) -> bool:
+    return any(word in name for word in _SURE)
