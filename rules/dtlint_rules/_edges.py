@@ -246,7 +246,7 @@ def _is_trained(flow: Flow) -> bool:
     names = [function.name.lower()] + ([function.owner.node.name.lower()] if function.owner is not None else [])
     if any(_MEASURING.search(name) is not None for name in names):
         return False
-    if any(last_name(part) in ("no_grad", "inference_mode") for part in nodes([flow.scope])):
+    if any(last_name(part) in ("no_grad", "inference_mode", "all_reduce") for part in nodes([flow.scope])):
         return False
     is_forward = function.name == "forward" and function.owner is not None and function.owner.is_module
     return is_forward or any(_TRAINED.search(name) is not None for name in names)

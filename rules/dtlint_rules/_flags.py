@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
 from dtlint_rules._assignments import assignments, bound_once
-from dtlint_rules._effects import FLOAT32
+from dtlint_rules._effects import FLOAT32, TORCH
 from dtlint_rules._masks import inverted, is_mask
 from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name, names_in
@@ -42,7 +42,11 @@ _BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
 
 def casts_flags(scope: ast.AST) -> bool:
     """Does a function cast flags to float32? Ask it before origins are read."""
-    return any(_is_cast_of_flags(call, scope) for call in facts(scope).calls)
+    floats = facts(scope).floats
+    if any(node.attr == "float" and _are_flags(node.value, scope) for node in floats):
+        return True
+    names_it = any(node.attr == "float32" or path_of(node.value) in TORCH for node in floats)
+    return names_it and any(_is_cast_of_flags(call, scope) for call in facts(scope).calls)
 
 
 def cast_flags(mask: ast.expr, scope: ast.AST) -> ast.Call | None:
@@ -144,7 +148,7 @@ def _is_of_given(origin: Origin) -> bool:
 
 _NUMBERS = re.compile(
     r"^(?:np|math|cfg|config)\.|^self\.|(?:^|[._])(?:alphas?|betas?|gammas?|lambdas?|eps|scale|factor|coeff?|num|n|min|max"
-    r"|thr\w*|prob|rate|decay|weights?|temperature|sigmas?|margin|losse?s?)(?:_|\d*$)",
+    r"|thr\w*|prob|rate|decay|weights?|temperature|sigmas?|margin|losse?s?|ratios?)(?:_|\d*$)",
     re.IGNORECASE,
 )
 """Names of what is a number more often than not, or a weight in a sum."""

@@ -6,9 +6,9 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
-from dtlint.infer.walk import nodes
 from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name
+from dtlint_rules._statements import statements
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,7 +21,7 @@ def layers_of(owner: ast.AST, names: Collection[str]) -> frozenset[str]:
     """The layers of these kinds that a class makes, as its methods call them: `self.to_q`. None that is told a dtype."""
     return frozenset(
         path
-        for node in nodes([owner])
+        for node in statements(owner)
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and last_name(node.value) in names
         if not any(keyword.arg == "dtype" for keyword in node.value.keywords)
         for path in map(path_of, node.targets)

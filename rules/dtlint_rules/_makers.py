@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
     from dtlint_rules._origin import Origin, Roots
 
-__all__ = ["DISTRIBUTIONS", "made_by", "sampled"]
+__all__ = ["DISTRIBUTIONS", "made_by", "makers_of", "sampled"]
 
 _CLASS_METHODS = ("self", "cls")
 
 
 def made_by(calls: Sequence[ast.Call], scope: ast.AST, tree: ast.Module) -> Iterator[ast.Call]:
     """Of some calls those that hand such a function the device of a tensor, `x.device`, and no dtype."""
-    makers = _makers(tree)
-    for call in calls if not makers.keys().isdisjoint(called_in(scope).names) else ():
+    makers = makers_of(tree)
+    for call in calls:
         maker = makers.get(last_name(call))
         base, _, name = (path_of(call.func) or "").rpartition(".")
         if maker is None or not name or base not in ("", *_CLASS_METHODS):
@@ -47,8 +47,6 @@ def made_by(calls: Sequence[ast.Call], scope: ast.AST, tree: ast.Module) -> Iter
 def sampled(scope: ast.AST, calls: Sequence[ast.Call]) -> Iterator[ast.Call]:
     """Of some calls those that draw from a distribution of plain numbers in a shape: `Uniform(0.9, 1.1).rsample(x.shape)`,
     there or where `jitter = Uniform(...).rsample` is bound."""
-    if DISTRIBUTIONS.isdisjoint(called_in(scope).names):
-        return
     drawing = {
         path: value
         for node in statements(scope, SCOPES)
@@ -77,7 +75,7 @@ def _is_number(roots: Roots) -> bool:
 
 
 @kept
-def _makers(tree: ast.Module) -> dict[str, ast.FunctionDef]:
+def makers_of(tree: ast.Module) -> dict[str, ast.FunctionDef]:
     """The functions that take a device and call a factory, by name; none of a name that two have."""
     found: dict[str, ast.FunctionDef] = {}
     seen: set[str] = set()

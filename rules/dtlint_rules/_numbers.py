@@ -52,7 +52,7 @@ def number_at(node: ast.expr | None, flow: Flow) -> Number | None:
         sign = -1.0 if isinstance(node.op, ast.USub) else 1.0
         node = node.operand
     written = _written(node, flow)
-    if isinstance(written, ast.Name):  # `eps: float = EPS`
+    if isinstance(written, ast.Name) and written.id.isupper():  # `eps: float = EPS`, a constant of the module
         written = _names(flow.tree).get(written.id)
     if written is None:
         return None

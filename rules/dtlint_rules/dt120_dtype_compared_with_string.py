@@ -52,7 +52,7 @@ class DtypeComparedWithString(Rule):
     ## What it does
     Reports `x.dtype == "float16"`, `x.dtype == "torch.float16"`, `x.dtype == np.float32`, `x.dtype ==
     torch.FloatTensor`, `x.dtype == float`, `str(x.dtype) == "float16"` and `x.type() == torch.float32`, where `x` is
-    a tensor; `model.config.torch_dtype == "bfloat16"` of a model of transformers; and `x.dtype is ["float16",
+    a tensor; `model.dtype == "bfloat16"` of a model of transformers; and `x.dtype is ["float16",
     "float32"]`, which is False whatever `x` is. Also `x.dtype == torch.float16 or torch.bfloat16`, which is always true.
 
     ## Why it matters
@@ -91,7 +91,7 @@ class DtypeComparedWithString(Rule):
     code, name = "DT120", "dtype-compared-with-string"
     severity = Severity.ERROR
     fix = Applicability.UNSAFE
-    triggers = (".dtype", "self.dtype", "torch_dtype", ".type", *DTYPES)
+    triggers = (".dtype", "self.dtype", ".type", *DTYPES)
     needs = ((*STRINGS, *LEGACY, *COMPARED_NUMBERS, "numpy", ".type", *_ASKED_FOR_A_LIST, *_ALONE),)
     operators = frozenset({*_OPERATORS})
 
@@ -211,8 +211,8 @@ _WHY = {
 def _may_ask(node: ast.expr, value: Value) -> bool:
     """Is one side of a comparison spelled like a dtype or the question for one, or is it one? Most ask for neither."""
     if type(node) is ast.Attribute:
-        return node.attr in ("dtype", "torch_dtype") or type(value) is Dtype
-    return type(value) is Dtype or (type(node) is ast.Call and last_name(node) in ("str", "type", "getattr"))
+        return node.attr == "dtype" or type(value) is Dtype
+    return type(value) is Dtype or (type(node) is ast.Call and last_name(node) in ("str", "type"))
 
 
 def _kind(node: ast.expr, value: Value, flow: Flow) -> str | None:
@@ -232,25 +232,14 @@ def _kind(node: ast.expr, value: Value, flow: Flow) -> str | None:
 
 
 def _is_of_loaded_model(node: ast.expr, flow: Flow) -> bool:
-    """`model.dtype` and `model.config.torch_dtype`, or `getattr(model.config, "torch_dtype", None)`: transformers keeps a torch dtype there,
-    whatever stands in the file that it was read from."""
-    asked: object
-    if isinstance(node, ast.Attribute):
-        asked, owner = node.attr, node.value
-    elif isinstance(node, ast.Call) and last_name(node) == "getattr" and len(node.args) in (2, 3):
-        owner = node.args[0]
-        asked = node.args[1].value if isinstance(node.args[1], ast.Constant) else ""
-    else:
+    """`model.dtype`, of transformers or diffusers. The `torch_dtype` of a config may be a string as well: as it was read."""
+    if not isinstance(node, ast.Attribute) or node.attr != "dtype":
         return False
-    path = path_of(owner) or ""
-    if asked == "dtype":
-        return _MODEL.search(path) is not None and not imports(flow.tree).isdisjoint(("transformers", "diffusers"))
-    return asked == "torch_dtype" and _CONFIG_OF_MODEL.search(path) is not None
+    named = _MODEL.search(path_of(node.value) or "") is not None
+    return named and not imports(flow.tree).isdisjoint(("transformers", "diffusers"))
 
 
 _MODEL = re.compile(r"(?:^|[._])(?:model|unet|vae|text_encoder|transformer|llm)$")
-_CONFIG_OF_MODEL = re.compile(r"(?:^|[._])(?:model|lm|llm|encoder|decoder)\.config$")
-"""The config of a model that has been made."""
 
 
 def _is_tensor(node: ast.expr, flow: Flow) -> bool:

@@ -30,6 +30,7 @@ from dtlint_rules._provenance import follows, may_be_cast
 from dtlint_rules._sinks import RAISING, escapes
 from dtlint_rules._statements import statements
 from dtlint_rules._widths import is_open
+from dtlint_rules._within import parents_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -173,7 +174,11 @@ def _of_masks(end: End) -> Iterator[Finding]:
             cast = cast_flags(mask, end.node)
             if cast is None or cast in told or not is_uncast(other, origins[other]):
                 continue
-            if not _is_meant_for_half(end.flow) or not escapes(node, end.node, end.flow.tree):
+            if (
+                _is_summed(node, end.node)
+                or not _is_meant_for_half(end.flow)
+                or not escapes(node, end.node, end.flow.tree)
+            ):
                 continue
             told.add(cast)
             met = ast.unparse(other)
@@ -183,6 +188,23 @@ def _of_masks(end: End) -> Iterator[Finding]:
                 help=f"Cast it to the dtype of what it meets: `.to({met}.dtype)`",
                 notes=((node, "it meets that here"),) if node.lineno != cast.lineno else (),
             )
+
+
+def _is_summed(node: ast.expr, scope: ast.AST) -> bool:
+    """Is a product added up where it stands, as in the mean over tokens? A sum is well kept in float32."""
+    around = parents_in(scope)
+    parent = around.get(node)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in _ADDING_UP
+    return (
+        isinstance(parent, ast.Call)
+        and last_name(parent) in _ADDING_UP
+        and bool(parent.args)
+        and parent.args[0] is node
+    )
+
+
+_ADDING_UP = frozenset({"sum", "mean"})
 
 
 def _is_meant_for_half(place: Flow) -> bool:

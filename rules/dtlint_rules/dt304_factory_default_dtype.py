@@ -14,12 +14,13 @@ from dtlint.infer.values import Constant, Number, Tensor, Trait
 from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments, bound_once
+from dtlint_rules._calls import called_in
 from dtlint_rules._effects import FACTORIES, JOINING
 from dtlint_rules._flags import is_uncast
 from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._half import half_at, place_in
 from dtlint_rules._layers import layers_of
-from dtlint_rules._makers import DISTRIBUTIONS, made_by, sampled
+from dtlint_rules._makers import DISTRIBUTIONS, made_by, makers_of, sampled
 from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
@@ -154,9 +155,11 @@ class FactoryDefaultDtype(Rule):
         factories = self.made.pop(end.node, {})
         if end.flow.function is None:
             return ()
-        calls = facts(end.node).calls
-        for call in (*made_by(calls, end.node, end.flow.tree), *sampled(end.node, calls)):
-            factories[call] = end.flow
+        calls, names = facts(end.node).calls, called_in(end.node).names
+        if not names.isdisjoint(makers_of(end.flow.tree)):
+            factories.update(dict.fromkeys(made_by(calls, end.node, end.flow.tree), end.flow))
+        if not names.isdisjoint(DISTRIBUTIONS):
+            factories.update(dict.fromkeys(sampled(end.node, calls), end.flow))
         found = self._judged(factories, end) if factories else ()
         if not isinstance(end.node, ast.FunctionDef) or end.node.name != "__init__":
             return found

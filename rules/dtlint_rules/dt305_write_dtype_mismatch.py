@@ -257,8 +257,14 @@ def _computes(callee: str, methods: Collection[str]) -> bool:
     owner, _, name = callee.rpartition(".")
     if owner in PACKAGES:
         return name in RAISING
-    of_weights = owner == "self" and name not in methods and not name.startswith("_") and "norm" not in name.lower()
-    return of_weights or name == "expert"
+    of_weights = owner == "self" and name not in methods and not name.startswith("_")
+    return (of_weights and _WITHOUT_WEIGHTS.search(name.lower()) is None) or name == "expert"
+
+
+_WITHOUT_WEIGHTS = re.compile(
+    r"norm|(?:^|_)act|activation|_fn$|func|relu|[gs]elu|silu|swish|mish|tanh|sigmoid|softmax|drop|pool|pad|identity"
+)
+"""Names of parts of a module that keep the dtype of what they are given."""
 
 
 def _is_made_for(into: ast.expr, flow: Flow) -> bool:

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Dtype, Tensor
-from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
-from dtlint_rules._effects import FLOAT32
-from dtlint_rules._functions import defaults, parameters
+from dtlint_rules._functions import parameters
 from dtlint_rules._names import last_name, mentions, said
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._parts import bound_to, given, keyword, receiver
@@ -21,9 +19,9 @@ from dtlint_rules._scripts import is_script
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
-    from dtlint.infer.events import Call, End, Flow
+    from dtlint.infer.events import Call, Flow
 
 __all__ = ["Float64OnDevice"]
 
@@ -35,7 +33,6 @@ _GUARDS = ("mps", "npu", "xla", "is_cpu", "is_cuda", "supports_float64", "fp64",
 _HAVING_FLOAT64 = ("cpu", "cuda", "meta")
 _FLOAT64 = frozenset({"float64"})
 _DOUBLE = re.compile(r"double|float64", re.IGNORECASE)
-_FLOAT64_NAMES = frozenset({"torch.float64", "torch.double"})
 _FROM_ARRAYS = frozenset({"torch.from_numpy", "torch.as_tensor", "torch.tensor"})
 _HELP = 'Use float32 where `device.type == "mps"`, or where float64 is not needed'
 
@@ -47,7 +44,6 @@ class Float64OnDevice(Rule):
     Reports `torch.arange(n, dtype=torch.float64, device=x.device)` and its kin, a cast to float64 of a tensor that the
     caller gives or that was made on the device of another, and `.to(device)` of a tensor that NumPy made float64, or that is
     made of whatever array and dtype are given and cast only after the move, in code that does not ask which device it is.
-    Also `dtype=torch.float64` as the default of a function that takes a device, beside others whose default is float32.
 
     ## Why it matters
     MPS (Apple's GPUs) and several other accelerators have no float64: "Cannot convert a MPS Tensor to float64 dtype as
@@ -87,22 +83,6 @@ class Float64OnDevice(Rule):
         if finding is None or is_script(call.flow.tree) or _asks(call.flow):
             return ()
         return (finding,)
-
-    def on_end(self, end: End) -> Iterator[Finding]:
-        """`dtype: torch.dtype = torch.float64` beside `device`, where the other defaults of the file are float32."""
-        if end.flow.function is not None:
-            return
-        told = [(arguments, *found) for arguments in _signatures(end.flow.tree) for found in _dtypes_of(arguments)]
-        usual = next((node for _, node, dtype in told if dtype in FLOAT32), None)
-        for arguments, node, dtype in told:
-            beside = {parameter.arg for parameter in (*arguments.args, *arguments.kwonlyargs)}
-            if dtype in _FLOAT64_NAMES and usual is not None and "device" in beside:
-                yield Finding(
-                    node,
-                    "float64 is what this makes unless the caller says otherwise: on MPS and some other devices that raises",
-                    help="Let it be float32, as elsewhere in this file, or `torch.get_default_dtype()`",
-                    notes=((usual, "float32 here"),),
-                )
 
     def _made(self, call: Call) -> Finding | None:
         """`torch.zeros(n, dtype=torch.float64, device=x.device)`."""
@@ -145,16 +125,6 @@ class Float64OnDevice(Rule):
             help="Cast it to float32 with the move",
             notes=((origin, "float64 since here"),) if origin is not None and origin.lineno != call.node.lineno else (),
         )
-
-
-def _signatures(tree: ast.Module) -> list[ast.arguments]:
-    """The parameters of every function of a file, in the order of the source."""
-    return [part.args for part in nodes([tree]) if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))]
-
-
-def _dtypes_of(arguments: ast.arguments) -> list[tuple[ast.expr, str]]:
-    """The dtypes that parameters named `dtype` have by default, as they are written."""
-    return [(default, path_of(default) or "") for parameter, default in defaults(arguments) if parameter.arg == "dtype"]
 
 
 def _too_soon(call: Call) -> Finding | None:

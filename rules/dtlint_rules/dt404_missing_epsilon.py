@@ -194,6 +194,8 @@ def _is_mended(node: ast.BinOp, flow: Flow) -> bool:
 
 def _is_scaled_by_maximum(node: ast.BinOp | ast.AugAssign, divisor: ast.expr, flow: Flow) -> bool:
     """`x = x / x.max()`, and before it `x = x - x.min()`."""
+    if last_name(divisor) not in _HIGHEST:
+        return False
     subject = node.left if isinstance(node, ast.BinOp) else node.target
     path = path_of(subject)
     if path is None or not _is_reduction(divisor, _HIGHEST, _loaded(subject)) or _is_tested(path, flow):

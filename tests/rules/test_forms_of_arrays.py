@@ -134,20 +134,6 @@ BAD = {
         def as_tensor(values, device, dtype):
             return torch.as_tensor(values).to(device).to(dtype)  # <-
         """,
-        """
-        class Scale:
-            def __init__(self, factor, dtype: torch.dtype = torch.float32, device=None):
-                self.factor = torch.tensor(factor, dtype=dtype, device=device)
-
-        class Rotate:
-            def __init__(
-                self,
-                angle,
-                dtype: torch.dtype = torch.float64,  # <-
-                device=None,
-            ):
-                self.angle = torch.tensor(angle, dtype=dtype, device=device)
-        """,
     ),
     "DT510": (
         """
@@ -310,17 +296,6 @@ GOOD = {
         """
         def image_to(image, device, dtype):
             return torch.from_numpy(image).to(device, dtype=dtype), torch.from_numpy(image).to(device).float() / 255
-        """,
-        """
-        def integrate(f, y, dtype=torch.float64, device=None):
-            return f(torch.as_tensor(y, dtype=dtype, device=device))
-        """,
-        """
-        def scale(x, dtype: torch.dtype = torch.float32, device=None):
-            return x
-
-        def statistics(x, dtype: torch.dtype = torch.float64):
-            return x
         """,
     ),
     "DT510": (

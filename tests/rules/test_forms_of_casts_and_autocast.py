@@ -141,18 +141,6 @@ BAD = {
     ),
     "DT120": (
         """
-        def export(model):
-            if getattr(model.config, "torch_dtype", None) == "bfloat16":  # <-
-                return model.to(torch.bfloat16)
-            return model
-        """,
-        """
-        class Export:
-            def run(self):
-                if self.model.config.torch_dtype == "float16":  # <-
-                    self.scale = 2
-        """,
-        """
         from transformers import AutoModel
 
         def run(name, x: Tensor):
@@ -523,6 +511,8 @@ GOOD = {
         def export(model):
             if model.config.torch_dtype == torch.bfloat16:
                 return model.to(torch.bfloat16)
+            if model.config.torch_dtype == "float16":  # as it was read from a file
+                model.config.torch_dtype = torch.float16
             if model.config.model_type == "t5" or getattr(model.config, "kind", None) == "float16":
                 return model.float()
         """,

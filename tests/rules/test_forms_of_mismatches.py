@@ -57,16 +57,6 @@ BAD = {
                 return scores * same
         """,
     ),
-    "the mean of what a mask keeps": (
-        "DT303",
-        """
-        class Pooling(nn.Module):
-            def forward(self, output, attention_mask):
-                tokens = output[0]
-                mask = attention_mask.unsqueeze(-1).expand(tokens.size()).float()  # <-
-                return torch.sum(tokens * mask, 1) / torch.clamp(mask.sum(1), min=1e-9)
-        """,
-    ),
     "a resized mask, cast by its dtype": (
         "DT303",
         """
@@ -594,6 +584,27 @@ GOOD = {
                 mean, log_variance = self.p_mean_variance(x, t)
                 nonzero_mask = (1 - (t == 0).float()).reshape(len(x), 1)
                 return mean + nonzero_mask * (0.5 * log_variance).exp() * torch.randn_like(x)
+        """,
+    ),
+    "a masked mean over tokens": (
+        "DT303",
+        """
+        class Encoder(nn.Module):
+            def embed(self, hidden, mask):
+                total = torch.sum(hidden * mask.unsqueeze(-1).float(), dim=1)
+                return total / mask.sum(1, keepdim=True).float()
+        """,
+    ),
+    "an activation keeps the dtype": (
+        "DT305",
+        """
+        class TopK(nn.Module):
+            def forward(self, x):
+                top = torch.topk(x, k=self.k, dim=-1)
+                values = self.postact_fn(top.values)
+                result = torch.zeros_like(x)
+                result.scatter_(-1, top.indices, values)
+                return result
         """,
     ),
     "a slice casts": (

@@ -336,6 +336,11 @@ GOOD = {
     ),
     "DT403": (
         """
+        def scale(logits: Tensor, temperature: Tensor):
+            temperature[temperature <= 0] = 1e-8  # a setting, and no half
+            return (logits / temperature).half()
+        """,
+        """
         def unit(q: Tensor):
             wide = F.normalize(q.float(), dim=-1, eps=1e-12)
             near = q / torch.max(q.norm(dim=-1), 1e-4 * torch.ones_like(q)), torch.max(q, 1e-9 * torch.ones_like(q))
@@ -370,6 +375,12 @@ GOOD = {
         """,
     ),
     "DT404": (
+        """
+        def std_over_ranks(local: Tensor, global_mean, count):
+            squares = torch.sum((local - global_mean) ** 2)
+            torch.distributed.all_reduce(squares)
+            return torch.sqrt(squares / count)
+        """,
         """
         class Triplet(nn.Module):
             def forward(self, a: Tensor, b: Tensor):
