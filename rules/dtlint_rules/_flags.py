@@ -50,7 +50,7 @@ def casts_flags(scope: ast.AST) -> bool:
 
 
 def cast_flags(mask: ast.expr, scope: ast.AST) -> ast.Call | None:
-    """The cast by which flags became float32, here or where the name that stands here is bound; None where it is more."""
+    """The cast by which flags became float32, here or where the name is bound; None where it is more than that."""
     node = _below_views(mask)
     if not isinstance(node, ast.Name):
         return node if isinstance(node, ast.Call) and _is_cast_of_flags(node, scope) else None
@@ -68,7 +68,7 @@ def is_scaled(mask: ast.expr, scope: ast.AST) -> bool:
 
 
 def _below_views(node: ast.expr) -> ast.expr:
-    """What is put in another form: `m` of `m[:, None].expand(n, 4)`, of `F.interpolate(m, size=8)`, of `(1.0 - m) * -1e4`."""
+    """What is put in another form: `m` of `m[:, None].expand(n, 4)`, `F.interpolate(m, size=8)`, `(1.0 - m) * -1e4`."""
     while True:
         if isinstance(node, ast.Subscript):
             node = node.value
@@ -108,7 +108,7 @@ def _is_cast_of_flags(node: ast.Call, scope: ast.AST) -> bool:
 
 
 def _are_flags(node: ast.expr, scope: ast.AST, *, named: bool = False) -> bool:
-    """Does an expression give flags, or ones and zeros, as far as it reads? Of a name it is asked what that is bound to, once."""
+    """Does an expression give flags, or ones and zeros, as far as it reads? A name is followed to its value, once."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, _BITS):
         return _are_flags(node.left, scope, named=named) or _are_flags(node.right, scope, named=named)
     if isinstance(node, ast.Call) and last_name(node) in _GIVING_FLAGS:
@@ -125,8 +125,8 @@ def _are_flags(node: ast.expr, scope: ast.AST, *, named: bool = False) -> bool:
 
 
 def is_uncast(node: ast.expr, roots: Roots) -> bool:
-    """Has a tensor the dtype of what is given, by all that it was computed from? Variances are not: `model_log_variance`, of
-    a table in float32, of which a model's outputs are part at most."""
+    """Has a tensor the dtype of what is given, by all that it was computed from? Variances have not:
+    `model_log_variance` comes of a table in float32, of which a model's outputs are part at most."""
     if not roots or any(_VARIANCE.search(name) is not None for name in names_in(node)):
         return False
     return all(map(_is_of_given, roots))
@@ -147,8 +147,8 @@ def _is_of_given(origin: Origin) -> bool:
 
 
 _NUMBERS = re.compile(
-    r"^(?:np|math|cfg|config)\.|^self\.|(?:^|[._])(?:alphas?|betas?|gammas?|lambdas?|eps|scale|factor|coeff?|num|n|min|max"
-    r"|thr\w*|prob|rate|decay|weights?|temperature|sigmas?|margin|losse?s?|ratios?)(?:_|\d*$)",
+    r"^(?:np|math|cfg|config)\.|^self\.|(?:^|[._])(?:alphas?|betas?|gammas?|lambdas?|eps|scale|factor|coeff?|num|n|min"
+    r"|max|thr\w*|prob|rate|decay|weights?|temperature|sigmas?|margin|losse?s?|ratios?)(?:_|\d*$)",
     re.IGNORECASE,
 )
 """Names of what is a number more often than not, or a weight in a sum."""

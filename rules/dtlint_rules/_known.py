@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from dtlint.infer.names import path_of
 from dtlint.infer.values import UNKNOWN, Module, Tensor, Unknown
 from dtlint_rules._kept import kept
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Flow
     from dtlint.infer.evidence import Evidence
     from dtlint.infer.values import Value
 
-__all__ = ["known"]
+__all__ = ["is_looped_tensor", "known"]
 
 
 def known(flow: Flow, node: ast.expr) -> Value:
@@ -30,6 +31,20 @@ def known(flow: Flow, node: ast.expr) -> Value:
         if kind is not None:
             return Tensor() if kind is Kind.TENSOR else Module("torch.nn.Module", path)
     return value
+
+
+def is_looped_tensor(node: ast.expr, flow: Flow) -> bool:
+    """Is it the variable of a loop over parameters or buffers, `for name, p in model.named_parameters()`, whatever the
+    model is? Not that of their names."""
+    for loop in flow.loops if isinstance(node, ast.Name) else ():
+        target, method = loop.node.target, last_name(loop.node.iter)
+        if method.startswith("named_"):
+            if not isinstance(target, ast.Tuple) or len(target.elts) != 2:
+                continue
+            target, method = target.elts[1], method.removeprefix("named_")
+        if method in ("parameters", "buffers") and path_of(target) == path_of(node):
+            return True
+    return False
 
 
 @kept

@@ -13,12 +13,17 @@ from dtlint_rules._statements import statements
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["layers_of"]
+__all__ = ["LAYERS", "layers_of"]
+
+LAYERS = frozenset(
+    {"Linear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Bilinear"}
+)
+"""Layers that raise where their input is not of the dtype of their weights, and give half under autocast."""
 
 
 @kept
 def layers_of(owner: ast.AST, names: Collection[str]) -> frozenset[str]:
-    """The layers of these kinds that a class makes, as its methods call them: `self.to_q`. None that is told a dtype."""
+    """The layers of these kinds that a class makes and tells no dtype, as its methods call them: `self.to_q`."""
     return frozenset(
         path
         for node in statements(owner)

@@ -45,8 +45,8 @@ def made_by(calls: Sequence[ast.Call], scope: ast.AST, tree: ast.Module) -> Iter
 
 
 def sampled(scope: ast.AST, calls: Sequence[ast.Call]) -> Iterator[ast.Call]:
-    """Of some calls those that draw from a distribution of plain numbers in a shape: `Uniform(0.9, 1.1).rsample(x.shape)`,
-    there or where `jitter = Uniform(...).rsample` is bound."""
+    """Of some calls those that draw from a distribution of numbers in a shape: `Uniform(0.9, 1.1).rsample(x.shape)`, at
+    once or where `jitter = Uniform(...).rsample` is bound."""
     drawing = {
         path: value
         for node in statements(scope, SCOPES)
@@ -94,7 +94,7 @@ def makers_of(tree: ast.Module) -> dict[str, ast.FunctionDef]:
 
 @kept
 def gives_default(scope: ast.FunctionDef) -> bool:
-    """Is all that a function returns made by factories that are told no dtype, and by what they are given as numbers?"""
+    """Is all that a function returns made by factories that are told no dtype, of what it is given as numbers?"""
     if FACTORIES.isdisjoint(called_in(scope).names):
         return False
     returned = [node.value for node in statements(scope, SCOPES) if isinstance(node, ast.Return)]

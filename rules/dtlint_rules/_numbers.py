@@ -129,8 +129,6 @@ def _limit(node: ast.Attribute) -> float | None:
     path = path_of(node)
     if path in ("math.inf", "np.inf", "numpy.inf", "torch.inf"):
         return math.inf
-    if path == "sys.maxsize":
-        return 2.0**63 - 1
     return DTYPES["float64"].eps if path == "sys.float_info.epsilon" else None
 
 

@@ -12,7 +12,7 @@ from dtlint.infer.values import Constant, Dtype
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._asked import asks_bfloat16
-from dtlint_rules._assignments import bound_once
+from dtlint_rules._assignments import assignments, bound_once
 from dtlint_rules._functions import body_of, defaults, own_nodes, parameters
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import given, keyword, receiver, subject_of
@@ -45,10 +45,10 @@ class HardcodedCast(Rule):
     - `dtype=torch.bfloat16` in a class or function that has a parameter `*_dtype=torch.bfloat16` for it, or a parameter
       `dtype` that nothing reads.
     - `return out.to(torch.bfloat16)` in a function that casts what it is given to float32 first, and never asks for its
-      dtype; and `x = x.half()` of what a module is given, whatever dtype its layers have.
+      dtype.
     - As information: `from_pretrained(name, torch_dtype=torch.float16)` in a class that is told which model and not the
-      dtype, a model that is cast to float16 and saved, and `torch.zeros(..., dtype=torch.bfloat16)` in a method of a
-      module that says nothing else of half.
+      dtype, a model that is cast to float16 and saved in a function that does not load it in a dtype, and
+      `torch.zeros(..., dtype=torch.bfloat16)` in a method of a module that says nothing else of half.
     - An activation that is cast to the dtype of a buffer, `x = x.to(self.kernel.dtype)`, in a module that has
       weights.
 
@@ -195,7 +195,7 @@ class HardcodedCast(Rule):
 
 
 def _fixed_half(call: Call) -> Iterator[Finding]:
-    """A cast to a half dtype that is written out, of what a function gives back or a module is given."""
+    """A cast to a half dtype that is written out, of what a function gives back or of a model that it saves."""
     function, flow = call.flow.function, call.flow
     if function is None or flow.conditions or (dtype := _written_half(call)) is None:
         return
@@ -218,12 +218,6 @@ def _fixed_half(call: Call) -> Iterator[Finding]:
             help="Note the dtype of the input, and cast back to that",
             notes=((upcast, "cast to float32 here"),),
         )
-    elif owner is not None and owner.is_module and _is_rebound(call) and _speaks_of_half_once(owner.node):
-        yield Finding(
-            call.node,
-            f"The input is cast to {dtype} whatever dtype the weights of the module have: in float32 the next layer raises",
-            help="Cast to the dtype of a weight: `x.to(self.fc.weight.dtype)`",
-        )
 
 
 _HALF = re.compile(r"half|fp16|bf16|float16|low_?p|quant|fp8|int8|int4|compress|pack", re.IGNORECASE)
@@ -242,18 +236,32 @@ def _written_half(call: Call) -> str | None:
 
 
 def _saved(call: Call) -> ast.Call | None:
-    """Where the function saves the model that is cast: `model.save_pretrained(path)`."""
+    """Where the function saves the model that is cast, `model.save_pretrained(path)`, unless it loads it in a dtype."""
     model = subject_of(call.node)
+    if not isinstance(model, ast.Name):
+        return None
+    if any(_is_told(value) for _, value in assignments(call.flow.scope).get(model.id, ()) if value is not None):
+        return None
     for node in own_nodes(call.flow.scope):
         if not isinstance(node, ast.Call) or last_name(node) != "save_pretrained" or node.lineno < call.node.lineno:
             continue
-        if isinstance(model, ast.Name) and path_of(receiver(node) or node) == model.id:
+        if path_of(receiver(node) or node) == model.id:
             return node
     return None
 
 
+def _is_told(value: ast.expr) -> bool:
+    """Is what loads a model told a dtype: `AutoModel.from_pretrained(name, torch_dtype=dtype)`? `**` may hold one."""
+    return any(
+        isinstance(node, ast.Call)
+        and last_name(node).startswith(("from_", "load"))
+        and any(part.arg in ("torch_dtype", "dtype", None) for part in node.keywords)
+        for node in ast.walk(value)
+    )
+
+
 def _loaded_in_float16(call: Call) -> Iterator[Finding]:
-    """`AutoModel.from_pretrained(name, torch_dtype=torch.float16)` in a class that is told which model, and not the dtype."""
+    """`AutoModel.from_pretrained(name, torch_dtype=torch.float16)` in a class that is told the model, not the dtype."""
     function, flow = call.flow.function, call.flow
     told = keyword(call.node, "torch_dtype") or keyword(call.node, "dtype")
     if function is None or function.owner is None or flow.conditions or told is None or path_of(told) not in _HALVES:
@@ -334,25 +342,8 @@ def _upcast(scope: ast.AST) -> ast.Call | None:
     return min(found, key=lambda node: node.lineno, default=None)
 
 
-def _is_rebound(call: Call) -> bool:
-    """`x = x.half()`, of an argument, in a method that hands it to layers of the module."""
-    statement = call.flow.statement
-    owner = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
-    if not isinstance(statement, ast.Assign) or statement.value is not call.node or not isinstance(owner, ast.Name):
-        return False
-    names = {parameter.arg for parameter in parameters(call.flow.scope)}
-    if path_of(statement.targets[0]) != owner.id or owner.id not in names:
-        return False
-    return any(
-        isinstance(node, ast.Call)
-        and (path_of(node.func) or "").startswith("self.")
-        and any(path_of(part) == owner.id for part in given(node))
-        for node in own_nodes(call.flow.scope)
-    )
-
-
 def _speaks_of_half_once(scope: ast.AST) -> bool:
-    """Is the cast all that a function or a class says of half: it neither asks for dtypes of its inputs nor casts weights?"""
+    """Is the cast all that a function says of half: does it neither ask for dtypes of its inputs nor cast weights?"""
     said = [
         node.attr
         for node in ast.walk(scope)

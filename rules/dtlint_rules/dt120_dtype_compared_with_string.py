@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from dtlint.infer.values import Constant, Dtype, External, Items, Tensor, Value
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import respell
 from dtlint_rules._imports import imports
-from dtlint_rules._known import known
+from dtlint_rules._known import is_looped_tensor, known
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import COMPARED_NUMBERS, DTYPES, LEGACY, STRINGS
 from dtlint_rules._within import parents_at
@@ -52,8 +51,8 @@ class DtypeComparedWithString(Rule):
     ## What it does
     Reports `x.dtype == "float16"`, `x.dtype == "torch.float16"`, `x.dtype == np.float32`, `x.dtype ==
     torch.FloatTensor`, `x.dtype == float`, `str(x.dtype) == "float16"` and `x.type() == torch.float32`, where `x` is
-    a tensor; `model.dtype == "bfloat16"` of a model of transformers; and `x.dtype is ["float16",
-    "float32"]`, which is False whatever `x` is. Also `x.dtype == torch.float16 or torch.bfloat16`, which is always true.
+    a tensor; and `x.dtype is ["float16", "float32"]`, which is False whatever `x` is. Also
+    `x.dtype == torch.float16 or torch.bfloat16`, which is always true.
 
     ## Why it matters
     Each of them is False for every tensor, without an error: a `torch.dtype` equals itself alone, `str(x.dtype)`
@@ -219,27 +218,14 @@ def _kind(node: ast.expr, value: Value, flow: Flow) -> str | None:
     """What is compared: the `dtype` of a tensor, its string (`str`), or the `type()` of a tensor."""
     if isinstance(value, Dtype):
         return "dtype"
-    if isinstance(node, ast.Attribute) and node.attr == "dtype" and _is_tensor(node.value, flow):
-        return "dtype"
-    if _is_of_loaded_model(node, flow):
-        return "dtype"
+    if isinstance(node, ast.Attribute) and node.attr == "dtype":
+        return "dtype" if _is_tensor(node.value, flow) else None
     if isinstance(node, ast.Call):
         if path_of(node.func) == "str" and len(node.args) == 1:
             return "str" if _kind(node.args[0], value, flow) == "dtype" else None
         if isinstance(node.func, ast.Attribute) and node.func.attr == "type" and not node.args and not node.keywords:
             return "type" if _is_tensor(node.func.value, flow) else None
     return None
-
-
-def _is_of_loaded_model(node: ast.expr, flow: Flow) -> bool:
-    """`model.dtype`, of transformers or diffusers. The `torch_dtype` of a config may be a string as well: as it was read."""
-    if not isinstance(node, ast.Attribute) or node.attr != "dtype":
-        return False
-    named = _MODEL.search(path_of(node.value) or "") is not None
-    return named and not imports(flow.tree).isdisjoint(("transformers", "diffusers"))
-
-
-_MODEL = re.compile(r"(?:^|[._])(?:model|unet|vae|text_encoder|transformer|llm)$")
 
 
 def _is_tensor(node: ast.expr, flow: Flow) -> bool:
@@ -249,12 +235,7 @@ def _is_tensor(node: ast.expr, flow: Flow) -> bool:
         node = node.value
     if isinstance(node, ast.Call):
         return last_name(node) == "next" and "parameters" in names_in(node)
-    if isinstance(node, ast.Name) and any(
-        node.id in names_in(loop.node.target) and last_name(loop.node.iter) in ("parameters", "named_parameters")
-        for loop in flow.loops
-    ):
-        return True
-    return isinstance(known(flow, node), Tensor)
+    return isinstance(known(flow, node), Tensor) or is_looped_tensor(node, flow)
 
 
 def _stands_for(kind: str, value: Value, flow: Flow) -> str | None:

@@ -14,8 +14,9 @@ from dtlint.infer.values import Dtype, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS, SHORT
 from dtlint_rules._fixes import respell
-from dtlint_rules._names import last_name, names_in
+from dtlint_rules._known import is_looped_tensor
 from dtlint_rules._needs import attributes
+from dtlint_rules._parts import receiver
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,9 +46,6 @@ _MOVED = {
 """What looks like a part of autocast, and what there is in its place."""
 _CASTS = frozenset(f"{method}_" for method in CAST_METHODS)
 """Casts in place, as the names of in-place methods are made."""
-
-_TENSORS_OF = frozenset({"parameters", "named_parameters", "buffers", "named_buffers"})
-"""Methods of a module that go through its tensors."""
 
 
 class NoSuchName(Rule):
@@ -140,12 +138,8 @@ def _is_told(call: Call) -> bool:
 
 def _is_tensor(call: Call) -> bool:
     """Is the method called on a tensor, or on what a loop takes from `model.parameters()`?"""
-    if isinstance(call.receiver, Tensor):
-        return True
-    owner = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
-    return isinstance(owner, ast.Name) and any(
-        owner.id in names_in(loop.node.target) and last_name(loop.node.iter) in _TENSORS_OF for loop in call.flow.loops
-    )
+    owner = receiver(call.node)
+    return isinstance(call.receiver, Tensor) or (owner is not None and is_looped_tensor(owner, call.flow))
 
 
 def _defines(tree: ast.Module, name: str) -> bool:

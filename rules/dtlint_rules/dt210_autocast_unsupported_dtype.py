@@ -11,7 +11,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Autocast
 from dtlint.rule import Finding, Rule
 from dtlint_rules._asked import asks_bfloat16
-from dtlint_rules._names import names
+from dtlint_rules._names import last_name, names
 from dtlint_rules._within import within
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ class AutocastUnsupportedDtype(Rule):
     Autocast of the CPU, XPU and MPS casts to float16 or bfloat16. For any other dtype it warns, "the target dtype is
     not supported. Disabling autocast", and is off: inputs that are half stay half, and meet float32 weights, which
     raises. On CUDA autocast casts to float16 unless it is told otherwise: with bf16 asked for, and no GradScaler, small
-    gradients become 0 and large activations inf. Who wants float32 switches autocast off with `enabled=False` and casts the inputs.
+    gradients become 0 and large activations inf. Who wants float32 switches autocast off with `enabled=False` and casts
+    the inputs.
 
     ## Example
     ```python
@@ -74,7 +75,8 @@ class AutocastUnsupportedDtype(Rule):
         region = call.result
         if not isinstance(region, Autocast) or region.made is not call.node:
             return
-        if region.device != "cpu" and call.complete and call.argument_node(None, "dtype") is None:
+        untold = call.complete and call.argument_node(None, "dtype") is None
+        if untold and region.device != "cpu" and region.enabled is not False:
             yield from _untold(call)
         if region.device in (None, "cuda"):
             return
@@ -133,11 +135,9 @@ _DTYPE = re.compile(r"(?:^|_)dtype$")
 
 
 def _asked(test: ast.expr) -> str | None:
-    """What a test asks for: bfloat16, `dtype is not None`, `dtype == torch.bfloat16`."""
-    if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        subject, other = path_of(test.left) or "", test.comparators[0]
-        if _DTYPE.search(subject.rpartition(".")[2]):
-            none = isinstance(other, ast.Constant) and other.value is None
-            if (isinstance(test.ops[0], ast.IsNot) and none) or path_of(other) == "torch.bfloat16":
-                return None if isinstance(test.ops[0], ast.NotEq) else ast.unparse(test)
+    """What a test asks for: bfloat16, or `dtype is not None`. That a tensor is bfloat16 nobody has asked for."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.IsNot):
+        other = test.comparators[0]
+        none = isinstance(other, ast.Constant) and other.value is None
+        return ast.unparse(test) if none and _DTYPE.search(last_name(test.left)) else None
     return asks_bfloat16(test)

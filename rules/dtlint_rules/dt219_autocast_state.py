@@ -6,9 +6,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import scopes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._functions import own_nodes
-from dtlint_rules._names import mentions, names
+from dtlint_rules._names import last_name, mentions, names, names_in
 from dtlint_rules._needs import attributes
 from dtlint_rules._parts import bound_to, given
 from dtlint_rules._within import within
@@ -16,7 +17,7 @@ from dtlint_rules._within import within
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Call
+    from dtlint.infer.events import Call, Flow
 
 __all__ = ["AutocastState"]
 
@@ -29,9 +30,10 @@ class AutocastState(Rule):
     """The dtype of autocast decides, where autocast may be off.
 
     ## What it does
-    Reports `torch.get_autocast_gpu_dtype()`, `torch.get_autocast_dtype(device)` and `torch.get_autocast_cpu_dtype()` that
-    are compared with a dtype, or cast to, in a function that never asks `torch.is_autocast_enabled()` and opens no region
-    itself.
+    Reports `torch.get_autocast_gpu_dtype()`, `torch.get_autocast_dtype(device)` and `torch.get_autocast_cpu_dtype()`
+    that are compared with a dtype, or cast to, in a function that never asks `torch.is_autocast_enabled()` and opens no
+    region itself. A method that is decorated with `custom_fwd`, and a function whose callers in the file all ask, are
+    left alone.
 
     ## Why it matters
     The three tell the dtype that autocast would cast to, on or off: float16 for CUDA, bfloat16 for the CPU. Where it is
@@ -72,7 +74,7 @@ class AutocastState(Rule):
             return ()
         if not any(_decides(part) for part in _readers(call)):
             return ()
-        if mentions(flow.conditions, _SURE) or any(_tells(name) for name in names(flow.scope)):  # type: ignore[arg-type]
+        if mentions(flow.conditions, _SURE) or _asks(flow.scope) or _is_run_where_on(flow):
             return ()
         return (
             Finding(
@@ -104,5 +106,21 @@ def _decides(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "type")
 
 
-def _tells(name: str) -> bool:
-    return any(word in name for word in _SURE)
+def _asks(scope: ast.AST) -> bool:
+    """Does a function ask whether autocast is on?"""
+    return any(word in name for name in names(scope) for word in _SURE)  # type: ignore[arg-type]
+
+
+def _is_run_where_on(flow: Flow) -> bool:
+    """Is a function decorated for autocast, or does whoever calls it in the file ask whether autocast is on?"""
+    function = flow.function
+    if function is None:
+        return False
+    if any("custom_fwd" in name for part in getattr(function.node, "decorator_list", ()) for name in names_in(part)):
+        return True
+    callers = [
+        scope
+        for scope, facts in scopes(flow.tree)
+        if any(last_name(call) == function.name for call in facts.calls) and scope is not function.node
+    ]
+    return bool(callers) and all(map(_asks, callers))

@@ -71,12 +71,13 @@ class WeightInputMismatch(Rule):
     ## What it does
     Reports what goes uncast into a layer or a model although its dtype is known to be another, or left to chance:
 
-    - features computed in float32 in a module, such as frequencies of positions, or a mask or one-hot tensor that is cast to
-      float32 by hand, that enter its own linear or convolutional layer, and what a weightless module such as `Timesteps` gives to a layer with weights;
+    - features computed in float32 in a module, such as frequencies of positions, or a mask or one-hot tensor that is
+      cast to float32 by hand, that enter its own linear or convolutional layer, and what a weightless module such as
+      `Timesteps` gives to a layer with weights;
     - what an image processor or feature extractor returns, which is float32;
-    - in a program that casts a model, `unet.to(device, dtype=weight_dtype)`: an item of the batch that is not cast, where
-      another is, what another model that was not cast computed, and an input to try the model with, that a factory makes
-      in float32: `model.half()`, `model(torch.zeros(1, 3, 640, 640))`;
+    - in a program that casts a model, `unet.to(device, dtype=weight_dtype)`: an item of the batch that is not cast,
+      where another is, what another model that was not cast computed, and an input to try the model with, that a
+      factory makes in float32: `model.half()`, `model(torch.zeros(1, 3, 640, 640))`, in no `with` that may be autocast;
     - an input that is cast to the dtype of a model, `self.vae.dtype`, on one path only, or to another dtype than at the
       other calls of that model.
 
@@ -265,7 +266,7 @@ def _may_be_half(place: Flow) -> bool:
 
 
 def _makes_half(scope: ast.AST) -> bool:
-    """Does a function cast a model that it calls to a half dtype that is written out, whatever the rest of the file says?"""
+    """Does a function cast a model that it calls to a half dtype that is written out, whatever else the file says?"""
     return any(cast.text in _HALF for cast in _cast_models(scope, origins_of(scope)).values())
 
 
@@ -537,9 +538,15 @@ def _of_programs(inputs: list[_Input], origins: Origins, place: Flow) -> Iterato
                 if root.kind == Kind.CALLED and root.text in trained and root.text not in casts
             }
             what = f"What `{models.pop()}` gives" if len(models) == 1 and len(roots) == 1 else None
-        if roots and all(map(_is_made_plain, roots)) and _is_cast_above(given.call, casts[given.callee], place.scope):
+        statement = statement_of(given.call, place.scope)
+        if (
+            roots
+            and all(map(_is_made_plain, roots))
+            and _is_cast_above(given.call, casts[given.callee], place.scope)
+            and not _is_within_context(statement, place.tree)
+        ):
             what = f"What `{roots[0].text}` makes, float32,"
-        if what is None or item in seen or decided_here(statement_of(given.call, place.scope), place.tree):
+        if what is None or item in seen or decided_here(statement, place.tree):
             continue
         seen.add(item)
         yield Finding(
@@ -553,6 +560,16 @@ def _of_programs(inputs: list[_Input], origins: Origins, place: Flow) -> Iterato
 def _is_made_plain(root: Origin) -> bool:
     """Is it an input to try a model with, of the default dtype: `model(torch.zeros(1, 3, size, size))`?"""
     return root.kind == Kind.MADE and root.text not in SCALAR
+
+
+def _is_within_context(statement: ast.AST, tree: ast.Module) -> bool:
+    """Does a call stand in a context that may be autocast, by whatever name, and casts its input: `with context:`?"""
+    return any(
+        last_name(item.context_expr) not in ("no_grad", "inference_mode")
+        for part in (statement, *around(statement, tree))
+        if isinstance(part, (ast.With, ast.AsyncWith))
+        for item in part.items
+    )
 
 
 def _is_cast_above(call: ast.Call, cast: _ModelCast, scope: ast.AST) -> bool:

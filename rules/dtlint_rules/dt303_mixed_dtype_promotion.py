@@ -27,6 +27,7 @@ from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import below, receiver
 from dtlint_rules._provenance import follows, may_be_cast
+from dtlint_rules._regions import is_off
 from dtlint_rules._sinks import RAISING, escapes
 from dtlint_rules._statements import statements
 from dtlint_rules._widths import is_open
@@ -54,10 +55,11 @@ class MixedDtypePromotion(Rule):
     - a value that one branch of an `if` casts to `x.dtype`, and the other branch leaves as it is;
     - of two attributes of one object, such as a mean and a standard deviation, one is cast to `x.dtype` and the other is
       not, in one computation with `x`;
-    - a table kept on `self` that is moved to `x.device`, and not cast to `x.dtype`, before it meets `x` in arithmetic, a
-      convolution or another product;
+    - a table kept on `self` that is moved to `x.device`, and not cast to `x.dtype`, before it meets `x` in arithmetic,
+      a convolution or another product;
     - a mask, a comparison or a one-hot tensor that is cast to float32 by hand and multiplied with what the function is
-      given, `x * (labels == other).float()`, where the product is returned or goes into a layer;
+      given, `x * (labels == other).float()`, where the product is returned or goes into a layer, in a module or in code
+      for half, that does not switch autocast off;
     - of two operands that are computed in the same steps, one is cast to float32 on the way, and the other is not:
       `cls_score.float().sigmoid() * obj_score.sigmoid()`.
 
@@ -126,7 +128,8 @@ class MixedDtypePromotion(Rule):
 
     def on_end(self, end: End) -> Iterable[Finding]:
         scope = end.node
-        if end.flow.function is not None and facts(scope).floats and casts_flags(scope):
+        masks = end.flow.function is not None and facts(scope).floats and casts_flags(scope)
+        if masks and _is_meant_for_half(end.flow) and not _switches_autocast_off(scope):
             yield from _of_masks(end)
         yield from self._ended(end)
 
@@ -174,18 +177,15 @@ def _of_masks(end: End) -> Iterator[Finding]:
             cast = cast_flags(mask, end.node)
             if cast is None or cast in told or not is_uncast(other, origins[other]):
                 continue
-            if (
-                _is_summed(node, end.node)
-                or not _is_meant_for_half(end.flow)
-                or not escapes(node, end.node, end.flow.tree)
-            ):
+            if _is_summed(node, end.node) or not escapes(node, end.node, end.flow.tree):
                 continue
             told.add(cast)
             met = ast.unparse(other)
+            base = met if isinstance(other, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)) else f"({met})"
             yield Finding(
                 cast,
                 f"A mask has no digits to keep: as float32 it promotes `{met}` to float32 if that is half",
-                help=f"Cast it to the dtype of what it meets: `.to({met}.dtype)`",
+                help=f"Cast it to the dtype of what it meets: `.to({base}.dtype)`",
                 notes=((node, "it meets that here"),) if node.lineno != cast.lineno else (),
             )
 
@@ -208,12 +208,20 @@ _ADDING_UP = frozenset({"sum", "mean"})
 
 
 def _is_meant_for_half(place: Flow) -> bool:
-    """Does half reach a function for a reason: the file asks for it, the function casts something to a dtype that it is
-    given, or it is a method of what others build on, as modules are?"""
+    """Does half reach a function for a reason: it casts something to a dtype that it is given, it is a method of a
+    module, or it is one of no class, and the file asks for half?"""
     reached, owner = half_at(place, dtype=None), place.function.owner if place.function is not None else None
-    if reached is None or reached.level > Reach.LIBRARY:
-        return reached is not None
-    return (owner is not None and bool(owner.node.bases)) or any(map(follows, called_in(place.scope).telling))
+    if reached is None:
+        return False
+    meant = reached.level > Reach.LIBRARY if owner is None else owner.is_module
+    return meant or any(map(follows, called_in(place.scope).telling))
+
+
+def _switches_autocast_off(scope: ast.AST) -> bool:
+    """Does a function run itself, or a part of it, in float32 on purpose?"""
+    entered = (node.items for node in statements(scope) if isinstance(node, (ast.With, ast.AsyncWith)))
+    contexts = [item.context_expr for items in entered for item in items]
+    return any(map(is_off, (*contexts, *getattr(scope, "decorator_list", ()))))
 
 
 def _is_operation(node: ast.AST) -> TypeGuard[ast.BinOp | ast.Call]:

@@ -19,7 +19,7 @@ from dtlint_rules._effects import FACTORIES, JOINING
 from dtlint_rules._flags import is_uncast
 from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._half import half_at, place_in
-from dtlint_rules._layers import layers_of
+from dtlint_rules._layers import LAYERS, layers_of
 from dtlint_rules._makers import DISTRIBUTIONS, made_by, makers_of, sampled
 from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
@@ -30,7 +30,6 @@ from dtlint_rules._parts import below, given, receiver, root_of
 from dtlint_rules._provenance import measures
 from dtlint_rules._sinks import RAISING, escapes
 from dtlint_rules._statements import statements
-from dtlint_rules._untold import LAYERS, untold_layers
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
@@ -78,10 +77,9 @@ class FactoryDefaultDtype(Rule):
     uncast.
 
     What a function of the file makes counts like a factory if it is handed `x.device` and no dtype, and so does what is
-    drawn from `Uniform(0.9, 1.1)` in the shape of `x`. Besides, the rule reports a buffer for tensors that is made in the
-    shape of the first of them, `self.frames = torch.zeros(n, *x.shape)`; a cache for the keys and values of attention; and
-    a layer that is told no dtype in a module that hands the one it is given on to others. So it does where a factory's tensor
-    goes into a layer of the module itself, and where one path returns it and another what is computed from `x`.
+    drawn from `Uniform(0.9, 1.1)` in the shape of `x`. Besides, the rule reports a buffer for tensors that is made in
+    the shape of the first of them, `self.frames = torch.zeros(n, *x.shape)`; a factory's tensor that goes into a layer
+    of the module itself; and one that one path returns, where another returns what is computed from `x`.
 
     ## Why it matters
     The factory gives float32, whatever the tensor is. With a half tensor the result of arithmetic is float32 from there
@@ -125,13 +123,12 @@ class FactoryDefaultDtype(Rule):
         *sorted(_HELPERS),
         *attributes(DISTRIBUTIONS),
         *sorted(DISTRIBUTIONS),
-        *attributes(LAYERS),
     )
     needs = (
         TORCH,
         (
             *attributes(("shape", "device", "size", "get_device", "rand", "randn", "where")),
-            *("self.device", "len", *sorted(_HELPERS), "*cache*", "*past_*", "*dtype*"),
+            *("self.device", "len", *sorted(_HELPERS)),
         ),
     )
 
@@ -146,8 +143,6 @@ class FactoryDefaultDtype(Rule):
             return ()  # `*x.shape` may be there: no factory takes its dtype by position
         if not _is_defaulted(call) or _SUMS.search(_bound_to(call)):
             return ()
-        if _is_cache(call) and half_at(call.flow, dtype=None) is not None:
-            return (_of_cache(call),)
         self.made.setdefault(call.flow.scope, {}).setdefault(call.node, place_in(call.flow))
         return ()
 
@@ -160,10 +155,7 @@ class FactoryDefaultDtype(Rule):
             factories.update(dict.fromkeys(made_by(calls, end.node, end.flow.tree), end.flow))
         if not names.isdisjoint(DISTRIBUTIONS):
             factories.update(dict.fromkeys(sampled(end.node, calls), end.flow))
-        found = self._judged(factories, end) if factories else ()
-        if not isinstance(end.node, ast.FunctionDef) or end.node.name != "__init__":
-            return found
-        return [*found, *(_of_layer(*pair) for pair in untold_layers(end.node))]
+        return self._judged(factories, end) if factories else ()
 
     def _judged(self, made: dict[ast.Call, Flow], end: End) -> Iterator[Finding]:
         factories = {factory: place for factory, place in made.items() if _may_be_after(factory, place)}
@@ -198,49 +190,6 @@ def _bound_to(call: Call) -> str:
     statement = call.flow.statement
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     return " ".join(path_of(target) or "" for target in targets)
-
-
-def _is_cache(call: Call) -> bool:
-    """Is it made to hold the keys and values of attention: `self.k_cache = torch.zeros(shape)`, `past_keys=`?"""
-    name = last_name(call.node)
-    return name in ("zeros", "empty") and any(map(_CACHES.search, _names_for(call)))
-
-
-_CACHES = re.compile(
-    r"(?:^|[._])(?:(?:k|v|kv|keys?|values?|key_values?)_?caches?|caches?_(?:k|v|kv|keys?|values?)"
-    r"|past_(?:keys?|values?|kvs?|key_values?))$"
-)
-
-
-def _names_for(call: Call) -> Iterator[str]:
-    """The names by which a factory's tensor is kept: of the statement's targets, or of the keyword that takes it. What is
-    registered is cast with its module."""
-    statement = call.flow.statement
-    if isinstance(statement, ast.Assign):
-        yield from (path_of(root_of(target)) or "" for target in statement.targets)
-    value = getattr(statement, "value", None)
-    for part in nodes([value]) if isinstance(value, ast.Call) else ():
-        if isinstance(part, ast.keyword) and part.value is call.node:
-            yield part.arg or ""
-
-
-def _of_cache(call: Call) -> Finding:
-    return Finding(
-        call.node,
-        f"{_SAYS.format(name=last_name(call.node))}: half keys and values that are written into it become float32, and "
-        "attention raises where they meet a half query",
-        help="Pass the dtype of what is written into it",
-    )
-
-
-def _of_layer(layer: ast.Call, told: ast.Call) -> Finding:
-    return Finding(
-        layer,
-        f"This `{last_name(layer)}` is told no dtype, and is float32 where others of its module are of the dtype that is "
-        "handed in: it raises where it is given what they compute",
-        help="Pass the dtype on, as it is to the other",
-        notes=((told, "this one is told"),),
-    )
 
 
 _OPERATIONS = (ast.BinOp, ast.Call)

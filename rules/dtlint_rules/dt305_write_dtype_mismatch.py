@@ -13,11 +13,11 @@ from dtlint.infer.names import path_of
 from dtlint.infer.symbols import same_dtype
 from dtlint.infer.values import Constant, Number, Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._assignments import bound_once
-from dtlint_rules._effects import FACTORIES, LIKE
+from dtlint_rules._effects import LIKE
 from dtlint_rules._effects import TORCH as PACKAGES
 from dtlint_rules._half import half_at
 from dtlint_rules._known import known
+from dtlint_rules._layers import LAYERS, layers_of
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import KNOWN, TORCH, attributes
 from dtlint_rules._origin import Kind
@@ -28,7 +28,7 @@ from dtlint_rules._statements import statements
 from dtlint_rules._widths import cast_to_float32, is_open, may_be_cast
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Assign, Call, Flow
     from dtlint.infer.values import Value
@@ -62,8 +62,9 @@ class WriteDtypeMismatch(Rule):
     ## What it does
     Reports `scatter_`, `scatter_add_`, `index_add_`, `index_copy_`, `index_put_`, `masked_scatter_` and `out[index] = x`
     with a tensor as index, where one side is float32 (a factory without `dtype=`, or a cast) and the other has the dtype of
-    what the caller gives, and where the two dtypes are known and differ. Under autocast a layer gives half whatever it is
-    given, so `out = torch.zeros_like(x)`, `out[mask] = self.proj(x[mask])` is reported, too.
+    what the caller gives, and where the two dtypes are known and differ. Under autocast a linear or convolutional layer
+    gives half whatever it is given, so `out = torch.zeros_like(x)`, `out[mask] = self.proj(x[mask])` is reported, too,
+    where the module makes `self.proj` such a layer itself, and `out[mask] = F.linear(x[mask], self.weight)`.
 
     ## Why it matters
     Writing a slice casts, `out[:n] = x`; writing by index does not: "Index put requires the source and destination dtypes
@@ -120,11 +121,9 @@ class WriteDtypeMismatch(Rule):
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:
         target, value = assign.target, assign.expression
-        if type(target) is not ast.Subscript or value is None:
+        if type(target) is not ast.Subscript or value is None or not isinstance(assign.value, Tensor):
             return ()
-        if not isinstance(assign.value, Tensor) and not (isinstance(value, ast.Call) and _is_of_self(value.func)):
-            return ()
-        if isinstance(assign.value, Tensor) and _surely_differ(assign.base, assign.value):
+        if _surely_differ(assign.base, assign.value):
             certain = _takes_tensor(target.slice, assign.value, assign.flow)
             if certain is False or (certain is None and assign.flow.function is None):
                 return ()
@@ -133,10 +132,6 @@ class WriteDtypeMismatch(Rule):
         if not certain and (not _is_by_tensor(target.slice) or _is_counted(target.slice, assign.flow.scope)):
             return ()
         return _judge(target.value, assign.base, value, assign.value, assign.flow, assign.node, "[...] =")
-
-
-def _is_of_self(callee: ast.expr) -> bool:
-    return isinstance(callee, ast.Attribute) and isinstance(callee.value, ast.Name) and callee.value.id == "self"
 
 
 def _is_by_tensor(index: ast.expr) -> bool:
@@ -230,8 +225,8 @@ def _judge(
         and half_at(flow, dtype=None) is not None
     ):
         what = (
-            f"`{_short(node)}` is what weights compute, in half under autocast, and `{ast.unparse(into)}` has the dtype of "
-            "what was given"
+            f"`{_short(node)}` is what weights compute, in half under autocast, and `{ast.unparse(into)}` has the "
+            "dtype of what was given"
         )
     else:
         return
@@ -241,36 +236,19 @@ def _judge(
 
 
 def _is_computed(value: Value, roots: Roots, flow: Flow) -> bool:
-    """Is a value what layers of the module, or products with its weights, give, with no cast since?"""
+    """Is a value what layers that a module makes itself, or products in it, give, with no cast since?"""
     owner = flow.function.owner if flow.function is not None else None
-    if (
-        owner is None
-        or not roots
-        or (isinstance(value, Tensor) and value.dtypes is not None and not value.dtypes >= FLOATING)
-    ):
+    if owner is None or not owner.is_module or not roots or (flow.contexts and flow.contexts[-1].enabled is False):
         return False
-    return all(origin.kind == Kind.CALLED and _computes(origin.text, owner.methods) for origin in roots)
+    if isinstance(value, Tensor) and value.dtypes is not None and not value.dtypes >= FLOATING:
+        return False
+    layers = layers_of(owner.node, LAYERS)
+    return all(origin.kind == Kind.CALLED and (origin.text in layers or _is_product(origin.text)) for origin in roots)
 
 
-def _computes(callee: str, methods: Collection[str]) -> bool:
-    """Is what is called a product, or a part of the module: `F.linear`, `self.proj`, and no method of it?"""
-    owner, _, name = callee.rpartition(".")
-    if owner in PACKAGES:
-        return name in RAISING
-    of_weights = owner == "self" and name not in methods and not name.startswith("_")
-    return (of_weights and _WITHOUT_WEIGHTS.search(name.lower()) is None) or name == "expert"
-
-
-_WITHOUT_WEIGHTS = re.compile(
-    r"norm|(?:^|_)act|activation|_fn$|func|relu|[gs]elu|silu|swish|mish|tanh|sigmoid|softmax|drop|pool|pad|identity"
-)
-"""Names of parts of a module that keep the dtype of what they are given."""
-
-
-def _is_made_for(into: ast.expr, flow: Flow) -> bool:
-    """Is it a tensor that the function makes, `out = torch.zeros_like(x)`, and none that it is given?"""
-    made = bound_once(into.id, flow.scope) if isinstance(into, ast.Name) else None
-    return isinstance(made, ast.Call) and last_name(made) in _MADE_LIKE | FACTORIES
+def _is_product(callee: str) -> bool:
+    package, _, name = callee.rpartition(".")
+    return package in PACKAGES and name in RAISING
 
 
 def _is_read_of(node: ast.expr, target: Roots, flow: Flow) -> bool:

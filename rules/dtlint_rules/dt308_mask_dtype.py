@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import FLOATING
-from dtlint.infer.values import Dtype, Tensor
+from dtlint.infer.values import Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
-from dtlint_rules._fixes import respell
-from dtlint_rules._indexing import indexed_by
 from dtlint_rules._masks import is_mask
 from dtlint_rules._needs import TORCH
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, certain, listed, origin_note, settled, tensor_op
-from dtlint_rules._parts import bound_to
 from dtlint_rules._subjects import operand
 
 if TYPE_CHECKING:
@@ -45,10 +42,6 @@ _ATTENTION = {
     ),
 }
 """Attention, whose masks are bool, or floating and then added to the scores."""
-_MADE = frozenset(
-    {"zeros", "ones", "full", "empty", "eye", "tensor", "zeros_like", "ones_like", "full_like", "empty_like"}
-)
-"""Functions that make a mask."""
 
 
 class MaskDtype(Rule):
@@ -56,14 +49,13 @@ class MaskDtype(Rule):
 
     ## What it does
     Reports `masked_fill`, `masked_select` and `torch.where` with a mask that is not bool; attention with a mask of
-    integers, or with a bool mask that was cast to a floating dtype; `1 - mask` and `-mask` of a bool tensor; `~mask`
-    of an integer one; and a tensor that is made uint8 and then indexed with.
+    integers, or with a bool mask that was cast to a floating dtype; `1 - mask` and `-mask` of a bool tensor; and `~mask`
+    of an integer one.
 
     ## Why it matters
     Most of it raises: "masked_fill_ only supports boolean masks", "Subtraction, the `-` operator, with a bool tensor is
     not supported". The rest is silent: `~` of a uint8 1 is 254, which counts as true, and attention adds a floating mask
-    to the scores, so that ones and zeros hide nothing. Indexing by uint8 masks with a warning only, as long as torch
-    still does: by any other dtype of integers it takes the rows of those numbers.
+    to the scores, so that ones and zeros hide nothing.
 
     ## Example
     ```python
@@ -96,18 +88,15 @@ class MaskDtype(Rule):
 
     code, name = "DT308", "mask-dtype"
     fix = Applicability.SAFE
-    triggers = ("uint8", "*mask*", "*ttention*", ".where", "~", "-(", "1-", "1.-", "1.0-")
+    triggers = ("*mask*", "*ttention*", ".where", "~", "-(", "1-", "1.-", "1.0-")
     needs = (TORCH,)
-    calls = called((*_BOOL_ALONE, *_ATTENTION, *_MADE))
+    calls = called((*_BOOL_ALONE, *_ATTENTION))
     operators = frozenset({ast.Sub, ast.USub, ast.Invert})
     of_known = True
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         op = tensor_op(call)
         if not call.complete:
-            return
-        if op in _MADE:
-            yield from _made(call)
             return
         if op in _BOOL_ALONE:
             position, name = _BOOL_ALONE[op]
@@ -157,23 +146,6 @@ class MaskDtype(Rule):
                     help="Cast the mask first: `~mask.bool()`",
                     fix=partial(cast_fix, node.operand, "bool()", "Cast the mask to bool", Applicability.UNSAFE),
                 )
-
-
-def _made(call: Call) -> Iterator[Finding]:
-    """`masks = torch.eye(n, dtype=torch.uint8)`, where `masks` is then what is indexed with."""
-    node = call.argument_node(None, "dtype")
-    if node is None or call.argument(None, "dtype") != Dtype("uint8"):
-        return
-    for target in bound_to(call.node, call.flow.statement):
-        used = indexed_by(target.id, call.flow.scope) if isinstance(target, ast.Name) else None
-        if used is not None:
-            yield Finding(
-                node,
-                "A mask of uint8 is indexed with, which torch deprecates: `~` of its 1 is 254, which counts as true as well",
-                help="Make it bool: `dtype=torch.bool`",
-                notes=((used, "indexed with it here"),),
-                fix=partial(respell, node=node, name="torch.bool", applicability=Applicability.UNSAFE),
-            )
 
 
 def _refused(mask: Operand, message: str) -> Finding:

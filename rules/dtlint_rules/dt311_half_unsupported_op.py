@@ -87,11 +87,12 @@ class HalfUnsupportedOp(Rule):
     """An operator without a half kernel is given a tensor that can be half.
 
     ## What it does
-    Reports `torch.quantile`, most of `torch.linalg`, `torch.fft`, `view_as_complex`, `ctc_loss`, `nn.init.orthogonal_`
-    and `interpolate` with `antialias=True` on a tensor that is float16 or bfloat16, and on a tensor whose dtype the caller decides in code that
-    asks for half itself; and `orthogonal_` of a weight where the same file casts another weight to float32 for it, or other
-    values to the dtype of a weight; and where the result is cast to float32, and later back to the dtype of another tensor,
-    so that the cast stands behind the op instead of before it. A tensor that was cast to float32 before is fine.
+    Reports `torch.quantile`, most of `torch.linalg`, `torch.fft`, `view_as_complex`, `ctc_loss`,
+    `nn.init.orthogonal_` and `interpolate` with `antialias=True` on a tensor that is float16 or bfloat16, and on one
+    whose dtype the caller decides in code that asks for half itself; `orthogonal_` of a weight where the same file
+    casts another weight to float32 for it, or other values to the dtype of a weight; and ops whose result is cast to
+    float32, and then back to the dtype that the operand has: there the cast stands behind the op instead of before
+    it. A tensor that was cast to float32 before is fine.
 
     ## Why it matters
     These operators raise RuntimeError in half: `quantile() input tensor must be either float or double dtype`,
@@ -221,22 +222,20 @@ def _expected(call: Call, subject: Operand) -> ast.expr | None:
 
 
 def _cast_too_late(call: Call, subject: Operand) -> ast.expr | None:
-    """The cast to float32 of what the op gives, where its operand is not cast and the result goes back to the dtype of
-    another: `x.cholesky().to(torch.float32).cholesky_inverse().to(y.dtype)`."""
-    flow, value = call.flow, subject.value
-    if not isinstance(value, Tensor) or value.dtypes is not None or value.symbol is None:
+    """The cast to float32 of what the op gives, where its operand has the dtype of the very tensor to whose dtype the
+    result goes back: `gram.cholesky().to(torch.float32).cholesky_inverse().to(x.dtype)`."""
+    symbol = subject.value.symbol if isinstance(subject.value, Tensor) else None
+    decides = symbol.sole if symbol is not None and symbol.exact else None
+    if decides is None or _asks_for_wide(call.flow.scope):
         return None
-    over = [part for part in within(call.node, flow) if isinstance(part, ast.Call)]
-    statement = flow.statement
-    over += [statement.value] if isinstance(getattr(statement, "value", None), ast.Call) else []  # type: ignore[attr-defined]
+    over = [part for part in within(call.node, call.flow) if isinstance(part, ast.Call)]
     cast = next((part for part in over if _upcast(part) and receiver(part) is call.node), None)
-    return cast if any(_follows_another(part) for part in over) else None
+    return cast if any(_follows(part, decides.text) for part in over) else None
 
 
-def _follows_another(cast: ast.Call) -> bool:
-    """`y.to(x.dtype)`."""
-    told = [path_of(argument) or "" for argument in given(cast)] if last_name(cast) in ("to", "type") else []
-    return any(path.endswith(".dtype") for path in told)
+def _follows(cast: ast.Call, name: str) -> bool:
+    """`y.to(x.dtype)`, of `x`."""
+    return last_name(cast) in ("to", "type") and f"{name}.dtype" in map(path_of, given(cast))
 
 
 _ASKED = frozenset({"float32", "float", "dtype"})

@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import DTYPES, FLOATING, Category
-from dtlint.infer.names import path_of
 from dtlint.infer.values import Array, Module, Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._assignments import assignments
 from dtlint_rules._names import last_name, names
 from dtlint_rules._needs import TORCH
-from dtlint_rules._parts import below, keyword
-from dtlint_rules._scripts import is_script
-from dtlint_rules._within import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,7 +90,7 @@ class NumpyFloat64Leak(Rule):
     fix = Applicability.UNSAFE
     triggers = ("numpy",)
     needs = (TORCH,)
-    calls = frozenset({"__call__", *_TAKING})
+    calls = frozenset({"__call__"})
     operators = frozenset({*_ARITHMETIC})
     of_known = True
 
@@ -107,8 +102,6 @@ class NumpyFloat64Leak(Rule):
         return ()
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        if call.name in _TAKING:
-            return self._let_out(call)
         module = call.receiver
         if not isinstance(module, Module) or call.target != "torch.nn.Module.__call__" or not call.args:
             return ()
@@ -120,25 +113,6 @@ class NumpyFloat64Leak(Rule):
             given,
             f"This float64 came with an array of NumPy: `{name}` raises where its weights are float32",
             call.flow,
-        )
-
-    def _let_out(self, call: Call) -> Iterable[Finding]:
-        """`Scene(pose=torch.from_numpy(np.eye(4)))`: the tensor leaves as it is, for where others are float32."""
-        flow = call.flow
-        if not call.target.startswith("torch.") or "dtype" in call.keywords or len(call.node.args) != 1:
-            return ()
-        taker = _taker(call)
-        made = _default_array(call.node.args[0], flow) if taker is not None else None
-        if made is None or not _DOUBLE.isdisjoint(names(flow.tree)) or is_script(flow.tree):
-            return ()
-        return (
-            Finding(
-                call.node,
-                f"The tensor is float64, the default of `{ast.unparse(made.func)}`, and {taker} gets it so",
-                help="Cast it to float32: `.float()`, or `dtype=np.float32` in NumPy",
-                notes=((made, "float64 since here"),) if made.lineno != call.node.lineno else (),
-                fix=partial(_fix, call.node),
-            ),
         )
 
     def _found(self, node: ast.expr | ast.stmt, value: Value, message: str, flow: Flow) -> Iterable[Finding]:
@@ -185,73 +159,3 @@ def _is_lifted(value: Value) -> bool:
 
 def _fix(made: ast.expr, place: Place) -> Fix:
     return Fix("Cast it to float32", (place.replace(made, f"{place.text(made)}.float()"),), Applicability.UNSAFE)
-
-
-_DEFAULTS = frozenset(
-    {"eye", "identity", "zeros", "ones", "empty", "linspace", "hanning", "hamming", "blackman", "kaiser", "logspace"}
-    | {"random.rand", "random.randn", "random.random", "random.uniform", "random.normal", "random.standard_normal"}
-)
-"""Functions of NumPy whose arrays are float64 unless a dtype is asked for."""
-_KEEPING = frozenset(
-    {"reshape", "copy", "transpose", "squeeze", "flatten", "ravel", "repeat", "unsqueeze", "cuda", "view"}
-)
-"""Methods whose result has the dtype of what they are called on."""
-
-
-def _taker(call: Call) -> str | None:
-    """What gets a new tensor uncast: a function that is not torch's, an attribute, the caller; None where it is cast, or
-    may be."""
-    statement = call.flow.statement
-    node: ast.AST = call.node
-    for parent in (*within(call.node, call.flow), statement):
-        if isinstance(parent, ast.Attribute):
-            if parent.attr not in _KEEPING:
-                return None
-        elif isinstance(parent, ast.Call):
-            if node is not parent.func:
-                path = path_of(parent.func) or ""
-                return None if path.partition(".")[0] in _NOT_TAKING or not path else f"`{path}`"
-        elif isinstance(parent, ast.Assign):
-            path = path_of(parent.targets[0]) or ""
-            return f"`{path}`" if path.startswith("self.") else None
-        elif isinstance(parent, ast.Return):
-            return "the caller"
-        elif not isinstance(parent, (ast.IfExp, ast.keyword, ast.Tuple)):
-            return None
-        node = parent
-    return None
-
-
-_NOT_TAKING = frozenset(
-    {"torch", "F", "np", "numpy", "print", "len", "str", "repr", "super", "list", "tuple", "isinstance"}
-)
-
-
-def _default_array(node: ast.expr, flow: Flow) -> ast.Call | None:
-    """The call of NumPy by whose default an array is float64: under each thing that its name is bound to, `None` aside."""
-    found: ast.Call | None = None
-    waiting, seen = [node], set()
-    while waiting:
-        part = waiting.pop()
-        while isinstance(part, ast.Subscript) or below(part, _KEEPING) is not part:
-            part = part.value if isinstance(part, ast.Subscript) else below(part, _KEEPING)
-        if isinstance(part, ast.Name):
-            bound = assignments(flow.scope).get(part.id, ())
-            if part.id in seen:
-                continue
-            if not bound:
-                return None
-            seen.add(part.id)
-            waiting += [value for _, value in bound if value is not None]
-        elif isinstance(part, ast.Call) and _is_default(part):
-            found = part
-        elif not (isinstance(part, ast.Constant) and part.value is None):
-            return None
-    return found
-
-
-def _is_default(made: ast.Call) -> bool:
-    package, _, name = (path_of(made.func) or "").partition(".")
-    if package not in ("np", "numpy") or name not in _DEFAULTS or keyword(made, "dtype") is not None:
-        return False
-    return len(made.args) < 2 or name not in ("zeros", "ones", "empty")

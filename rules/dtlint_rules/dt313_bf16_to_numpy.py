@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import FLOATING
-from dtlint.infer.names import path_of
 from dtlint.infer.reach import Reach
 from dtlint.infer.values import Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._half import half_at, is_half
-from dtlint_rules._imports import imports
 from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name, names, said
 from dtlint_rules._needs import TORCH, attributes
@@ -49,12 +47,6 @@ _WHOLE = re.compile(
     r"|generate|argmax|argsort|topk|nonzero|decode_batch|^(?:eq|ne|gt|lt|ge|le|sequences|config|parameters)$"
 )
 """Names of integers, bools and texts, and of what gives them."""
-_CONVERTER = re.compile(r"(?:^|_|2|to|as)(?:numpy|ndarray|nparray|np)(?:$|_)|^_?numpif", re.IGNORECASE)
-"""Names of functions that give to NumPy whatever tensor they are given: `to_numpy`, `tensor2ndarray`."""
-_LOGGER = re.compile(r"(?:^|_)(?:wandb|tensorboard|mlflow|comet|neptune)(?:$|_)", re.IGNORECASE)
-"""Names of those that give it to who logs, pictures too: what a model draws is in its dtype."""
-_PICTURE = re.compile(r"(?:^|_)(?:imgs?|images?|frames?|pictures?|masks?)(?:$|_)")
-"""Names of what is read from files, as whole numbers or float32."""
 
 
 class Bf16ToNumpy(Rule):
@@ -63,8 +55,7 @@ class Bf16ToNumpy(Rule):
     ## What it does
     Reports `.numpy()`, `np.asarray` and `np.array` of a tensor that is bfloat16 on some path; and of what a model
     computes, of weights and of latents, where the file asks for bfloat16, or where the model is whatever the caller of a
-    pipeline loads; and of whatever tensor is given to a function that converts tensors beside arrays and numbers,
-    `to_numpy(value)`. A tensor that was cast before is fine, and so is one whose dtype was asked for.
+    pipeline loads. A tensor that was cast before is fine.
 
     ## Why it matters
     NumPy has no bfloat16: "TypeError: Got unsupported ScalarType BFloat16". It happens at the end, when results are saved,
@@ -136,9 +127,6 @@ def _evidence(node: ast.expr, value: Value, flow: Flow) -> tuple[str, ast.expr |
         assert isinstance(value, Tensor) and value.dtypes is not None
         return ("the tensor is", value.origin) if "bfloat16" in value.dtypes else None
     known = value.dtypes if isinstance(value, Tensor) else None
-    given = _any_tensor(node, flow)
-    if given is not None and (known is None or known >= FLOATING):
-        return f"`{given}` is", None
     if not isinstance(value, (Tensor, Unknown)) or (known is not None and not known >= FLOATING):
         return None
     roots = origins_of(flow.scope)[node]
@@ -157,70 +145,6 @@ def _evidence(node: ast.expr, value: Value, flow: Flow) -> tuple[str, ast.expr |
     if not is_script(flow.tree) and (handed_in or (model is not None and _is_pipeline(flow))):
         return word, found.node if found.near else None
     return None
-
-
-def _any_tensor(node: ast.expr, flow: Flow) -> str | None:
-    """The parameter of a converter that is any tensor there: `if isinstance(value, torch.Tensor): value.numpy()`."""
-    function = flow.function
-    if function is None or _is_test(flow.tree):
-        return None
-    logs = _LOGGER.search(function.name) is not None
-    if not logs and _CONVERTER.search(function.name) is None:
-        return None
-    root = _uncast_root(node)
-    arguments = function.node.args
-    if (
-        root is None
-        or _WHOLE.search(root)
-        or (not logs and _PICTURE.search(root))
-        or root not in {argument.arg for argument in (*arguments.args, *arguments.posonlyargs)}
-    ):
-        return None
-    if _asks_for_dtype(flow.scope) or not any(_is_tensor_by(held.test, held.holds, root) for held in flow.conditions):
-        return None
-    return root
-
-
-_AS_THEY_ARE = frozenset(
-    {"detach", "cpu", "data", "clone", "contiguous", "squeeze", "numpy", "resolve_conj", "resolve_neg"}
-)
-
-
-def _asks_for_dtype(scope: ast.AST) -> bool:
-    return any(isinstance(part, ast.Attribute) and part.attr == "dtype" for part in ast.walk(scope))
-
-
-@kept
-def _is_test(tree: ast.Module) -> bool:
-    """Is the module one of tests, which give their own tensors to what converts them?"""
-    named = (part.name for part in tree.body if isinstance(part, (ast.ClassDef, ast.FunctionDef)))
-    return not imports(tree).isdisjoint({"unittest", "pytest"}) or any(
-        name.lower().startswith("test") for name in named
-    )
-
-
-def _uncast_root(node: ast.expr) -> str | None:
-    """The name that `value.detach().cpu()` begins with, where nothing on the way casts."""
-    while not isinstance(node, ast.Name):
-        if isinstance(node, ast.Call):
-            node = node.func
-        if not isinstance(node, ast.Attribute) or node.attr not in _AS_THEY_ARE:
-            return None
-        node = node.value
-    return node.id
-
-
-def _is_tensor_by(test: ast.expr, holds: bool, name: str) -> bool:
-    """Does a test that came out so say that something is a tensor: `isinstance(value, (torch.Tensor, nn.Parameter))`?"""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _is_tensor_by(test.operand, not holds, name)
-    if isinstance(test, ast.BoolOp):
-        return isinstance(test.op, ast.And) == holds and any(_is_tensor_by(part, holds, name) for part in test.values)
-    if not holds or not isinstance(test, ast.Call) or not test.args or path_of(test.args[0]) != name:
-        return False
-    if last_name(test) == "is_tensor":
-        return True
-    return last_name(test) == "isinstance" and any(last_name(kind) == "Tensor" for kind in ast.walk(test.args[-1]))
 
 
 def _model(roots: Roots, flow: Flow) -> str | None:

@@ -11,10 +11,9 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Dtype, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
-from dtlint_rules._functions import parameters
 from dtlint_rules._names import last_name, mentions, said
 from dtlint_rules._needs import TORCH, attributes
-from dtlint_rules._parts import bound_to, given, keyword, receiver
+from dtlint_rules._parts import keyword
 from dtlint_rules._scripts import is_script
 from dtlint_rules._within import parents_at
 
@@ -33,7 +32,6 @@ _GUARDS = ("mps", "npu", "xla", "is_cpu", "is_cuda", "supports_float64", "fp64",
 _HAVING_FLOAT64 = ("cpu", "cuda", "meta")
 _FLOAT64 = frozenset({"float64"})
 _DOUBLE = re.compile(r"double|float64", re.IGNORECASE)
-_FROM_ARRAYS = frozenset({"torch.from_numpy", "torch.as_tensor", "torch.tensor"})
 _HELP = 'Use float32 where `device.type == "mps"`, or where float64 is not needed'
 
 
@@ -42,8 +40,8 @@ class Float64OnDevice(Rule):
 
     ## What it does
     Reports `torch.arange(n, dtype=torch.float64, device=x.device)` and its kin, a cast to float64 of a tensor that the
-    caller gives or that was made on the device of another, and `.to(device)` of a tensor that NumPy made float64, or that is
-    made of whatever array and dtype are given and cast only after the move, in code that does not ask which device it is.
+    caller gives or that was made on the device of another, and `.to(device)` of a tensor that NumPy made float64, in code
+    that does not ask which device it is.
 
     ## Why it matters
     MPS (Apple's GPUs) and several other accelerators have no float64: "Cannot convert a MPS Tensor to float64 dtype as
@@ -79,7 +77,7 @@ class Float64OnDevice(Rule):
     needs = (TORCH, attributes(calls))
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        finding = self._moved(call) or _too_soon(call) if call.method in ("to", "double") else self._made(call)
+        finding = self._moved(call) if call.method in ("to", "double") else self._made(call)
         if finding is None or is_script(call.flow.tree) or _asks(call.flow):
             return ()
         return (finding,)
@@ -125,33 +123,6 @@ class Float64OnDevice(Rule):
             help="Cast it to float32 with the move",
             notes=((origin, "float64 since here"),) if origin is not None and origin.lineno != call.node.lineno else (),
         )
-
-
-def _too_soon(call: Call) -> Finding | None:
-    """`x = torch.from_numpy(x).to(device)`, and only then `x.to(dtype)`, of any array and to any dtype that are given."""
-    device, made, scope = call.argument_node(0, "device"), receiver(call.node), call.flow.scope
-    if device is None or not _is_open(device) or not call.complete or len(call.args) + len(call.keywords) != 1:
-        return None
-    if not isinstance(made, ast.Call) or path_of(made.func) not in _FROM_ARRAYS or keyword(made, "dtype") is not None:
-        return None
-    known = {parameter.arg for parameter in parameters(scope)}
-    if not made.args or path_of(made.args[0]) not in known:
-        return None
-    names = {target.id for target in bound_to(call.node, call.flow.statement) if isinstance(target, ast.Name)}
-    for cast in ast.walk(scope):
-        if not isinstance(cast, ast.Call) or last_name(cast) not in ("to", "type") or cast.lineno < call.node.lineno:
-            continue
-        subject = receiver(cast)
-        to_given = any(path_of(dtype) in known and last_name(dtype).endswith("dtype") for dtype in given(cast))
-        if to_given and (subject is call.node or (isinstance(subject, ast.Name) and subject.id in names)):
-            return Finding(
-                call.node,
-                f"An array is float64 unless it was made otherwise, and is moved so: where `{path_of(device)}` has no "
-                "float64, this raises, though it is cast then",
-                help="Cast it first, and move it then",
-                notes=((cast, "cast here"),) if cast.lineno != call.node.lineno else (),
-            )
-    return None
 
 
 def _is_asked_for(flow: Flow) -> bool:

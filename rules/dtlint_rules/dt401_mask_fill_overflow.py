@@ -53,16 +53,19 @@ _SCORES = re.compile(
 )
 """Names of what a softmax or a maximum is taken of."""
 _MASKING = re.compile(r"mask")
+_IDS = re.compile(r"id|index|label|token")
+"""Names of what holds whole numbers."""
 
 
 class MaskFillOverflow(Rule):
     """A mask is filled with a number beyond the range of float16.
 
     ## What it does
-    Reports numbers beyond ±65504 that are written into scores or masks, by `masked_fill`, `full_like`, `torch.where`, `F.pad`,
-    `scores[mask] = -1e9`, `(1 - mask) * -1e9`, a mask in a buffer, or a function whose name speaks of a mask; and
-    limits of another dtype, such as `torch.finfo(torch.float32).min`. The number is found as a constant of the module,
-    as an attribute of the class and as the default of a parameter, too. Code that only runs in float32 is left alone.
+    Reports numbers beyond ±65504 that are written into scores or masks, by `masked_fill`, `full_like`, `torch.where`,
+    `F.pad`, `scores[mask] = -1e9`, `(1 - mask) * -1e9`, a mask in a buffer, or a function whose name speaks of a
+    mask; and limits of another dtype, such as `torch.finfo(torch.float32).min`. The number is found as a constant of
+    the module, as an attribute of the class and as the default of a parameter, too. Code that only runs in float32 is
+    left alone.
 
     ## Why it matters
     float16 ends at 65504. Under autocast, attention scores are float16, and
@@ -99,7 +102,7 @@ class MaskFillOverflow(Rule):
 
     code, name = "DT401", "mask-fill-overflow"
     fix = Applicability.UNSAFE
-    triggers = (*LARGE, "finfo", "maxsize")
+    triggers = (*LARGE, "finfo")
     needs = (TORCH,)
     calls = frozenset({"full", "register_buffer", "where", "pad", *_FILLS, "*mask*"})
     operators = frozenset({ast.Mult})
@@ -189,18 +192,19 @@ class MaskFillOverflow(Rule):
         )
 
     def _padded(self, call: Call) -> Iterator[Finding]:
-        """`F.pad(scores, (0, n), value=-1e9)`."""
+        """`F.pad(scores, (0, n), value=-1e9)`: what is written with no point may be meant for integers."""
         written, subject = call.argument_node(3, "value"), call.argument_node(0, "input")
         number = _beyond(written, call.flow) if call.target == "torch.nn.functional.pad" else None
         if number is None or subject is None or written is None:
             return
-        value = call.argument(0, "input")
-        if not is_mask(subject) and _SCORES.search(last_name(root_of(subject)).lower()) is None:
+        name, value = (path_of(subject) or "").rpartition(".")[2].lower(), call.argument(0, "input")
+        if not (_SCORES.search(name) or _MASKING.search(name)) or _IDS.search(name):
             return
-        if value is not None and not _is_wide(subject, value, call.flow):
-            yield from self._found(
-                call.node, number, call.flow, value, "`pad` raises on a float16 tensor", written, subject
-            )
+        if not _is_float(_unsigned(number.written)) or value is None or _is_wide(subject, value, call.flow):
+            return
+        yield from self._found(
+            call.node, number, call.flow, value, "`pad` raises on a float16 tensor", written, subject
+        )
 
     def _made(self, call: Call) -> Iterator[Finding]:
         """`torch.full(size, -1e9, dtype=scores.dtype)`: without a dtype it is float32."""
@@ -370,12 +374,13 @@ def _is_float(node: ast.expr) -> bool:
     ) or isinstance(node, ast.UnaryOp)
 
 
+def _unsigned(node: ast.expr) -> ast.expr:
+    return node.operand if isinstance(node, ast.UnaryOp) else node
+
+
 def _is_index(subject: ast.expr | None, number: Number) -> bool:
     """Is a whole number written into what holds ids?"""
-    return (
-        not _is_float(number.written)
-        and re.search(r"id|index|label|token", ast.unparse(subject or number.written)) is not None
-    )
+    return not _is_float(number.written) and _IDS.search(ast.unparse(subject or number.written)) is not None
 
 
 def _is_bool(mask: ast.expr) -> bool:

@@ -59,9 +59,10 @@ class EpsilonUnderflow(Rule):
 
     ## What it does
     Reports numbers between 0 and 2.98e-8 that are added to a tensor, or that it is clamped to from below, where float16
-    can reach, or that take the place of zeros, `norm[norm == 0] = 1e-8`, or that `F.normalize` is given; `clamp(max=1 - 1e-8)`, which is a clamp to 1 in float32 already, and `x < -1 + 1e-8`, which compares with
-    -1 there. The number is found as a default, a constant of the module or an attribute of the class, too. Optimizers and signal processing run in
-    float32 and are left alone.
+    can reach, or that take the place of zeros, `norm[norm == 0] = 1e-8`, or that `F.normalize` and
+    `F.cosine_similarity` are given outside of autocast; `clamp(max=1 - 1e-8)`, which is a clamp to 1 in float32
+    already, and `x < -1 + 1e-8`, which compares with -1 there. The number is found as a default, a constant of the
+    module or an attribute of the class, too. Optimizers and signal processing run in float32 and are left alone.
 
     ## Why it matters
     The smallest positive number of float16 is 5.96e-8, and whatever lies below half of it is 0. `x / (norm + 1e-8)` is
@@ -145,8 +146,8 @@ class EpsilonUnderflow(Rule):
                 return
             yield Finding(
                 node,
-                f"`{ast.unparse(bound)}` is {number.value:.0f} in float32, which has no number that near to it: a value that "
-                "rounding keeps from there is not met",
+                f"`{ast.unparse(bound)}` is {number.value:.0f} in float32, which has no number that near to it: "
+                "a value that rounding keeps from there is not met",
                 help="Compare with a number that float32 has: 1e-6 away from 1",
             )
             return
@@ -202,7 +203,9 @@ class EpsilonUnderflow(Rule):
             yield from self._found(call.node, number, call.flow, subject, value, "nothing is less than it but 0")
 
     def _normalized(self, call: Call) -> Iterator[Finding]:
-        """`F.normalize(x, eps=1e-12)`, which clamps the norm in the dtype of `x`."""
+        """`F.normalize(x, eps=1e-12)`, which clamps the norm in the dtype of `x`, and autocast takes it in float32."""
+        if call.flow.autocast is not None:
+            return
         number = _tiny(call.argument_node(3, "eps"), call.flow)
         subject, value = operand(call) or ABSENT
         if number is not None and subject is not None:

@@ -6,26 +6,29 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
-from dtlint.infer.survey import facts
 from dtlint.infer.values import Constant
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._arcs import ARCS, arc, sine
 from dtlint_rules._assignments import assignments, source_of
 from dtlint_rules._calls import called_in
-from dtlint_rules._edges import ARCS, ROOTS, edge_of
+from dtlint_rules._distances import ROOTS, distance
+from dtlint_rules._edges import is_mended, is_tested, short
 from dtlint_rules._functions import parameters
 from dtlint_rules._imports import imports_torch
+from dtlint_rules._logarithms import one_sided
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._parts import below, keyword, receiver, same
 from dtlint_rules._statements import statements
-from dtlint_rules._subjects import ABSENT, operand
+from dtlint_rules._subjects import ABSENT, is_function, operand
 from dtlint_rules._tensors import is_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, Flow, Operation
+    from dtlint_rules._edges import Edge
 
 __all__ = ["MissingEpsilon"]
 
@@ -37,23 +40,24 @@ class MissingEpsilon(Rule):
     """Nothing keeps a divisor, a root, an arc cosine or a logarithm from where it gives NaN.
 
     ## What it does
-    Reports `(x - x.mean()) / x.std()` and `(x - x.min()) / (x.max() - x.min())`, in steps, too, with the spread in place or by the
-    name it was given, and perhaps spread along an axis, `std[:, None]`, where no epsilon is added, no clamp stands before
-    it and no test asks for it; and a cosine that is computed by hand,
+    Reports `(x - x.mean()) / x.std()` and `(x - x.min()) / (x.max() - x.min())`, in steps, too, with the spread in
+    place or by the name it was given, and perhaps spread along an axis, `std[:, None]`, where no epsilon is added, no
+    clamp stands before it and no test asks for it; and a cosine that is computed by hand,
     `(x * y).sum(-1) / (x.norm(dim=-1) * y.norm(dim=-1))`. Other divisions are left alone: that a norm or a sum may be 0
     depends on the data, while equal values are to be expected of rewards, masks, constant images and batches of one,
     and zeros of the rows that pad a batch.
 
     Reports also a share of what is true, `(a & b).sum() / (a | b).sum()`, whose divisor is 0 for empty masks; the arc
-    cosine of a cosine that is not clamped, and the sine made of one, `torch.sqrt(1 - cos ** 2)`; the entropy
-    `p * p.log()` of a probability that may be 0; one of `log(p + eps)` and `log(1 - p)` that has no epsilon; and, in
-    losses and modules, the distance by hand, `((a - b) ** 2).sum(-1).sqrt()`.
+    cosine of a dot product that is not clamped, and the sine made of one, `torch.sqrt(1 - cos ** 2)`; one of
+    `log(p + eps)` and `log(1 - p)` that has no epsilon; and, in `forward` and in functions that are named as losses,
+    the row-wise distance by hand, `((a - b) ** 2).sum(-1).sqrt()`. These are left alone where the function tests the
+    values or replaces what is NaN.
 
     ## Why it matters
     Where all values are equal their standard deviation is 0, and `std` of a single value is NaN. Half makes it more
     likely: values that differ by less than the resolution, 1/1024 of them in float16 and 1/256 in bfloat16, are equal
-    there. The NaN goes through the loss into every weight. A dot product of unit vectors is 1.0000001 as often as not, and
-    `acos` and the root are NaN there. The gradient of `sqrt` at 0 is infinite: the distance of two equal points by hand
+    there. The NaN goes through the loss into every weight. A dot product of unit vectors may be 1.0000001, and `acos`
+    and the root are NaN there. The gradient of `sqrt` at 0 is infinite: the distance of two equal points by hand
     has a gradient of NaN, while that of `torch.linalg.vector_norm` is 0.
 
     ## Example
@@ -74,7 +78,6 @@ class MissingEpsilon(Rule):
 
     ## References
     - [torch.std](https://docs.pytorch.org/docs/stable/generated/torch.std.html)
-    - [torch.special.entr](https://docs.pytorch.org/docs/stable/special.html#torch.special.entr)
     - [torch.linalg.vector_norm](https://docs.pytorch.org/docs/stable/generated/torch.linalg.vector_norm.html)
     """
 
@@ -88,12 +91,10 @@ class MissingEpsilon(Rule):
     operators = frozenset({ast.Div})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
-        if last_name(call.node) not in self.calls or (edge := edge_of(call)) is None:
-            return
-        if not imports_torch(call.flow.tree):
-            return
         subject, value = operand(call) or ABSENT
-        if subject is None or not (call.target or is_tensor(subject, value, call.flow)):
+        if subject is None or (edge := _edge(subject, call)) is None or not imports_torch(call.flow.tree):
+            return
+        if not (is_function(call) or is_tensor(subject, value, call.flow)):
             return
         made = ((edge.made, "it is computed here"),) if edge.made is not None else ()
         yield Finding(call.node, edge.happens, help=edge.help, notes=made)
@@ -116,7 +117,8 @@ class MissingEpsilon(Rule):
                 yield from self._judged(node, "The maximum of what the minimum was subtracted from", where)
             return
         if isinstance(node, ast.BinOp) and _counts(divisor, flow) and _counts(node.left, flow):
-            yield from _shared(node, flow)
+            if is_tensor(divisor, operation.right, flow):
+                yield from _shared(node, flow)
             return
         if isinstance(node, ast.BinOp) and (normed := _norms(spread, flow)) is not None:
             yield from _cosine(node, normed, operation)
@@ -141,6 +143,16 @@ class MissingEpsilon(Rule):
             help=f"Add a small number to the divisor, {where}, or clamp it: 1e-6 in float32, 1e-3 where float16 may "
             "run",
         )
+
+
+def _edge(subject: ast.expr, call: Call) -> Edge | None:
+    """The edge that a root, an arc cosine or a logarithm is taken at."""
+    name = last_name(call.node)
+    if name in ARCS:
+        return arc(subject, name, call.flow)
+    if name in ROOTS:
+        return sine(subject, call.flow) or distance(subject, call)
+    return one_sided(subject, call) if name == "log" else None
 
 
 _MOST_SUMS = 3
@@ -171,24 +183,23 @@ def _counts(node: ast.expr, flow: Flow) -> bool:
 
 def _shared(node: ast.BinOp, flow: Flow) -> Iterator[Finding]:
     """`(a & b).sum() / (a | b).sum()`."""
-    if not imports_torch(flow.tree) or _asked_for(node.right, flow) or _is_mended(node, flow):
+    if not imports_torch(flow.tree) or _asked_for(node.right, flow) or _is_compared(node.right, flow):
+        return
+    if is_tested(node.right, flow) or is_mended(flow.scope):
         return
     yield Finding(
         node,
-        f"`{_short(node.right)}` counts what is true, and is 0 where nothing is, as with two empty masks: 0/0 is NaN",
+        f"`{short(node.right)}` counts what is true, and is 0 where nothing is, as with two empty masks: 0/0 is NaN",
         help="Clamp the divisor, `.clamp(min=1)`, which leaves all other counts as they are",
     )
 
 
-def _is_mended(node: ast.BinOp, flow: Flow) -> bool:
-    """Is a NaN replaced behind the division, or the divisor compared with anything, if only for a flag or a mask?"""
-    path = path_of(below(node.right, _SAME_COUNT))
-    for part in nodes([flow.scope]) if path is not None else ():
-        if isinstance(part, ast.Compare) and path in (path_of(part.left), *map(path_of, part.comparators)):
-            return True
-    return any(
-        last_name(call) in ("nan_to_num", "nan_to_num_", "isnan", "isfinite", "nanmean")
-        for call in facts(flow.scope).calls
+def _is_compared(count: ast.expr, flow: Flow) -> bool:
+    """Is a count compared with anything, if only for a flag or a mask?"""
+    path = path_of(below(count, _SAME_COUNT))
+    return path is not None and any(
+        isinstance(part, ast.Compare) and path in (path_of(part.left), *map(path_of, part.comparators))
+        for part in nodes([flow.scope])
     )
 
 
@@ -198,7 +209,7 @@ def _is_scaled_by_maximum(node: ast.BinOp | ast.AugAssign, divisor: ast.expr, fl
         return False
     subject = node.left if isinstance(node, ast.BinOp) else node.target
     path = path_of(subject)
-    if path is None or not _is_reduction(divisor, _HIGHEST, _loaded(subject)) or _is_tested(path, flow):
+    if path is None or not _is_reduction(divisor, _HIGHEST, subject) or _is_tested(path, flow):
         return False
     before: ast.stmt | None = None
     drawn = assignments(flow.scope).get(path, ())
@@ -212,7 +223,7 @@ def _is_scaled_by_maximum(node: ast.BinOp | ast.AugAssign, divisor: ast.expr, fl
             ):
                 before = statement
     if isinstance(before, ast.AugAssign):
-        return isinstance(before.op, ast.Sub) and _is_reduction(before.value, _LOWEST, _loaded(subject))
+        return isinstance(before.op, ast.Sub) and _is_reduction(before.value, _LOWEST, subject)
     taken = before.value if isinstance(before, ast.Assign) else None
     if not isinstance(taken, ast.BinOp) or not isinstance(taken.op, ast.Sub):
         return False
@@ -228,11 +239,6 @@ def _is_tested(path: str, flow: Flow) -> bool:
         for part in nodes([node.test])
         if isinstance(part, (ast.Name, ast.Attribute))
     )
-
-
-def _loaded(node: ast.expr) -> ast.expr:
-    """A target, as it reads where it is used."""
-    return ast.parse(ast.unparse(node), mode="eval").body
 
 
 def _norms(divisor: ast.expr, flow: Flow) -> tuple[ast.expr, ast.expr] | None:
@@ -316,9 +322,9 @@ def _spread(numerator: ast.BinOp, divisor: ast.expr, flow: Flow) -> tuple[str, s
     subtracted = _named(_unspread(numerator.right), flow)
     if _is_reduction(subtracted, frozenset({"mean"}), subject):
         if _is_reduction(divisor, frozenset({"std"}), subject):
-            return f"The standard deviation of `{_short(subject)}`", "`x.std() + eps`"
+            return f"The standard deviation of `{short(subject)}`", "`x.std() + eps`"
         if _is_root_of_variance(divisor, subject, flow):
-            return f"The variance of `{_short(subject)}`", "`(x.var() + eps).sqrt()`"
+            return f"The variance of `{short(subject)}`", "`(x.var() + eps).sqrt()`"
     if (
         _is_reduction(subtracted, _LOWEST, subject)
         and isinstance(divisor, ast.BinOp)
@@ -326,7 +332,7 @@ def _spread(numerator: ast.BinOp, divisor: ast.expr, flow: Flow) -> tuple[str, s
     ):
         highest, lowest = _named(divisor.left, flow), _named(divisor.right, flow)
         if _is_reduction(highest, _HIGHEST, subject) and _is_reduction(lowest, _LOWEST, subject):
-            return f"The range of `{_short(subject)}`", "`x.max() - x.min() + eps`"
+            return f"The range of `{short(subject)}`", "`x.max() - x.min() + eps`"
     return None
 
 
@@ -364,10 +370,16 @@ def _is_reduction(node: ast.expr, names: frozenset[str], subject: ast.expr) -> b
         node = node.value
     if not isinstance(node, ast.Call) or last_name(node) not in names:
         return False
-    if isinstance(node.func, ast.Attribute) and same(node.func.value, subject):
+    if isinstance(node.func, ast.Attribute) and _reads_as(node.func.value, subject):
         return True
     of_torch = (path_of(node.func) or "").rpartition(".")[0] in ("torch", "th")
-    return of_torch and bool(node.args) and same(node.args[0], subject)
+    return of_torch and bool(node.args) and _reads_as(node.args[0], subject)
+
+
+def _reads_as(node: ast.expr, subject: ast.expr) -> bool:
+    """Do they read alike, even if one is the target of an assignment?"""
+    path = path_of(subject)
+    return same(node, subject) if path is None else path_of(node) == path
 
 
 def _is_root_of_variance(node: ast.expr, subject: ast.expr, flow: Flow) -> bool:
@@ -402,8 +414,3 @@ def _asked_for(divisor: ast.expr, flow: Flow) -> bool:
                 if isinstance(node, ast.AugAssign) and path_of(target) in paths:
                     return True
     return False
-
-
-def _short(node: ast.expr) -> str:
-    text = ast.unparse(node)
-    return text if len(text) <= 40 else text[:37] + "..."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from dtlint.infer.around import parents
@@ -30,6 +31,8 @@ __all__ = ["NormInHalf"]
 
 
 _VARIANCES = frozenset({"var", "var_mean"})
+_NORM = re.compile(r"norm(?!al)")
+"""A norm in a name; what is called normal or normalized is another thing."""
 
 
 class NormInHalf(Rule):
@@ -43,9 +46,9 @@ class NormInHalf(Rule):
 
     ## Why it matters
     In float16 the square of 256 is inf: the manual norm of [300, 200] is [0, 0], and a row of zeros is NaN where the
-    epsilon is below 6e-8, as is that of `F.normalize`, 1e-12. Activations of large models have such outliers. A variance
-    is inf from a deviation of 256 on; and the gradient of `rsqrt` at a variance of 0 is inf for an epsilon below 6e-4,
-    so that a constant row has a gradient of NaN. In bfloat16 mean and variance have 8 bits.
+    epsilon is below 6e-8, as is that of `F.normalize`, 1e-12. Activations of large models have such outliers. A
+    variance is inf from a deviation of 256 on; and the gradient of `rsqrt` at a variance of 0 is inf for an epsilon
+    below 6e-4, so that a constant row has a gradient of NaN. In bfloat16 mean and variance have 8 bits.
 
     ## Example
     ```python
@@ -129,8 +132,8 @@ class NormInHalf(Rule):
             return
         yield Finding(
             divided,
-            f"The variance of `{ast.unparse(subject)}` is computed in its own dtype: in float16 it is inf from a deviation "
-            "of 256 on, and the result 0; in bfloat16 mean and variance have 8 bits",
+            f"The variance of `{ast.unparse(subject)}` is computed in its own dtype: in float16 it is inf from a "
+            "deviation of 256 on, and the result 0; in bfloat16 mean and variance have 8 bits",
             help="Use `F.layer_norm`, `F.group_norm` or `F.instance_norm`, which compute in float32, or cast before: "
             "`x.float()`",
             notes=((call.node, f"`{name}` is computed here"),) if call.node.lineno != divided.lineno else (),
@@ -170,7 +173,7 @@ def _speaks_of_norm(flow: Flow) -> bool:
     if function is None:
         return False
     name = function.name if function.owner is None else function.owner.node.name
-    return "norm" in name.lower()
+    return _NORM.search(name.lower()) is not None
 
 
 def _divided_by_root(variance: ast.Call, subject: ast.expr, flow: Flow) -> ast.expr | None:

@@ -56,7 +56,7 @@ _CASTS = frozenset({"to", "type_as", "half", "bfloat16", "type"})
 _INVERSE = re.compile(r"(?:^|_)(?:inv(?:erse)?_?freqs?|inv(?:erse)?_frequenc(?:y|ies)|freqs?_inv)(?:_|$)")
 """Names of inverse frequencies, which positions are multiplied with."""
 _ANGLES = re.compile(
-    r"(?:^|_)(?:freqs?(?:_cis)?|frequenc(?:y|ies)|angles?|thetas?|phases?|sinusoids?|sinusoid_inp|rot(?:ary)?_?pos_?\w*|"
+    r"(?:^|_)(?:freqs?(?:_cis)?|frequenc(?:y|ies)|sinusoids?|sinusoid_inp|rot(?:ary)?_?pos_?\w*|"
     r"(?:pos|rope|rotary)_?(?:emb\w*|enc\w*))(?:_|$)"
 )
 """Names of what sines and cosines of an encoding are taken of."""
@@ -71,16 +71,16 @@ class LowPrecisionPositions(Rule):
     ## What it does
     Reports `torch.arange` and `torch.linspace` in code that computes an encoding of positions, where they are made in,
     or at once cast to, a half dtype, the dtype of another tensor or a dtype that the caller hands in: `dtype=x.dtype`,
-    `dtype=dtype`, `.type_as(x)`; inverse frequencies that are cast so, `inv_freq.to(x.dtype)`; and angles that are cast
-    so before their sine or cosine is taken, `freqs.to(x.dtype).cos()`. Counts of 256 and less that are written out, and
-    the dtypes of indices, are left alone.
+    `dtype=dtype`, `.type_as(x)`; inverse frequencies that are cast so, `inv_freq.to(x.dtype)`; and what is named as
+    frequencies, sinusoids or a rotary embedding and is cast so before its sine or cosine is taken,
+    `freqs.to(x.dtype).cos()`. Counts of 256 and less that are written out, and the dtypes of indices, are left alone.
 
     ## Why it matters
     bfloat16 has every whole number up to 256 and float16 up to 2048; behind that, neighbours are the same number.
     `torch.arange(2048, dtype=torch.bfloat16)` holds 641 different values, so that the tokens of a long text share
     positions, and `torch.arange(100000, dtype=torch.float16)` holds 34,480 times inf. The frequencies of a rotary or
-    sinusoidal encoding lose their digits in the same way, and so do angles: between 512 and 1024 those of bfloat16 lie 4
-    radians apart. Nothing says so but the quality of what comes out.
+    sinusoidal encoding lose their digits in the same way, and so do angles: between 512 and 1024 those of bfloat16 lie
+    4 radians apart. Nothing says so but the quality of what comes out.
 
     ## Example
     ```python
@@ -191,8 +191,8 @@ class LowPrecisionPositions(Rule):
         self.narrowed.add(call.node)
         yield Finding(
             call.node,
-            f"The inverse frequencies `{ast.unparse(subject)}` are cast to {_shown(chosen)}, which may be half: they are off "
-            "by up to 0.2% in bfloat16, which at position 1000 is an angle of 2 radians",
+            f"The inverse frequencies `{ast.unparse(subject)}` are cast to {_shown(chosen)}, which may be half: they "
+            "are off by up to 0.2% in bfloat16, which at position 1000 is an angle of 2 radians",
             help="Multiply positions and frequencies in float32, and cast the sine and cosine at the end",
         )
 
@@ -217,8 +217,8 @@ class LowPrecisionPositions(Rule):
         self.narrowed.add(cast)
         yield Finding(
             cast,
-            f"The angles are cast to {_shown(chosen)}, which may be half, before their {_CALLED[last_name(call.node)]} is "
-            "taken: those of bfloat16 lie 4 radians apart from 512 on, those of float16 0.5",
+            f"The angles are cast to {_shown(chosen)}, which may be half, before their {_CALLED[last_name(call.node)]} "
+            "is taken: those of bfloat16 lie 4 radians apart from 512 on, those of float16 0.5",
             help="Take the sine and cosine in float32, and cast them",
             notes=() if cast.lineno == call.node.lineno else ((call.node, "it is taken here"),),
         )

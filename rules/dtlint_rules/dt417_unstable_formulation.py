@@ -66,16 +66,18 @@ class UnstableFormulation(Rule):
 
     ## What it does
     Reports the logarithm of a softmax, of a sigmoid, of 1 less one of these, of a sum of exponentials and of `1 +
-    exp(x)`, at once or by the name the inner value was given; a softmax by hand, `x.exp() / x.exp().sum()`, without the maximum subtracted; samples
-    of `torch.multinomial(x.exp(), 1)`, where `x` is neither a logarithm nor clamped; and `x.exp() - 1 - x`, the estimate
-    of a divergence of policies, without a clamp. One to which an epsilon is added before the logarithm is left alone.
+    exp(x)`, at once or by the name the inner value was given; a softmax by hand, `x.exp() / x.exp().sum()`, without the
+    maximum subtracted; samples of `torch.multinomial(x.exp(), 1)`, where `x` is neither a logarithm nor clamped; and
+    `x.exp() - 1 - x`, the estimate of a divergence of policies, without a clamp. One to which an epsilon is added
+    before the logarithm is left alone, as is 1 less a sigmoid or softmax of what is clamped.
 
     ## Why it matters
     A softmax underflows to 0 where a logit lies 104 below the greatest in float32, and 17 in float16; the logarithm is
-    -inf then and its gradient NaN; and a sigmoid of 17 is 1 in float32, so that `log(1 - p)` is -inf. `exp` overflows above 88.7 in float32 and above 11.1 in float16. `log_softmax`,
-    `logsigmoid`, `logsumexp` and `softplus` compute the same without leaving the range, and faster. `torch.multinomial`
-    raises where a probability is inf. `x.exp() - 1 - x` is inf for one token far off, and rounding for the many at which
-    the policies nearly agree: at 1e-4 float32 gives 1.7e-8 for 5e-9.
+    -inf then and its gradient NaN; and a sigmoid of 17 is 1 in float32, so that `log(1 - p)` is -inf. `exp` overflows
+    above 88.7 in float32 and above 11.1 in float16. `log_softmax`, `logsigmoid`, `logsumexp` and `softplus` compute the
+    same without leaving the range, and faster. `torch.multinomial` raises where a probability is inf.
+    `x.exp() - 1 - x` is inf for one token far off, and rounding for the many at which the policies nearly agree: at
+    1e-4 float32 gives 1.7e-8 for 5e-9.
 
     ## Example
     ```python
@@ -179,8 +181,8 @@ class UnstableFormulation(Rule):
             return
         yield Finding(
             made,
-            "exp overflows above 88.7 in float32 and above 11.1 in float16, and `multinomial` raises where a probability "
-            "is inf",
+            "exp overflows above 88.7 in float32 and above 11.1 in float16, and `multinomial` raises where a "
+            "probability is inf",
             help="Use `torch.softmax` in place of `exp`: it subtracts the maximum first, and the samples are the same",
             notes=() if made.lineno == call.node.lineno else ((call.node, "it is sampled from here"),),
         )
@@ -210,9 +212,9 @@ class UnstableFormulation(Rule):
             return
         yield Finding(
             whole,
-            f"`{ast.unparse(whole)}` is inf where `{ast.unparse(given)}` is above 88.7 in float32, and 11.1 in float16, and "
-            "loses all digits where that is near 0",
-            help=f"Clamp it before, `{ast.unparse(given)}.clamp(-20, 20)`, and use `torch.expm1(x) - x`",
+            f"`{ast.unparse(whole)}` is inf where `{ast.unparse(given)}` is above 88.7 in float32, and 11.1 in "
+            "float16, and loses all digits where that is near 0",
+            help=f"Clamp it before, `{ast.unparse(given)}.clamp(-10, 10)`, and use `torch.expm1(x) - x`",
         )
 
     def _logarithm(self, call: Call, name: str) -> Iterator[Finding]:
@@ -246,7 +248,9 @@ class UnstableFormulation(Rule):
         """`torch.log(1 - torch.sigmoid(x))`."""
         made = source_of(rest, call.flow) or rest
         kind = self.kinds.get(made)
-        if kind not in ("sigmoid", "softmax"):
+        if kind not in ("sigmoid", "softmax") or not isinstance(made, ast.Call):
+            return
+        if any(_is_kept_small(given, call.flow) for given in (*made.args[:1], *filter(None, [receiver(made)]))):
             return
         yield Finding(
             call.node,
@@ -317,15 +321,15 @@ def _is_of_policies(given: ast.expr, flow: Flow) -> bool:
     return any(_POLICIES.search(word.lower()) is not None for word in words)
 
 
-def _is_kept_small(given: ast.expr, flow: Flow, besides: str = "no function") -> bool:
-    """Has an exponent been clamped, or its maximum subtracted, here or where the names in it were assigned? Or is it made
-    by a function whose name begins with `besides`?"""
+def _is_kept_small(given: ast.expr, flow: Flow, besides: str | None = None) -> bool:
+    """Has an exponent been clamped, or its maximum subtracted, here or where the names in it were assigned? Or is it
+    made by a function whose name begins with `besides`, if that is given?"""
     waiting, asked = [given], set[str]()
     while waiting:
         for part in nodes([waiting.pop()]):
             if isinstance(part, ast.Call):
                 name = last_name(part)
-                if name.startswith(besides) or _SMALL_ENOUGH.search(name) is not None:
+                if (besides is not None and name.startswith(besides)) or _SMALL_ENOUGH.search(name) is not None:
                     return True
             if isinstance(part, ast.Name) and part.id not in asked and len(asked) < _MOST_NAMES:
                 asked.add(part.id)
@@ -348,8 +352,8 @@ def _is_one_branch(call: Call) -> bool:
 
 
 _ROUNDED = {
-    "sigmoid": "from 17 on in float32 and 8 in float16",
-    "softmax": "where a logit is 17 above the others in float32 and 8 in float16",
+    "sigmoid": "from 17 on in float32 and 8.4 in float16",
+    "softmax": "where a logit is 17 above the others in float32 and 8.4 in float16",
 }
 
 

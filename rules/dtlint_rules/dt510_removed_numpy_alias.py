@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.infer.around import parents
+from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import respell
@@ -16,19 +17,19 @@ from dtlint_rules._names import last_name, said
 from dtlint_rules._needs import attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from dtlint.infer.events import Flow, Reference
     from dtlint.source.place import Place
 
 __all__ = ["RemovedNumpyAlias"]
 
-_SINCE_1_24 = "NumPy has none since 1.24"
-_SINCE_2 = "NumPy has none since 2.0"
-_BACK_IN_2 = "NumPy 1.24 to 1.26 have none"
+_SINCE_1_24 = "from NumPy 1.24 on"
+_SINCE_2 = "from NumPy 2.0 on"
+_BACK_IN_2 = "in NumPy 1.24 to 1.26"
 _BUILTIN = {
     **dict.fromkeys(("float", "int", "complex", "object", "str"), _SINCE_1_24),
-    # NumPy 2.0 has them again, `long` for that of C.
+    # NumPy 2.0 has them again, as dtypes: `bool_`, and the `long` of C.
     **dict.fromkeys(("bool", "long"), _BACK_IN_2),
     "unicode": _SINCE_1_24,
 }
@@ -53,25 +54,38 @@ _RENAMED = {
     "void0": "void",
 }
 """What the dtype is called in every release. https://numpy.org/doc/stable/numpy_2_0_migration_guide.html"""
-_PYTHONS = {"unicode": "str", "long": "int"} | {name: name for name in ("float", "int", "complex", "object", "str")}
-_WHY = dict.fromkeys(_RENAMED, _SINCE_2) | _BUILTIN
+_PYTHONS = {"unicode": "str"} | {name: name for name in ("float", "int", "complex", "object", "str")}
+_WHEN = dict.fromkeys(_RENAMED, _SINCE_2) | _BUILTIN
+_SEVERITY = {_SINCE_1_24: Severity.ERROR, _SINCE_2: Severity.WARNING, _BACK_IN_2: Severity.INFO}
+_MEANT = "`np.float32`, `np.int64`"
 _ASKING = frozenset({"hasattr", "getattr", "version", "__version__", "AttributeError"})
 _CAUGHT = frozenset({"AttributeError", "Exception"})
-_ALIASES = frozenset(f"numpy.{name}" for name in _WHY)
+_ALIASES = frozenset(f"numpy.{name}" for name in _WHEN)
+_NEW = frozenset(
+    {
+        *("acos", "acosh", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bitwise_count", "bitwise_invert"),
+        *("bitwise_left_shift", "bitwise_right_shift", "concat", "cumulative_prod", "cumulative_sum", "isdtype"),
+        *("matrix_transpose", "matvec", "permute_dims", "pow", "strings", "trapezoid", "ulong", "unique_all"),
+        *("unique_counts", "unique_inverse", "unique_values", "unstack", "vecdot", "vecmat"),
+        "exceptions",  # since 1.25 already; who has it thinks of new releases
+    }
+)
+"""What NumPy has since 2.0 only. https://numpy.org/doc/stable/release/2.0.0-notes.html"""
 
 
 class RemovedNumpyAlias(Rule):
     """A dtype is named by an alias that NumPy has removed.
 
     ## What it does
-    Reports `np.float`, `np.int`, `np.complex`, `np.object` and `np.str`, which NumPy 1.24 took out; `np.bool` and
-    `np.long`, which are missing from 1.24 to 1.26; and `np.float_`, `np.complex_`, `np.bool8`, `np.int0` and their kin,
-    which 2.0 took out. Code that asks first, by `hasattr`, by the version or by catching AttributeError, and files that
-    set the alias themselves are left alone.
+    Reports `np.float`, `np.int`, `np.complex`, `np.object`, `np.str` and `np.unicode`, which NumPy 1.24 took out; as a
+    warning `np.float_`, `np.complex_`, `np.bool8`, `np.int0` and their kin, which 2.0 took out; and as information
+    `np.bool` and `np.long`, which are missing from 1.24 to 1.26 alone, in files that use nothing else of NumPy 2, such
+    as `np.astype`. Code that asks first, by `hasattr` or by the version, code that catches or expects AttributeError,
+    and files that set the alias themselves are left alone.
 
     ## Why it matters
-    Each raises AttributeError where it is reached: "module 'numpy' has no attribute 'float'". `np.float` was Python's
-    `float`, and so float64: where float32 was meant for torch, the alias hid that it was not.
+    In those releases each raises AttributeError where it is reached: "module 'numpy' has no attribute 'float'".
+    `np.float` was Python's `float`, and so float64: where float32 was meant for torch, the alias hid that it was not.
 
     ## Example
     ```python
@@ -79,7 +93,7 @@ class RemovedNumpyAlias(Rule):
     import torch
 
     means = torch.from_numpy(np.array([0.5, 0.25]).astype(np.float))
-    inside = np.zeros(4, dtype=np.bool)
+    scales = np.ones(4, dtype=np.float_)
     ```
 
     ## Use instead
@@ -88,12 +102,14 @@ class RemovedNumpyAlias(Rule):
     import torch
 
     means = torch.from_numpy(np.array([0.5, 0.25]).astype(float))
-    inside = np.zeros(4, dtype=np.bool_)
+    scales = np.ones(4, dtype=np.float64)
     ```
 
     ## Fix safety
-    The fix writes what the alias stood for: `float` for `np.float`, `np.bool_` for `np.bool`, `np.float64` for
-    `np.float_`. It is safe, for the dtype stays the same, and it is not offered where the file has a `float` of its own.
+    The fix writes what the alias stood for: `float` for `np.float`, `np.float64` for `np.float_`. It is safe, for they
+    are the same object, and it is not offered where the file has a `float` of its own. That of `np.bool` is unsafe: as
+    a dtype `np.bool_` is the same, but before 1.24 `np.bool` was Python's `bool`, which `isinstance` tells apart.
+    `np.long` has no fix: it was Python's `int`, and is the `long` of C now.
 
     ## References
     - [NumPy 1.24: expired deprecations](https://numpy.org/doc/stable/release/1.24.0-notes.html#expired-deprecations)
@@ -110,22 +126,42 @@ class RemovedNumpyAlias(Rule):
         node, name = reference.node, reference.name.removeprefix("numpy.")
         if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load) or node.attr != name:
             return ()
-        if name in _set_by(reference.flow.tree) or _is_asked_for(node, reference.flow):
+        tree, when = reference.flow.tree, _WHEN[name]
+        if name in _set_by(tree) or _is_asked_for(node, reference.flow):
+            return ()
+        if when == _BACK_IN_2 and _is_of_numpy_2(tree):
             return ()
         python, held = _PYTHONS.get(name), _RENAMED.get(name)
+        fix: Callable[[Place], Fix | None] | None = None
+        if python is not None and not _takes(tree, python):
+            fix = partial(_pythons, node, python)
+        elif held is not None:
+            safe = Applicability.UNSAFE if when == _BACK_IN_2 else Applicability.SAFE
+            fix = partial(respell, node=node, name=f"numpy.{held}", applicability=safe)
         return (
             Finding(
                 node,
-                f"`{ast.unparse(node)}` raises AttributeError: {_WHY[name]}",
-                help=f"Use `{python}`, or the dtype that is meant: `np.float32`, `np.int64`"
-                if python
-                else f"Use `np.{held}`",
-                severity=Severity.WARNING if _WHY[name] == _BACK_IN_2 else None,
-                fix=partial(_pythons, node, python, _takes(reference.flow.tree, python))
-                if python is not None
-                else partial(respell, node=node, name=f"numpy.{held}", applicability=Applicability.SAFE),
+                f"`{ast.unparse(node)}` raises AttributeError {when}",
+                help=f"Use `np.{held}`" if held else f"Use `{python or 'int'}`, or the dtype that is meant: {_MEANT}",
+                severity=_SEVERITY[when],
+                fix=fix,
             ),
         )
+
+
+@kept
+def _is_of_numpy_2(tree: ast.Module) -> bool:
+    """Does a file use what only NumPy 2 has: `np.astype`, `from numpy.exceptions import AxisError`?"""
+    for part in nodes([tree]):
+        if isinstance(part, ast.Attribute) and part.attr in _NEW and path_of(part.value) in ("np", "numpy"):
+            return True
+        if isinstance(part, ast.ImportFrom):
+            imported = {f"{part.module}.{alias.name}" for alias in part.names}
+        else:
+            imported = {alias.name for alias in part.names} if isinstance(part, ast.Import) else set()
+        if any(name.startswith("numpy.") and name.split(".")[1] in _NEW for name in imported):
+            return True
+    return False
 
 
 @kept
@@ -140,11 +176,11 @@ def _set_by(tree: ast.Module) -> frozenset[str]:
         if isinstance(part, ast.Call) and last_name(part) == "setattr" and len(part.args) == 3
         if isinstance(part.args[1], ast.Constant)
     }
-    return frozenset(_WHY.keys() & (stored | handed))
+    return frozenset(_WHEN.keys() & (stored | handed))
 
 
 def _is_asked_for(node: ast.Attribute, flow: Flow) -> bool:
-    """Does the code run only where NumPy has the alias, or is the error caught?"""
+    """Does the code run only where NumPy has the alias, or is the error caught, or expected?"""
     if any(not _ASKING.isdisjoint(said(held.test)) for held in flow.conditions):
         return True
     above = parents(flow.tree)
@@ -155,6 +191,9 @@ def _is_asked_for(node: ast.Attribute, flow: Flow) -> bool:
         if isinstance(parent, ast.Try) and any(part is tried for tried in parent.body):
             if any(map(_is_caught, parent.handlers)):
                 return True
+        elif isinstance(parent, (ast.With, ast.AsyncWith)):
+            if any(not _CAUGHT.isdisjoint(said(item.context_expr)) for item in parent.items):
+                return True  # `pytest.raises(AttributeError)`, `contextlib.suppress(AttributeError)`
         elif _is_never_run(part, parent, flow):
             return True
         part = parent
@@ -180,9 +219,8 @@ def _is_caught(handler: ast.ExceptHandler) -> bool:
     return handler.type is None or not _CAUGHT.isdisjoint(said(handler.type))
 
 
-def _pythons(node: ast.Attribute, python: str, taken: bool, place: Place) -> Fix | None:
-    """The fix that writes Python's own type, where the file does not call something else by its name."""
-    return None if taken else Fix(f"Use `{python}`", (place.replace(node, python),), Applicability.SAFE)
+def _pythons(node: ast.Attribute, python: str, place: Place) -> Fix:
+    return Fix(f"Use `{python}`", (place.replace(node, python),), Applicability.SAFE)
 
 
 @kept

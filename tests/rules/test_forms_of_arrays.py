@@ -1,4 +1,4 @@
-"""Forms of bugs of indices, masks, NumPy arrays and devices, as people write them, and right code that is like them.
+"""Forms of bugs of ops that half does not have and of names that NumPy removed, as people write them, and right code.
 
 In bad code, `# <-` stands on each line that is flagged, and no other line is.
 """
@@ -8,61 +8,12 @@ from __future__ import annotations
 import pytest
 from bench import Bench, cases, marked
 
+from dtlint import Severity
+
 HEAD = "import numpy as np\nimport torch\nimport torch.nn.functional as F\n"
-BENCH = Bench("DT306", "DT510", HEAD)
+BENCH = Bench("DT311", "DT510", HEAD)
 
 BAD = {
-    "DT306": (
-        """
-        def subset(state, size):
-            perm = torch.randperm(
-                state.A.shape[0],
-                dtype=state.A.dtype,  # <-
-                device=state.A.device,
-            )
-            chosen = perm[0:size]
-            return state.action[chosen]
-        """,
-        """
-        def shuffled(x):
-            order = torch.randperm(len(x), dtype=torch.float32)  # <-
-            return x[order], x[:, order]
-        """,
-        """
-        from flash_attn import flash_attn_varlen_func
-
-        def packed(q, k, v, lengths):
-            cu_seqlens = F.pad(torch.cumsum(lengths, dim=0), (1, 0))  # <-
-            return flash_attn_varlen_func(q, k, v, cu_seqlens, cu_seqlens, int(lengths.max()), int(lengths.max()))
-        """,
-        """
-        class FlashBatch:
-            def prefill(self):
-                self.cu_seqlen_prefill = torch.nn.functional.pad(
-                    self.input_lengths.cumsum(0),  # <-
-                    (1, 0),
-                )
-        """,
-    ),
-    "DT308": (
-        """
-        def leave_one_out(x):
-            masks = torch.eye(x.shape[-2], dtype=torch.uint8, device=x.device)  # <-
-            return torch.cat([x[..., ~row, :].unsqueeze(-3) for row in masks])
-        """,
-        """
-        def keep_some(boxes, count):
-            keep = torch.zeros(len(boxes), dtype=torch.uint8)  # <-
-            keep[:count] = 1
-            return boxes[keep]
-        """,
-        """
-        def erase(x, valid):
-            hidden = torch.ones_like(valid, dtype=torch.uint8)  # <-
-            x[:, hidden] = 0
-            return x
-        """,
-    ),
     "DT311": (
         """
         def whiten(x: torch.Tensor, n: int) -> torch.Tensor:
@@ -75,64 +26,6 @@ BAD = {
             system = torch.eye(n, device=x.device, dtype=x.dtype)
             inverse = torch.linalg.inv(system).float().to(dtype=x.dtype)  # <-
             return inverse @ x
-        """,
-    ),
-    "DT312": (
-        """
-        def export(path, keep):
-            transform = None
-            if not keep:
-                transform = np.eye(4)[:3, :]
-                transform = transform[np.array([0, 2, 1]), :]
-                transform[2, :] *= -1
-            write(path, torch.from_numpy(transform) if transform is not None else None)  # <-
-        """,
-        """
-        class Scene:
-            def __init__(self, width):
-                self.window = torch.tensor(np.hanning(width)).unsqueeze(0)  # <-
-        """,
-        """
-        def filters(bands, bins):
-            bank = np.zeros((bands, bins))
-            bank[0, :3] = 1.0
-            return torch.as_tensor(bank)  # <-
-        """,
-    ),
-    "DT313": (
-        """
-        def to_numpy(value):
-            if isinstance(value, np.ndarray):
-                return value
-            elif isinstance(value, (torch.Tensor, torch.nn.Parameter)):
-                return value.detach().cpu().numpy()  # <-
-            return np.array(value)
-        """,
-        """
-        def tensor2ndarray(value):
-            if not torch.is_tensor(value):
-                return np.asarray(value, dtype=object)
-            return value.cpu().numpy()  # <-
-        """,
-        """
-        def _convert_to_wandb_image(image, channels_last):
-            if isinstance(image, torch.Tensor) and image.ndim == 3:
-                image = image.data.cpu().numpy()  # <-
-            return image if channels_last else image.transpose(1, 2, 0)
-        """,
-    ),
-    "DT314": (
-        """
-        def to_torch(x, dtype=None, device="cpu"):
-            if isinstance(x, np.ndarray):
-                x = torch.from_numpy(x).to(device)  # <-
-                if dtype is not None:
-                    x = x.type(dtype)
-            return x
-        """,
-        """
-        def as_tensor(values, device, dtype):
-            return torch.as_tensor(values).to(device).to(dtype)  # <-
         """,
     ),
     "DT510": (
@@ -158,60 +51,6 @@ BAD = {
     ),
 }
 GOOD = {
-    "DT306": (
-        """
-        def subset(x, indices):
-            perm = torch.randperm(len(x), dtype=indices.dtype)
-            return x[perm]
-        """,
-        """
-        def noise(x):
-            ranks = torch.randperm(len(x), dtype=x.dtype)
-            return x * ranks
-        """,
-        """
-        def shuffled(x):
-            order = torch.randperm(len(x), dtype=torch.int32, device=x.device)
-            return x[order]
-        """,
-        """
-        from flash_attn import flash_attn_varlen_func
-
-        def packed(lengths):
-            cu_seqlens = F.pad(torch.cumsum(lengths, dim=0, dtype=torch.int32), (1, 0))
-            cu_seqlens_q = F.pad(lengths.cumsum(0), (1, 0)).to(torch.int32)
-            cu_seqlens_k = torch.cumsum(lengths, dim=0)
-            cu_seqlens_k = F.pad(cu_seqlens_k, (1, 0), value=0).to(dtype=torch.int32)
-            return cu_seqlens, cu_seqlens_q, cu_seqlens_k
-        """,
-        """
-        def offsets(lengths):
-            cu_seqlens = F.pad(torch.cumsum(lengths, dim=0), (1, 0))
-            return cu_seqlens
-        """,
-    ),
-    "DT308": (
-        """
-        def draw(boxes, height, width):
-            image = torch.zeros(height, width, dtype=torch.uint8)
-            for top, left in boxes:
-                image[top, left] = 255
-            return image
-        """,
-        """
-        def keep_some(boxes, count):
-            keep = torch.zeros(len(boxes), dtype=torch.bool)
-            keep[:count] = True
-            return boxes[keep], boxes[~keep]
-        """,
-        """
-        def keep_some(boxes, count):
-            keep = torch.zeros(len(boxes), dtype=torch.uint8)
-            keep[:count] = 1
-            keep = keep.bool()
-            return boxes[keep]
-        """,
-    ),
     "DT311": (
         """
         def whiten(x: torch.Tensor, n: int) -> torch.Tensor:
@@ -227,75 +66,24 @@ GOOD = {
         def inverse(x: torch.Tensor, covariance: torch.Tensor) -> torch.Tensor:
             return torch.linalg.inv(covariance.double()).float().to(x.dtype)
         """,
-    ),
-    "DT312": (
         """
-        def export(path):
-            write(path, torch.from_numpy(np.eye(4)).float())
-            write(path, torch.from_numpy(np.eye(4, dtype=np.float32)), torch.tensor(np.ones((3,), np.float32)))
+        def inverse(x: torch.Tensor, intrinsics: torch.Tensor, compute: torch.dtype) -> tuple[torch.Tensor, ...]:
+            wide, other = x.float(), x.to(compute)
+            return (
+                torch.linalg.inv(wide).float().to(x.dtype),
+                torch.linalg.inv(other).float().to(x.dtype),
+                torch.linalg.inv(intrinsics).float().to(x.dtype),
+            )
         """,
         """
-        def export(path):
-            write(path, torch.from_numpy(np.eye(4)).to(torch.float64))
+        def inverse(x: torch.Tensor) -> torch.Tensor:
+            assert x.dtype == torch.float32
+            return torch.linalg.inv(x).float().to(x.dtype)
         """,
         """
-        def export(path, transform):
-            if transform is None:
-                transform = np.eye(4)
-            else:
-                transform = read(transform)
-            write(path, torch.from_numpy(transform))
-        """,
-        """
-        def counts(width):
-            window = torch.from_numpy(np.hanning(width))
-            window = window.float()
-            return window
-        """,
-    ),
-    "DT313": (
-        """
-        def to_numpy(value):
-            if isinstance(value, torch.Tensor):
-                if value.dtype == torch.bfloat16:
-                    value = value.float()
-                return value.detach().cpu().numpy()
-            return np.array(value)
-        """,
-        """
-        def to_numpy(value):
-            if isinstance(value, torch.Tensor):
-                return value.detach().float().cpu().numpy()
-            return np.array(value)
-        """,
-        """
-        def to_numpy(labels):
-            if isinstance(labels, torch.Tensor):
-                return labels.cpu().numpy()
-            return np.array(labels)
-        """,
-        """
-        def to_numpy(tensor):
-            return tensor.detach().cpu().numpy() if tensor.requires_grad else tensor.cpu().numpy()
-        """,
-        """
-        import pytest
-
-        def to_numpy(value):
-            return value.cpu().numpy() if isinstance(value, torch.Tensor) else value
-        """,
-    ),
-    "DT314": (
-        """
-        def to_torch(x, dtype=None, device="cpu"):
-            x = torch.from_numpy(x)
-            if dtype is not None:
-                x = x.type(dtype)
-            return x.to(device)
-        """,
-        """
-        def image_to(image, device, dtype):
-            return torch.from_numpy(image).to(device, dtype=dtype), torch.from_numpy(image).to(device).float() / 255
+        def inverse(x: torch.Tensor) -> torch.Tensor:
+            dtype, x = x.dtype, upcast(x)
+            return torch.linalg.inv(x).float().to(x.dtype).to(dtype)
         """,
     ),
     "DT510": (
@@ -310,6 +98,26 @@ GOOD = {
 
         def load(rows):
             return np.array(rows, dtype=np.float)
+        """,
+        """
+        from numpy.exceptions import AxisError
+
+        def inside(points):
+            return np.zeros(len(points), dtype=np.bool), np.zeros(3, dtype=np.long)
+        """,
+        """
+        def inside(points):
+            return np.astype(points, np.bool)
+        """,
+        """
+        import contextlib
+        import pytest
+
+        def test_aliases_are_gone():
+            with pytest.raises(AttributeError):
+                np.float_
+            with contextlib.suppress(AttributeError):
+                kind = np.float
         """,
         """
         def whole(x):
@@ -333,23 +141,36 @@ def test_good_code_is_left_alone(code: str, text: str) -> None:
     assert BENCH.found(code, text) == []
 
 
-def test_the_offsets_are_summed_in_int32() -> None:
-    before = "# for flash\nflash = True\ncu_seqlens = F.pad(lengths.cumsum(0), (1, 0))\n"
-    assert "lengths.cumsum(0, dtype=torch.int32), (1, 0))" in BENCH.fixed("DT306", before)
-
-
 @pytest.mark.parametrize(
     ("alias", "now"),
     [
         ("np.float", "float"),
         ("np.bool", "np.bool_"),
-        ("np.long", "int"),
+        ("np.unicode", "str"),
         ("np.float_", "np.float64"),
         ("np.int0", "np.intp"),
     ],
 )
 def test_an_alias_becomes_what_it_stood_for(alias: str, now: str) -> None:
     assert BENCH.fixed("DT510", f"x = np.zeros(3, dtype={alias})\n").endswith(f"x = np.zeros(3, dtype={now})\n")
+
+
+def test_the_long_of_c_is_not_written_as_another_integer() -> None:
+    text = "x = np.zeros(3, dtype=np.long)\n"
+    assert BENCH.fixed("DT510", text) == text
+
+
+@pytest.mark.parametrize(
+    ("alias", "severity", "when"),
+    [
+        ("np.float", Severity.ERROR, "from NumPy 1.24 on"),
+        ("np.float_", Severity.WARNING, "from NumPy 2.0 on"),
+        ("np.bool", Severity.INFO, "in NumPy 1.24 to 1.26"),
+    ],
+)
+def test_an_alias_raises_in_these_releases(alias: str, severity: Severity, when: str) -> None:
+    (found,) = BENCH.found("DT510", f"x = np.zeros(3, dtype={alias})\n")
+    assert (found.severity, found.message) == (severity, f"`{alias}` raises AttributeError {when}")
 
 
 def test_an_alias_is_not_written_as_what_the_file_means_something_else_by() -> None:

@@ -64,18 +64,6 @@ BAD = {
             return turned.half()  # <-
         """,
         """
-        class Sampler(nn.Module):
-            def sample(self, cond, steps):
-                cond = cond.half()  # <-
-                return self.mel(cond)
-        """,
-        """
-        class Encoder(nn.Module):
-            def forward(self, x):
-                x = x.to(torch.bfloat16)  # <-
-                return self.proj(x)
-        """,
-        """
         class Engine:
             def __init__(self, path, config=None):
                 self.model = AutoModelForCausalLM.from_pretrained(path, torch_dtype=torch.float16).cuda()  # <-
@@ -141,12 +129,7 @@ BAD = {
     ),
     "DT120": (
         """
-        from transformers import AutoModel
-
-        def run(name, x: Tensor):
-            model = AutoModel.from_pretrained(name)
-            if model.dtype == "float16":  # <-
-                x = x.half()
+        def run(model, x: Tensor):
             if next(model.parameters()).dtype == "torch.bfloat16":  # <-
                 x = x.bfloat16()
             for p in model.parameters():
@@ -250,8 +233,10 @@ BAD = {
             return model(batch)
         """,
         """
-        def region_for(dtype):
-            return torch.autocast("cuda") if dtype == torch.bfloat16 else contextlib.nullcontext()  # <-
+        def region_for(args):
+            if args.amp_dtype is not None:
+                return torch.autocast("cuda")  # <-
+            return torch.autocast("cuda") if args.bf16 else contextlib.nullcontext()  # <-
         """,
     ),
     "DT212": (
@@ -289,6 +274,12 @@ BAD = {
         def same(x, y):
             dtype = torch.get_autocast_gpu_dtype()  # <-
             return x.to(dtype=dtype) + y
+
+        def asked(x, y):
+            return same(x, y) if torch.is_autocast_enabled() else x + y
+
+        def heedless(x):
+            return same(x, x)
         """,
     ),
     "DT507": (
@@ -375,29 +366,6 @@ GOOD = {
             return y.to(torch.bfloat16)
         """,
         """
-        class Sampler(nn.Module):
-            def sample(self, cond):
-                if cond.device.type == "cuda":
-                    cond = cond.half()
-                return self.mel(cond)
-        """,
-        """
-        class Sampler(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.mel = Mel().half()
-
-            def sample(self, cond):
-                cond = cond.half()
-                return self.mel(cond)
-        """,
-        """
-        class Encoder(nn.Module):
-            def forward(self, x):
-                x = x.half()  # goes into no layer
-                return x * 2
-        """,
-        """
         class Engine:
             def __init__(self, path, dtype=None):
                 self.model = AutoModelForCausalLM.from_pretrained(path, torch_dtype=torch.float16)
@@ -411,6 +379,15 @@ GOOD = {
         class TestEngine:
             def load(self, path):
                 return AutoModelForCausalLM.from_pretrained(path, torch_dtype=torch.float16)
+        """,
+        """
+        def export(name, path, dtype, kwargs):
+            model = AutoModel.from_pretrained(name, torch_dtype=torch.float16)  # the author knows
+            model = model.half()
+            model.save_pretrained(path)
+            other = AutoModel.from_pretrained(name, **kwargs)
+            other.half()
+            other.save_pretrained(path)
         """,
         """
         def convert_fp16(model, path):
@@ -508,6 +485,18 @@ GOOD = {
                 return x
         """,
         """
+        from transformers import AutoModel
+
+        def load(cfg, args, model_config):  # strings of a configuration
+            model = model_config
+            half = cfg.model.dtype == "bfloat16" or args.model.dtype == "float16" or model.dtype == "float16"
+            model = AutoModel.from_pretrained(cfg.model.name)
+            for name, p in model.named_parameters():
+                if p.dtype == torch.float32 and name.dtype == "float32":
+                    p.requires_grad = False
+            return model.half() if half else model
+        """,
+        """
         def export(model):
             if model.config.torch_dtype == torch.bfloat16:
                 return model.to(torch.bfloat16)
@@ -523,6 +512,12 @@ GOOD = {
             for o in objects:
                 o.to_("cuda")
             p.to_(0)
+        """,
+        """
+        def move(model, renames):
+            for name, p in model.named_parameters():
+                name.to_("text")
+                model.half_(p)
         """,
     ),
     "DT205": (
@@ -616,6 +611,27 @@ GOOD = {
                 return model(batch)
         """,
         """
+        def norm(layer, x, args, dtype=None):
+            if x.dtype == torch.bfloat16:
+                with torch.autocast("cuda", enabled=False):
+                    return layer(x.float())
+            if dtype is not None:
+                with torch.amp.autocast(device_type="cuda", enabled=False):
+                    return layer(x.to(dtype))
+            if args.bf16:
+                with torch.cuda.amp.autocast(enabled=False):
+                    return layer(x)
+            with torch.cuda.amp.autocast(False) if args.bf16 else contextlib.nullcontext():
+                return layer(x)
+        """,
+        """
+        def attend(layer, x):
+            dtype = x.dtype
+            if dtype == torch.bfloat16 or x.dtype == torch.bfloat16:  # it is so, nobody asked for it
+                with torch.autocast("cuda"):
+                    return layer(x)
+        """,
+        """
         torch.set_autocast_gpu_dtype(torch.bfloat16)
 
         def step(model, batch, args):
@@ -665,6 +681,23 @@ GOOD = {
         """
         with torch.autocast("cuda"):
             assert torch.get_autocast_gpu_dtype() == torch.float16
+        """,
+        """
+        class Project(torch.autograd.Function):
+            @staticmethod
+            @torch.amp.custom_fwd(device_type="cuda")
+            def forward(ctx, x, weight):
+                return x.to(torch.get_autocast_dtype("cuda")) @ weight
+        """,
+        """
+        def _cast(x):
+            return x.to(torch.get_autocast_dtype("cuda"))
+
+        class Block(nn.Module):
+            def forward(self, x):
+                if torch.is_autocast_enabled():
+                    x = _cast(x)
+                return self.fc(x)
         """,
         """
         def cast(x, autocast_enabled):

@@ -1,4 +1,4 @@
-"""Forms of mismatches and promotions, DT301 to DT305, as people write them: each is found, and its near misses are not."""
+"""Forms of mismatches and promotions, DT301 to DT305, as people write them: each is found, its near misses are not."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ BAD = {
     "a comparison as float32": (
         "DT303",
         """
-        class Loss(BaseLoss):
+        class Loss(nn.Module):
             def weigh(self, scores: torch.Tensor, labels: torch.Tensor):
                 same = (labels[:, None] == labels[None]).float()  # <-
                 return scores * same
@@ -177,24 +177,6 @@ BAD = {
             return x + torch.distributions.Normal(0.0, 1.0).sample(x.shape)  # <-
         """,
     ),
-    "a cache of keys and values": (
-        "DT304",
-        """
-        class Attention(nn.Module):
-            def start(self, batch, length, device):
-                self.k_cache = torch.zeros(batch, length, 8, device=device)  # <-
-                self.cache_v = torch.empty((batch, length, 8), device=device)  # <-
-        """,
-    ),
-    "caches that are handed in": (
-        "DT304",
-        """
-        class Entry:
-            @classmethod
-            def start(cls, batch, device):
-                return cls(past_keys=torch.empty((batch, 0, 8), device=device))  # <-
-        """,
-    ),
     "a buffer of frames": (
         "DT304",
         """
@@ -257,17 +239,6 @@ BAD = {
             return x[keep] * 2
         """,
     ),
-    "a layer that is not told": (
-        "DT304",
-        """
-        class Block(nn.Module):
-            def __init__(self, dim, device=None, dtype=None):
-                factory_kwargs = {"device": device, "dtype": dtype}
-                super().__init__()
-                self.up = nn.Linear(dim, 4 * dim, **factory_kwargs)
-                self.down = nn.Linear(4 * dim, dim, device=device)  # <-
-        """,
-    ),
     "the output of a layer under autocast": (
         "DT305",
         """
@@ -284,6 +255,10 @@ BAD = {
         "DT305",
         """
         class Fusion(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mix = nn.Conv1d(8, 8, 1)
+
             def forward(self, x, longer_idx):
                 out = torch.zeros_like(x)
                 out[longer_idx] = self.mix(x[longer_idx])  # <-
@@ -322,6 +297,25 @@ GOOD = {
             model.half()
         """,
     ),
+    "tried under autocast, which casts the input": (
+        "DT302",
+        """
+        def detect(weights, device):
+            model = load(weights)
+            model.half()
+            with torch.autocast("cuda"):
+                model(torch.zeros(1, 3, 64, 64, device=device))
+            return model
+
+        def serve(weights, device):
+            model = load(weights)
+            model.half()
+            context = torch.autocast("cuda")
+            with torch.no_grad(), context:
+                model(torch.zeros(1, 3, 64, 64, device=device))
+            return model
+        """,
+    ),
     "one-hot labels in the dtype of the layer": (
         "DT302",
         """
@@ -347,6 +341,43 @@ GOOD = {
         """
         def weigh(scores: torch.Tensor, mask: torch.Tensor):
             return scores * mask.float()
+        """,
+    ),
+    "classes that are no modules": (
+        "DT303",
+        """
+        class Pairs(torch.utils.data.Dataset):
+            def hide(self, image: torch.Tensor, mask: torch.Tensor):
+                return image * mask.float()
+
+        class Walk(gym.Env):
+            def reward(self, speed: torch.Tensor, done: torch.Tensor):
+                return speed * (done == 0).float()
+        """,
+    ),
+    "a dataset in a file that trains with autocast": (
+        "DT303",
+        """
+        class Pairs(torch.utils.data.Dataset):
+            def hide(self, image: torch.Tensor, mask: torch.Tensor):
+                return image * mask.float()
+
+        def train(model, x):
+            with torch.autocast("cuda", dtype=torch.float16):
+                return model(x)
+        """,
+    ),
+    "float32 on purpose": (
+        "DT303",
+        """
+        class Loss(nn.Module):
+            def weigh(self, scores: torch.Tensor, labels: torch.Tensor):
+                with torch.autocast("cuda", enabled=False):
+                    return scores * (labels > 0).float()
+
+            @torch.autocast("cuda", enabled=False)
+            def blend(self, scores: torch.Tensor, labels: torch.Tensor):
+                return scores * (labels > 0).float()
         """,
     ),
     "a mask that is counted": (
@@ -491,24 +522,6 @@ GOOD = {
             return x.exp()
         """,
     ),
-    "a cache that is registered": (
-        "DT304",
-        """
-        class Attention(nn.Module):
-            def __init__(self, length):
-                super().__init__()
-                self.register_buffer("k_cache", torch.zeros(1, length, 8))
-        """,
-    ),
-    "a cache in a dtype": (
-        "DT304",
-        """
-        class Attention(nn.Module):
-            def start(self, x: torch.Tensor, length):
-                self.k_cache = torch.zeros(1, length, 8, device=x.device, dtype=x.dtype)
-                self.cached_value = torch.zeros(1)
-        """,
-    ),
     "a buffer of what is no tensor of that shape": (
         "DT304",
         """
@@ -518,35 +531,14 @@ GOOD = {
                 self.frames[0].copy_(other)
         """,
     ),
-    "all layers are told, or none": (
-        "DT304",
-        """
-        class Told(nn.Module):
-            def __init__(self, dim, dtype=None):
-                super().__init__()
-                self.up, self.down = nn.Linear(dim, 4, dtype=dtype), nn.Linear(4, dim, dtype=dtype)
-                self.norm = nn.LayerNorm(dim)
-
-        class Untold(nn.Module):
-            def __init__(self, dim, dtype=None):
-                super().__init__()
-                self.up, self.down = nn.Linear(dim, 4), nn.Linear(4, dim)
-        """,
-    ),
-    "one layer is float32 by name": (
-        "DT304",
-        """
-        class Router(nn.Module):
-            def __init__(self, dim, dtype=None):
-                super().__init__()
-                self.gate = nn.Linear(dim, 4, dtype=torch.float32)
-                self.up = nn.Linear(dim, 4, dtype=dtype)
-        """,
-    ),
     "cast before it is written": (
         "DT305",
         """
         class Hetero(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.proj = nn.Linear(8, 8)
+
             def forward(self, x, mask):
                 out = torch.zeros_like(x)
                 out[mask] = self.proj(x[mask]).to(out.dtype)
@@ -557,6 +549,10 @@ GOOD = {
         "DT305",
         """
         class Hetero(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = nn.LayerNorm(8)
+
             def forward(self, x, mask):
                 out = torch.zeros_like(x)
                 out[mask] = self.norm(x[mask])
@@ -607,10 +603,76 @@ GOOD = {
                 return result
         """,
     ),
+    "what need not have weights": (
+        "DT305",
+        """
+        class Base(Backbone):
+            def forward(self, x, mask):
+                out = torch.zeros_like(x)
+                out[mask] = self.flip(x[mask])
+                return out
+
+        class Augment:
+            def forward(self, x, mask):
+                out = torch.zeros_like(x)
+                out[mask] = self.warp(x[mask])
+                return out
+
+        class Normed(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mix = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8))
+
+            def forward(self, x, mask):
+                out = torch.zeros_like(x)
+                out[mask] = self.mix(x[mask])
+                return out
+        """,
+    ),
+    "a layer that autocast leaves alone": (
+        "DT305",
+        """
+        class Hetero(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.proj = nn.Linear(8, 8)
+
+            def forward(self, x, mask):
+                with torch.autocast("cuda", enabled=False):
+                    out = torch.zeros(len(x), 8, device=x.device)
+                    out[mask] = self.proj(x[mask].float())
+                return out
+        """,
+    ),
+    "layers and caches that are cast with their module": (
+        "DT304",
+        """
+        class Block(nn.Module):
+            def __init__(self, dim, dtype=None):
+                super().__init__()
+                self.up = nn.Linear(dim, dim, dtype=dtype)
+                self.router = nn.Linear(dim, 4)
+                self.down = nn.Linear(dim, dim).to(dtype)
+                self.cache_k = torch.zeros((2, 8, dim)).cuda()
+
+            def forward(self, xq: torch.Tensor, xk: torch.Tensor, start: int):
+                self.cache_k = self.cache_k.to(xq)
+                self.cache_k[:2, start : start + 8] = xk
+                return xq @ self.cache_k[:2].transpose(-1, -2)
+
+            def grow(self, k: torch.Tensor):
+                self.k_cache = torch.zeros(2, 8, k.shape[-1]).type_as(k)
+                self.past_keys = torch.empty(0)
+        """,
+    ),
     "a slice casts": (
         "DT305",
         """
         class Hetero(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.proj = nn.Linear(8, 8)
+
             def forward(self, x):
                 out = torch.zeros_like(x)
                 out[:4] = self.proj(x[:4])
@@ -618,6 +680,19 @@ GOOD = {
         """,
     ),
 }
+
+
+def test_the_dtype_of_what_is_computed_is_asked_for_in_brackets() -> None:
+    (found,) = bench.found(
+        "DT303",
+        """
+        class Loss(nn.Module):
+            def weigh(self, logp: torch.Tensor, labels: torch.Tensor):
+                return -logp * (labels > 0).float()
+        """,
+    )
+    assert found.help is not None
+    assert "`.to((-logp).dtype)`" in found.help
 
 
 @pytest.mark.parametrize(("code", "text"), BAD.values(), ids=BAD)

@@ -18,11 +18,6 @@ BAD = {
             return F.pad(attn_mask, (0, n), value=-1e9)  # <-
         """,
         """
-        import sys
-
-        def fill(attn: Tensor, mask):
-            return attn.masked_fill(mask, -sys.maxsize)  # <-
-
         def bias(mask: Tensor):
             return (1.0 - mask) * torch.finfo(torch.float32).min  # <-
         """,
@@ -107,19 +102,10 @@ BAD = {
                 return torch.sqrt(torch.sum((anchor - other) ** 2, dim=-1))  # <-
         """,
         """
-        def pair_distance(a: Tensor, b: Tensor):
+        def contrastive_loss(a: Tensor, b: Tensor):
             gap = a - b
             squares = gap.pow(2).sum(dim=-1)
             return squares.sqrt()  # <-
-        """,
-        """
-        from torch_scatter import scatter_add
-
-        def scatter_std(x: Tensor, index: Tensor, n):
-            var = (x - x.mean(0)) ** 2
-            out = scatter_add(var, index, 0)
-            out = out / (n - 1)
-            return torch.sqrt(out)  # <-
         """,
         """
         class AngularMargin(nn.Module):
@@ -129,22 +115,13 @@ BAD = {
                 return torch.acos(cosine), sine  # <-
         """,
         """
-        def geodesic(r: Tensor):
-            trace = torch.diagonal(r, dim1=-2, dim2=-1).sum(-1)
-            return ((trace - 1) / 2).acos()  # <-
-        """,
-        """
         def angle(a: Tensor, b: Tensor):
             cos_sim = (a * b).sum(-1) / a.norm(dim=-1)
             return torch.arccos(cos_sim)  # <-
         """,
         """
-        def entropy(probs: Tensor):
-            return -(probs * torch.log(probs)).sum(-1)  # <-
-        """,
-        """
-        def entropy(p: Tensor):
-            return -torch.sum(p.log() * p, dim=-1)  # <-
+        def angles(a: Tensor, b: Tensor):
+            return torch.acos(a @ b.T), a.dot(b).acos(), torch.acos(F.cosine_similarity(a, b))  # <-
         """,
         """
         def standardise(x: Tensor, dim: int):
@@ -166,16 +143,6 @@ BAD = {
             heat -= torch.min(heat)
             heat /= torch.max(heat)  # <-
             return heat
-        """,
-        """
-        def divergence(p: Tensor, q: Tensor):
-            return (p * torch.log(p / q)).sum(), (p * (p.log() - q.log())).sum()  # <-
-        """,
-        """
-        class RMSELoss(nn.Module):
-            def forward(self, prediction: Tensor, target: Tensor):
-                spread = torch.sqrt(prediction.var(dim=0))  # <-
-                return torch.sqrt(F.mse_loss(prediction, target)) + spread  # <-
         """,
         """
         def bernoulli(d: Tensor, eps: float):
@@ -289,8 +256,8 @@ BAD = {
             return torch.sin(sinusoid_inp), torch.cos(sinusoid_inp)
         """,
         """
-        def waves(angles: Tensor):
-            return angles.to(torch.bfloat16).cos()  # <-
+        def waves(freqs: Tensor):
+            return freqs.to(torch.bfloat16).cos()  # <-
         """,
     ),
     "DT417": (
@@ -333,12 +300,32 @@ GOOD = {
             wide = attn_mask.float()
             return F.pad(attn_mask, (0, n), value=-1e4), F.pad(ids, (0, n), value=100000), F.pad(wide, (0, n), value=-1e9)
         """,
+        """
+        def extend(mask_ids: Tensor, score_idx, keep: Tensor, valid: Tensor, mask: Tensor, n):
+            mask = mask.long()
+            a = F.pad(mask_ids, (0, n), value=-100000), F.pad(score_idx, (0, n), value=-1e9)
+            b = F.pad(keep, (0, n), value=100000), F.pad(valid.cumsum(-1), (0, n), value=1e6)
+            return a, b, F.pad(mask, (0, n), value=-1e9)
+        """,
+        """
+        import sys
+
+        def ranks(scores, mask):
+            order = scores.argsort()
+            return order.masked_fill(mask, sys.maxsize)
+        """,
     ),
     "DT403": (
         """
         def scale(logits: Tensor, temperature: Tensor):
             temperature[temperature <= 0] = 1e-8  # a setting, and no half
             return (logits / temperature).half()
+        """,
+        """
+        def unit(q: Tensor, k: Tensor):
+            with torch.autocast("cuda", dtype=torch.float16):  # takes the norms in float32
+                q = F.normalize(q, dim=-1, eps=1e-12)
+                return F.cosine_similarity(q, k, dim=-1, eps=1e-8)
         """,
         """
         def unit(q: Tensor):
@@ -422,12 +409,6 @@ GOOD = {
             return torch.acos(dot)
         """,
         """
-        def entropy(probs: Tensor, logits: Tensor, n: Tensor):
-            probs = probs + 1e-6
-            p = logits.softmax(-1)
-            return -(probs * probs.log()).sum(), (p * torch.log(p)).sum(), n * torch.log(n), n.sum() * n.log()
-        """,
-        """
         def standardise(x: Tensor, y: Tensor, dim: int):
             std, mean = torch.std_mean(x, dim, keepdim=True)
             wide, _ = torch.std_mean(y)
@@ -451,15 +432,43 @@ GOOD = {
             return heat
         """,
         """
-        def divergence(p: Tensor, q: Tensor):
-            p, q = p.clamp(min=1e-6), q.clamp(min=1e-6)
-            return (p * torch.log(p / q)).sum(), p * (q.log() - p.log())
-        """,
-        """
         class RMSELoss(nn.Module):
             def forward(self, prediction: Tensor, target: Tensor):
-                spread = torch.sqrt(prediction.var(dim=0) + 1e-4)
-                return torch.sqrt(F.mse_loss(prediction, target) + 1e-8) + spread
+                mean = torch.sqrt(torch.mean((prediction - target) ** 2))  # NaN only if all of them are met exactly
+                return torch.sqrt(F.mse_loss(prediction, target)) + mean + ((prediction - target) ** 2).sum().sqrt()
+
+            def report(self, prediction: Tensor, target: Tensor):
+                return ((prediction - target) ** 2).sum(-1).sqrt()
+        """,
+        """
+        def triplet_loss(a: Tensor, b: Tensor):
+            with torch.set_grad_enabled(False):
+                return ((a - b) ** 2).sum(-1).sqrt()
+        """,
+        """
+        def row_loss(a: Tensor, b: Tensor):
+            squares = ((a - b) ** 2).sum(-1)
+            squares += 1e-12
+            return squares.sqrt()
+        """,
+        """
+        def stable_cos(a: Tensor, b: Tensor):
+            return F.cosine_similarity(a, b).clamp(-1, 1)
+
+        def angle(a: Tensor, b: Tensor, geometry):
+            cosine = stable_cos(a, b)
+            return torch.acos(cosine), torch.acos(geometry.dot(a, b)), torch.sqrt(1 - cosine**2)
+        """,
+        """
+        def angle(a: Tensor, b: Tensor):
+            theta = torch.acos((a * b).sum(-1))
+            theta[torch.isnan(theta)] = 0
+            return theta
+        """,
+        """
+        def bernoulli(d: Tensor, eps: float):
+            loss = -torch.log(d + eps) - torch.log(1 - d)
+            return torch.where(d == 1, 0, loss)
         """,
         """
         def bernoulli(d: Tensor, q: Tensor, eps: float):
@@ -479,6 +488,21 @@ GOOD = {
             at = at.sum()
             at = at / at  # a name that is made of itself
             return stable, area / whole if exists else 0, at
+        """,
+        """
+        import numpy as np
+        import pandas as pd
+
+        def share(a, b, frame: pd.DataFrame, mask: Tensor, hit: Tensor):
+            a, b = np.asarray(a), np.asarray(b)
+            by_frame = (frame.x > 1).sum() / (frame.y > 0).sum()
+            return (a & b).sum() / (a | b).sum(), by_frame
+        """,
+        """
+        def accuracy(predicted: Tensor, target: Tensor, mask: Tensor):
+            if not mask.any():
+                return torch.zeros(())
+            return ((predicted == target) & mask).sum() / (mask & (target >= 0)).sum()
         """,
         """
         def iou(a: Tensor, b: Tensor):
@@ -527,6 +551,17 @@ GOOD = {
                 return x - x.mean(1, keepdim=True), var.sqrt()
         """,
         """
+        class NormalModel(nn.Module):
+            def forward(self, x: Tensor):
+                return (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-5).sqrt()
+
+        def normal_advantage(x: Tensor):
+            return (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-5).sqrt()
+
+        def normalize_images(x: Tensor):
+            return (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-5).sqrt()
+        """,
+        """
         class NormStatistics(nn.Module):
             def forward(self, x: Tensor):
                 var = x.var(1, keepdim=True)
@@ -549,14 +584,16 @@ GOOD = {
             return t * freqs.cos().to(t), wide.sin()
         """,
         """
-        def waves(x: Tensor, hidden: Tensor):
-            return hidden.to(x.dtype).cos()  # nothing says that these are angles
+        def waves(x: Tensor, hidden: Tensor, angles: Tensor, theta: Tensor, phase: Tensor):
+            # nothing says that these count positions
+            shown = angles.to(x.dtype).cos(), theta.to(x.dtype).sin(), phase.to(x.dtype).sin()
+            return hidden.to(x.dtype).cos(), shown
         """,
     ),
     "DT417": (
         """
         def kl(log_probs: Tensor, ref: Tensor):
-            log_ratio = (ref - log_probs).clamp(-20, 20)
+            log_ratio = (ref - log_probs).clamp(-10, 10)
             small = torch.expm1(log_ratio) - log_ratio
             return log_ratio.exp() - 1 - log_ratio, small, log_ratio.exp() - 1, ref.exp() - 1 - log_ratio
         """,
@@ -564,7 +601,10 @@ GOOD = {
         def safe(x: Tensor, p: Tensor):
             d = torch.sigmoid(x)
             e = d.clamp(max=1 - 1e-6)
-            return torch.log(1 - d + 1e-6), torch.log(1 - e), torch.log(1 - p), torch.log(2 - d), torch.log1p(d)
+            near = torch.sigmoid(x.clamp(-10, 10))
+            logits = x.clamp(-5, 5)
+            kept = torch.log(1 - near), torch.log(1 - torch.softmax(logits, -1))
+            return kept, torch.log(1 - d + 1e-6), torch.log(1 - e), torch.log(1 - p), torch.log(2 - d), torch.log1p(d)
         """,
         """
         def drift(log_ratio: Tensor):

@@ -1,0 +1,76 @@
+"""Angles of cosines that are computed: rounding takes a dot product of unit vectors beyond 1, where the arc cosine, and
+the root of one less its square, are NaN."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.infer.names import path_of
+from dtlint_rules._assignments import source_of
+from dtlint_rules._edges import Edge, is_kept, is_mended, is_one, short
+from dtlint_rules._parts import below, receiver
+from dtlint_rules._squares import squared
+
+if TYPE_CHECKING:
+    from dtlint.infer.events import Flow
+
+__all__ = ["ARCS", "arc", "sine"]
+
+ARCS = frozenset({"acos", "arccos", "acos_", "arccos_"})
+
+_PRODUCTS = frozenset({"dot", "vdot", "bmm", "matmul", "mm", "mv", "inner"})
+"""Products of vectors and matrices, functions and methods."""
+_FUNCTIONS = _PRODUCTS | {"einsum", "linear", "cosine_similarity"}
+_OF_TORCH = frozenset({"torch", "th", "F", "torch.nn.functional", "nn.functional"})
+_SHAPING = ("unsqueeze", "squeeze", "view", "reshape", "flatten", "transpose", "permute", "contiguous", "t")
+
+
+def arc(node: ast.expr, name: str, flow: Flow) -> Edge | None:
+    """`torch.acos(a @ b)`."""
+    if not _is_cosine(node, flow) or is_kept(node, flow) or is_mended(flow.scope):
+        return None
+    return Edge(
+        f"Rounding takes the cosine `{short(node)}` beyond 1, where `{name}` is NaN; at 1 itself its gradient is "
+        "infinite",
+        "Clamp it: `x.clamp(-1 + 1e-6, 1 - 1e-6)`",
+    )
+
+
+def sine(node: ast.expr, flow: Flow) -> Edge | None:
+    """`torch.sqrt(1 - cos ** 2)`."""
+    made = source_of(node, flow) or node
+    if not isinstance(made, ast.BinOp) or not isinstance(made.op, ast.Sub) or not is_one(made.left):
+        return None
+    cosine = squared(made.right)
+    if cosine is None or not _is_cosine(cosine, flow) or is_kept(node, flow) or is_mended(flow.scope):
+        return None
+    return Edge(
+        f"Rounding takes the cosine `{short(cosine)}` beyond 1, where the root of `{short(made)}` is NaN; at 1 itself "
+        "its gradient is infinite",
+        f"Clamp it: `({short(made)}).clamp(min=1e-6).sqrt()`",
+        made if made is not node else None,
+    )
+
+
+def _is_cosine(node: ast.expr, flow: Flow) -> bool:
+    """Is it a product of vectors that stands in view, perhaps divided by their norms?"""
+    made = below(source_of(node, flow) or node, _SHAPING)
+    if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Div):
+        made = made.left
+        made = below(source_of(made, flow) or made, _SHAPING)
+    return _is_product(made)
+
+
+def _is_product(node: ast.expr) -> bool:
+    """`a @ b`, `torch.bmm(a, b)`, `F.linear(x, w)`, `a.dot(b)` and `(a * b).sum(-1)`."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.MatMult)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    name, of_torch = node.func.attr, path_of(node.func.value) in _OF_TORCH
+    if name == "sum":
+        summed = node.args[0] if of_torch and node.args else receiver(node)
+        return isinstance(summed, ast.BinOp) and isinstance(summed.op, ast.Mult)
+    # `geometry.dot(a, b)` is a function that nobody knows
+    return name in _FUNCTIONS if of_torch else name in _PRODUCTS and len(node.args) == 1 and not node.keywords
