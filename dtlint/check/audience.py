@@ -158,12 +158,11 @@ class Routes(dict[Any, list[Hearing]]):
         self.kind_of = _KINDS[event][0]
         self._by_rule = {type(rule): (rule, handle) for rule, handle in hearing}
         self._asking = _met(event, self._by_rule.keys())
-        self._known = self._asking.known
         self._found: dict[_Asked, list[Hearing]] = {}
         """For each who are asked for a kind, those of them that hear of this file."""
 
     def __missing__(self, kind: Any) -> list[Hearing]:
-        asked = self._known.get(kind) or self._asking.of(kind)
+        asked = self._asking.of(kind)
         found = self._found.get(asked)
         if found is None:
             here = self._by_rule

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint_rules._assignments import source_of
-from dtlint_rules._edges import Edge, is_kept, is_mended, is_one, short
+from dtlint_rules._edges import Edge, is_kept, is_mended, is_one
 from dtlint_rules._parts import below, receiver
 from dtlint_rules._squares import squared
+from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Flow

@@ -11,10 +11,11 @@ from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
 from dtlint.infer.walk import nodes
 from dtlint_rules._assignments import source_of
-from dtlint_rules._edges import Edge, is_kept, is_mended, short
+from dtlint_rules._edges import Edge, is_kept, is_mended
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._parts import keyword, receiver
 from dtlint_rules._squares import squared
+from dtlint_rules._texts import short
 from dtlint_rules._within import parents_in, within
 
 if TYPE_CHECKING:

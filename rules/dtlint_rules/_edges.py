@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.events import Flow
 
-__all__ = ["Edge", "is_called_epsilon", "is_kept", "is_mended", "is_one", "is_tested", "short"]
+__all__ = ["Edge", "is_called_epsilon", "is_kept", "is_mended", "is_one", "is_tested"]
 
 _KEEPING = re.compile(
     r"clamp|clip|safe|stable|^(?:min|max|amin|amax|minimum|maximum|where|tanh|hardtanh|nan_to_num|masked_fill)_?$"
@@ -103,8 +103,3 @@ def is_called_epsilon(node: ast.AST) -> bool:
 
 def is_one(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value == 1
-
-
-def short(node: ast.expr) -> str:
-    text = ast.unparse(node)
-    return text if len(text) <= 40 else text[:37] + "..."

@@ -58,7 +58,7 @@ def _is_below_one(power: ast.expr) -> bool:
     return negative or (isinstance(power, ast.Constant) and power.value == 0.5)
 
 
-def _is_root(call: ast.AST | None) -> bool:
+def _is_power_below_one(call: ast.AST | None) -> bool:
     """`x.pow(-0.5)` and `torch.pow(x, 0.5)`."""
     return isinstance(call, ast.Call) and bool(call.args) and _is_below_one(call.args[-1])
 
@@ -71,13 +71,15 @@ def _needs_more_than_zero(parent: ast.AST | None, child: ast.AST, around: dict[a
     if isinstance(parent, ast.AugAssign):
         return isinstance(parent.op, ast.Div) and parent.value is child
     if isinstance(parent, ast.Attribute):
-        return parent.attr in _NEEDS_MORE_THAN_ZERO or (parent.attr == "pow" and _is_root(around.get(parent)))
+        return parent.attr in _NEEDS_MORE_THAN_ZERO or (
+            parent.attr == "pow" and _is_power_below_one(around.get(parent))
+        )
     if isinstance(parent, ast.Call):
         name = last_name(parent)
         return child in parent.args and (
             name in _NEEDS_MORE_THAN_ZERO
             or (name in _DIVIDES and parent.args[-1] is child)
-            or (name == "pow" and child is parent.args[0] and _is_root(parent))
+            or (name == "pow" and child is parent.args[0] and _is_power_below_one(parent))
         )
     return False
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
-from dtlint_rules._edges import Edge, is_called_epsilon, is_kept, is_mended, is_one, short
+from dtlint_rules._edges import Edge, is_called_epsilon, is_kept, is_mended, is_one
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import receiver, same
+from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Call

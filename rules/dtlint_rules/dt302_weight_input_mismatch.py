@@ -26,6 +26,7 @@ from dtlint_rules._parts import receiver
 from dtlint_rules._provenance import follows
 from dtlint_rules._regions import decided_here
 from dtlint_rules._statements import around, statements
+from dtlint_rules._texts import short
 from dtlint_rules._widths import cast_to_float32, may_be_cast
 from dtlint_rules._within import statement_of
 
@@ -164,7 +165,7 @@ class WeightInputMismatch(Rule):
         text = ast.unparse(node)
         yield Finding(
             node,
-            f"`{_short(text)}` is float32, and `{layer_path}` raises if its weights are half",
+            f"`{short(text)}` is float32, and `{layer_path}` raises if its weights are half",
             help=f"Cast the input: `.to({layer_path}.weight.dtype)`",
             notes=((cast, "float32 since here"),) if cast.lineno != node.lineno else (),
         )
@@ -669,7 +670,3 @@ def _statements_around(node: ast.AST, scope: ast.AST, tree: ast.Module) -> list[
 def _is_named_after(dtype: str, model: str) -> bool:
     """Is it a name that says it is the model's: `vae_dtype` for `self.vae`?"""
     return model.rpartition(".")[2].lower() in dtype.lower()
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -30,6 +30,7 @@ from dtlint_rules._parts import below, given, receiver, root_of
 from dtlint_rules._provenance import measures
 from dtlint_rules._sinks import RAISING, escapes
 from dtlint_rules._statements import statements
+from dtlint_rules._texts import short
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
@@ -548,12 +549,12 @@ def _finding(factory: ast.Call, node: ast.expr, operand: ast.expr, after: ast.ex
     met, told = ast.unparse(operand), path_of(after) if after is not None else None
     source = told or met
     op = "`@`" if isinstance(node, ast.BinOp) else f"`{last_name(node)}`"
-    refused, promoted = f"{op} raises if `{_short(met)}` is half", f"`{_short(met)}` is promoted to it if that is half"
+    refused, promoted = f"{op} raises if `{short(met)}` is half", f"`{short(met)}` is promoted to it if that is half"
     return Finding(
         factory,
         f"{_says(factory)}, and {refused if _raises(node) else promoted}",
         help=f"Pass `dtype={source}.dtype`" if len(source) < 40 else "Pass the dtype of the tensor that it meets",
-        notes=((node, f"it meets `{_short(met)}` here"),) if node.lineno != factory.lineno else (),
+        notes=((node, f"it meets `{short(met)}` here"),) if node.lineno != factory.lineno else (),
         fix=partial(_fix, told)
         if told is not None and last_name(factory) in FactoryDefaultDtype.calls - {"where"}
         else None,
@@ -567,10 +568,6 @@ def _into_model(factory: ast.Call, node: ast.Call, model: str) -> Finding:
         help=f"Pass the dtype of `{model}`",
         notes=((node, f"it goes into `{model}` here"),),
     )
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _fix(tensor: str, place: Place) -> Fix | None:

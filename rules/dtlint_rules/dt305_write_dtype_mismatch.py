@@ -25,6 +25,7 @@ from dtlint_rules._origins import origins_of
 from dtlint_rules._ranks import rank_of
 from dtlint_rules._sinks import RAISING
 from dtlint_rules._statements import statements
+from dtlint_rules._texts import short
 from dtlint_rules._widths import cast_to_float32, is_open, may_be_cast
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def _judge(
         return
     if _surely_differ(held, value):
         assert isinstance(held, Tensor) and isinstance(value, Tensor)
-        what = f"`{ast.unparse(into)}` is {_one(held)} and `{_short(node)}` {_one(value)}: `{name}` does not cast, and raises"
+        what = f"`{ast.unparse(into)}` is {_one(held)} and `{short(node)}` {_one(value)}: `{name}` does not cast, and raises"
         yield _finding(place, what, into, node, None)
         return
     if flow.function is None:
@@ -215,9 +216,9 @@ def _judge(
     wide, wide_source = _is_float32(held, target), _is_float32(value, source)
     computed = _is_computed(value, source, flow)
     if wide is not None and (is_open(value, source) or computed) and half_at(flow, value, dtype=None) is not None:
-        what = f"`{ast.unparse(into)}` is float32 and `{_short(node)}` as it was given"
+        what = f"`{ast.unparse(into)}` is float32 and `{short(node)}` as it was given"
     elif wide_source is not None and _follows(held, target) and half_at(flow, held, dtype=None) is not None:
-        what = f"`{_short(node)}` is float32 and `{ast.unparse(into)}` has the dtype of what was given"
+        what = f"`{short(node)}` is float32 and `{ast.unparse(into)}` has the dtype of what was given"
     elif (
         computed
         and _follows(held, target)
@@ -225,7 +226,7 @@ def _judge(
         and half_at(flow, dtype=None) is not None
     ):
         what = (
-            f"`{_short(node)}` is what weights compute, in half under autocast, and `{ast.unparse(into)}` has the "
+            f"`{short(node)}` is what weights compute, in half under autocast, and `{ast.unparse(into)}` has the "
             "dtype of what was given"
         )
     else:
@@ -291,17 +292,12 @@ def _one(tensor: Tensor) -> str:
     return next(iter(tensor.dtypes or ("unknown",)))
 
 
-def _short(node: ast.expr) -> str:
-    text = ast.unparse(node)
-    return text if len(text) <= 40 else f"{text[:37]}..."
-
-
 def _finding(place: ast.expr | ast.stmt, what: str, into: ast.expr, node: ast.expr, made: ast.expr | None) -> Finding:
     path = path_of(into)
     return Finding(
         place,
         what,
-        help=f"Write `{_short(node)}.to({ast.unparse(into)}.dtype)`, or make the one in the dtype of the other",
+        help=f"Write `{short(node)}.to({ast.unparse(into)}.dtype)`, or make the one in the dtype of the other",
         notes=((made, "float32 since here"),) if made is not None and made.lineno != place.lineno else (),
         fix=partial(_fix, node, path) if path is not None else None,
     )

@@ -226,13 +226,7 @@ class EpsilonUnderflow(Rule):
             return
         if "temperature" in last_name(subject).lower() or half_at(flow, value) is None:
             return
-        self.written.add(number.written)
-        yield Finding(
-            node if number.literal else number.written,
-            _message(number.value, happens),
-            help="Use a number of the dtype, `torch.finfo(x.dtype).eps`, or compute this in float32",
-            notes=() if number.literal else ((node, "it is used here"),),
-        )
+        yield self._told(node, number, happens, "a number", "it is used here")
 
     def _guarded(self, call: Call, given: ast.expr | None, function: bool, happens: str) -> Iterator[Finding]:
         number = _tiny(given, call.flow)
@@ -274,12 +268,16 @@ class EpsilonUnderflow(Rule):
             return
         if number.value < FLOAT.tiny and half_at(flow) is None:
             return
+        yield self._told(node, number, happens, "an epsilon", "it guards against zero here")
+
+    def _told(self, node: ast.expr | ast.stmt, number: Number, happens: str, what: str, role: str) -> Finding:
+        """The one finding for a number, where it is written; a note says where it comes into use."""
         self.written.add(number.written)
-        yield Finding(
+        return Finding(
             node if number.literal else number.written,
             _message(number.value, happens),
-            help="Use an epsilon of the dtype, `torch.finfo(x.dtype).eps`, or compute this in float32",
-            notes=() if number.literal else ((node, "it guards against zero here"),),
+            help=f"Use {what} of the dtype, `torch.finfo(x.dtype).eps`, or compute this in float32",
+            notes=() if number.literal else ((node, role),),
         )
 
 

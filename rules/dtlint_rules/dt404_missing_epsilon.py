@@ -13,7 +13,7 @@ from dtlint_rules._arcs import ARCS, arc, sine
 from dtlint_rules._assignments import assignments, source_of
 from dtlint_rules._calls import called_in
 from dtlint_rules._distances import ROOTS, distance
-from dtlint_rules._edges import is_mended, is_tested, short
+from dtlint_rules._edges import is_mended, is_tested
 from dtlint_rules._functions import parameters
 from dtlint_rules._imports import imports_torch
 from dtlint_rules._logarithms import one_sided
@@ -23,6 +23,7 @@ from dtlint_rules._parts import below, keyword, receiver, same
 from dtlint_rules._statements import statements
 from dtlint_rules._subjects import ABSENT, is_function, operand
 from dtlint_rules._tensors import is_tensor
+from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from bench import Bench
+from bench import Bench, marked
 
 bench = Bench("DT301", "DT305", "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n")
 flagged = bench.flagged
-FIRST = bench.head.count("\n") + 1
 
 
 BAD = {
@@ -697,8 +696,7 @@ def test_the_dtype_of_what_is_computed_is_asked_for_in_brackets() -> None:
 
 @pytest.mark.parametrize(("code", "text"), BAD.values(), ids=BAD)
 def test_what_is_wrong_is_told_where_it_is(code: str, text: str) -> None:
-    marked = [number for number, line in enumerate(text.splitlines(), FIRST) if line.endswith("# <-")]
-    assert flagged(code, text) == marked
+    assert flagged(code, text) == marked(bench.source(text))
 
 
 @pytest.mark.parametrize(("code", "text"), GOOD.values(), ids=GOOD)
