@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import sys
 import warnings
+from bisect import bisect_right
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from dtlint.check import hygiene
@@ -75,7 +77,7 @@ def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Ch
     if tree is not None and wanted:
         with _deeper():
             found = _confirmed(source, tree, wanted, settings, checked)
-    suppressions = Suppressions.of(source, bool(found))
+    suppressions = Suppressions.of(source, [_around(first, tree) for _, (first, _) in found] if tree is not None else [])
     checked.diagnostics = [
         diagnostic
         for diagnostic, (first, last) in found
@@ -111,6 +113,14 @@ def _is_readable(text: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
+
+
+def _around(line: int, tree: ast.Module) -> tuple[int, int]:
+    """The lines of the statement of a module that a line stands in, a decorator of it among them, and a few more."""
+    body = tree.body
+    at = bisect_right(body, line, key=attrgetter("lineno")) - 1
+    first = body[at - 1].end_lineno if at > 0 else None
+    return first or 1, body[at + 2].lineno if at + 2 < len(body) else sys.maxsize
 
 
 def _good_cells(source: Source, checked: Checked, reported: bool) -> Checked:

@@ -37,7 +37,7 @@ def code_of(text: str, tree: ast.Module) -> str:
     """The text of a file without the lines that stand inside its docstrings, and inside other strings that are statements
     of a module, a class or a function: what they speak of, nobody runs. They are a fifth of a library, and of the rules
     that a file is judged by one in twenty would be asked for by them alone."""
-    if text.count("\r") != text.count("\r\n"):
+    if "\r" in text and text.count("\r") != text.count("\r\n"):
         return text  # lines that end so are counted by the tree, and not here
     inside: list[tuple[int, int]] = []
     waiting: list[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef] = [tree]

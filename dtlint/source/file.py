@@ -88,7 +88,9 @@ class Source:
             UnreadableSource: its bytes are no Python text.
             OSError: it cannot be read at all.
         """
-        return cls.from_bytes(Path(path).read_bytes(), shown_path(path) if shown is None else shown)
+        with open(path, "rb", buffering=0) as file:  # read whole: a buffer would cost three more calls of the system
+            data = file.read()
+        return cls.from_bytes(data, shown_path(path) if shown is None else shown)
 
     @classmethod
     def from_bytes(cls, data: bytes, shown: str) -> Source:

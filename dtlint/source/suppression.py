@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import tokenize
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Edit, Span
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from dtlint.source.file import Source
 
@@ -109,12 +110,17 @@ class Suppressions:
     malformed: list[Malformed] = field(default_factory=list)
 
     @classmethod
-    def of(cls, source: Source, anything_found: bool = True) -> Suppressions:
-        """Read them. A file whose bytes hold none of the words is not even split into tokens, nor is one in which nothing
-        was found, if its comments are for other linters or for all: those can be idle without anybody being told."""
-        if not _is_worth_reading(source.data.lower()):
+    def of(cls, source: Source, within: Sequence[tuple[int, int]] | None = None) -> Suppressions:
+        """Read them. A file whose bytes hold none of the words is not even split into tokens, nor is one whose comments are
+        for other linters or for all, and stand where nothing was found: they can be idle without anybody being told.
+
+        Args:
+            within: the first and last lines of all that they will be asked about, whole statements; None: anything.
+        """
+        lowered = source.data.lower()
+        if not _is_worth_reading(lowered):
             return cls(source)
-        if not anything_found and _FOR_DTLINT.search(source.data.lower()) is None and _is_for_others(source.text):
+        if within is not None and _FOR_DTLINT.search(lowered) is None and _is_for_others(source, within):
             return cls(source)
         suppressions = cls(source)
         for lines, comments in logical_lines(tokens(source)):
@@ -197,9 +203,15 @@ _NOQA_LINE = re.compile(r"noqa([^\n]*)", re.IGNORECASE)
 _FOR_OTHERS = re.compile(r"(?:\s*:\s*(?!DT)[A-Z]+[0-9]+(?:[,\s]+(?!DT)[A-Z]+[0-9]+)*)?\s*")
 
 
-def _is_for_others(text: str) -> bool:
-    """Is every `noqa` blanket, or for codes of other linters, well written?"""
-    return all(_FOR_OTHERS.fullmatch(rest) for rest in _NOQA_LINE.findall(text))
+def _is_for_others(source: Source, within: Sequence[tuple[int, int]]) -> bool:
+    """Is every `noqa` blanket, or for codes of other linters, well written, and on none of some lines?"""
+    for found in _NOQA_LINE.finditer(source.text):
+        if _FOR_OTHERS.fullmatch(found[1]) is None:
+            return False
+        line = bisect_right(source.line_starts, found.start()) if within else 0
+        if any(first <= line <= last for first, last in within):
+            return False
+    return True
 
 
 def tokens(source: Source) -> Iterator[tokenize.TokenInfo]:

@@ -184,3 +184,49 @@ def test_a_directory_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path))
     message = "The directory cannot be read: permission denied; nothing in it is checked"
     assert unreadable_diagnostic("d", error).message == message
+
+
+_CAST = "torch.ones(2).type(torch.float16, inplace=True)"
+_NEAR = f'''
+import torch
+y = 1  # far
+
+@torch.no_grad(  # 1
+)  # 1
+@torch.autocast("cpu", enabled={_CAST} is None,  # 1
+)  # 1
+def f(  # 1
+    x=1,  # 1
+):  # 1
+    z = 2  # no
+
+class A:  # no
+    def g(self):  # no
+        b = 3; c = [  # 2
+            {_CAST},  # 2
+            1,  # 2
+        ]; d = 4  # 2
+        return c  # no
+
+e = 5; (  # 3
+    {_CAST}  # 3
+); g = 6  # 3
+h = 7  # no
+'''
+
+
+@pytest.mark.parametrize(
+    ("number", "line", "mark"),
+    [
+        (number, line, line.rpartition("# ")[2])
+        for number, line in enumerate(_NEAR.splitlines())
+        if not line.endswith(("far",)) and "  # " in line
+    ],
+)
+def test_a_comment_silences_what_stands_on_its_logical_line_wherever_that_is(number: int, line: str, mark: str) -> None:
+    lines = [text.rpartition("  # ")[0] if "  # " in text else text for text in _NEAR.splitlines()]
+    everything = check("\n".join(lines))
+    lines[number] += "  # noqa"
+    silenced = len(everything) - len(check("\n".join(lines)))
+    assert len(everything) == 3
+    assert silenced == (0 if mark == "no" else 1)

@@ -203,6 +203,6 @@ def test_a_file_without_the_words_is_not_tokenized(monkeypatch: pytest.MonkeyPat
 )
 def test_where_nothing_was_found_only_comments_that_name_rules_are_read(comment: str, read: bool) -> None:
     source = Source.from_bytes(f"x = 1  {comment}\n".encode(), "x.py")
-    found = Suppressions.of(source, anything_found=False)
+    found = Suppressions.of(source, within=[])
     assert bool(found.directives or found.malformed) is read
     assert Suppressions.of(source).directives or Suppressions.of(source).malformed
