@@ -77,7 +77,9 @@ def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Ch
     if tree is not None and wanted:
         with _deeper():
             found = _confirmed(source, tree, wanted, settings, checked)
-    suppressions = Suppressions.of(source, [_around(first, tree) for _, (first, _) in found] if tree is not None else [])
+    suppressions = Suppressions.of(
+        source, [_around(first, tree) for _, (first, _) in found] if tree is not None else []
+    )
     checked.diagnostics = [
         diagnostic
         for diagnostic, (first, last) in found

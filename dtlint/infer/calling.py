@@ -73,7 +73,7 @@ class Calling(Expressions):
             if type(receiver) is Either:
                 receiver = _present(receiver)
             bound = self.bound(called_as) if self.flow.state.paths else None
-            callee = bound or self.member(receiver, method)
+            callee = bound or self.method_of(receiver, method)
             if type(callee) is External and Reference in self.listeners:
                 self.refer(called_as, callee)
         else:
@@ -98,13 +98,14 @@ class Calling(Expressions):
             self.learn(node, callee, target)
         self.call_made = None
         if not self.muted:
-            told = self.tells_of_call(target, name)
+            listener = self.listeners.get(Call)
+            told = listener is not None and (self.calls_told is None or self.calls_told[target, name])
             if told or (discarded and self.tells_of_discard(target, name)):
                 called = callee if type(callee) is Module else receiver
                 made = Call(node, self.flow, target, name, method, called, args, keywords, complete, result)
                 self.call_made = made
-                if told:
-                    self.emit(made)
+                if told and listener is not None:
+                    listener(made)
         if method in _ADVANCING:
             self.advance(receiver, method, arguments)
         if self.symbolic and (type(receiver) is Module or (not target and (args or keywords))):
@@ -113,9 +114,10 @@ class Calling(Expressions):
             self.forget_given(node)
         return result
 
-    def tells_of_call(self, target: str, name: str) -> bool:
-        """Is it worth making a Call?"""
-        return Call in self.listeners and (self.calls_told is None or bool(self.calls_told[target, name]))
+    def method_of(self, receiver: Value, name: str) -> Value:
+        """What is called by that name of a value. Of tensors, and of what is not known, all methods are alike."""
+        kind = type(receiver)
+        return UNKNOWN if kind is Tensor or kind is Unknown else self.member(receiver, name)
 
     def tells_of_discard(self, target: str, name: str) -> bool:
         """Is it worth making a Discard?"""

@@ -109,10 +109,12 @@ class Evidence:
     Attributes:
         cuts: for each path, the lines at which it may come to stand for something else, sorted.
         kinds: for each path, what it is between two cuts, by the number of cuts before.
+        attributes: the last names of those paths that are no plain names.
     """
 
     cuts: dict[str, list[float]]
     kinds: dict[str, dict[int, Kind]]
+    attributes: frozenset[str]
 
     def kind(self, path: str, line: int) -> Kind | None:
         """What a path can only be on a line; None when that is not shown."""
@@ -120,7 +122,7 @@ class Evidence:
         return None if known is None else known.get(bisect(self.cuts[path], line))
 
 
-NO_EVIDENCE = Evidence({}, {})
+NO_EVIDENCE = Evidence({}, {}, frozenset())
 
 
 def gather(function: ast.AST, takes_tensors: TakesTensors | None = None) -> Evidence:
@@ -134,7 +136,7 @@ def gather(function: ast.AST, takes_tensors: TakesTensors | None = None) -> Evid
         unasked.statements(_body(function))
         calls = unasked.calls
     bound = _bindings(function, {part for path in paths for part in _prefixes(path)})
-    evidence = Evidence({}, {})
+    evidence = Evidence({}, {}, frozenset(path.rpartition(".")[2] for path in paths if "." in path))
     for path in paths:
         cuts = evidence.cuts[path] = sorted({cut for part in _prefixes(path) for cut in bound.get(part, ())})
         between: dict[int, list[tuple[int, str]]] = {}

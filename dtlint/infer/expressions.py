@@ -258,7 +258,9 @@ class Expressions:
             if Reference in self.listeners:
                 self.refer(node, value)
         elif type(value) is Unknown:
-            path = path_of(node) if self.evidence_here().kinds else None
+            if node.attr not in self.evidence_here().attributes:
+                return value
+            path = path_of(node)
             return value if path is None else self.judged(value, path, node.lineno)
         elif type(value) is Tensor and bound is None and value.symbol is None and isinstance(base, Module):
             path = path_of(node)

@@ -148,13 +148,18 @@ def _look(scope: ast.AST, own: Facts) -> None:
             for part in node.targets:
                 if type(part) is not ast.Name:
                     push(part)
-            push(node.value)
+            if type(node.value) not in _LEAVES:
+                push(node.value)
         elif kind is ast.Subscript:
-            push(node.value)
-            push(node.slice)
+            if type(node.value) not in _LEAVES:
+                push(node.value)
+            if type(node.slice) not in _LEAVES:
+                push(node.slice)
         elif kind is ast.BinOp:
-            push(node.left)
-            push(node.right)
+            if type(node.left) not in _LEAVES:
+                push(node.left)
+            if type(node.right) not in _LEAVES:
+                push(node.right)
         elif kind is ast.Tuple or kind is ast.List:
             stack += node.elts
         elif kind is ast.Compare:

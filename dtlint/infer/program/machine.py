@@ -197,6 +197,9 @@ class Program(Places):
             self.sure.add(function.value)
         return super().call(node)
 
+    def method_of(self, receiver: Value, name: str) -> Value:
+        return self.member(receiver, name)
+
     def region_of(self, context: ast.expr, value: Value) -> Autocast | None:
         """The autocast region that a context enters; of one that it may or may not enter, one that may be off."""
         choices = [choice.region if isinstance(choice, Opening) else choice for choice in options(value)]
