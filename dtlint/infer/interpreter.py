@@ -360,7 +360,7 @@ class Interpreter(Calling):
         conditions = self.flow.conditions
         outer_conditions = len(conditions)
         conditions += [Condition(handler.type, False) for handler in node.handlers if handler.type is not None]
-        body = self.branch(start, node.body)
+        body = self.tried(node, start)
         del conditions[outer_conditions:]
         reached = self.on_the_way(start)
         ends = []
@@ -381,6 +381,10 @@ class Interpreter(Calling):
             else:
                 self.branch(reached, node.finalbody)
                 self.alive = False
+
+    def tried(self, node: ast.Try, start: State) -> State | None:
+        """Run what a `try` tries: the state at its end, None if it does not get there."""
+        return self.branch(start, node.body)
 
     def on_the_way(self, start: State) -> State:
         """What is true where an exception is caught: it comes anywhere on the way from `start` to here."""

@@ -573,6 +573,31 @@ def test_a_package_that_is_not_there_is_not_imported(tmp_path: Path) -> None:
     hold(program)
 
 
+@pytest.mark.parametrize(
+    "guarded",
+    [
+        "try:\n    import dtlint_absent_package\n    x = torch.ones(2).half()\nexcept:\n    x = torch.ones(2)\n",
+        "x = torch.ones(2)\nwith contextlib.suppress(ImportError):\n    import dtlint_absent_package\n    x = x.half()\n",
+        "x = torch.ones(2)\nif unknown:\n    from dtlint_absent_package import some\n    x = x.half()\n",
+    ],
+)
+def test_no_code_is_read_that_stands_behind_the_import_of_such_a_package(tmp_path: Path, guarded: str) -> None:
+    (tmp_path / "torch").mkdir()
+    program = tmp_path / "program.py"
+    program.write_text(HEAD + "import contextlib\n" + guarded + "y = x + 1  # float32\ny.sum()\n")
+    hold(program)
+
+
+def test_a_program_that_needs_a_package_is_read_as_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    program = tmp_path / "program.py"
+    program.write_text(
+        HEAD + "import dtlint_absent_package\nfrom dtlint_absent_package import other\n"
+        "x = torch.ones(2).half()\ny = x + 1  # float16\nother(y.sum())\n"
+    )
+    hold(program)
+
+
 def test_without_torch_any_package_may_be_there(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.events import Flow
 from dtlint.infer.interpreter import Interpreter
+from dtlint.infer.names import path_of
 from dtlint.infer.program.objects import one_list
 from dtlint.infer.state import State
 from dtlint.infer.values import (
@@ -33,6 +34,8 @@ class Following(Interpreter):
         self.project, self.main, self.module = project, main, main
         self.loops_open = 0
         """Loops around the place that is read, in the function that is read."""
+        self.catching = 0
+        """Statements around the place that is read that catch every exception, or suppress one."""
         self.in_order = True
         """Is what is read run just then? A module that is run when it is first asked for was run where it is imported."""
 
@@ -67,7 +70,7 @@ class Following(Interpreter):
     def import_(self, node: ast.Import) -> None:
         for alias in node.names:
             root = alias.name.partition(".")[0]
-            if self.project.absent(root):
+            if self.fails(root):
                 self.alive = False  # ImportError
                 return
             if self.project.locate(root) is None:
@@ -78,7 +81,7 @@ class Following(Interpreter):
 
     def import_from(self, node: ast.ImportFrom) -> None:
         source = self.project.absolute(self.module, node.level, node.module)
-        if not node.level and self.project.absent(source):
+        if not node.level and self.fails(source):
             self.alive = False  # ImportError
             return
         if self.project.locate(source) is None:
@@ -91,6 +94,25 @@ class Following(Interpreter):
                     self.module.stars.append(source)
             else:
                 self.bind_name(alias.asname or alias.name, Imported(source, alias.name))
+
+    def fails(self, package: str) -> bool:
+        """Does the program go another way because this package is not there? Where nothing in view sees to that, it dies
+        here and now; but it is read by somebody who means to run it where the package is."""
+        return bool(self.flow.conditions or self.catching) and self.project.absent(package)
+
+    def tried(self, node: ast.Try, start: State) -> State | None:
+        catches = any(handler.type is None for handler in node.handlers)  # others stand among the conditions
+        self.catching += catches
+        end = super().tried(node, start)
+        self.catching -= catches
+        return end
+
+    def with_(self, node: ast.With | ast.AsyncWith) -> None:
+        made = (item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call))
+        catches = any((path_of(call.func) or "").rpartition(".")[2] == "suppress" for call in made)
+        self.catching += catches
+        super().with_(node)
+        self.catching -= catches
 
     def run_where_imported(self, name: str) -> None:
         """Run a module now, and those that it is in, where it says something whose order matters."""
