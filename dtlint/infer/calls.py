@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from dtlint.dtypes.dtype import ALIASES, COMPLEX, FLOATING, LEGACY_TENSORS, Category
 from dtlint.infer.arithmetic import (
@@ -45,7 +45,7 @@ from dtlint.infer.kinds import (
 )
 from dtlint.infer.names import path_of
 from dtlint.infer.scopes import is_module_class
-from dtlint.infer.symbols import asked, category_of, symbol_of
+from dtlint.infer.symbols import asked, category_of, same_dtype, symbol_of
 from dtlint.infer.values import (
     UNKNOWN,
     Array,
@@ -270,6 +270,8 @@ def external_result(name: str, arguments: Arguments) -> Value:
     if not name.startswith("torch."):
         if name in _SELECTIONS:
             return _selected(name, arguments)
+        if name.startswith("einops."):
+            return _of_einops(name.rpartition(".")[2], arguments)
         return Module(name, arguments.key) if _MODEL_MAKERS.fullmatch(name) else UNKNOWN
     maker = _MAKERS.get(name)
     if maker is not None:
@@ -318,6 +320,31 @@ def _selected(name: str, arguments: Arguments) -> Value:
     if name == "builtins.enumerate":
         return Iteration(Items((UNKNOWN, given.item)), of=given.of)
     return Iteration(given.item, of=given.of) if name == "builtins.filter" else given
+
+
+_REDUCTIONS = {"sum": "sum", "mean": "mean", "prod": "prod", "max": "amax", "min": "amin"}
+"""What `einops.reduce` is told, and the method of a tensor that it calls."""
+
+
+def _of_einops(name: str, arguments: Arguments) -> Value:
+    """What a function of einops gives. `rearrange` and `repeat` move the values of a tensor, or of a list of such, which is
+    stacked; `reduce` calls a method of it."""
+    if name == "einsum":
+        return _contracted(arguments.args[:-1], arguments)
+    if name not in ("rearrange", "repeat", "reduce"):
+        return UNKNOWN
+    given = arguments.get(0, "tensor") or UNKNOWN
+    if isinstance(given, (Items, Iteration)):
+        given = _function_result("stack", Arguments(arguments.node, [given], {}, arguments.default))
+    if name != "reduce":
+        if isinstance(given, Tensor):
+            return method_result(given, "reshape", arguments)
+        return given if type(given) is Unknown or isinstance(given, Array) else UNKNOWN
+    method = constant_of(arguments.get(2, "reduction"))
+    if not isinstance(given, Tensor) or method not in _REDUCTIONS:
+        return UNKNOWN
+    plain = Arguments(arguments.node, [], {}, arguments.default, region=arguments.region)
+    return method_result(given, _REDUCTIONS[str(method)], plain)
 
 
 def _autocast(name: str, arguments: Arguments) -> Value:
@@ -467,9 +494,25 @@ def _function_result(name: str, arguments: Arguments) -> Value:
         return value.but(traits=value.traits | _TRAITS.get(name, Trait.NONE))
     if isinstance(first, Tensor):
         return _of_tensor(name, first, arguments, given)
+    if name == "einsum" and first is not None:
+        return _contracted(arguments.args[1:], arguments)
     if name in TENSOR_FUNCTIONS:
         return Tensor(under=shared_region(arguments.args), origin=origin)
     return Unknown(first.under) if isinstance(first, Unknown) and first.under else UNKNOWN
+
+
+def _contracted(operands: Sequence[Value], arguments: Arguments) -> Tensor:
+    """What `einsum` gives: of tensors of one floating dtype one of that. Of others it promotes where no index is summed
+    over, and raises elsewhere. Under autocast it depends on the sizes whether it is a product of matrices."""
+    if len(operands) == 1 and isinstance(operands[0], Items):
+        operands = operands[0].items
+    made = Tensor(under=shared_region(operands), origin=arguments.node)
+    first = operands[0] if operands and arguments.complete and arguments.region is None else None
+    if not isinstance(first, Tensor) or not (first.dtypes or FLOATING) <= FLOATING:
+        return made
+    if all(other is first or same_dtype(first, other) for other in operands[1:]):
+        made.dtypes, made.symbol = first.dtypes, first.symbol
+    return made
 
 
 def _elementwise(name: str, arguments: Arguments) -> Tensor:

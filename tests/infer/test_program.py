@@ -75,6 +75,31 @@ PROGRAMS = {
         y = net(unknown())  # bfloat16
         y.sum()
     """,
+    "einsum gives the dtype of its operands, where they agree and no autocast has a say": """
+        x, half = torch.ones(2, 2), torch.ones(2, 2).half()
+        y = torch.einsum("ij,jk->ik", half, half)  # float16
+        y = torch.einsum("ij,jk->ik", [x, x])  # float32
+        y = torch.einsum("ij->i", half)  # float16
+        y = torch.einsum("i,j->ij", x, half)  #
+        y = torch.einsum("ij,jk->ik", half, unknown())  #
+        y = torch.einsum("ij->i", x > 0)  #
+        with torch.autocast("cpu", torch.bfloat16):
+            y = torch.einsum("ij,jk->ik", x, x)  #
+        y.sum()
+    """,
+    "einops moves values, and reduces them as torch does": """
+        import einops
+        from einops import rearrange, reduce, repeat as copies
+        x, ints = torch.ones(2, 2).half(), torch.ones(2, 2).long()
+        y = rearrange(x, "a b -> b a")  # float16
+        y = rearrange([x, x], "a b c -> b a c")  # float16
+        y = copies(ints, "a b -> a b c", c=2)  # int64
+        y = reduce(x, "a b -> a", "mean")  # float16
+        y = reduce(tensor=ints.int(), pattern="a b -> a", reduction="sum")  # int64
+        y = reduce(ints.int(), "a b -> a", "max")  # int32
+        y = einops.einsum(x, x, "a b, b c -> a c")  # float16
+        y.sum()
+    """,
     "operands that must agree": """
         x = torch.randn(2, 2)
         y = torch.matmul(x, unknown())

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ModuleInfo", "Project"]
 
-_BY_NAME = frozenset({"torch", "numpy", "scipy", "pandas", "PIL", "matplotlib", "tqdm", "wandb"})
+_BY_NAME = frozenset({"torch", "numpy", "scipy", "pandas", "PIL", "matplotlib", "tqdm", "wandb", "einops"})
 """Packages whose results are known from tables, or are no tensors: their source is not followed."""
 
 _STAR = re.compile(r"^[ \t]*from\s+(\.*)([\w.]*)\s+import\s+\*", re.MULTILINE)
