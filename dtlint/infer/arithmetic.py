@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import COMPLEX, FLOATING, INTEGRAL, Category
 from dtlint.dtypes.promotion import Operand, result_dtype
 from dtlint.infer.symbols import category_of, promoted
-from dtlint.infer.values import UNKNOWN, Autocast, Constant, Dtypes, Tensor, Trait, Unknown, Value
+from dtlint.infer.values import (
+    UNKNOWN,
+    Autocast,
+    Constant,
+    Dtypes,
+    Items,
+    Iteration,
+    Number,
+    Tensor,
+    Trait,
+    Unknown,
+    Value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "constant_of",
     "dtype_of_category",
+    "dtype_of_data",
     "dtype_of_numbers",
     "floated",
     "in_place_of",
@@ -193,6 +206,22 @@ def literal_tensor(node: ast.expr, default: Dtypes) -> Tensor:
     dtypes: Dtypes = default if float in kinds or not kinds else frozenset({"int64" if int in kinds else "bool"})
     traits = Trait.NONE if None in numbers else Trait.CONSTANT
     return Tensor(dtypes, zero_dim=not nested, traits=traits, span=span_of(numbers))
+
+
+def dtype_of_data(value: Value | None, default: Dtypes) -> Dtypes:
+    """The dtype that `torch.tensor` takes from Python numbers, or a nest of lists of them; None where it is not known. A list
+    that may be empty says the same as one of floats."""
+    categories = _categories_in(value)
+    known = [category for category in categories if category is not None]
+    return dtype_of_category(max(known), default) if known and len(known) == len(categories) else None
+
+
+def _categories_in(value: Value | None) -> set[Category | None]:
+    if isinstance(value, Items):
+        return set[Category | None]().union(*map(_categories_in, value.items)) if value.items else {None}
+    if isinstance(value, Iteration):
+        return {category if category is Category.FLOAT else None for category in _categories_in(value.item)}
+    return {category_of(value) if isinstance(value, (Number, Constant)) else None}
 
 
 def constant_of(value: Value | None) -> object:

@@ -14,6 +14,7 @@ from dtlint.dtypes.dtype import ALIASES, COMPLEX, FLOATING, LEGACY_TENSORS, Cate
 from dtlint.infer.arithmetic import (
     constant_of,
     dtype_of_category,
+    dtype_of_data,
     dtype_of_numbers,
     floated,
     in_place_of,
@@ -388,6 +389,8 @@ def _tensor(name: str, arguments: Arguments) -> Value:
         literal = taken
     elif literal.dtypes is None and (category := None if first is None else category_of(first)) is not None:
         literal = Tensor(dtype_of_category(category, arguments.default), zero_dim=True)
+    elif literal.dtypes is None and isinstance(first, (Items, Iteration)):
+        literal = Tensor(dtype_of_data(first, arguments.default), zero_dim=False)
     if given is None:
         defaulted = literal.dtypes is not None and literal.dtypes == arguments.default
         made = not isinstance(first, Tensor) and taken is None and defaulted

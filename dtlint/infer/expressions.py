@@ -59,6 +59,9 @@ __all__ = ["Expressions", "item_of", "tensor_of"]
 _SAME_TENSOR = frozenset({"data", "T", "mT", "H", "mH", "real"})
 """Attributes of a tensor that are tensors of its dtype (complex tensors aside)."""
 
+NAMED_RESULTS = {"values": 0, "indices": 1, "eigenvalues": 0, "eigenvectors": 1}
+"""What `max`, `sort`, `topk` and their kin call the two that they give. No tuple or list of Python's has such attributes."""
+
 _BUILTINS = {name: External(f"builtins.{name}") for name in dir(builtins)}
 
 
@@ -302,6 +305,9 @@ class Expressions:
                 )
             if base.under is not None:
                 return Unknown(base.under)
+        if type(base) is Items:
+            place = NAMED_RESULTS.get(name)
+            return base.items[place] if place is not None and len(base.items) == 2 else UNKNOWN
         return number_member(base, name) if self.symbolic else UNKNOWN
 
     def tensor_attribute(self, base: Tensor, name: str) -> Value:

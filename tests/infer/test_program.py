@@ -100,6 +100,46 @@ PROGRAMS = {
         y = einops.einsum(x, x, "a b, b c -> a c")  # float16
         y.sum()
     """,
+    "what torch gives in pairs is found by name": """
+        x = torch.ones(2, 2).half()
+        y = x.max(dim=1).values  # float16
+        y = torch.topk(x, 1).indices  # int64
+        y = torch.linalg.eigh(torch.eye(2)).eigenvectors  # float32
+        pair = (x, x)
+        y = unknown().values  #
+        y.sum()
+    """,
+    "a function is run by checkpoint with the rest of its arguments": """
+        from torch.utils.checkpoint import checkpoint
+        net = nn.Linear(2, 2).half()
+        def scaled(x, by=1):
+            return x * by  # bfloat16|float32
+        x = torch.ones(2, 2)
+        y = checkpoint(scaled, x, 2, use_reentrant=False)  # float32
+        y = checkpoint(scaled, by=2, x=x.bfloat16())  # bfloat16
+        y = checkpoint(net, unknown())  # float16
+        y = checkpoint(unknown, 1)  #
+        y.sum()
+    """,
+    "Python's sum begins with 0": """
+        x, truth = torch.ones(2).half(), torch.ones(2).bool()
+        y = sum([x, x])  # float16
+        y = sum([truth])  # int64
+        y = sum([truth, x])  # float16
+        y = sum(x * 2 for _ in range(3))  # float16
+        y = sum([x, unknown()])  #
+        y.sum()
+    """,
+    "numbers that are computed make tensors of the default dtype": """
+        x = torch.ones(2).half()
+        y = torch.tensor([x.sum().item(), 1])  # float32
+        y = torch.tensor([[len(x)], [2]])  # int64
+        y = torch.tensor([len(x) / 2 for _ in x])  # float32
+        y = torch.tensor([len(x) for _ in unknown()])  #
+        y = torch.tensor([x.sum().item(), unknown()])  #
+        y = x.new_tensor([1, len(x)])  # float16
+        y.sum()
+    """,
     "operands that must agree": """
         x = torch.randn(2, 2)
         y = torch.matmul(x, unknown())

@@ -107,6 +107,8 @@ class Externals(Loading):
             return Field(keywords.get("default", UNKNOWN), keywords.get("default_factory"))
         if name == "functools.partial" and args:
             return Partial(args[0], tuple(args[1:]), dict(keywords))
+        if name == "torch.utils.checkpoint.checkpoint" and args:
+            return self.checkpointed(arguments)
         if name == "builtins.isinstance" and len(args) == 2:
             return self.is_instance(*args)
         if name in ("builtins.getattr", "builtins.hasattr") and len(args) >= 2:
@@ -146,6 +148,8 @@ class Externals(Loading):
             return Iteration(self.item_of(args[0]))
         if name == "builtins.next" and args:
             return self.item_of(args[0])
+        if name == "builtins.sum" and len(args) == 1 and not arguments.keywords:
+            return self.summed(args[0], arguments)
         if name in _WRAPPING and args and isinstance(args[0], (Items, Iteration)):
             return Iteration(self.item_of(args[0]))
         return self.loaded(name, arguments)
@@ -202,6 +206,29 @@ class Externals(Loading):
         if name == "builtins.enumerate":
             return Iteration(Items((UNKNOWN, self.item_of(given[0]))))
         return Iteration(Items(tuple(self.item_of(arg) for arg in given)))
+
+    def summed(self, given: Value, arguments: Arguments) -> Value:
+        """`sum(...)` of tensors: 0 is added to the first, the second to that. Of none it is 0."""
+        if isinstance(given, Iteration):
+            once = self.summed(Items((given.item,)), arguments)
+            more = self.summed(Items((once, given.item)), arguments)
+            return join(Constant(0), join(once, more)) if isinstance(more, Tensor) else UNKNOWN
+        if not isinstance(given, Items) or not any(isinstance(item, Tensor) for item in given.items):
+            return UNKNOWN
+        total: Value = Constant(0)
+        for item in given.items:
+            total = self.operated(ast.Add(), total, item, arguments.node)
+        return total
+
+    def checkpointed(self, arguments: Arguments) -> Value:
+        """`checkpoint(function, *args)`: what the function gives, which is called here and once more in the backward."""
+        node = arguments.node
+        own = {keyword.arg for keyword in node.keywords} & _OF_CHECKPOINT
+        called = ast.Call(node.args[0], node.args[1:], [word for word in node.keywords if word.arg not in own])
+        given = {name: value for name, value in arguments.keywords.items() if name not in own}
+        call = ast.copy_location(called, node)
+        plain = Arguments(call, arguments.args[1:], given, arguments.default, arguments.complete, arguments.region)
+        return self.called(call, arguments.args[0], UNKNOWN, "", plain)[1]
 
     def traced(self, name: str, module: Module, given: Value, arguments: Arguments) -> Value:
         """A module is run once, with what it is given: a tensor, or a tuple of arguments."""
@@ -305,6 +332,10 @@ _CATEGORICAL = frozenset(f"torch.distributions.{module}Categorical" for module i
 _CLIPPING = frozenset(f"torch.nn.utils.{module}clip_grad_norm_" for module in ("", "clip_grad."))
 _WRAPPING = frozenset({"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.autonotebook.tqdm"})
 """What shows the progress of an iteration, and gives its items."""
+_OF_CHECKPOINT = frozenset(
+    {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"}
+)
+"""What `checkpoint` is told itself, and does not hand on."""
 _CALLING = frozenset(f"builtins.{name}" for name in ("map", "filter", "sorted", "min", "max", "iter", "property"))
 """Builtins that call what they are given."""
 _TRACING = frozenset({"torch.jit.trace", "torch.onnx.export", "torch.onnx._export", "torch.export.export"})

@@ -364,6 +364,8 @@ class Program(Places):
         if method in REARRANGING or (method == "view" and _takes_sizes(arguments)):
             items = replace(tensor, zero_dim=None, traits=Trait.NONE, span=None)
             return target, Iteration(items) if method in ("split", "chunk", "unbind", "tensor_split") else items
+        if method == "new_tensor" and arguments.complete and "dtype" not in arguments.keywords:
+            return target, Tensor(tensor.dtypes, origin=node, symbol=tensor.symbol)
         is_cast, _ = cast_target(method, arguments)
         if not is_cast and method != "to" and arguments.complete:
             given = [tensor, *arguments.args]
