@@ -213,7 +213,7 @@ class Bound:
         found = []
         for parameter, value in zip(self.form.parameters, self.values, strict=True):
             if parameter.is_slot:
-                if value is UNKNOWN:
+                if value is UNKNOWN or (isinstance(value, (list, tuple)) and UNKNOWN in value):
                     return None
                 found.append(_as_operand(value, default))
         return tuple(found)

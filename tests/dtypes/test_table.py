@@ -116,6 +116,8 @@ def test_an_op_asked_by_its_operands_alone() -> None:
     [
         ("torch.no_such_op", (HALF,), {}),
         ("torch.add", (HALF, UNKNOWN), {}),
+        ("torch.cat", ([HALF, UNKNOWN],), {}),
+        ("torch.Tensor.index_put_", (HALF, [UNKNOWN, INT], HALF), {}),
         ("torch.add", (HALF, "a string"), {}),
         ("torch.sum", (HALF,), {"no_such_argument": 1}),
         ("torch.sum", (HALF,), {"dtype": UNKNOWN}),
