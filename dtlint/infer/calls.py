@@ -613,12 +613,16 @@ def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, given: Value | N
     return Unknown(tensor.under, tensor.scaled) if made is None else made
 
 
+_FUNCTIONS = ("torch.nn.functional", "torch", "torch.linalg", "torch.special", "torch.Tensor")
+"""Where the table has the functions of torch; of `torch.unique` it has the method alone."""
+
+
 def _from_table(name: str, tensor: Tensor, arguments: Arguments, owner: str) -> Tensor | Items | None:
     """What the operator table says of a call, where the dtype of its first tensor is known or has a symbol."""
     if not arguments.complete or (tensor.dtypes is None and tensor.symbol is None):
         return None
     args = [tensor, *arguments.args] if owner == "torch.Tensor" else arguments.args
-    owners = ("torch.nn.functional", "torch", "torch.linalg", "torch.special") if owner == "torch" else (owner,)
+    owners = _FUNCTIONS if owner == "torch" else (owner,)
     for package in owners:
         made = asked(f"{package}.{name}", args, arguments.keywords, arguments.default, arguments.region, arguments.node)
         if made is not None:

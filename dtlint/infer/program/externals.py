@@ -9,7 +9,7 @@ from dtlint.dtypes.dtype import Category
 from dtlint.infer.arrays import array_call
 from dtlint.infer.calls import Arguments, external_result
 from dtlint.infer.numbers import LIMITS, NUMBER_FUNCTIONS, NUMBERS, Categories
-from dtlint.infer.ops import op_result
+from dtlint.infer.ops import is_op, op_result
 from dtlint.infer.program.certain import as_tensors, certain_result
 from dtlint.infer.program.defaults import DEFAULT_DTYPE
 from dtlint.infer.program.fields import Field
@@ -76,7 +76,8 @@ class Externals(Loading):
         """What the operator table says of a function of torch; None where it leaves `result` as it is."""
         region = self.flow.autocast
         args = as_tensors(name, arguments.args)
-        asked = op_result(name, args, arguments.keywords, self.default, region, arguments.node)
+        op = name if is_op(name) else name.replace("torch.", "torch.Tensor.", 1)  # `torch.unique` is there as a method
+        asked = op_result(op, args, arguments.keywords, self.default, region, arguments.node)
         if asked is not None and asked != UNKNOWN:
             known = result.zero_dim if isinstance(result, Tensor) else None
             return replace(asked, zero_dim=known) if isinstance(asked, Tensor) and known is not None else asked
