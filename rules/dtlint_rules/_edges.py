@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.events import Flow
 
-__all__ = ["Edge", "is_called_epsilon", "is_kept", "is_mended", "is_one", "is_tested"]
+__all__ = ["Edge", "is_called_epsilon", "is_kept", "is_mended", "is_one", "is_tested", "keeps"]
 
 _KEEPING = re.compile(
     r"clamp|clip|safe|stable|^(?:min|max|amin|amax|minimum|maximum|where|tanh|hardtanh|nan_to_num|masked_fill)_?$"
@@ -43,11 +43,13 @@ class Edge:
     happens: str
     help: str
     made: ast.expr | None = None
+    why: str = "it is computed here"
+    """What stands there."""
 
 
 def is_kept(node: ast.expr, flow: Flow) -> bool:
     """Is a value kept from the edge by a clamp, an epsilon or a test, here or where the names in it were assigned?"""
-    return any(map(_keeps, _behind(node, flow))) or is_tested(node, flow)
+    return any(map(keeps, _behind(node, flow))) or is_tested(node, flow)
 
 
 def is_tested(node: ast.expr, flow: Flow) -> bool:
@@ -86,7 +88,8 @@ def _behind(node: ast.expr, flow: Flow) -> Iterator[ast.AST]:
                 waiting += [value for _, value in assignments(flow.scope).get(part.id, ()) if value is not None]
 
 
-def _keeps(part: ast.AST) -> bool:
+def keeps(part: ast.AST) -> bool:
+    """Does a part of an expression keep it from the edge: a clamp, an epsilon, a small number, `x[x > 0]`?"""
     if isinstance(part, ast.Call):
         return _KEEPING.search(last_name(part)) is not None
     if isinstance(part, (ast.Name, ast.Attribute)):

@@ -49,6 +49,8 @@ _ARRAY_MAKERS = frozenset(
 _OTHERS = frozenset({"paddle", "mindspore", "oneflow", "jittor", "megengine"})
 """Packages whose tensors have a `.to` that takes a string."""
 
+_MIXED_UP = ("device = dtype", "device = self.dtype", "device or ")
+"""How a dtype stands for a device: `self.load_device = load_device or load_dtype`."""
 _TENSORS = re.compile(r"(^|_)(tensors?|weights?|param|grad|logits|embeds|embeddings|hidden_states)$")
 """How tensors are called, and no dtype."""
 _HAVE_DEVICE = frozenset({"from_pretrained", "from_single_file", "Accelerator", "Fabric"})
@@ -63,7 +65,8 @@ class WrongDtypeArgument(Rule):
     Reports `.to("float16")` and `.to(dtype="float16")`, `.to(torch_dtype=...)`, `torch.zeros(2, dtype="float32")`,
     `torch.zeros(2, dtype=np.float32)`, `autocast(dtype="bfloat16")`, and the other way round `.astype(torch.float32)`
     and `np.zeros(2, dtype=torch.float32)`. Also `torch.dtype("float32")`, and `torch.autocast(x.device)`,
-    `torch.autocast(torch.device("cuda"))`: it wants the type of a device; and a tensor for a dtype, `self.dtype = x`.
+    `torch.autocast(torch.device("cuda"))`: it wants the type of a device; a tensor for a dtype, `self.dtype = x`; and a
+    dtype for a device, `self.device = device or dtype`.
 
     ## Why it matters
     torch takes dtypes as `torch.dtype` objects only. A positional string is taken for a device (`RuntimeError:
@@ -111,11 +114,16 @@ class WrongDtypeArgument(Rule):
         *(".dtype(", "self.dtype=", "self._dtype="),
         *STRINGS,
         *(f'"{name}' for name in SHORT),
+        *_MIXED_UP,
     )
-    needs = ((".to", "self.to", ".type", "self.type", ".astype", "dtype", "_dtype", ".autocast", "autocast"),)
+    needs = (
+        (".to", "self.to", ".type", "self.type", ".astype", "dtype", "_dtype", ".autocast", "autocast", *_MIXED_UP),
+    )
     calls = frozenset({"astype", "to", "type", "torch.", "numpy."})
     targets = frozenset({ast.Attribute})
-    hears_where = MappingProxyType({"on_assign": ("self.dtype =", "self.dtype=", "self._dtype =", "self._dtype=")})
+    hears_where = MappingProxyType(
+        {"on_assign": ("self.dtype =", "self.dtype=", "self._dtype =", "self._dtype=", *_MIXED_UP)}
+    )
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         if call.method == "astype":
@@ -177,8 +185,10 @@ class WrongDtypeArgument(Rule):
             yield self._finding(call, node, name, f"`{last}()` raises TypeError", sure=True)
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:
-        """`self.dtype = x`, of a tensor."""
+        """`self.dtype = x`, of a tensor, and `self.device = dtype`."""
         target, given = assign.target, assign.expression
+        if given is not None and (mixed := _mixed_up(last_name(target), given)) is not None:
+            return (mixed,)
         if path_of(target) not in ("self.dtype", "self._dtype"):
             return ()
         if not isinstance(given, (ast.Name, ast.Attribute)) or last_name(given).lower().endswith("type"):
@@ -224,6 +234,25 @@ class WrongDtypeArgument(Rule):
             help=f"Use `np.{held}`" if held else f"NumPy has no {dtype.name}: make a tensor first",
             fix=_respelled(node, f"numpy.{held}", sure=True) if held else None,
         )
+
+
+def _mixed_up(name: str, given: ast.expr) -> Finding | None:
+    """The dtype that is kept as a device: `self.load_device = load_device or load_dtype`."""
+    first = None
+    if isinstance(given, ast.BoolOp) and isinstance(given.op, ast.Or):
+        first, given = given.values[0], given.values[-1]
+    if not name.endswith("device") or not isinstance(given, (ast.Name, ast.Attribute)):
+        return None
+    if not _DTYPE.search(last_name(given)) or (first is not None and not last_name(first).endswith("device")):
+        return None
+    return Finding(
+        given,
+        f"`{ast.unparse(given)}` is a dtype, and is kept as the device `{name}`",
+        help="Use the device that belongs to it",
+    )
+
+
+_DTYPE = re.compile(r"(^|_)dtype$")
 
 
 def _uncallable(call: Call) -> Finding:

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability, Fix
+from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.infer.around import parents
 from dtlint.infer.conditions import atoms
 from dtlint.infer.names import path_of
@@ -14,9 +14,10 @@ from dtlint.infer.values import Module
 from dtlint.infer.walk import SCOPES
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
-from dtlint_rules._names import last_name
+from dtlint_rules._functions import own_nodes
+from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import attributes
-from dtlint_rules._parts import below, given, keyword
+from dtlint_rules._parts import below, given, keyword, receiver
 from dtlint_rules._statements import statements
 from dtlint_rules._within import parents_at, within
 
@@ -61,7 +62,8 @@ class CastNonFloat(Rule):
     ## What it does
     Reports a cast to a floating dtype, or to a `dtype` that is handed in, of each tensor of a state dict, of a batch
     or of a module's buffers, and of a tensor fetched from a module by its name, where nothing asks for the tensor's
-    dtype first. A test of the key, which picks out the tensors that are meant, counts as asking.
+    dtype first. A test of the key, which picks out the tensors that are meant, counts as asking. As information, labels
+    and indices in the `to(self, *args, **kwargs)` of a container that casts its other tensors with them.
 
     ## Why it matters
     Not all of these tensors are floating. Token ids that become float16 raise `Expected tensor for argument #1
@@ -116,6 +118,8 @@ class CastNonFloat(Rule):
         statement = call.flow.statement
         if isinstance(statement, ast.Expr) and statement.value is call.node:
             return ()  # nothing is cast: the result is thrown away, which is the matter of DT104
+        if call.method == "to" and call.node.args and isinstance(call.node.args[0], ast.Starred):
+            return _with_the_rest(call, call.node.func.value)
         if isinstance(call.receiver, Module) or not _is_floating_cast(call):
             return ()
         return self._judge(call, call.node.func.value)
@@ -237,6 +241,60 @@ class CastNonFloat(Rule):
         if (flow.scope, path) in self.loaded or _STATES.search(path):
             return f"the state dict `{path}`"
         return f"`{path}`" if _BATCHES.search(path) and not _is_of_pictures(path, flow) else None
+
+
+def _with_the_rest(call: Call, cast: ast.expr) -> Iterator[Finding]:
+    """`self.labels.to(*args, **kwargs)` in a container's `to(self, *args, **kwargs)`, which casts its coordinates so too."""
+    function, path = call.flow.function, path_of(cast) or ""
+    if function is None or function.owner is None or function.owner.is_module:
+        return
+    if (
+        not isinstance(function.node, ast.FunctionDef)
+        or function.node.name != "to"
+        or not _hands_on(call.node, function.node)
+    ):
+        return
+    if (
+        not path.startswith("self.")
+        or _WHOLE.search(path) is None
+        or any(map(_ASKED_OF.search, names_in(function.node)))
+    ):
+        return
+    calls = [node for node in own_nodes(function.node) if isinstance(node, ast.Call) and last_name(node) == "to"]
+    others = {
+        (node.lineno, node.col_offset): other
+        for node in calls
+        if _hands_on(node, function.node)
+        if (other := path_of(receiver(node) or node) or "").startswith("self.") and _WHOLE.search(other) is None
+    }
+    if others:
+        first = others[min(others)]
+        yield Finding(
+            call.node,
+            f"`{path}` is cast with `{first}` where a dtype is given: integers become floating",
+            help=f"Take it to the device alone: `{path}.to({first}.device)`",
+            severity=Severity.INFO,
+        )
+
+
+def _hands_on(call: ast.Call, function: ast.FunctionDef) -> bool:
+    """Is a call given `*args, **kwargs` of the function, and nothing else?"""
+    taken = function.args
+    if taken.vararg is None or taken.kwarg is None or len(call.args) != 1 or len(call.keywords) != 1:
+        return False
+    first, named = call.args[0], call.keywords[0]
+    return (
+        isinstance(first, ast.Starred)
+        and path_of(first.value) == taken.vararg.arg
+        and named.arg is None
+        and path_of(named.value) == taken.kwarg.arg
+    )
+
+
+_WHOLE = re.compile(r"(?<!soft)[._](labels?|ids?|idx|index|indices|adj|adj_t)$")
+"""How tensors of integers are called, and graphs. Masks and lengths are floating as often as not."""
+_ASKED_OF = re.compile(r"dtype|is_floating_point|_parse_to|^pop$")
+"""What a method that heeds the dtype it is given mentions."""
 
 
 def _bare(node: ast.expr) -> ast.expr:

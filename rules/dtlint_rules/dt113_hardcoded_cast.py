@@ -7,6 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
+from dtlint.dtypes.dtype import LOW_PRECISION, named
+from dtlint.infer.around import around
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Dtype
 from dtlint.infer.walk import nodes
@@ -14,7 +16,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._asked import asks_bfloat16
 from dtlint_rules._assignments import assignments, bound_once
 from dtlint_rules._functions import body_of, defaults, own_nodes, parameters
-from dtlint_rules._names import last_name
+from dtlint_rules._names import last_name, said
 from dtlint_rules._parts import given, keyword, receiver, subject_of
 from dtlint_rules._within import parents_at
 
@@ -49,6 +51,9 @@ class HardcodedCast(Rule):
     - As information: `from_pretrained(name, torch_dtype=torch.float16)` in a class that is told which model and not the
       dtype, a model that is cast to float16 and saved in a function that does not load it in a dtype, and
       `torch.zeros(..., dtype=torch.bfloat16)` in a method of a module that says nothing else of half.
+    - As information: `kwargs["torch_dtype"] = torch.float16` of the `**kwargs` of a function, which writes over what its
+      caller gives there; a table of sines or of steps, made of numbers alone, that a function gives back in half; and
+      `self.model = model.half()` in a class that is told a `dtype` and makes its model in that.
     - An activation that is cast to the dtype of a buffer, `x = x.to(self.kernel.dtype)`, in a module that has
       weights.
 
@@ -105,8 +110,11 @@ class HardcodedCast(Rule):
             return ()
         return self._cast(call)
 
-    def on_assign(self, assign: Assign) -> Iterable[Finding]:
-        return _other_half(assign.expression, assign.flow) if assign.expression is not None else ()
+    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+        if assign.expression is not None:
+            yield from _other_half(assign.expression, assign.flow)
+            if isinstance(assign.target, ast.Subscript):
+                yield from _over_callers(assign, assign.target)
 
     def _cast(self, call: Call) -> Iterator[Finding]:
         for node in given(call.node):
@@ -194,8 +202,64 @@ class HardcodedCast(Rule):
         )
 
 
+def _over_callers(assign: Assign, target: ast.Subscript) -> Iterator[Finding]:
+    """`kwargs["torch_dtype"] = torch.float16`, of the `**kwargs` that the caller gives."""
+    function, value, key = assign.flow.function, assign.expression, target.slice
+    if function is None or value is None or not _is_half(value):
+        return
+    if not isinstance(key, ast.Constant) or key.value != "torch_dtype":
+        return
+    rest = getattr(function.node.args, "kwarg", None)
+    if (
+        rest is None
+        or path_of(target.value) != rest.arg
+        or any(part.arg == key.value for part in parameters(function.node))
+    ):
+        return  # a parameter of that name takes the caller's before `**kwargs` does
+    titles = [getattr(function.node, "name", ""), function.owner.node.name if function.owner is not None else ""]
+    if any(_HALF.search(title) or _TEST.search(title) for title in titles):
+        return
+    above = (part for part in around(assign.node, assign.flow.tree) if isinstance(part, ast.If))
+    tested = " ".join(name for part in above for name in said(part.test))
+    if _CHOICE.search(tested) or _DEVICE.search(tested) or rest.arg in tested:
+        return
+    if _asks_for(key, function.node, assign.node) or not _loads_by(rest.arg, function.node):
+        return
+    yield Finding(
+        assign.node,
+        f"`{ast.unparse(value)}` is written over the `torch_dtype` that a caller gives in `**{rest.arg}`",
+        help=f'Give it as a default: `{rest.arg}.setdefault("torch_dtype", ...)`',
+        severity=Severity.INFO,
+    )
+
+
+def _is_half(node: ast.expr) -> bool:
+    """`torch.float16`, `torch.bfloat16`, written out."""
+    package, _, name = (path_of(node) or "").rpartition(".")
+    return package == "torch" and named(name) in LOW_PRECISION
+
+
+def _loads_by(name: str, function: ast.AST) -> bool:
+    """Does a function load a model with these arguments: `AutoModel.from_pretrained(path, **kwargs)`?"""
+    return any(
+        isinstance(node, ast.Call)
+        and last_name(node).startswith(("from_", "load"))
+        and any(part.arg is None and path_of(part.value) == name for part in node.keywords)
+        for node in own_nodes(function)
+    )
+
+
+def _asks_for(key: ast.Constant, function: ast.AST, above: ast.AST) -> bool:
+    """Does a function speak of the key above a statement, as in `kwargs.get("torch_dtype")`?"""
+    return any(
+        isinstance(node, ast.Constant) and node.value == key.value and node.lineno < getattr(above, "lineno", 0)
+        for node in own_nodes(function)
+    )
+
+
 def _fixed_half(call: Call) -> Iterator[Finding]:
-    """A cast to a half dtype that is written out, of what a function gives back or of a model that it saves."""
+    """A cast to a half dtype that is written out, of what a function gives back, of a model that it saves, or of a part of
+    an object that is told its dtype."""
     function, flow = call.flow.function, call.flow
     if function is None or flow.conditions or (dtype := _written_half(call)) is None:
         return
@@ -218,6 +282,87 @@ def _fixed_half(call: Call) -> Iterator[Finding]:
             help="Note the dtype of the input, and cast back to that",
             notes=((upcast, "cast to float32 here"),),
         )
+    elif _is_returned(call) and _is_table(function.node) and _speaks_of_half_once(flow.scope):
+        yield Finding(
+            call.node,
+            f"The table is {dtype} whatever dtype it meets: what is float32 gets numbers that are rounded to "
+            f"{'8' if dtype == 'bfloat16' else '11'} bits",
+            help="Take the dtype as a parameter",
+            severity=Severity.INFO,
+        )
+    elif (told := _told_dtype(call)) is not None and owner is not None and _speaks_of_half_once(owner.node):
+        yield Finding(
+            call.node,
+            f"`{ast.unparse(call.node)}` is {dtype} whatever dtype `{owner.node.name}` is given for its model",
+            help=f"Keep `{told.arg}`, and cast to that",
+            notes=((told.annotation, f"`{told.arg}` is declared here"),) if told.annotation else (),
+            severity=Severity.INFO,
+        )
+
+
+def _is_table(function: ast.AST) -> bool:
+    """Does a function make a tensor of numbers alone, such as the sines of positions: of a step, not of chance, and for
+    nobody who says which dtype?"""
+    taken = parameters(function)
+    if not isinstance(function, ast.FunctionDef) or not taken or _TEST.search(function.name):
+        return False
+    counted = {part.arg for part, default in defaults(function.args) if isinstance(default, ast.Constant)}
+    for part in taken:
+        kind = path_of(part.annotation) if part.annotation is not None else None
+        if part.arg not in ("device", "cls") and kind not in ("int", "float", "bool") and part.arg not in counted:
+            return False
+    made = own_nodes(function)
+    called = {last_name(node) for node in made if isinstance(node, ast.Call)}
+    if called.isdisjoint(("arange", "linspace")) or any(name.startswith(("rand", "normal")) for name in called):
+        return False
+    return not called.isdisjoint(_UNEVEN) or any(isinstance(node, ast.Pow) for node in made)
+
+
+_UNEVEN = frozenset({"cos", "sin", "exp", "log", "pow", "polar", "outer"})
+"""Functions whose results no half dtype has exactly, as it has the zeros and ones of a mask."""
+_TEST = re.compile(r"(^|_)(test|bench|dummy|fake|example|inputs?)(_|$|s$|mark)", re.IGNORECASE)
+"""In names of functions that make what is tried out."""
+
+
+def _told_dtype(call: Call) -> ast.arg | None:
+    """The dtype that an object is told when it is made, where one of its parts is cast, `self.model = m.half()`, and is not
+    taken out of it."""
+    function, statement = call.flow.function, call.flow.statement
+    if function is None or function.owner is None or _EXPORT.search(getattr(function.node, "name", "")):
+        return None
+    if isinstance(statement, ast.Assign):
+        path = path_of(statement.targets[0]) if statement.value is call.node else None
+    else:
+        of_its_own = isinstance(statement, ast.Expr) and statement.value is call.node
+        path = path_of(receiver(call.node) or call.node) if of_its_own else None
+    init = function.owner.method("__init__")
+    if init is None or path is None or not path.startswith("self.") or not _PART.search(path):
+        return None
+    told = next((part for part in parameters(init.node) if part.arg in ("dtype", "torch_dtype")), None)
+    if told is None:
+        return None
+    part = path.split(".")[1]
+    return told if any(_makes(node, part, told.arg) for node in own_nodes(init.node)) else None
+
+
+def _makes(statement: ast.AST, part: str, dtype: str) -> bool:
+    """Is an attribute made in a dtype, or cast to it: `self.model = load(path, torch_dtype=dtype)`, `self.model.to(dtype)`?"""
+    if isinstance(statement, ast.Assign):
+        path = path_of(statement.targets[0])
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        path = path_of(receiver(statement.value) or statement.value)
+    else:
+        return False
+    if path is None or path.split(".")[:2] != ["self", part]:
+        return False
+    calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
+    return any(path_of(value) == dtype for node in calls for value in given(node))
+
+
+_EXPORT = re.compile(r"export|onnx|trt|engine|compile|amp|mixed|precision", re.IGNORECASE)
+"""In names of methods that make something for another runtime, or are there for half precision."""
+_PART = re.compile(r"(model|encoder|decoder|unet|vae|transformer|net|backbone|module)$")
+"""How what an object computes with is called."""
 
 
 _HALF = re.compile(r"half|fp16|bf16|float16|low_?p|quant|fp8|int8|int4|compress|pack", re.IGNORECASE)
@@ -290,6 +435,8 @@ _QUANTIZED = re.compile(r"quant|load_in|variant|revision")
 """Arguments of a checkpoint that is half, or meets kernels that are."""
 _CHOICE = re.compile(r"dtype|precision|half|fp16|bf16")
 """In names of parameters by which the dtype is chosen."""
+_DEVICE = re.compile(r"device|cpu|cuda|gpu|mps|npu|xpu|available|version")
+"""What stands in a test for what the hardware or a release can do."""
 
 
 def _made_in_half(call: Call, node: ast.expr, dtype: str) -> Iterator[Finding]:

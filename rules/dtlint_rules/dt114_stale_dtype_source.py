@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._functions import own_nodes
 from dtlint_rules._parts import given
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Assign, Call, Flow
+    from dtlint.infer.events import Assign, Call, End, Flow
     from dtlint.infer.scopes import ClassInfo
 
 __all__ = ["StaleDtypeSource"]
@@ -25,12 +28,12 @@ class StaleDtypeSource(Rule):
     ## What it does
     Reports `self.dtype = self.fc.weight.dtype`, `self.dtype = next(model.parameters()).dtype` and `self.dtype =
     model.dtype` in the `__init__` of a module, or of a class that keeps the model, where another method casts to
-    `self.dtype`.
+    `self.dtype`. Also the variable `dtype` of a loop that has ended, in another loop that asks for the dtypes of its own.
 
     ## Why it matters
     `module.half()` and `module.to(dtype)` cast parameters and buffers; a dtype that has been noted is neither. From
     then on the module casts its input to the dtype that its weights had when it was made, and raises `mat1 and mat2
-    must have the same dtype, but got Float and Half`.
+    must have the same dtype, but got Float and Half`. The variable of a loop keeps the last value that it had there.
 
     ## Example
     ```python
@@ -69,6 +72,7 @@ class StaleDtypeSource(Rule):
     triggers = (".dtype", '"dtype')
     calls = frozenset({"getattr"})
     values = frozenset({ast.Attribute})
+    hears_where = MappingProxyType({"on_end": ("for dtype in ", "for dtype, ", ", dtype in ", "dtype) in ")})
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:
         asked = assign.expression
@@ -85,6 +89,14 @@ class StaleDtypeSource(Rule):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         model = call.node.args[0]
         return [finding for target in targets for finding in self._noted(statement, target, model, call.flow)]
+
+    def on_end(self, end: End) -> Iterator[Finding]:
+        """`for dtype in buffers: ...`, and `dtype` in a later loop, beside `param.dtype`."""
+        loops = [node for node in own_nodes(end.flow.scope) if isinstance(node, ast.For)]
+        for ended in loops if len(loops) > 1 else ():
+            for name in _stored([ended.target]):
+                if name.endswith("dtype") and not any(isinstance(node, ast.Break) for node in nodes(ended.body)):
+                    yield from _read_behind(name, ended, loops, end.flow.scope)
 
     def _noted(self, statement: ast.stmt, target: ast.expr, source: ast.expr, flow: Flow) -> Iterator[Finding]:
         function = flow.function
@@ -105,6 +117,42 @@ class StaleDtypeSource(Rule):
             help=f"Ask for `{ast.unparse(source)}.dtype` where it is used, or make `{path[5:]}` a property",
             notes=((reader, "this casts to the dtype of that time"),),
         )
+
+
+def _read_behind(name: str, ended: ast.For, loops: list[ast.For], scope: ast.AST) -> Iterator[Finding]:
+    """Where a later loop, which asks what it runs over for its dtype, reads the variable of one that has ended."""
+    for loop in loops:
+        if loop.lineno <= (ended.end_lineno or 0):
+            continue
+        items = _stored([loop.target])
+        read = [node for node in nodes(loop.body) if isinstance(node, ast.Name) and node.id == name]
+        own = [node for node in nodes(loop.body) if isinstance(node, ast.Attribute) and path_of(node) is not None]
+        asked = next((node for node in own if node.attr == "dtype" and (path_of(node.value) or "") in items), None)
+        if not read or asked is None or name in items or _is_bound_between(name, ended, loop, scope):
+            continue
+        yield Finding(
+            read[0],
+            f"`{name}` is what the loop before left: the last of those that it ran over, and none of this loop",
+            help=f"Use `{ast.unparse(asked)}`",
+            notes=((ended.target, "bound here"),),
+        )
+
+
+def _is_bound_between(name: str, ended: ast.For, loop: ast.For, scope: ast.AST) -> bool:
+    """Is a name bound anew behind one loop, before another ends, be it by a function in that?"""
+    if any(isinstance(node, ast.arg) and node.arg == name for node in nodes(loop.body)):
+        return True
+    return any(
+        isinstance(node, ast.Name)
+        and node.id == name
+        and isinstance(node.ctx, ast.Store)
+        and (ended.end_lineno or 0) < node.lineno <= (loop.end_lineno or 0)
+        for node in own_nodes(scope)
+    )
+
+
+def _stored(targets: list[ast.expr]) -> set[str]:
+    return {node.id for node in nodes(targets) if isinstance(node, ast.Name)}
 
 
 _MODELS = re.compile(r"^(\w+_)?(model|unet|vae|encoder|decoder|transformer|backbone|net|module|layer|clip|text_model)$")

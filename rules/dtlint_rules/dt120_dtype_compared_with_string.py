@@ -1,9 +1,10 @@
-"""DT120: a torch dtype compared with what it never equals: a string, a NumPy type, a tensor class."""
+"""DT120: a torch dtype compared with what it never equals: a string, a NumPy type, a tensor class, a type."""
 
 from __future__ import annotations
 
 import ast
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Severity
@@ -14,6 +15,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import respell
 from dtlint_rules._imports import imports
 from dtlint_rules._known import is_looped_tensor, known
+from dtlint_rules._lookups import gives_dtype, only_value
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import COMPARED_NUMBERS, DTYPES, LEGACY, STRINGS
 from dtlint_rules._within import parents_at
@@ -21,7 +23,7 @@ from dtlint_rules._within import parents_at
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Flow, Operation
+    from dtlint.infer.events import Call, Flow, Operation
 
 __all__ = ["DtypeComparedWithString"]
 
@@ -42,6 +44,18 @@ _ASKED_FOR_A_LIST = tuple(f"dtype{operator}{bracket}" for operator in ("is", "is
 """`x.dtype is [...]`, white space aside."""
 _ALONE = ("or torch.", "or th.")
 """How a dtype stands behind `or`, compared with nothing."""
+_OF_A_CLASS = (
+    *(")==torch.", ")!=torch.", ") is torch", ") is not torch"),
+    *(")in(torch.", ")in[torch.", "not in (torch.", "not in [torch."),
+)
+_FOR_A_CLASS = (
+    *_OF_A_CLASS,
+    *(f",torch.{name})" for name in ("float16", "half", "bfloat16", "float32", "float", "float64", "double")),
+    *(f",torch.{name})" for name in ("int8", "uint8", "int16", "int32", "int", "int64", "long", "bool", "complex64")),
+    ",(torch.",
+)
+"""How a dtype, or a class of tensors, stands where a class is asked for: `type(x) == torch.float32`, and also
+`isinstance(x, torch.half)`."""
 _NUMBER_TYPES = frozenset({"builtins.float", "builtins.int", "builtins.bool", "builtins.complex"})
 
 
@@ -52,13 +66,15 @@ class DtypeComparedWithString(Rule):
     Reports `x.dtype == "float16"`, `x.dtype == "torch.float16"`, `x.dtype == np.float32`, `x.dtype ==
     torch.FloatTensor`, `x.dtype == float`, `str(x.dtype) == "float16"` and `x.type() == torch.float32`, where `x` is
     a tensor; and `x.dtype is ["float16", "float32"]`, which is False whatever `x` is. Also
-    `x.dtype == torch.float16 or torch.bfloat16`, which is always true.
+    `x.dtype == torch.float16 or torch.bfloat16`, which is always true. What is kept of a tensor, `dtype = x.dtype`, or
+    looked up by its name, `dtype = getattr(torch, name)`, is none of the names that it may be compared with either. And a dtype where a class is due,
+    `isinstance(x, torch.float16)` and `type(x) == torch.float16`.
 
     ## Why it matters
     Each of them is False for every tensor, without an error: a `torch.dtype` equals itself alone, `str(x.dtype)`
     begins with `torch.`, and `x.type()` is a string such as `"torch.FloatTensor"`. NumPy dtypes do equal strings, so
     the comparison is right where it was copied from. A dtype that stands alone behind `or` is true of itself: the
-    branch is taken for every dtype.
+    branch is taken for every dtype. `isinstance` raises for what is no class, `isinstance() arg 2 must be a type`.
 
     ## Example
     ```python
@@ -90,15 +106,35 @@ class DtypeComparedWithString(Rule):
     code, name = "DT120", "dtype-compared-with-string"
     severity = Severity.ERROR
     fix = Applicability.UNSAFE
-    triggers = (".dtype", "self.dtype", ".type", *DTYPES)
-    needs = ((*STRINGS, *LEGACY, *COMPARED_NUMBERS, "numpy", ".type", *_ASKED_FOR_A_LIST, *_ALONE),)
+    triggers = (".dtype", "self.dtype", ".type", *DTYPES, *_OF_A_CLASS)
+    needs = ((*STRINGS, *LEGACY, *COMPARED_NUMBERS, "numpy", ".type", *_ASKED_FOR_A_LIST, *_ALONE, *_FOR_A_CLASS),)
+    calls = frozenset({"isinstance"})
     operators = frozenset({*_OPERATORS})
+    hears_where = MappingProxyType({"on_call": ("isinstance(",)})
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        """`isinstance(x, torch.float16)`."""
+        if call.target != "builtins.isinstance" or len(call.node.args) != 2:
+            return
+        asked = call.node.args[1]
+        for node in asked.elts if isinstance(asked, ast.Tuple) else (asked,):
+            if type(node) is ast.Attribute and _dtype_of(node) is not None:
+                yield Finding(
+                    call.node,
+                    f"`{ast.unparse(node)}` is a dtype and no class: `isinstance` raises TypeError",
+                    help=f"Ask `x.dtype == {ast.unparse(node)}` of a tensor, `dtype == {ast.unparse(node)}` of a dtype",
+                )
+                return
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         node = operation.node
         if not isinstance(node, ast.Compare) or len(node.ops) != 1 or type(node.ops[0]) not in _OPERATORS:
             return ()
-        if not (_may_ask(node.left, operation.left) or _may_ask(node.comparators[0], operation.right)):
+        if not (
+            _may_ask(node.left, operation.left)
+            or _may_ask(node.comparators[0], operation.right)
+            or _names_dtype(node.left, operation.right)
+        ):
             return ()
         return self._compared(operation, node)
 
@@ -204,6 +240,7 @@ _WHY = {
     "dtype": "a torch dtype equals nothing but itself",
     "str": "the string of a torch dtype begins with `torch.`",
     "type": '`.type()` returns a string such as "torch.FloatTensor"',
+    "class": "the class of a tensor is `torch.Tensor`, and that of a dtype `torch.dtype`",
 }
 
 
@@ -214,13 +251,27 @@ def _may_ask(node: ast.expr, value: Value) -> bool:
     return type(value) is Dtype or (type(node) is ast.Call and last_name(node) in ("str", "type"))
 
 
+def _names_dtype(node: ast.expr, compared: Value) -> bool:
+    """Is a variable that is called a dtype compared with texts?"""
+    return type(node) is ast.Name and node.id.endswith("dtype") and type(compared) in (Constant, Items)
+
+
 def _kind(node: ast.expr, value: Value, flow: Flow) -> str | None:
-    """What is compared: the `dtype` of a tensor, its string (`str`), or the `type()` of a tensor."""
+    """What is compared: the `dtype` of a tensor, its string (`str`), the `type()` of a tensor, or its class."""
     if isinstance(value, Dtype):
         return "dtype"
+    if isinstance(node, ast.Name):
+        if not node.id.endswith("dtype"):
+            return None
+        made = only_value(node.id, flow)
+        if isinstance(made, ast.Attribute):
+            return "dtype" if made.attr == "dtype" and _is_tensor(made.value, flow) else None
+        return "dtype" if made is not None and gives_dtype(made) else None
     if isinstance(node, ast.Attribute) and node.attr == "dtype":
         return "dtype" if _is_tensor(node.value, flow) else None
     if isinstance(node, ast.Call):
+        if path_of(node.func) == "type" and len(node.args) == 1 and "type" not in flow.state.names:
+            return "class"
         if path_of(node.func) == "str" and len(node.args) == 1:
             return "str" if _kind(node.args[0], value, flow) == "dtype" else None
         if isinstance(node.func, ast.Attribute) and node.func.attr == "type" and not node.args and not node.keywords:
@@ -246,14 +297,14 @@ def _stands_for(kind: str, value: Value, flow: Flow) -> str | None:
         given = [_stands_for(kind, item, flow) for item in value.items]
         return "" if given and all(item is not None for item in given) else None
     if isinstance(value, Constant) and isinstance(value.value, str):
-        if kind == "type":
+        if kind in ("type", "class"):
             return None
         name = named(value.value.removeprefix("torch."))
         return name if kind == "dtype" or not value.value.startswith("torch.") else None
     if kind == "str":
         return None
     if isinstance(value, Dtype):
-        return value.name if kind == "type" else None
+        return value.name if kind in ("type", "class") else None
     if not isinstance(value, External):
         return None
     if value.name in _CLASSES:

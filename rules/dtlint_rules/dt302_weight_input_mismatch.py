@@ -13,9 +13,11 @@ from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
 from dtlint_rules._calls import called_in
-from dtlint_rules._effects import FACTORIES, FLOAT32, SCALAR
+from dtlint_rules._effects import FACTORIES, FLOAT32, SCALAR, WIDE
+from dtlint_rules._features import enters_layer, features_of, has_features, is_kept_wide
 from dtlint_rules._flags import cast_flags, casts_flags
 from dtlint_rules._half import half_at
+from dtlint_rules._kept import kept
 from dtlint_rules._meanings import is_device, names_dtype
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import CASTS, TORCH
@@ -73,8 +75,9 @@ class WeightInputMismatch(Rule):
     Reports what goes uncast into a layer or a model although its dtype is known to be another, or left to chance:
 
     - features computed in float32 in a module, such as frequencies of positions, or a mask or one-hot tensor that is
-      cast to float32 by hand, that enter its own linear or convolutional layer, and what a weightless module such as
-      `Timesteps` gives to a layer with weights;
+      cast to float32 by hand, that enter its own linear or convolutional layer; what a function of the file makes in
+      float32 whatever it is given, where that enters a layer, or a module that begins with one; and what a weightless
+      module such as `Timesteps` gives to a layer with weights;
     - what an image processor or feature extractor returns, which is float32;
     - in a program that casts a model, `unet.to(device, dtype=weight_dtype)`: an item of the batch that is not cast,
       where another is, what another model that was not cast computed, and an input to try the model with, that a
@@ -141,15 +144,18 @@ class WeightInputMismatch(Rule):
     def on_call(self, call: Call) -> Iterable[Finding]:
         flow = call.flow
         layer = call.receiver
-        if flow.function is None or not isinstance(layer, Module) or layer.name not in _LAYERS:
+        if flow.function is None or not isinstance(layer, Module) or flow.autocast is not None:
             return ()
-        if layer.dtypes == _FLOAT32 or not call.args or not call.node.args or flow.autocast is not None:
+        if layer.dtypes == _FLOAT32 or not call.args or not call.node.args:
             return ()
         given = call.args[0]
         if isinstance(given, Tensor) and given.dtypes is not None and given.dtypes != _FLOAT32:
             return ()
-        makes = not _MAKING.isdisjoint(called_in(flow.scope).names) or casts_flags(flow.scope)
-        return self._into_layer(call, given) if makes and may_be_cast(flow.scope, given) else ()
+        if layer.name in _LAYERS:
+            makes = not _MAKING.isdisjoint(called_in(flow.scope).names) or casts_flags(flow.scope)
+            if makes and may_be_cast(flow.scope, given) and (found := list(self._into_layer(call, given))):
+                return found
+        return _of_own_features(call) if has_features(flow.tree) and _begins_with_weights(layer) else ()
 
     def _into_layer(self, call: Call, given: Value) -> Iterator[Finding]:
         """What a function makes in float32 goes into a layer of its own module."""
@@ -419,7 +425,52 @@ def _speaks(node: ast.AST) -> TypeGuard[ast.expr | ast.keyword]:
     return isinstance(node, ast.keyword) and node.arg == "dtype"
 
 
-# -- features of a module without weights -----------------------------------------------------------------------------
+# -- features of functions and modules without weights ----------------------------------------------------------------
+
+
+def _begins_with_weights(layer: Module) -> bool:
+    """Does the input of a module meet weights first: of a layer, of a Sequential or a module of the file that begins with one?"""
+    if layer.name == "torch.nn.Sequential":
+        first = layer.items[0] if layer.items else None
+        return isinstance(first, Module) and first.name in _LAYERS and first.dtypes != _FLOAT32
+    return layer.name in _LAYERS or (layer.info is not None and enters_layer(layer.info.node))
+
+
+@kept
+def _knows_its_dtype(owner: ast.ClassDef) -> bool:
+    """Does a class keep the dtype that it computes in, `self.dtype = dtype`, and cast to it what it wants to?"""
+    targets = (target for node in statements(owner) if isinstance(node, ast.Assign) for target in node.targets)
+    return "self.dtype" in map(path_of, targets)
+
+
+@kept
+def _made_wide(owner: ast.ClassDef) -> frozenset[str | None]:
+    """What a class makes in float32 or float64, by a dtype that is written out: `nn.Linear(8, 8, dtype=torch.float32)`."""
+    return frozenset(
+        path_of(target)
+        for node in statements(owner)
+        if isinstance(node, ast.Assign)
+        if any(isinstance(part, ast.keyword) and path_of(part.value) in WIDE for part in nodes([node.value]))
+        for target in node.targets
+    )
+
+
+def _of_own_features(call: Call) -> Iterator[Finding]:
+    """`self.mlp(self.timestep_embedding(t, 256))`, of a function of the file that gives float32 whatever `t` is."""
+    flow, node, layer = call.flow, call.node.args[0], path_of(call.node.func) or ""
+    owner = flow.function.owner if flow.function is not None else None
+    if owner is None or not layer.startswith("self.") or _knows_its_dtype(owner.node):
+        return
+    if getattr(flow.scope, "name", "") == "__init__" or layer in _made_wide(owner.node):
+        return
+    features = features_of(origins_of(flow.scope)[node], owner.node, flow.tree)
+    if features is None or is_kept_wide(flow.tree, layer) or not _may_be_half(flow):
+        return
+    yield Finding(
+        node,
+        f"`{features}` gives float32, whatever it is given, and `{layer}` gets it uncast: that raises if its weights are half",
+        help="Cast it to the dtype of the weights, or of the hidden states that it is added to: `.to(x.dtype)`",
+    )
 
 
 def _of_features(inputs: list[_Input], origins: Origins, weightless: dict[str, str]) -> Iterator[Finding]:

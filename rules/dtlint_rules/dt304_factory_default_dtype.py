@@ -19,14 +19,14 @@ from dtlint_rules._effects import FACTORIES, JOINING
 from dtlint_rules._flags import is_uncast
 from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._half import half_at, place_in
-from dtlint_rules._layers import LAYERS, layers_of
+from dtlint_rules._layers import entered
 from dtlint_rules._makers import DISTRIBUTIONS, made_by, makers_of, sampled
 from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._origin import Kind, in_order
 from dtlint_rules._origins import origins_of
-from dtlint_rules._parts import below, given, receiver, root_of
+from dtlint_rules._parts import below, given, keyword, receiver, root_of
 from dtlint_rules._provenance import measures
 from dtlint_rules._sinks import RAISING, escapes
 from dtlint_rules._statements import statements
@@ -80,7 +80,9 @@ class FactoryDefaultDtype(Rule):
     What a function of the file makes counts like a factory if it is handed `x.device` and no dtype, and so does what is
     drawn from `Uniform(0.9, 1.1)` in the shape of `x`. Besides, the rule reports a buffer for tensors that is made in
     the shape of the first of them, `self.frames = torch.zeros(n, *x.shape)`; a factory's tensor that goes into a layer
-    of the module itself; and one that one path returns, where another returns what is computed from `x`.
+    of the module itself, or into a Sequential that begins with one; one that one path returns, where another returns
+    what is computed from `x`; and one that is filled with rows of the shape of `x`, where another factory of the
+    function is told `dtype=x.dtype`.
 
     ## Why it matters
     The factory gives float32, whatever the tensor is. With a half tensor the result of arithmetic is float32 from there
@@ -235,6 +237,7 @@ def _meeting(
         _written(factory, after, origins, place)
         or _kept(factory, origins, place)
         or _returned(factory, after, origins, place)
+        or _beside(factory, place)
     )
 
 
@@ -243,13 +246,29 @@ def _own_layer(
 ) -> ast.Call | None:
     """The layer of its module that a factory's tensor goes into: `self.project(torch.linspace(0, 1, n)[:, None])`."""
     owner = place.function.owner if place.function is not None else None
-    layers = layers_of(owner.node, LAYERS) if owner is not None and owner.is_module else ()
+    if owner is None or not (owner.is_module or _runs(owner.node)) or _is_of_making(place.scope, owner.node):
+        return None
+    layers = entered(owner.node)
     for node in operations if layers else ():
         if isinstance(node, ast.Call) and node.args and path_of(node.func) in layers:
             roots = origins[node.args[0]]
             if roots and all(root.node is factory for root in roots):
                 return node
     return None
+
+
+def _is_of_making(scope: ast.AST, owner: ast.ClassDef) -> bool:
+    """Is a method run while its module is made, in float32, to see what sizes come out: `self.conv(torch.zeros(1, *shape))`?"""
+    name = getattr(scope, "name", "")
+    made = next((node for node in owner.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"), None)
+    return made is not None and (scope is made or name in called_in(made).names)
+
+
+def _runs(owner: ast.ClassDef) -> bool:
+    """Is a class a module by its looks, whose base is defined in another file: `class Generator(NeuralModule)`?"""
+    return bool(owner.bases) and any(
+        isinstance(node, ast.FunctionDef) and node.name == "forward" for node in owner.body
+    )
 
 
 def _instead(factory: ast.Call, origins: Origins, place: Flow) -> str | None:
@@ -349,6 +368,56 @@ def _returned(factory: ast.Call, after: dict[Origin, ast.expr | None], origins: 
             fix=partial(_fix, told) if told is not None else None,
         )
     return None
+
+
+def _beside(factory: ast.Call, place: Flow) -> Finding | None:
+    """Where it is filled by slices, and another factory of the function is told the dtype of the tensor that this one has
+    only the last dimensions and the device of: `out = torch.zeros(shape, dtype=x.dtype, device=x.device)`,
+    `part = torch.empty(n, *x.shape[2:], device=x.device)`, `part[:k] = y`."""
+    statement = parents_at(factory, place).get(factory)
+    name = path_of(statement.targets[0]) if isinstance(statement, ast.Assign) else None
+    device = path_of(keyword(factory, "device") or factory) or ""
+    tensor = device.removesuffix(".device")
+    if last_name(factory) not in ("zeros", "empty") or name is None or tensor == device or "mask" in name:
+        return None
+    others = (part for part in facts(place.scope).calls if last_name(part) in FACTORIES)
+    told = next((part for part in others if path_of(keyword(part, "dtype") or part) == f"{tensor}.dtype"), None)
+    if told is None or not any(_has_last_of(part, tensor) for part in factory.args):
+        return None
+    written = _writes(name, place.scope)
+    if not written or any(isinstance(node, ast.AugAssign) for node in written):
+        return None
+    return Finding(
+        factory,
+        f"{_says(factory)}, and `{last_name(told)}` in line {told.lineno} is told the dtype of `{tensor}`, whose rows these are",
+        help=f"Pass `dtype={tensor}.dtype`",
+        notes=((told, "that one is made in the dtype of the tensor"), (written[0], "it is filled here")),
+        fix=partial(_fix, tensor),
+    )
+
+
+def _has_last_of(size: ast.expr, tensor: str) -> bool:
+    """Does a size take the last dimensions of a tensor, with all that is in its rows: `x.shape`, `*x.shape[2:]`?"""
+    size = size.value if isinstance(size, ast.Starred) else size
+    if isinstance(size, (ast.Tuple, ast.List)):
+        return any(_has_last_of(part, tensor) for part in size.elts)
+    if isinstance(size, ast.Subscript):
+        if not isinstance(size.slice, ast.Slice) or size.slice.upper is not None:
+            return False
+        size = size.value
+    return path_of(size) == f"{tensor}.shape"
+
+
+def _writes(name: str, scope: ast.AST) -> list[ast.Assign | ast.AugAssign]:
+    """The statements that write into a tensor, or add to it."""
+    return [
+        node
+        for node in statements(scope, SCOPES)
+        if isinstance(node, (ast.Assign, ast.AugAssign))
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if path_of(target.value if isinstance(target, ast.Subscript) else target) == name
+        if isinstance(target, ast.Subscript) or isinstance(node, ast.AugAssign)
+    ]
 
 
 def _is_shape(node: ast.AST) -> TypeGuard[ast.Attribute]:

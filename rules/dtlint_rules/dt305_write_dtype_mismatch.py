@@ -11,13 +11,13 @@ from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.names import path_of
 from dtlint.infer.symbols import same_dtype
-from dtlint.infer.values import Constant, Number, Tensor
+from dtlint.infer.values import Constant, Number, Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._effects import LIKE
 from dtlint_rules._effects import TORCH as PACKAGES
 from dtlint_rules._half import half_at
 from dtlint_rules._known import known
-from dtlint_rules._layers import LAYERS, layers_of
+from dtlint_rules._layers import ends_with_layer
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import KNOWN, TORCH, attributes
 from dtlint_rules._origin import Kind
@@ -65,7 +65,8 @@ class WriteDtypeMismatch(Rule):
     with a tensor as index, where one side is float32 (a factory without `dtype=`, or a cast) and the other has the dtype of
     what the caller gives, and where the two dtypes are known and differ. Under autocast a linear or convolutional layer
     gives half whatever it is given, so `out = torch.zeros_like(x)`, `out[mask] = self.proj(x[mask])` is reported, too,
-    where the module makes `self.proj` such a layer itself, and `out[mask] = F.linear(x[mask], self.weight)`.
+    where the module makes `self.proj` such a layer itself, or something that ends with one, and so are the experts of a
+    ModuleList, `out[mask] = expert(x[mask])`, and `out[mask] = F.linear(x[mask], self.weight)`.
 
     ## Why it matters
     Writing a slice casts, `out[:n] = x`; writing by index does not: "Index put requires the source and destination dtypes
@@ -122,9 +123,11 @@ class WriteDtypeMismatch(Rule):
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:
         target, value = assign.target, assign.expression
-        if type(target) is not ast.Subscript or value is None or not isinstance(assign.value, Tensor):
+        if type(target) is not ast.Subscript or value is None:
             return ()
-        if _surely_differ(assign.base, assign.value):
+        if not isinstance(assign.value, Tensor) and not _is_of_expert(assign):
+            return ()
+        if isinstance(assign.value, Tensor) and _surely_differ(assign.base, assign.value):
             certain = _takes_tensor(target.slice, assign.value, assign.flow)
             if certain is False or (certain is None and assign.flow.function is None):
                 return ()
@@ -133,6 +136,15 @@ class WriteDtypeMismatch(Rule):
         if not certain and (not _is_by_tensor(target.slice) or _is_counted(target.slice, assign.flow.scope)):
             return ()
         return _judge(target.value, assign.base, value, assign.value, assign.flow, assign.node, "[...] =")
+
+
+def _is_of_expert(assign: Assign) -> bool:
+    """Is what is written what an item of a ModuleList gives, of which nothing else is known: `out[mask] = expert(x[mask])`?"""
+    made, function = assign.expression, assign.flow.function
+    if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name) or not isinstance(assign.value, Unknown):
+        return False
+    owner = function.owner if function is not None else None
+    return owner is not None and ends_with_layer(made.func, assign.flow.scope, owner.node, assign.flow.tree)
 
 
 def _is_by_tensor(index: ast.expr) -> bool:
@@ -243,8 +255,12 @@ def _is_computed(value: Value, roots: Roots, flow: Flow) -> bool:
         return False
     if isinstance(value, Tensor) and value.dtypes is not None and not value.dtypes >= FLOATING:
         return False
-    layers = layers_of(owner.node, LAYERS)
-    return all(origin.kind == Kind.CALLED and (origin.text in layers or _is_product(origin.text)) for origin in roots)
+    return all(
+        origin.kind == Kind.CALLED
+        and isinstance(origin.node, ast.Call)
+        and (_is_product(origin.text) or ends_with_layer(origin.node.func, flow.scope, owner.node, flow.tree))
+        for origin in roots
+    )
 
 
 def _is_product(callee: str) -> bool:

@@ -7,8 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
+from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import assignments
+from dtlint_rules._names import last_name
 from dtlint_rules._needs import KNOWN, TORCH, attributes
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, listed, origin_note, settled, tensor_op
 from dtlint_rules._subjects import Operand, operand
@@ -52,7 +55,8 @@ class IndexDtype(Rule):
     ## What it does
     Reports `one_hot` of anything but int64, `gather`, `scatter`, `index_select` and embeddings by anything but int32 and
     int64, `bincount` of what is no integer, and a subscript `x[i]` by a floating tensor. Also where the index was
-    computed with `/`, which gives float32 for integers.
+    computed with `/`, which gives float32 for integers, or joined with a factory that is told no dtype:
+    `torch.cat((torch.zeros(1), counts.cumsum(0)))`.
 
     ## Why it matters
     Each raises: "one_hot is only applicable to index tensor of type LongTensor", "Expected tensor for argument #1
@@ -113,7 +117,9 @@ class IndexDtype(Rule):
             if base is None and isinstance(part.value, ast.Name):
                 base = names.get(part.value.id)
             index = names.get(part.slice.id)
-            if isinstance(base, Tensor) and isinstance(index, Tensor):
+            if isinstance(index, Tensor) and index.dtypes is None:
+                yield from _joined(part.slice, index, assign.flow)
+            elif isinstance(base, Tensor) and isinstance(index, Tensor):
                 yield from self._judged(Operand(part.slice, index), _SUBSCRIPT, "A subscript", assign.flow)
 
     def _judged(self, index: Operand | None, accepted: frozenset[str], who: str, flow: Flow) -> Iterator[Finding]:
@@ -130,3 +136,35 @@ class IndexDtype(Rule):
             notes=origin_note(index.value, index.node, f"{listed(dtypes)} since here"),
             fix=partial(cast_fix, index.node, "long()", "Cast the index to int64", safe),
         )
+
+
+def _joined(node: ast.Name, index: Tensor, flow: Flow) -> Iterator[Finding]:
+    """`starts = torch.cat((torch.zeros(1), counts.cumsum(0)[:-1]))`, by which something is looked up: whatever the rest is
+    of, a floating part makes the whole floating."""
+    made = index.origin if index.cast is None else None
+    if not isinstance(made, ast.Call) or last_name(made) not in _JOINING or not made.args:
+        return
+    if all(value is not made for _, value in assignments(flow.scope).get(node.id, ())):
+        return
+    of_torch = (path_of(made.func) or "").startswith("torch.")
+    parts = made.args[0].elts if of_torch and isinstance(made.args[0], (ast.Tuple, ast.List)) else []
+    factory = next((part for part in parts if isinstance(part, ast.Call) and _is_floating(part)), None)
+    if factory is not None:
+        yield Finding(
+            factory,
+            f"`{last_name(factory)}` has no `dtype=` and gives float32, and so does `{last_name(made)}`: a subscript takes "
+            "integers and bools, and raises",
+            help="Pass `dtype=torch.int64`",
+            notes=((node, "it is an index here"),),
+        )
+
+
+def _is_floating(factory: ast.Call) -> bool:
+    path = path_of(factory.func) or ""
+    told = any(keyword.arg in ("dtype", "out", None) for keyword in factory.keywords)
+    return path.startswith("torch.") and path.removeprefix("torch.") in _FLOATING and not told
+
+
+_JOINING = frozenset({"cat", "concat", "concatenate", "hstack"})
+_FLOATING = frozenset({"zeros", "ones", "empty", "rand", "randn", "linspace"})
+"""Factories that give a floating tensor if they are told no dtype, whatever they are given."""

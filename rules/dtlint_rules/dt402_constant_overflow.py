@@ -10,6 +10,7 @@ from dtlint.dtypes.dtype import DTYPES, FLOATING, INTEGRAL
 from dtlint.infer.values import Constant, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._half import is_half
+from dtlint_rules._limits import limit_beyond
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import HALF_BY_NAME, SMALL
 from dtlint_rules._numbers import HALF, number_at, spelled
@@ -41,7 +42,9 @@ class ConstantOverflow(Rule):
     ## What it does
     Reports numbers that are written out and meet a tensor whose dtype, float16 or a small integer, does not have them:
     in `torch.tensor(1e5, dtype=torch.float16)` and `torch.arange(300, dtype=torch.uint8)`, in arithmetic with a float16
-    tensor, in `clamp` and `fill_`, and in casts of what was made of such numbers. The dtype must be shown by the source; masks are the matter of DT401.
+    tensor, in `clamp` and `fill_`, and in casts of what was made of such numbers; and the limit of one dtype of whole
+    numbers that is put into another, `np.full(n, np.iinfo(np.uint32).max, dtype=np.int32)`. The dtype must be shown by
+    the source; masks are the matter of DT401.
 
     ## Why it matters
     float16 ends at 65504. `torch.full` and `clamp` raise for a number beyond that, while `torch.tensor`, arithmetic and
@@ -66,14 +69,16 @@ class ConstantOverflow(Rule):
     """
 
     code, name = "DT402", "constant-overflow"
-    triggers = (*HALF_BY_NAME, *SMALL)
-    calls = frozenset({*_FACTORIES, *_BOUNDS, *_CASTS})
+    triggers = (*HALF_BY_NAME, *SMALL, "iinfo")
+    calls = frozenset({*_FACTORIES, *_BOUNDS, *_CASTS, "iinfo"})
     operators = frozenset({ast.Add, ast.Sub, ast.Mult})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         name = last_name(call.node)
         if name in _FACTORIES:
             return self._made(call)
+        if name == "iinfo":
+            return self._limited(call)
         if name in _BOUNDS:
             return self._bounded(call, name)
         if name in _CASTS and isinstance(call.receiver, Tensor):
@@ -117,6 +122,17 @@ class ConstantOverflow(Rule):
         if dtype in INTEGRAL:
             happens = "it wraps around" if name == "arange" else "it wraps around, or raises"
         yield _finding(call.node, number, dtype, happens, None)
+
+    def _limited(self, call: Call) -> Iterator[Finding]:
+        """`Box(low=0, high=np.iinfo(np.uint32).max, dtype=np.int32)`."""
+        limit = limit_beyond(call.node, call.flow)
+        if limit is not None:
+            end = DTYPES[limit.dtype].max if limit.value > 0 else DTYPES[limit.dtype].min
+            yield Finding(
+                limit.node,
+                f"{limit.value} is beyond {limit.dtype}, which ends at {int(end)}: it wraps around, or raises",
+                help=f"Use the limit of the dtype itself, `iinfo({limit.dtype}).{limit.node.attr}`",
+            )
 
     def _bounded(self, call: Call, name: str) -> Iterator[Finding]:
         _, tensor = operand(call) or ABSENT

@@ -17,9 +17,12 @@ from dtlint_rules._edges import is_mended, is_tested
 from dtlint_rules._functions import parameters
 from dtlint_rules._imports import imports_torch
 from dtlint_rules._logarithms import one_sided
+from dtlint_rules._masked_means import masked_mean
+from dtlint_rules._misplaced import RECIPROCALS, beside_quotient, beside_reciprocal
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._parts import below, keyword, receiver, same
+from dtlint_rules._running import unguarded_variance
 from dtlint_rules._statements import statements
 from dtlint_rules._subjects import ABSENT, is_function, operand
 from dtlint_rules._tensors import is_tensor
@@ -54,6 +57,10 @@ class MissingEpsilon(Rule):
     the row-wise distance by hand, `((a - b) ** 2).sum(-1).sqrt()`. These are left alone where the function tests the
     values or replaces what is NaN.
 
+    Reports further an epsilon on the wrong side of the line, `x / x.std() + eps` and `v.rsqrt().add_(eps)`; the root of
+    a `running_var` below the line in code that knows of no epsilon; and, in functions that are named as masked means,
+    the division by the sum of the mask, where a function beside it asks whether such a sum is 0.
+
     ## Why it matters
     Where all values are equal their standard deviation is 0, and `std` of a single value is NaN. Half makes it more
     likely: values that differ by less than the resolution, 1/1024 of them in float16 and 1/256 in bfloat16, are equal
@@ -83,22 +90,27 @@ class MissingEpsilon(Rule):
     """
 
     code, name = "DT404", "missing-epsilon"
-    triggers = attributes((*_LOWEST, "mean", "norm", "sum", "std_mean", "var_mean", "aminmax", *ROOTS, *ARCS, "log"))
+    triggers = (
+        *attributes((*_LOWEST, "mean", "norm", "sum", "std_mean", "var_mean", "aminmax", *ROOTS, *ARCS, "log")),
+        "*running_var*",
+    )
     needs = (
         TORCH,
-        attributes((*_HIGHEST, "std", "var", "norm", "sum", "std_mean", "var_mean", "aminmax", *ROOTS, *ARCS, "log")),
+        (
+            *attributes((*_HIGHEST, "std", "var", "norm", "sum", "std_mean", "var_mean", "aminmax", *ROOTS, *ARCS)),
+            *(".log", ".rsqrt"),
+        ),
     )
-    calls = frozenset({*ROOTS, *ARCS, "log"})
+    calls = frozenset({*ROOTS, *RECIPROCALS, *ARCS, "log"})
     operators = frozenset({ast.Div})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         subject, value = operand(call) or ABSENT
-        if subject is None or (edge := _edge(subject, call)) is None or not imports_torch(call.flow.tree):
+        if subject is None or (found := _edge(subject, call)) is None or not imports_torch(call.flow.tree):
             return
-        if not (is_function(call) or is_tensor(subject, value, call.flow)):
-            return
-        made = ((edge.made, "it is computed here"),) if edge.made is not None else ()
-        yield Finding(call.node, edge.happens, help=edge.help, notes=made)
+        only_of_tensors = last_name(call.node) not in ROOTS
+        if is_function(call) or only_of_tensors or is_tensor(subject, value, call.flow):
+            yield _told(*found)
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         return () if isinstance(operation.right, Constant) else self._divided(operation)
@@ -112,6 +124,10 @@ class MissingEpsilon(Rule):
         else:
             return
         spread = _named(_unspread(divisor), flow)
+        if isinstance(node, ast.BinOp) and (found := _beside(node, spread, flow)) is not None:
+            if imports_torch(flow.tree):
+                yield _told(*found)
+            return
         if _is_scaled_by_maximum(node, spread, flow):
             if imports_torch(flow.tree) and not _asked_for(divisor, flow) and is_tensor(divisor, operation.right, flow):
                 where = "`x.max() + eps`"
@@ -146,14 +162,34 @@ class MissingEpsilon(Rule):
         )
 
 
-def _edge(subject: ast.expr, call: Call) -> Edge | None:
-    """The edge that a root, an arc cosine or a logarithm is taken at."""
-    name = last_name(call.node)
+def _told(node: ast.expr, edge: Edge) -> Finding:
+    made = ((edge.made, edge.why),) if edge.made is not None else ()
+    return Finding(node, edge.happens, help=edge.help, notes=made)
+
+
+def _edge(subject: ast.expr, call: Call) -> tuple[ast.expr, Edge] | None:
+    """The edge that a root, an arc cosine or a logarithm is taken at, and the expression that goes beyond it."""
+    name, flow = last_name(call.node), call.flow
+    if name in RECIPROCALS and (found := beside_reciprocal(call.node, subject, flow)) is not None:
+        return found
+    edge = None
     if name in ARCS:
-        return arc(subject, name, call.flow)
-    if name in ROOTS:
-        return sine(subject, call.flow) or distance(subject, call)
-    return one_sided(subject, call) if name == "log" else None
+        edge = arc(subject, name, flow)
+    elif name == "log":
+        edge = one_sided(subject, call)
+    else:
+        edge = unguarded_variance(subject, call)
+        if edge is None and name in ROOTS:
+            edge = sine(subject, flow) or distance(subject, call)
+    return None if edge is None else (call.node, edge)
+
+
+def _beside(node: ast.BinOp, divisor: ast.expr, flow: Flow) -> tuple[ast.expr, Edge] | None:
+    """What a quotient alone shows to be wrong: an epsilon that is added to it, and a divisor that counts any mask."""
+    if (found := beside_quotient(node, divisor, flow)) is not None:
+        return found
+    edge = masked_mean(node, flow)
+    return None if edge is None else (node, edge)
 
 
 _MOST_SUMS = 3

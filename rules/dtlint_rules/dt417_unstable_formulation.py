@@ -14,8 +14,10 @@ from dtlint.infer.values import Module
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
+from dtlint_rules._edges import is_kept, is_mended
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._parts import below, receiver, same
+from dtlint_rules._returned import returned_softmax
 from dtlint_rules._subjects import ABSENT, operand
 from dtlint_rules._within import within
 
@@ -66,10 +68,11 @@ class UnstableFormulation(Rule):
 
     ## What it does
     Reports the logarithm of a softmax, of a sigmoid, of 1 less one of these, of a sum of exponentials and of `1 +
-    exp(x)`, at once or by the name the inner value was given; a softmax by hand, `x.exp() / x.exp().sum()`, without the
-    maximum subtracted; samples of `torch.multinomial(x.exp(), 1)`, where `x` is neither a logarithm nor clamped; and
-    `x.exp() - 1 - x`, the estimate of a divergence of policies, without a clamp. One to which an epsilon is added
-    before the logarithm is left alone, as is 1 less a sigmoid or softmax of what is clamped.
+    exp(x)`, at once or by the name the inner value was given, and of a softmax that a function of the file returns; a
+    softmax by hand, `x.exp() / x.exp().sum()`, without the maximum subtracted; samples of
+    `torch.multinomial(x.exp(), 1)`, where `x` is neither a logarithm nor clamped; and `x.exp() - 1 - x`, the estimate of
+    a divergence of policies, without a clamp. One to which an epsilon is added before the logarithm is left alone, as
+    is 1 less a sigmoid or softmax of what is clamped.
 
     ## Why it matters
     A softmax underflows to 0 where a logit lies 104 below the greatest in float32, and 17 in float16; the logarithm is
@@ -231,6 +234,8 @@ class UnstableFormulation(Rule):
             return
         kind = self._kind(made, name, call.flow)
         better = _LOGARITHMS.get(kind or "")
+        if kind is None and name == "log":
+            yield from self._returned(call, inner)
         if better is None or kind is None or (kind == "softplus" and _is_one_branch(call)):
             return
         last = better.function.rpartition(".")[2]
@@ -243,6 +248,17 @@ class UnstableFormulation(Rule):
             if made is inner and kind in ("softmax", "sigmoid")
             else None,
         )
+
+    def _returned(self, call: Call, inner: ast.expr) -> Iterator[Finding]:
+        """`_, p = net.act(x)`, and behind it `p.log()`."""
+        softmax = returned_softmax(inner, call.flow)
+        if softmax is not None and not is_kept(inner, call.flow) and not is_mended(call.flow.scope):
+            yield Finding(
+                call.node,
+                f"The logarithm of a softmax is taken apart: {_LOGARITHMS['softmax'].happens}",
+                help="Return the logits, and use `F.log_softmax`, or clamp the probabilities before",
+                notes=((softmax, "it is computed here, and returned"),),
+            )
 
     def _remaining(self, call: Call, rest: ast.expr) -> Iterator[Finding]:
         """`torch.log(1 - torch.sigmoid(x))`."""

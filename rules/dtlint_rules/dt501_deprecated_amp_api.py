@@ -11,7 +11,7 @@ from dtlint.diagnostic import Applicability, Edit, Fix
 from dtlint.infer.around import around
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
-from dtlint_rules._names import last_name
+from dtlint_rules._names import last_name, said
 from dtlint_rules._needs import attributes
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ class DeprecatedAmpApi(Rule):
     ## What it does
     Reports uses of `torch.cuda.amp.autocast`, `GradScaler`, `custom_fwd` and `custom_bwd`, and of
     `torch.cpu.amp.autocast` and `GradScaler`: where they are called, decorate, are the base of a class, stand in an
-    annotation, `isinstance` or `functools.partial`, or are returned, kept or handed on. So are calls of
+    annotation, `isinstance` or `functools.partial`, or are returned, kept or handed on; where an `if` for the hardware
+    takes the name from another package, the import. So are calls of
     `torch.get_autocast_gpu_dtype`, `torch.is_autocast_cpu_enabled` and their kin, one for each device. Code that runs
     only with an older torch, by a version test or an `except ImportError`, is left alone.
 
@@ -169,6 +170,7 @@ class DeprecatedAmpApi(Rule):
         if end.flow.function is None:
             # What the file calls by its new name is reported where it is called.
             yield from (finding for finding, names in self.bound if not names & self.reported)
+            yield from _by_hardware(end.flow.tree, self.reported)
 
     def _found(self, finding: Finding, spelled: ast.expr) -> Finding:
         """The finding, noted; without its fix in an f-string, where the quotes that it brings may end the string."""
@@ -273,6 +275,52 @@ class DeprecatedAmpApi(Rule):
         ]
         fix = self._renamed(place, name, held, f', "{device}"', *more)
         return None if fix is None else Fix(fix.message, fix.edits, Applicability.UNSAFE, fix.orphans)
+
+
+def _by_hardware(tree: ast.Module, reported: set[str]) -> Iterator[Finding]:
+    """`if is_npu(): from torch_npu.amp import GradScaler`, `else: from torch.cuda.amp import GradScaler`: of what is called
+    by that name no more is known than that it is one of these."""
+    for choice in tree.body:
+        if not isinstance(choice, ast.If):
+            continue
+        branches, tests = _branches(choice)
+        if len(branches) < 2 or any(_RELEASE.search(word) for test in tests for word in said(test)):
+            continue
+        taken = [
+            [(part, alias) for part in branch if isinstance(part, ast.ImportFrom) for alias in part.names]
+            for branch in branches
+        ]
+        for branch in taken:
+            for part, alias in branch:
+                name, bound = f"{part.module}.{alias.name}", alias.asname or alias.name
+                if name not in _DEVICES or bound in reported:
+                    continue
+                others = {
+                    other.module
+                    for each in taken
+                    if each is not branch
+                    for other, beside in each
+                    if (beside.asname or beside.name) == bound
+                }
+                if others and others.isdisjoint(("torch.amp", part.module)):
+                    yield Finding(part, _warns(name), _help(name))
+
+
+def _branches(choice: ast.If) -> tuple[list[list[ast.stmt]], list[ast.expr]]:
+    """The branches of an `if` with all its `elif`s, and their tests."""
+    branches, tests = [choice.body], [choice.test]
+    rest = choice.orelse
+    while len(rest) == 1 and isinstance(choice := rest[0], ast.If):  # type: ignore[assignment]
+        branches.append(choice.body)
+        tests.append(choice.test)
+        rest = choice.orelse
+    return [*branches, *([rest] if rest else [])], tests
+
+
+_RELEASE = re.compile(
+    r"version|hasattr|getattr|amp|torch_?v?(\d|[gl][te])|greater|less|since|legacy|new|old", re.IGNORECASE
+)
+"""What stands in a test for a release of torch."""
 
 
 def _is_refusal(condition: Condition) -> bool:

@@ -11,11 +11,11 @@ from dtlint.infer.around import around
 from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._assignments import bindings
-from dtlint_rules._functions import parameters
+from dtlint_rules._assignments import assignments, bindings
+from dtlint_rules._functions import defaults, own_nodes, parameters
 from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name, mentions, names, said
-from dtlint_rules._parts import subject_of
+from dtlint_rules._parts import receiver, subject_of
 from dtlint_rules._within import within
 
 if TYPE_CHECKING:
@@ -168,14 +168,16 @@ def _is_half_anywhere(assign: Assign) -> bool:
 def _on_any_device(call: Call) -> Iterator[Finding]:
     """`model.half()`, or `pipeline(..., torch_dtype=torch.float16, device=device)`, on what may well be the CPU."""
     flow = call.flow
-    if flow.conditions:
+    if flow.conditions and not _is_on_by_default(call):
         return
     subject: ast.expr
     chosen: ast.expr
     if call.method == "half":
         if call.node.args or not isinstance(call.node.func, ast.Attribute):
             return
-        subject, chosen = subject_of(call.node.func.value), call.node
+        cast = call.node.func.value
+        subject = cast if (path_of(cast) or "").startswith("self.") else subject_of(cast)
+        chosen = call.node
     else:
         half = next((part.value for part in call.node.keywords if part.arg in ("torch_dtype", "dtype")), None)
         if half is None or path_of(half) not in ("torch.float16", "torch.half"):
@@ -193,10 +195,39 @@ def _on_any_device(call: Call) -> Iterator[Finding]:
     )
 
 
+def _is_on_by_default(call: Call) -> bool:
+    """Does the cast stand under a switch alone that is on unless the caller says otherwise, `if use_fp16:` of a parameter
+    `use_fp16=True`, in a function that falls back to the CPU itself, and never asks for both together?"""
+    flow = call.flow
+    switch = flow.conditions[0].test if len(flow.conditions) == 1 and flow.conditions[0].holds else None
+    if (
+        call.method != "half"
+        or flow.function is None
+        or not isinstance(switch, ast.Name)
+        or not _HALF.search(switch.id)
+    ):
+        return False
+    given = {parameter.arg: default for parameter, default in defaults(flow.function.node.args)}
+    on = given.get(switch.id)
+    if not isinstance(on, ast.Constant) or on.value is not True or switch.id in assignments(flow.scope):
+        return False
+    return _falls_back_alone(flow.scope)
+
+
+@kept
+def _falls_back_alone(scope: ast.AST) -> bool:
+    """`self.device = "cuda" if torch.cuda.is_available() else "cpu"`, in a function that neither asks for the hardware
+    elsewhere nor casts back."""
+    own = own_nodes(scope)
+    tests = [part for node in own if isinstance(node, ast.IfExp) and _is_fallback(node) for part in nodes([node.test])]
+    asked = [node for node in own if isinstance(node, ast.Attribute) and node.attr in ("is_available", "float")]
+    return bool(tests) and all(any(node is part for part in tests) for node in asked)
+
+
 def _may_be_cpu(call: Call, subject: ast.expr) -> bool:
     """Is what is cast taken to a `device` that the program falls back to the CPU for, or that a caller names?"""
     flow = call.flow
-    name = subject.id if isinstance(subject, ast.Name) else None
+    name = path_of(subject) if isinstance(subject, (ast.Name, ast.Attribute)) else None
     goes = _device_of(call.node)
     if goes is None and name is not None:
         goes = next((path for path in map(_device_of, _moves(flow.scope, name)) if path is not None), None)
@@ -212,8 +243,8 @@ def _moves(scope: ast.AST, name: str) -> Iterator[ast.Call]:
     """The moves of what has a name in a function: `model.to(device)`."""
     for node in nodes([scope]):
         if isinstance(node, ast.Call) and last_name(node) == "to":
-            subject = subject_of(node)
-            if isinstance(subject, ast.Name) and subject.id == name:
+            subject = receiver(node) if "." in name else subject_of(node)
+            if subject is not None and path_of(subject) == name:
                 yield node
 
 
@@ -232,12 +263,14 @@ def _device_of(call: ast.Call) -> str | None:
 @kept
 def _falls_back(tree: ast.Module) -> bool:
     """`device = "cuda" if torch.cuda.is_available() else "cpu"`, anywhere in a module."""
-    for node in nodes([tree]):
-        if isinstance(node, ast.IfExp):
-            words = [part.value for part in nodes([node.body, node.orelse]) if isinstance(part, ast.Constant)]
-            if "cpu" in words and "is_available" in said(node.test):
-                return True
-    return False
+    return any(map(_is_fallback, nodes([tree])))
+
+
+def _is_fallback(node: ast.AST) -> bool:
+    if not isinstance(node, ast.IfExp):
+        return False
+    words = [part.value for part in nodes([node.body, node.orelse]) if isinstance(part, ast.Constant)]
+    return "cpu" in words and "is_available" in said(node.test)
 
 
 def _is_guarded(node: ast.AST, tree: ast.Module) -> bool:

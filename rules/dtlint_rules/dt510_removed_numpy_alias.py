@@ -1,4 +1,4 @@
-"""DT510: a dtype by a name that NumPy had for it once, and has no more."""
+"""DT510: a dtype by a name, or from a table, that NumPy had once, and has no more."""
 
 from __future__ import annotations
 
@@ -54,8 +54,21 @@ _RENAMED = {
     "void0": "void",
 }
 """What the dtype is called in every release. https://numpy.org/doc/stable/numpy_2_0_migration_guide.html"""
+_TABLES = {
+    "sctypes": "Ask `np.issubdtype(x.dtype, np.integer)`, or `np.floating`",
+    "issubsctype": "Use `np.issubdtype`",
+    "issubclass_": "Use `issubclass`",
+    "issctype": "Use `issubclass(kind, np.generic)`",
+    "obj2sctype": "Use `np.dtype(obj).type`",
+    "sctype2char": "Use `np.dtype(kind).char`",
+    "maximum_sctype": "Name the dtype that is meant",
+    "find_common_type": "Use `np.result_type`, or `np.promote_types`",
+    "asfarray": "Use `np.asarray` with a floating dtype",
+}
+"""Tables of dtypes, and what asked or chose them, with what there is in their place. They raise as the renamed aliases do:
+https://numpy.org/doc/stable/numpy_2_0_migration_guide.html#main-namespace"""
 _PYTHONS = {"unicode": "str"} | {name: name for name in ("float", "int", "complex", "object", "str")}
-_WHEN = dict.fromkeys(_RENAMED, _SINCE_2) | _BUILTIN
+_WHEN = dict.fromkeys((*_RENAMED, *_TABLES), _SINCE_2) | _BUILTIN
 _SEVERITY = {_SINCE_1_24: Severity.ERROR, _SINCE_2: Severity.WARNING, _BACK_IN_2: Severity.INFO}
 _MEANT = "`np.float32`, `np.int64`"
 _ASKING = frozenset({"hasattr", "getattr", "version", "__version__", "AttributeError"})
@@ -74,11 +87,12 @@ _NEW = frozenset(
 
 
 class RemovedNumpyAlias(Rule):
-    """A dtype is named by an alias that NumPy has removed.
+    """A dtype is named by an alias, or looked up in a table, that NumPy has removed.
 
     ## What it does
     Reports `np.float`, `np.int`, `np.complex`, `np.object`, `np.str` and `np.unicode`, which NumPy 1.24 took out; as a
-    warning `np.float_`, `np.complex_`, `np.bool8`, `np.int0` and their kin, which 2.0 took out; and as information
+    warning `np.float_`, `np.complex_`, `np.bool8`, `np.int0` and their kin, and `np.sctypes`, `np.find_common_type`,
+    `np.asfarray` and others that listed or chose dtypes, which 2.0 took out; and as information
     `np.bool` and `np.long`, which are missing from 1.24 to 1.26 alone, in files that use nothing else of NumPy 2, such
     as `np.astype`. Code that asks first, by `hasattr` or by the version, code that catches or expects AttributeError,
     and files that set the alias themselves are left alone.
@@ -109,7 +123,7 @@ class RemovedNumpyAlias(Rule):
     The fix writes what the alias stood for: `float` for `np.float`, `np.float64` for `np.float_`. It is safe, for they
     are the same object, and it is not offered where the file has a `float` of its own. That of `np.bool` is unsafe: as
     a dtype `np.bool_` is the same, but before 1.24 `np.bool` was Python's `bool`, which `isinstance` tells apart.
-    `np.long` has no fix: it was Python's `int`, and is the `long` of C now.
+    `np.long` has no fix: it was Python's `int`, and is the `long` of C now. Nor have tables and what chose dtypes.
 
     ## References
     - [NumPy 1.24: expired deprecations](https://numpy.org/doc/stable/release/1.24.0-notes.html#expired-deprecations)
@@ -142,7 +156,8 @@ class RemovedNumpyAlias(Rule):
             Finding(
                 node,
                 f"`{ast.unparse(node)}` raises AttributeError {when}",
-                help=f"Use `np.{held}`" if held else f"Use `{python or 'int'}`, or the dtype that is meant: {_MEANT}",
+                help=_TABLES.get(name)
+                or (f"Use `np.{held}`" if held else f"Use `{python or 'int'}`, or the dtype that is meant: {_MEANT}"),
                 severity=_SEVERITY[when],
                 fix=fix,
             ),

@@ -1,11 +1,11 @@
-"""Forms of mismatches and promotions, DT301 to DT305, as people write them: each is found, its near misses are not."""
+"""Forms of mismatches and promotions, DT301 to DT306, as people write them: each is found, its near misses are not."""
 
 from __future__ import annotations
 
 import pytest
 from bench import Bench, marked
 
-bench = Bench("DT301", "DT305", "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n")
+bench = Bench("DT301", "DT306", "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n")
 flagged = bench.flagged
 
 
@@ -262,6 +262,164 @@ BAD = {
                 out = torch.zeros_like(x)
                 out[longer_idx] = self.mix(x[longer_idx])  # <-
                 return out
+        """,
+    ),
+    "frequencies of a method into a Sequential": (
+        "DT302",
+        """
+        class TimestepEmbedder(nn.Module):
+            def __init__(self, width, size=256):
+                super().__init__()
+                self.mlp = nn.Sequential(nn.Linear(size, width), nn.SiLU(), nn.Linear(width, width))
+                self.size = size
+
+            @staticmethod
+            def timestep_embedding(t, dim, period=10000):
+                half = dim // 2
+                freqs = torch.exp(-math.log(period) * torch.arange(half, dtype=torch.float32) / half).to(t.device)
+                args = t[:, None].float() * freqs[None]
+                return torch.cat([args.cos(), args.sin()], dim=-1)
+
+            def forward(self, t):
+                freqs = self.timestep_embedding(t, self.size)
+                return self.mlp(freqs)  # <-
+        """,
+    ),
+    "positions of a function into a module of the file": (
+        "DT302",
+        """
+        def sinusoids(positions, dim):
+            scale = torch.linspace(0, 1, dim, dtype=torch.float32, device=positions.device)
+            return torch.sin(positions.to(torch.float32)[:, None] * scale)
+
+        class Mlp(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.up = nn.Linear(dim, 4 * dim)
+                self.down = nn.Linear(4 * dim, dim)
+
+            def forward(self, x):
+                return self.down(F.gelu(self.up(x)))
+
+        class Decoder(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.dim = dim
+                self.position_mlp = Mlp(dim)
+
+            def forward(self, hidden: torch.Tensor, positions):
+                return hidden + self.position_mlp(sinusoids(positions, self.dim))  # <-
+        """,
+    ),
+    "what a module of the file without weights gives": (
+        "DT302",
+        """
+        def frequencies(steps: torch.Tensor, dim: int) -> torch.Tensor:
+            scale = torch.arange(0, dim, dtype=torch.float32, device=steps.device)
+            return torch.cos(steps[:, None].float() * scale)
+
+        class Steps(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.dim = dim
+
+            def forward(self, steps: torch.Tensor) -> torch.Tensor:
+                return frequencies(steps, self.dim)
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.steps = Steps(64)
+                self.embed = nn.Linear(64, 8)
+
+            def forward(self, steps: torch.Tensor):
+                return self.embed(self.steps(steps))  # <-
+        """,
+    ),
+    "noise into a layer whose weight is computed anew": (
+        "DT304",
+        """
+        class Vocoder(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.dim = dim
+                self.head = nn.utils.weight_norm(nn.Conv1d(dim, 8, 7))
+
+            def forward(self, mel: torch.Tensor):
+                z = torch.randn(mel.size(0), self.dim, mel.size(2)).to(mel.device)  # <-
+                return self.head(z)
+        """,
+    ),
+    "noise into a Sequential of a module by its looks": (
+        "DT304",
+        """
+        class Generator(NeuralModule):
+            def __init__(self, dim):
+                super().__init__()
+                self.net = nn.Sequential(nn.Linear(dim, 64), nn.ReLU())
+
+            def forward(self, x):
+                noise = torch.rand(len(x), 16, device=x.device)  # <-
+                return self.net(noise)
+        """,
+    ),
+    "rows that are gathered beside a tensor that is told the dtype": (
+        "DT304",
+        """
+        def gather(output: torch.Tensor, parts: list, lengths: list):
+            whole = torch.zeros(len(lengths), *output.shape[1:], dtype=output.dtype, device=output.device)
+            for row, length in enumerate(lengths):
+                rows = torch.empty(length, *output.shape[2:], device=output.device)  # <-
+                for first, part in enumerate(parts):
+                    rows[first :: len(parts)] = part[row]
+                whole[row, mask(length)] = rows[:length]
+            return whole
+        """,
+    ),
+    "what the experts give, by a mask": (
+        "DT305",
+        """
+        class Expert(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.up = nn.Linear(dim, 4 * dim)
+                self.down = nn.Linear(4 * dim, dim)
+
+            def forward(self, x):
+                return self.down(F.relu(self.up(x)))
+
+        class Experts(nn.Module):
+            def __init__(self, dim, count):
+                super().__init__()
+                self.gate = nn.Linear(dim, count)
+                self.experts = nn.ModuleList([Expert(dim) for _ in range(count)])
+                self.shared = nn.Sequential(nn.Linear(dim, dim), nn.GELU())
+
+            def forward(self, x):
+                chosen = self.gate(x).argmax(-1)
+                out = torch.zeros_like(x)
+                for i, expert in enumerate(self.experts):
+                    mask = chosen == i
+                    out[mask] = expert(x[mask])  # <-
+                return out
+
+            def share(self, x, mask):
+                out = torch.zeros_like(x)
+                out[mask] = self.shared(x[mask])  # <-
+                return out
+        """,
+    ),
+    "offsets that begin with a floating zero": (
+        "DT306",
+        """
+        def first_of(x, groups):
+            _, inverse, counts = torch.unique(groups, return_inverse=True, return_counts=True)
+            starts = counts.cumsum(0)
+            starts = torch.cat((torch.zeros(1, device=x.device), starts[:-1]))  # <-
+            first = inverse.argsort()[starts]
+            order = inverse.argsort()
+            later = order[starts]
+            return x[first], later
         """,
     ),
 }
@@ -675,6 +833,227 @@ GOOD = {
             def forward(self, x):
                 out = torch.zeros_like(x)
                 out[:4] = self.proj(x[:4])
+                return out
+        """,
+    ),
+    "frequencies that are cast, or whose layer stays float32": (
+        "DT302",
+        """
+        def sinusoids(t, dim):
+            scale = torch.arange(dim, dtype=torch.float32, device=t.device)
+            return torch.sin(t.float()[:, None] * scale)
+
+        def like(t, dim):
+            scale = torch.arange(dim, dtype=torch.float32, device=t.device)
+            return torch.sin(t.float()[:, None] * scale).to(t.dtype)
+
+        def told(t, dim, dtype=torch.float32):
+            scale = torch.arange(dim, dtype=torch.float32, device=t.device)
+            return torch.sin(t.float()[:, None] * scale).to(dtype)
+
+        def both(t, dim):
+            scale = torch.arange(dim, dtype=torch.float32, device=t.device)
+            return t, torch.sin(t.float()[:, None] * scale)
+
+        class Net(nn.Module):
+            _keep_in_fp32_modules = ["kept"]
+
+            def __init__(self):
+                super().__init__()
+                self.mlp = nn.Sequential(nn.Linear(8, 8), nn.SiLU())
+                self.kept = nn.Linear(8, 8)
+                self.wide = nn.Linear(8, 8)
+                self.wide.float()
+                self.plain = nn.Linear(8, 8, dtype=torch.float32)
+                self.norm = nn.Sequential(nn.LayerNorm(8), nn.Linear(8, 8))
+                self.table = nn.Parameter(self.mlp(sinusoids(torch.arange(4), 8)))
+
+            def forward(self, x: torch.Tensor, t):
+                a = self.mlp(sinusoids(t, 8).to(x.dtype)) + self.kept(sinusoids(t, 8)) + self.wide(sinusoids(t, 8))
+                b = self.mlp(like(t, 8)) + self.mlp(told(t, 8, x.dtype)) + self.mlp(both(t, 8)[1])
+                return a + b + self.norm(sinusoids(t, 8)) + self.plain(sinusoids(t, 8))
+        """,
+    ),
+    "frequencies into a module that casts, and by hand in float32": (
+        "DT302",
+        """
+        def sinusoids(t, dim):
+            scale = torch.arange(dim, dtype=torch.float32, device=t.device)
+            return torch.sin(t.float()[:, None] * scale)
+
+        def widened(t):
+            return t.float()
+
+        class Mlp(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up = nn.Linear(8, 8)
+
+            def forward(self, x):
+                x = x.to(self.up.weight.dtype)
+                return self.up(x)
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mlp = Mlp()
+                self.gate = nn.Linear(8, 8)
+
+            def forward(self, x, t):
+                return self.mlp(sinusoids(t, 8)) + self.gate(widened(x))
+        """,
+    ),
+    "a model of which parts alone are half": (
+        "DT302",
+        """
+        from fp16_util import convert_module_to_f16
+
+        def timestep_embedding(t, dim):
+            freqs = torch.exp(torch.arange(dim, dtype=torch.float32, device=t.device))
+            return torch.cos(t[:, None].float() * freqs)
+
+        class UNet(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.time_embed = nn.Sequential(nn.Linear(8, 8), nn.SiLU())
+
+            def convert_to_fp16(self):
+                self.blocks.apply(convert_module_to_f16)
+
+            def forward(self, x, t):
+                return self.blocks(x.half(), self.time_embed(timestep_embedding(t, 8)))
+        """,
+    ),
+    "a trial run while the module is made": (
+        "DT304",
+        """
+        class Q(nn.Module):
+            def __init__(self, shape):
+                super().__init__()
+                self.conv = nn.Sequential(nn.Conv2d(shape[0], 32, 8), nn.ReLU())
+                with torch.no_grad():
+                    flat = self.conv(torch.zeros(1, *shape)).flatten(1).shape[1]
+                self.head = nn.Linear(self._size_of(shape) + flat, 4)
+
+            def _size_of(self, shape):
+                out = self.conv(torch.zeros(1, *shape))
+                return int(out.numel())
+        """,
+    ),
+    "noise that is told, cast, or goes where no weights are": (
+        "DT304",
+        """
+        class Net(Base):
+            def __init__(self, dim):
+                super().__init__()
+                self.table = nn.Sequential(nn.Embedding(8, dim), nn.Linear(dim, dim))
+                self.act = nn.Sequential(nn.ReLU(), nn.Dropout())
+                self.wide = nn.utils.weight_norm(nn.Linear(dim, dim, dtype=torch.float32))
+                self.up = nn.utils.weight_norm(nn.Linear(dim, dim))
+                self.stack = nn.Sequential(*layers(dim))
+
+            def forward(self, x: torch.Tensor):
+                a = self.up(torch.randn(4, 8, device=x.device, dtype=x.dtype))
+                b = self.up(torch.randn(4, 8, device=x.device).to(x))
+                c = self.act(torch.randn(4, 8, device=x.device)), self.wide(torch.randn(4, 8, device=x.device))
+                return a + b, c, self.stack(torch.randn(4, 8, device=x.device))
+        """,
+    ),
+    "sums, masks and other sizes beside a tensor that is told the dtype": (
+        "DT304",
+        """
+        def collect(x: torch.Tensor, y: torch.Tensor, parts: list):
+            out = torch.zeros(8, *x.shape[1:], dtype=x.dtype, device=x.device)
+            grown = torch.zeros(8, *x.shape[1:], device=x.device)
+            mask = torch.zeros(x.shape, device=x.device)
+            scores = torch.empty(x.shape[0], device=x.device)
+            other = torch.empty(8, *y.shape[1:], device=y.device)
+            for i, part in enumerate(parts):
+                out[i] = part
+                grown[i] += part.float()
+                mask[i] = 1
+                scores[i] = float(i)
+                other[i] = i
+            return out, grown, mask, scores, other
+        """,
+    ),
+    "offsets that are integers, cast or no index": (
+        "DT306",
+        """
+        def first_of(x, counts, like, table):
+            told = torch.cat((torch.zeros(1, dtype=torch.long), counts.cumsum(0)))
+            a = x[told]
+            cast = torch.cat((torch.zeros(1), counts.cumsum(0)))
+            cast = cast.long()
+            b = x[cast]
+            like_them = torch.cat((torch.zeros(1), counts.cumsum(0))).type_as(counts)
+            c = x[like_them]
+            made = torch.cat((counts.new_zeros(1), counts.cumsum(0)))
+            d = x[made]
+            full = torch.cat((torch.full((1,), 0), counts.cumsum(0)))
+            e = x[full]
+            order = torch.cat((torch.zeros(1), counts)).sort()[1]
+            f = x[order]
+            best = torch.cat((torch.zeros(1), counts)).max(0)[1]
+            g = x[best]
+            mask = torch.cat((torch.zeros(1), counts)) > 2
+            h = x[mask]
+            times = torch.cat((torch.zeros(1), counts.cumsum(0)))
+            i = times[x], x[times.long()]
+            start = np.concatenate((np.zeros(1), counts))
+            j = table[start]
+            return a, b, c, d, e, f, g, h, i, j
+        """,
+    ),
+    "experts that are cast, normed or added, and whose layers see to it": (
+        "DT305",
+        """
+        class Normed(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.up = nn.Linear(dim, dim)
+                self.norm = nn.LayerNorm(dim)
+
+            def forward(self, x):
+                return self.norm(self.up(x))
+
+        class Added(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.up = nn.Linear(dim, dim)
+
+            def forward(self, x):
+                return x + self.up(x)
+
+        class Wide(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.up = nn.Linear(dim, dim)
+
+            def forward(self, x):
+                with torch.autocast("cuda", enabled=False):
+                    return self.up(x.float())
+
+        class Experts(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.normed = nn.ModuleList([Normed(dim) for _ in range(4)])
+                self.added, self.wide = Added(dim), Wide(dim)
+                self.sure = Wide(dim)
+                self.seq = nn.Sequential(nn.Linear(dim, dim), nn.Softmax(-1))
+                self.mlp = nn.Sequential(nn.Linear(dim, dim), nn.ReLU())
+
+            def forward(self, x, mask, helpers):
+                out = torch.zeros_like(x)
+                for expert in self.normed:
+                    out[mask] = expert(x[mask])
+                for helper in helpers:
+                    out[mask] = helper(x[mask])
+                out[mask] = self.added(x[mask])
+                out[mask] = self.sure(x[mask])
+                out[mask] = self.seq(x[mask])
+                out[mask] = self.mlp(x[mask]).to(out.dtype)
+                out[:4] = self.mlp(x[:4])
                 return out
         """,
     ),

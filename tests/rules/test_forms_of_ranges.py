@@ -95,7 +95,77 @@ BAD = {
             return degree.masked_fill(degree == 0, eps)
         """,
     ),
+    "DT402": (
+        """
+        import numpy as np
+
+        class Sensor:
+            def space(self, spaces):
+                return spaces.Box(
+                    low=np.iinfo(np.uint32).min,
+                    high=np.iinfo(np.uint32).max,  # <-
+                    shape=(4,),
+                    dtype=np.int32,
+                )
+        """,
+        """
+        import numpy as np
+
+        ids = np.full(3, np.iinfo("uint32").max, dtype="int32")  # <-
+        low = torch.full((3,), torch.iinfo(torch.int64).min, dtype=torch.int32)  # <-
+        top = torch.tensor(torch.iinfo(torch.int16).max, dtype=torch.uint8)  # <-
+        drawn = torch.randint(low=0, high=torch.iinfo(torch.int64).max, size=(3,), dtype=torch.int32)  # <-
+        """,
+    ),
     "DT404": (
+        """
+        class Scaled(torch.optim.Optimizer):
+            def __init__(self, params, eps: float = 1e-8):
+                super().__init__(params, {})
+                self.eps = eps
+
+            def update(self, group, grad, v, correction):
+                a = grad / (v / correction).sqrt() + self.eps  # <-
+                b = v.rsqrt().add_(group["eps"]).mul_(correction)  # <-
+                return a, b, torch.rsqrt(v) + self.eps  # <-
+        """,
+        """
+        EPS = 1e-8
+
+        def units(x: Tensor, v: Tensor, eps: float):
+            spread = x.std(dim=-1, keepdim=True)
+            a = x / spread + 1e-6  # <-
+            b = x / torch.linalg.vector_norm(x, dim=-1, keepdim=True) + EPS  # <-
+            return a, b, eps + x / v.pow(2).mean() ** 0.5  # <-
+        """,
+        """
+        class FrozenBatchNorm(nn.Module):
+            def forward(self, x):
+                scale = self.weight * self.running_var.rsqrt()  # <-
+                return x * scale
+
+        def fold(weight: Tensor, moving_var: Tensor):
+            return weight / moving_var.sqrt()  # <-
+        """,
+        """
+        def masked_mean(values, mask, axis=None):
+            return (values * mask).sum(axis=axis) / mask.sum(axis=axis)  # <-
+
+        def mean_with_mask(x, mask=None):
+            if mask is None:
+                return x.mean(1)
+            total = torch.sum(x * mask.unsqueeze(-1), dim=1)
+            count = mask.float().sum(1, keepdim=True)
+            return total / count  # <-
+
+        def masked_var(values, mask):
+            mean = masked_mean(values, mask) - mean_with_mask(values, mask)
+            variance = masked_mean((values - mean) ** 2, mask)
+            mask_sum = mask.sum()
+            if mask_sum == 0:
+                raise ValueError("the mask keeps nothing")
+            return variance * mask_sum / (mask_sum - 1)
+        """,
         """
         class Triplet(nn.Module):
             def forward(self, anchor: Tensor, other: Tensor):
@@ -262,6 +332,21 @@ BAD = {
     ),
     "DT417": (
         """
+        class Atoms(nn.Module):
+            def act(self, x):
+                pmfs = torch.softmax(self.net(x).view(len(x), 2, 3), dim=2)
+                return pmfs.argmax(), pmfs[torch.arange(len(x)), 0]
+
+            def policy(self, x):
+                return F.softmax(self.net(x), dim=-1)
+
+        def train(net, x, target, action):
+            _, old = net.act(x)
+            loss = -(target * old.log()).sum(-1)  # <-
+            p = net.policy(x)
+            return loss + torch.log(p)  # <-
+        """,
+        """
         def kl(log_probs: Tensor, ref: Tensor):
             log_ratio = ref - log_probs
             return log_ratio.exp() - 1 - log_ratio  # <-
@@ -361,7 +446,111 @@ GOOD = {
             return torch.where(q == 0, 1e-9, p)  # what is chosen for another reason
         """,
     ),
+    "DT402": (
+        """
+        import numpy as np
+
+        def convert(x, peak, dtype):
+            return (x / peak).astype(dtype)
+
+        wide = np.full(3, np.iinfo(np.int32).max, dtype=np.int64)
+        same = np.random.randint(0, np.iinfo(np.uint32).max, dtype=np.uint32)
+        real = torch.full((3,), torch.iinfo(torch.int64).max, dtype=torch.float32)
+        zero = torch.full((3,), torch.iinfo(torch.uint8).min, dtype=torch.int8)
+        ranged = rescale(wide, low=np.iinfo(np.int32).min, high=np.iinfo(np.int32).max, dtype=np.int16)
+        louder = convert(wide, np.iinfo(np.int64).max, dtype=np.int16)
+        quieter = convert(wide, peak=np.iinfo(np.int64).max, dtype=np.int16)
+        kept = np.array([1, 2], dtype=np.int64).clip(0, np.iinfo(np.int8).max)
+        """,
+    ),
     "DT404": (
+        """
+        def kept_from_zero(x: Tensor, v: Tensor, target: Tensor, eps: float = 1e-8):
+            a = (x / v.sqrt() + eps).log()
+            scale = x.abs().mean() / x.std() + eps
+            near = x / x.norm() + eps > target
+            return a, target / scale, near, 1.0 / (v.rsqrt() + eps)
+        """,
+        """
+        def denominator(v: Tensor, correction: float, eps=1e-8):
+            return v.sqrt() / math.sqrt(correction) + eps, v.sqrt() / correction**0.5 + eps
+
+        def scaled(x: Tensor, dim: int, eps=1e-8):
+            return x / dim**0.5 + eps, x / (x.norm() + eps) + eps, x / x.std().clamp(min=1e-5) + eps, (x + eps).rsqrt() + eps
+        """,
+        """
+        def noisy(mean: Tensor, variance: Tensor, noise: Tensor, delta=1e-6):
+            eps = torch.randn_like(mean)
+            return mean / variance.sqrt() + eps, mean / variance.sqrt() + noise, mean / variance.sqrt() + delta
+
+        def noised(mean: Tensor, variance: Tensor, eps: Tensor):
+            return mean / variance.sqrt() + eps, mean / variance.sqrt() + 0.5
+        """,
+        """
+        class BatchNorm(nn.Module):
+            def __init__(self, n):
+                super().__init__()
+                self.register_buffer("running_var", torch.ones(n) + 1e-5)
+
+            def forward(self, x):
+                return x * self.running_var.rsqrt()
+
+        class WithEpsilon(nn.Module):
+            def forward(self, x):
+                return x * (self.running_var + self.eps).rsqrt()
+
+        class Clamped(nn.Module):
+            def forward(self, x):
+                self.running_var.clamp_min_(self.least)
+                return x * self.running_var.rsqrt()
+
+        def asked(x, running_var: Tensor):
+            return x * running_var.rsqrt() if (running_var > 0).all() else x
+
+        def shown(bn):
+            return bn.running_var.sqrt().mean()
+
+        def fused(conv, bn):
+            running_var = bn.running_var + bn.eps
+            return conv.weight / running_var.sqrt()
+        """,
+        """
+        def masked_mean(x, mask):
+            if mask.sum() == 0:
+                return x.sum() * 0
+            return (x * mask).sum() / mask.sum()
+
+        def masked_mean_of_rows(x, mask):
+            count = mask.sum(-1)
+            count[count == 0] = 1
+            return (x * mask).sum(-1) / count
+
+        def masked_avg(x, mask):
+            return (x * mask).sum(-1) / torch.clamp_min(mask.sum(-1), 1)
+
+        def mean_over_mask(x, mask):
+            mask = mask.float() + 1e-8
+            return (x * mask).sum() / mask.sum()
+
+        def masked_average(x, mask):
+            mean = (x * mask).sum(-1) / mask.sum(-1)
+            return mean.masked_fill(~mask.any(-1), 0)
+
+        def loss(x, mask):
+            return (x * mask).sum() / mask.sum()
+        """,
+        """
+        def masked_mean(x, mask):
+            return (x * mask).sum() / mask.sum()  # nobody here knows that it may be 0
+
+        def masked_average(x, mask):
+            return (x * mask).sum() / mask.sum()
+
+        def asks_first(x, mask):
+            if mask.sum() == 0:
+                return 0.0
+            return masked_average(x, mask)
+        """,
         """
         def std_over_ranks(local: Tensor, global_mean, count):
             squares = torch.sum((local - global_mean) ** 2)
@@ -591,6 +780,39 @@ GOOD = {
         """,
     ),
     "DT417": (
+        """
+        class Atoms(nn.Module):
+            def act(self, x):
+                p = torch.softmax(self.net(x), dim=2)
+                return p.argmax(), p
+
+            def safe(self, x):
+                return F.softmax(self.net(x), dim=-1).clamp(min=1e-8)
+
+            def maybe(self, x):
+                if x is None:
+                    return None
+                return torch.softmax(x, -1)
+
+            def forward(self, x):
+                return self.maybe(x)
+
+        def train(net, x):
+            _, old = net.act(x)
+            old = old.clamp(min=1e-5)
+            first, _ = net.act(x)
+            kept, maybe, out = net.safe(x), net.maybe(x), net(x)
+            return old.log(), first.log(), kept.log(), maybe.log(), out.log()
+
+        def changed(net, x):
+            _, p = net.act(x)
+            p.clamp_(min=1e-6)
+            return p.log()
+
+        def added(net, x, action):
+            _, p = net.act(x)
+            return (p + 1e-8).log(), torch.log(torch.clamp(p, 1e-8)), torch.log(p[action]), p.gather(1, action).log()
+        """,
         """
         def kl(log_probs: Tensor, ref: Tensor):
             log_ratio = (ref - log_probs).clamp(-10, 10)

@@ -1,0 +1,148 @@
+"""Functions and modules of a file that compute features in float32, whatever they are given: frequencies of a time step.
+
+Their authors cast the positions and make the frequencies with `dtype=torch.float32`, for the digits; who calls them has
+float32 on his hands, and sees it in no line of his own.
+"""
+
+from __future__ import annotations
+
+import ast
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
+from dtlint.infer.walk import SCOPES
+from dtlint_rules._calls import called_in, calls_of
+from dtlint_rules._effects import FACTORIES, FLOAT32
+from dtlint_rules._kept import kept
+from dtlint_rules._layers import entered
+from dtlint_rules._names import last_name, names, said
+from dtlint_rules._origin import NOTHING, Kind
+from dtlint_rules._origins import origins_of
+from dtlint_rules._parts import given, receiver
+from dtlint_rules._statements import statements
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dtlint_rules._origin import Origin, Roots
+
+__all__ = ["enters_layer", "features_of", "has_features", "is_kept_wide"]
+
+_PARTLY = frozenset({"autocast", "custom_fwd", "convert_module_to_f16", "convert_to_fp16"})
+"""Names by which a file shows that the model is cast in part, or not at all: what meets time steps stays float32."""
+
+_MAKING = FACTORIES | {"arange"}
+_DEEPEST = 3
+
+
+def features_of(roots: Roots, owner: ast.ClassDef, tree: ast.Module) -> str | None:
+    """What gave an expression, where that computes features in float32 on every path: `self.timestep_embedding`."""
+    if not roots or any(origin.kind != Kind.CALLED for origin in roots):
+        return None
+    if not all(_gives_features(origin.text, owner, tree, _DEEPEST) for origin in roots):
+        return None
+    return next(iter(roots)).text
+
+
+@kept
+def has_features(tree: ast.Module) -> bool:
+    """Does a function of the file make a tensor and speak of float32? Ask it before origins are read."""
+    return any(
+        facts(function).floats and not _MAKING.isdisjoint(called_in(function).names)
+        for function in _by_name(tree).values()
+    )
+
+
+def enters_layer(owner: ast.ClassDef) -> bool:
+    """Does the input of a module go, as it is given, into a layer that the module makes itself?"""
+    forward = next((node for node in owner.body if isinstance(node, ast.FunctionDef) and node.name == "forward"), None)
+    if forward is None or len(forward.args.args) < 2:
+        return False
+    name, layers, origins = forward.args.args[1].arg, entered(owner), origins_of(forward)
+    first = [node for node in origins.of if isinstance(node, ast.Call) and path_of(node.func) in layers and node.args]
+    return any(
+        [(origin.kind, origin.text) for origin in origins[node.args[0]]] == [(Kind.GIVEN, name)] for node in first
+    )
+
+
+@kept
+def is_kept_wide(tree: ast.Module, layer: str) -> bool:
+    """Does a file keep a layer in float32: by its name, `_keep_in_fp32_modules = ["time_embedder"]`, by a cast of it,
+    `self.time_mlp.float()`, or because it casts no model as a whole?"""
+    name = layer.rpartition(".")[2]
+    if not _PARTLY.isdisjoint(names(tree)) or any(map(_widens, calls_of("float", tree), repeat(name))):
+        return True
+    if any(map(_widens, calls_of("to", tree), repeat(name))):
+        return True
+    return any(
+        name in said(node.value)
+        for node in statements(tree)
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if "fp32" in last_name(target).lower() or "float32" in last_name(target).lower()
+    )
+
+
+def _widens(cast: ast.Call, name: str) -> bool:
+    """`model.time_mlp.float()`, `self.time_mlp.to(torch.float32)`, `self.time_mlp(x).float()` not."""
+    held = receiver(cast)
+    if held is None or isinstance(held, ast.Call) or last_name(held) != name:
+        return False
+    return last_name(cast) == "float" or any(path_of(part) in FLOAT32 for part in given(cast))
+
+
+def _gives_features(callee: str, owner: ast.ClassDef | None, tree: ast.Module, deep: int) -> bool:
+    """Does what a call names compute features in float32: a function of the file, a method, a module without weights?"""
+    base, _, name = callee.rpartition(".")
+    known = _by_name(tree)
+    if not base:
+        found = known.get(("", name))
+        return found is not None and _makes_features(found, None, tree, deep)
+    if owner is None or base not in ("self", "cls", owner.name):
+        return False
+    method = known.get((owner.name, name))
+    if method is not None:
+        return _makes_features(method, owner, tree, deep)
+    bound = (
+        node for node in statements(owner) if isinstance(node, ast.Assign) and callee in map(path_of, node.targets)
+    )
+    made = {last_name(node.value) for node in bound}
+    forward = known.get((made.pop(), "forward")) if len(made) == 1 else None
+    return forward is not None and _makes_features(forward, None, tree, deep)
+
+
+def _makes_features(function: ast.FunctionDef, owner: ast.ClassDef | None, tree: ast.Module, deep: int) -> bool:
+    returned = [node.value for node in statements(function, SCOPES) if isinstance(node, ast.Return)]
+    if not returned or deep == 0 or any(isinstance(value, (ast.Tuple, ast.List)) for value in returned):
+        return False
+    origins = origins_of(function)
+    parts = [origins[value] if value is not None else NOTHING for value in returned]
+    if not all(parts):
+        return False
+    handed_on = [origin for roots in parts for origin in roots if not _is_float32(origin)]
+    if handed_on:
+        return all(
+            origin.kind == Kind.CALLED and _gives_features(origin.text, owner, tree, deep - 1) for origin in handed_on
+        )
+    return not _MAKING.isdisjoint(called_in(function).names)
+
+
+def _is_float32(origin: Origin) -> bool:
+    return origin.kind == Kind.CAST and origin.text in FLOAT32
+
+
+@kept
+def _by_name(tree: ast.Module) -> Mapping[tuple[str, str], ast.FunctionDef]:
+    """The functions of a file by their names, and those of its classes by both names; none that is defined twice."""
+    found: dict[tuple[str, str], ast.FunctionDef] = {}
+    twice: set[tuple[str, str]] = set()
+    classes = [node for node in statements(tree) if isinstance(node, ast.ClassDef)]
+    for where, body in [("", tree.body), *((owner.name, owner.body) for owner in classes)]:
+        for node in body:
+            if isinstance(node, ast.FunctionDef):
+                key = (where, node.name)
+                twice |= {key} & found.keys()
+                found[key] = node
+    return {key: node for key, node in found.items() if key not in twice}
