@@ -187,7 +187,7 @@ def test_a_directory_that_cannot_be_read_says_so(tmp_path: Path) -> None:
 
 
 _CAST = "torch.ones(2).type(torch.float16, inplace=True)"
-_NEAR = f'''
+_NEAR = f"""
 import torch
 y = 1  # far
 
@@ -212,7 +212,7 @@ e = 5; (  # 3
     {_CAST}  # 3
 ); g = 6  # 3
 h = 7  # no
-'''
+"""
 
 
 @pytest.mark.parametrize(
