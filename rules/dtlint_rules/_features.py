@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from dtlint_rules._origin import Origin, Roots
 
-__all__ = ["enters_layer", "features_of", "has_features", "is_kept_wide"]
+__all__ = ["enters_layer", "features_of", "is_kept_wide", "may_be_given_features"]
 
 _PARTLY = frozenset({"autocast", "custom_fwd", "convert_module_to_f16", "convert_to_fp16"})
 """Names by which a file shows that the model is cast in part, or not at all: what meets time steps stays float32."""
@@ -46,13 +46,36 @@ def features_of(roots: Roots, owner: ast.ClassDef, tree: ast.Module) -> str | No
     return next(iter(roots)).text
 
 
+def may_be_given_features(scope: ast.AST, tree: ast.Module) -> bool:
+    """Does a function call what may give features in float32, as far as names tell? Ask it before origins are read."""
+    giving = _giving(tree)
+    return bool(giving) and not giving.isdisjoint(called_in(scope).names)
+
+
 @kept
-def has_features(tree: ast.Module) -> bool:
-    """Does a function of the file make a tensor and speak of float32? Ask it before origins are read."""
-    return any(
-        facts(function).floats and not _MAKING.isdisjoint(called_in(function).names)
-        for function in _by_name(tree).values()
-    )
+def _giving(tree: ast.Module) -> frozenset[str]:
+    """The last names of what may give features: functions of the file that make a tensor and speak of float32, functions
+    that call one of these, and what is bound to a module with such a forward."""
+    functions = _by_name(tree)
+    found = {
+        key
+        for key, function in functions.items()
+        if facts(function).floats and not _MAKING.isdisjoint(called_in(function).names)
+    }
+    if not found:
+        return frozenset()
+    made = [
+        (last_name(node.value), last_name(target))
+        for node in statements(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        for target in node.targets
+    ]
+    called: set[str] = set()
+    for _ in range(_DEEPEST):
+        classes = {where for where, name in found if where and name == "forward"}
+        called |= {name for _, name in found} | {bound for maker, bound in made if maker in classes}
+        found |= {key for key, function in functions.items() if not called.isdisjoint(called_in(function).names)}
+    return frozenset(called)
 
 
 def enters_layer(owner: ast.ClassDef) -> bool:
@@ -138,7 +161,7 @@ def _by_name(tree: ast.Module) -> Mapping[tuple[str, str], ast.FunctionDef]:
     """The functions of a file by their names, and those of its classes by both names; none that is defined twice."""
     found: dict[tuple[str, str], ast.FunctionDef] = {}
     twice: set[tuple[str, str]] = set()
-    classes = [node for node in statements(tree) if isinstance(node, ast.ClassDef)]
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     for where, body in [("", tree.body), *((owner.name, owner.body) for owner in classes)]:
         for node in body:
             if isinstance(node, ast.FunctionDef):

@@ -14,7 +14,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
 from dtlint_rules._calls import called_in
 from dtlint_rules._effects import FACTORIES, FLOAT32, SCALAR, WIDE
-from dtlint_rules._features import enters_layer, features_of, has_features, is_kept_wide
+from dtlint_rules._features import enters_layer, features_of, is_kept_wide, may_be_given_features
 from dtlint_rules._flags import cast_flags, casts_flags
 from dtlint_rules._half import half_at
 from dtlint_rules._kept import kept
@@ -155,7 +155,8 @@ class WeightInputMismatch(Rule):
             makes = not _MAKING.isdisjoint(called_in(flow.scope).names) or casts_flags(flow.scope)
             if makes and may_be_cast(flow.scope, given) and (found := list(self._into_layer(call, given))):
                 return found
-        return _of_own_features(call) if has_features(flow.tree) and _begins_with_weights(layer) else ()
+        own = may_be_given_features(flow.scope, flow.tree) and _begins_with_weights(layer)
+        return _of_own_features(call) if own else ()
 
     def _into_layer(self, call: Call, given: Value) -> Iterator[Finding]:
         """What a function makes in float32 goes into a layer of its own module."""
@@ -459,12 +460,12 @@ def _of_own_features(call: Call) -> Iterator[Finding]:
     """`self.mlp(self.timestep_embedding(t, 256))`, of a function of the file that gives float32 whatever `t` is."""
     flow, node, layer = call.flow, call.node.args[0], path_of(call.node.func) or ""
     owner = flow.function.owner if flow.function is not None else None
-    if owner is None or not layer.startswith("self.") or _knows_its_dtype(owner.node):
-        return
-    if getattr(flow.scope, "name", "") == "__init__" or layer in _made_wide(owner.node):
+    if owner is None or not layer.startswith("self.") or getattr(flow.scope, "name", "") == "__init__":
         return
     features = features_of(origins_of(flow.scope)[node], owner.node, flow.tree)
-    if features is None or is_kept_wide(flow.tree, layer) or not _may_be_half(flow):
+    if features is None or _knows_its_dtype(owner.node) or layer in _made_wide(owner.node):
+        return
+    if is_kept_wide(flow.tree, layer) or not _may_be_half(flow):
         return
     yield Finding(
         node,
