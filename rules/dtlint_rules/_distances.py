@@ -12,6 +12,7 @@ from dtlint.infer.survey import facts
 from dtlint.infer.walk import nodes
 from dtlint_rules._assignments import source_of
 from dtlint_rules._edges import Edge, is_kept, is_mended
+from dtlint_rules._gradients import OFF
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._parts import keyword, receiver
 from dtlint_rules._squares import squared
@@ -21,7 +22,7 @@ from dtlint_rules._within import parents_in, within
 if TYPE_CHECKING:
     from dtlint.infer.events import Call, Flow
 
-__all__ = ["ROOTS", "distance"]
+__all__ = ["ROOTS", "distance", "is_trained"]
 
 ROOTS = frozenset({"sqrt", "sqrt_"})
 
@@ -31,7 +32,7 @@ _MEASURING = re.compile(
     r"metric|eval|test|val(?:_|idat|$)|score|extract|process|accuracy|predict|generate|sample|plot|optim|diagnos"
 )
 """Code whose results nobody takes a gradient of."""
-_WITHOUT_GRADIENT = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
+
 _CUTTING = frozenset(
     {"item", "detach", "numpy", "tolist", "bucketize", "argmin", "argmax", "topk", "sort", "searchsorted"}
 )
@@ -42,7 +43,7 @@ def distance(node: ast.expr, call: Call) -> Edge | None:
     """The root of a row-wise sum of squared differences, in code that gradients flow through."""
     flow = call.flow
     found = _difference(node, flow)
-    if found is None or not _is_trained(flow) or is_kept(node, flow) or is_mended(flow.scope) or _is_measured(call):
+    if found is None or not is_trained(flow) or is_kept(node, flow) or is_mended(flow.scope) or _is_measured(call):
         return None
     return Edge(
         f"The gradient of `sqrt` at 0 is infinite, and where a row of `{short(found)}` is 0 the gradient of the square "
@@ -73,7 +74,7 @@ def _summed_along(node: ast.expr) -> ast.expr | None:
     return (node.args[0] if node.args else None) if of_torch else receiver(node)
 
 
-def _is_trained(flow: Flow) -> bool:
+def is_trained(flow: Flow) -> bool:
     """Do gradients flow through it: is it the forward of a module, or a function that is named as losses are?"""
     function = flow.function
     if function is None:
@@ -84,9 +85,7 @@ def _is_trained(flow: Flow) -> bool:
     if any(last_name(call) == "set_grad_enabled" for call in facts(flow.tree).calls):
         return False  # of the whole module
     is_forward = function.name == "forward" and owner is not None and owner.is_module
-    return (is_forward or _TRAINED.search(function.name.lower()) is not None) and _WITHOUT_GRADIENT.isdisjoint(
-        names_in(flow.scope)
-    )
+    return (is_forward or _TRAINED.search(function.name.lower()) is not None) and OFF.isdisjoint(names_in(flow.scope))
 
 
 def _is_measured(call: Call) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.events import Flow
 
-__all__ = ["Edge", "is_called_epsilon", "is_kept", "is_mended", "is_one", "is_tested", "keeps"]
+__all__ = ["Edge", "behind", "is_called_epsilon", "is_kept", "is_mended", "is_one", "is_tested", "keeps"]
 
 _KEEPING = re.compile(
     r"clamp|clip|safe|stable|^(?:min|max|amin|amax|minimum|maximum|where|tanh|hardtanh|nan_to_num|masked_fill)_?$"
@@ -49,12 +49,12 @@ class Edge:
 
 def is_kept(node: ast.expr, flow: Flow) -> bool:
     """Is a value kept from the edge by a clamp, an epsilon or a test, here or where the names in it were assigned?"""
-    return any(map(keeps, _behind(node, flow))) or is_tested(node, flow)
+    return any(map(keeps, behind(node, flow))) or is_tested(node, flow)
 
 
 def is_tested(node: ast.expr, flow: Flow) -> bool:
     """Does a test ask for a name that a value is made of, or is one of them changed in place?"""
-    names = {part.id for part in _behind(node, flow) if isinstance(part, ast.Name)} - _NOT_VALUES
+    names = {part.id for part in behind(node, flow) if isinstance(part, ast.Name)} - _NOT_VALUES
     for part in nodes([flow.scope]):
         if isinstance(part, (ast.If, ast.IfExp, ast.Assert, ast.While)):
             if not names.isdisjoint(names_in(part.test)):
@@ -77,7 +77,7 @@ def is_mended(scope: ast.AST) -> bool:
     return any(last_name(call) in _MENDING for call in facts(scope).calls)
 
 
-def _behind(node: ast.expr, flow: Flow) -> Iterator[ast.AST]:
+def behind(node: ast.expr, flow: Flow) -> Iterator[ast.AST]:
     """The parts of an expression, and of all that the names in it are assigned."""
     waiting, asked = [node], set[str]()
     while waiting:

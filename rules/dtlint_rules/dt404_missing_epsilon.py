@@ -10,18 +10,20 @@ from dtlint.infer.values import Constant
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._arcs import ARCS, arc, sine
-from dtlint_rules._assignments import assignments, source_of
-from dtlint_rules._calls import called_in
+from dtlint_rules._assignments import assignments
 from dtlint_rules._distances import ROOTS, distance
 from dtlint_rules._edges import is_mended, is_tested
 from dtlint_rules._functions import parameters
+from dtlint_rules._gradients import is_gradient_off
 from dtlint_rules._imports import imports_torch
 from dtlint_rules._logarithms import one_sided
 from dtlint_rules._masked_means import masked_mean
 from dtlint_rules._misplaced import RECIPROCALS, beside_quotient, beside_reciprocal
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
+from dtlint_rules._pairs import named
 from dtlint_rules._parts import below, keyword, receiver, same
+from dtlint_rules._roots import epsilon_behind_root
 from dtlint_rules._running import unguarded_variance
 from dtlint_rules._statements import statements
 from dtlint_rules._subjects import ABSENT, is_function, operand
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["MissingEpsilon"]
 
 _LOWEST, _HIGHEST = frozenset({"min", "amin"}), frozenset({"max", "amax"})
-_LEADS_TO_NAN = "the division gives NaN, 0/0, and so do all gradients behind it"
 
 
 class MissingEpsilon(Rule):
@@ -56,6 +57,9 @@ class MissingEpsilon(Rule):
     `log(p + eps)` and `log(1 - p)` that has no epsilon; and, in `forward` and in functions that are named as losses,
     the row-wise distance by hand, `((a - b) ** 2).sum(-1).sqrt()`. These are left alone where the function tests the
     values or replaces what is NaN.
+
+    Reports, too, in `forward` and in functions that are named as losses or norms, an epsilon behind the root of a variance,
+    `(x - mean) / (x.var().sqrt() + eps)`: the value is kept, and the gradient of the root is NaN. That of `x.std()` is 0.
 
     Reports further an epsilon on the wrong side of the line, `x / x.std() + eps` and `v.rsqrt().add_(eps)`; the root of
     a `running_var` below the line in code that knows of no epsilon; and, in functions that are named as masked means,
@@ -123,7 +127,11 @@ class MissingEpsilon(Rule):
             numerator, divisor = None, node.value
         else:
             return
-        spread = _named(_unspread(divisor), flow)
+        late = epsilon_behind_root(_unspread(divisor), flow)
+        if late is not None and imports_torch(flow.tree):
+            yield _told(node, late)
+            return
+        spread = named(_unspread(divisor), flow)
         if isinstance(node, ast.BinOp) and (found := _beside(node, spread, flow)) is not None:
             if imports_torch(flow.tree):
                 yield _told(*found)
@@ -131,7 +139,7 @@ class MissingEpsilon(Rule):
         if _is_scaled_by_maximum(node, spread, flow):
             if imports_torch(flow.tree) and not _asked_for(divisor, flow) and is_tensor(divisor, operation.right, flow):
                 where = "`x.max() + eps`"
-                yield from self._judged(node, "The maximum of what the minimum was subtracted from", where)
+                yield from self._judged(node, "The maximum of what the minimum was subtracted from", where, flow)
             return
         if isinstance(node, ast.BinOp) and _counts(divisor, flow) and _counts(node.left, flow):
             if is_tensor(divisor, operation.right, flow):
@@ -151,20 +159,25 @@ class MissingEpsilon(Rule):
         ):
             return
         happens, where = told
-        yield from self._judged(node, happens, where)
+        yield from self._judged(node, happens, where, flow)
 
-    def _judged(self, node: ast.expr | ast.stmt, happens: str, where: str) -> Iterator[Finding]:
+    def _judged(self, node: ast.expr | ast.stmt, happens: str, where: str, flow: Flow) -> Iterator[Finding]:
         yield Finding(
             node,
-            f"{happens} is 0 where all values are equal: {_LEADS_TO_NAN}",
+            f"{happens} is 0 where all values are equal: {_leads_to_nan(node, flow)}",
             help=f"Add a small number to the divisor, {where}, or clamp it: 1e-6 in float32, 1e-3 where float16 may "
             "run",
         )
 
 
-def _told(node: ast.expr, edge: Edge) -> Finding:
+def _told(node: ast.expr | ast.stmt, edge: Edge) -> Finding:
     made = ((edge.made, edge.why),) if edge.made is not None else ()
     return Finding(node, edge.happens, help=edge.help, notes=made)
+
+
+def _leads_to_nan(node: ast.AST, flow: Flow) -> str:
+    gives = "the division gives NaN, 0/0"
+    return gives if is_gradient_off(node, flow) else f"{gives}, and so do all gradients behind it"
 
 
 def _edge(subject: ast.expr, call: Call) -> tuple[ast.expr, Edge] | None:
@@ -199,7 +212,7 @@ _SAME_COUNT = ("float", "double", "to", "type", "squeeze", "unsqueeze", "view")
 
 def _counts(node: ast.expr, flow: Flow) -> bool:
     """Is it a number of things that are true, `(masks > threshold).sum(-1)`?"""
-    node = below(_named(below(node, _SAME_COUNT), flow), _SAME_COUNT)
+    node = below(named(below(node, _SAME_COUNT), flow), _SAME_COUNT)
     summed = False
     for _ in range(_MOST_SUMS):  # `n = n.sum()` stands for itself without end
         if not isinstance(node, ast.Call) or last_name(node) != "sum":
@@ -208,7 +221,7 @@ def _counts(node: ast.expr, flow: Flow) -> bool:
         inner = node.args[0] if of_torch and node.args else receiver(node)
         if inner is None or path_of(inner) in ("np", "numpy"):
             return False
-        node, summed = _named(below(inner, _SAME_COUNT), flow), True
+        node, summed = named(below(inner, _SAME_COUNT), flow), True
     if not summed:
         return False
     if isinstance(node, ast.Compare):
@@ -264,7 +277,7 @@ def _is_scaled_by_maximum(node: ast.BinOp | ast.AugAssign, divisor: ast.expr, fl
     taken = before.value if isinstance(before, ast.Assign) else None
     if not isinstance(taken, ast.BinOp) or not isinstance(taken.op, ast.Sub):
         return False
-    return _is_reduction(_named(taken.right, flow), _LOWEST, taken.left)
+    return _is_reduction(named(taken.right, flow), _LOWEST, taken.left)
 
 
 def _is_tested(path: str, flow: Flow) -> bool:
@@ -282,7 +295,7 @@ def _norms(divisor: ast.expr, flow: Flow) -> tuple[ast.expr, ast.expr] | None:
     """What `x.norm(dim=1) * y.norm(dim=1)` takes the norms of, row by row; None where it is no such product."""
     if not isinstance(divisor, ast.BinOp) or not isinstance(divisor.op, ast.Mult):
         return None
-    first, second = (_of_norm(_named(side, flow)) for side in (divisor.left, divisor.right))
+    first, second = (_of_norm(named(side, flow)) for side in (divisor.left, divisor.right))
     return None if first is None or second is None or same(first, second) else (first, second)
 
 
@@ -303,19 +316,14 @@ def _cosine(node: ast.BinOp, normed: tuple[ast.expr, ast.expr], operation: Opera
         return
     if not any(is_tensor(part, operation.right, flow) for part in (*normed, node.right)):
         return
-    made = {path_of(part) for part in ast.walk(_named(node.left, flow)) if isinstance(part, (ast.Name, ast.Attribute))}
+    made = {path_of(part) for part in ast.walk(named(node.left, flow)) if isinstance(part, (ast.Name, ast.Attribute))}
     first, second = map(path_of, normed)
     if first is not None and second is not None and {first, second} <= made:
         yield Finding(
             node,
-            f"A row of `{first}` or `{second}` that is all zeros, as padding is, has the norm 0: {_LEADS_TO_NAN}",
+            f"A row of `{first}` or `{second}` that is all zeros, as padding is, has the norm 0: {_leads_to_nan(node, flow)}",
             help="Use `torch.nn.functional.cosine_similarity`, or clamp the product of the norms",
         )
-
-
-def _named(node: ast.expr, flow: Flow) -> ast.expr:
-    """The expression behind a name that was assigned in the running function."""
-    return source_of(node, flow) or _of_pair(node, flow) or node
 
 
 _SPREADING = ("unsqueeze", "view", "reshape", "expand", "expand_as", "repeat")
@@ -336,11 +344,11 @@ _MOST_FACTORS = 4
 
 def _difference(node: ast.expr, flow: Flow) -> ast.expr:
     """What is divided, what it is multiplied with aside: `x - mean` of `self.gain * (x - mean)`."""
-    node = _named(node, flow)
+    node = named(node, flow)
     for _ in range(_MOST_FACTORS):  # `x = x * gain` stands for itself without end
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
             break
-        left, right = _named(node.left, flow), _named(node.right, flow)
+        left, right = named(node.left, flow), named(node.right, flow)
         node = right if isinstance(right, ast.BinOp) and isinstance(right.op, ast.Sub) else left
     return node
 
@@ -356,7 +364,7 @@ def _is_input(node: ast.expr, flow: Flow) -> bool:
 def _spread(numerator: ast.BinOp, divisor: ast.expr, flow: Flow) -> tuple[str, str] | None:
     """Is the divisor the spread of what the numerator subtracts from? How it is called, and how it is mended."""
     subject = numerator.left
-    subtracted = _named(_unspread(numerator.right), flow)
+    subtracted = named(_unspread(numerator.right), flow)
     if _is_reduction(subtracted, frozenset({"mean"}), subject):
         if _is_reduction(divisor, frozenset({"std"}), subject):
             return f"The standard deviation of `{short(subject)}`", "`x.std() + eps`"
@@ -367,35 +375,9 @@ def _spread(numerator: ast.BinOp, divisor: ast.expr, flow: Flow) -> tuple[str, s
         and isinstance(divisor, ast.BinOp)
         and isinstance(divisor.op, ast.Sub)
     ):
-        highest, lowest = _named(divisor.left, flow), _named(divisor.right, flow)
+        highest, lowest = named(divisor.left, flow), named(divisor.right, flow)
         if _is_reduction(highest, _HIGHEST, subject) and _is_reduction(lowest, _LOWEST, subject):
             return f"The range of `{short(subject)}`", "`x.max() - x.min() + eps`"
-    return None
-
-
-_PAIRS = {"std_mean": ("std", "mean"), "var_mean": ("var", "mean"), "aminmax": ("min", "max")}
-"""What computes two reductions at once, and which."""
-
-
-def _of_pair(node: ast.expr, flow: Flow) -> ast.expr | None:
-    """`x.std()`, of the first of the names that are bound by `std, mean = torch.std_mean(x)`."""
-    if not isinstance(node, ast.Name) or called_in(flow.scope).names.isdisjoint(_PAIRS):
-        return None
-    if all(value is not None for _, value in assignments(flow.scope).get(node.id, ())):
-        return None
-    for statement in statements(flow.scope):
-        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
-            continue
-        pair, target = _PAIRS.get(last_name(statement.value)), statement.targets[0]
-        if pair is None or not isinstance(target, ast.Tuple) or len(target.elts) != 2:
-            continue
-        call = statement.value
-        of_torch = (path_of(call.func) or "").rpartition(".")[0] in ("torch", "th")
-        subject = call.args[0] if of_torch and call.args else receiver(call)
-        for name, reduction in zip(target.elts, pair, strict=True):
-            if isinstance(name, ast.Name) and name.id == node.id and subject is not None:
-                made = ast.Call(ast.Attribute(subject, reduction, ast.Load()), [], [])
-                return ast.fix_missing_locations(ast.copy_location(made, call))
     return None
 
 
@@ -424,17 +406,17 @@ def _is_root_of_variance(node: ast.expr, subject: ast.expr, flow: Flow) -> bool:
     variance = frozenset({"var"})
     if isinstance(node, ast.BinOp):
         root = isinstance(node.op, ast.Pow) and isinstance(node.right, ast.Constant) and node.right.value == 0.5
-        return root and _is_reduction(_named(node.left, flow), variance, subject)
+        return root and _is_reduction(named(node.left, flow), variance, subject)
     if not isinstance(node, ast.Call) or last_name(node) != "sqrt":
         return False
     of_torch = (path_of(node.func) or "") in ("torch.sqrt", "th.sqrt")
     inner = node.args[0] if of_torch and node.args else receiver(node)
-    return inner is not None and _is_reduction(_named(inner, flow), variance, subject)
+    return inner is not None and _is_reduction(named(inner, flow), variance, subject)
 
 
 def _asked_for(divisor: ast.expr, flow: Flow) -> bool:
     """Does a test speak of the divisor, or of what it is the difference of, or does anything replace zeros in it?"""
-    parts = [divisor, _unspread(divisor), _named(_unspread(divisor), flow)]
+    parts = [divisor, _unspread(divisor), named(_unspread(divisor), flow)]
     parts += [side for part in parts if isinstance(part, ast.BinOp) for side in (part.left, part.right)]
     paths: set[str | None] = {path for part in parts if (path := path_of(part)) is not None}
     for node in ast.walk(flow.scope) if paths else ():

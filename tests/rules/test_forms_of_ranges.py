@@ -233,6 +233,33 @@ BAD = {
             outer = (masks > -offset).sum(-1, dtype=torch.int16).sum(-1, dtype=torch.int32)
             return inner / outer  # <-
         """,
+        """
+        class LayerNorm(nn.Module):
+            def forward(self, x: Tensor):
+                mean = x.mean(-1, keepdim=True)
+                std = torch.var(x, dim=-1, keepdim=True).sqrt()
+                a = (x - mean) / (std + self.eps)  # <-
+                b = (x - mean) / (torch.sqrt(x.var(-1, keepdim=True)) + 1e-5)  # <-
+                c = (x - mean) / (x.var(-1, keepdim=True) ** 0.5).clamp(min=1e-5)  # <-
+                rms = torch.sqrt(torch.mean(x**2, dim=-1, keepdim=True))
+                d = x / (rms + 1e-6) * self.weight  # <-
+                e = x / torch.clamp(rms, min=self.eps)  # <-
+                std = ((x - mean) ** 2).mean(-1, keepdim=True).sqrt() + 1e-6
+                return a, b, c, d, e, (x - mean) / std  # <-
+        """,
+        """
+        class ChannelNorm(nn.Module):
+            def forward(self, x: Tensor):
+                var, mean = torch.var_mean(x, dim=1, keepdim=True)
+                x = (x - mean) / (var.sqrt() + self.eps)  # <-
+                return x * self.weight
+        """,
+        """
+        def instance_norm(feat: Tensor, eps: float = 1e-5):
+            var = feat.view(4, 4, -1).var(dim=2)
+            std = var.sqrt().view(4, 4, 1, 1)
+            return (feat - feat.mean()) / (std + eps)  # <-
+        """,
     ),
     "DT406": (
         """
@@ -700,6 +727,54 @@ GOOD = {
                 return 0
             return (a & b).sum() / union
         """,
+        """
+        class LayerNorm(nn.Module):
+            def forward(self, x: Tensor):
+                mean, var = x.mean(-1, keepdim=True), x.var(-1, keepdim=True)
+                a = (x - mean) / (x.std(-1, keepdim=True) + self.eps)
+                b = (x - mean) / var.add(self.eps).sqrt()
+                c = (x - mean) / (var + 1e-5).sqrt(), (x - mean) / torch.sqrt(var.clamp(min=1e-6)).clamp(min=1e-3)
+                d = (x - mean) / (var.sqrt().detach() + 1e-5)
+                e = (x - mean) / (self.running_var.sqrt() + 1e-5)
+                f = (x - mean) / (var + 1e-5), (x - mean) / (x.norm() + 1e-5), var.sqrt() + 1e-5
+                return a, b, c, d, e, f
+        """,
+        """
+        class InputNorm(nn.Module):
+            def forward(self, waveform: Tensor, rewards: Tensor):
+                a = waveform / (waveform.var(-1).sqrt() + 1e-5)
+                return a, rewards / (torch.sqrt(rewards.var()) + 1e-8)
+        """,
+        """
+        @torch.inference_mode()
+        def layer_norm(x: Tensor):
+            return x / (x.var(-1).sqrt() + 1e-5)
+        """,
+        """
+        def normalize(x: Tensor):
+            return (x - x.mean()) / (x.var().sqrt() + 1e-5)
+        """,
+        """
+        class Whitened(nn.Module):
+            def forward(self, x: Tensor):
+                with torch.no_grad():
+                    std = x.var(-1).sqrt()
+                std = torch.where(std == 0, 1, std)
+                return x / (std + 1e-6)
+        """,
+        """
+        import numpy as np
+
+        class NumpyNorm(nn.Module):
+            def forward(self, x):
+                x = x.cpu().numpy()
+                return x / (np.sqrt(x.var(0)) + 1e-6)
+        """,
+        """
+        def nrmse_loss(prediction: Tensor, target: Tensor, y: Tensor):
+            gap = (prediction - target).abs().mean()
+            return gap / (target.var().sqrt() + 1e-6), gap / (torch.sqrt(torch.var(y)) + 1e-6)
+        """,
     ),
     "DT406": (
         """
@@ -852,3 +927,17 @@ def test_bad_code_is_flagged_where_it_says(code: str, text: str) -> None:
 @pytest.mark.parametrize(("code", "text"), cases(GOOD))
 def test_good_code_is_left_alone(code: str, text: str) -> None:
     assert BENCH.found(code, text) == []
+
+
+@pytest.mark.parametrize("off", ["@torch.no_grad()\n", "@torch.inference_mode()\n", ""])
+def test_gradients_are_spoken_of_only_where_there_are_any(off: str) -> None:
+    text = f"{off}def stretch(x: Tensor):\n    return (x - x.min()) / (x.max() - x.min())\n"
+    (found,) = BENCH.found("DT404", text)
+    assert ("gradients" in found.message) == (not off)
+    assert "the division gives NaN, 0/0" in found.message
+
+
+def test_gradients_are_not_spoken_of_in_a_region_without_them() -> None:
+    text = "def stretch(x: Tensor):\n    with torch.no_grad():\n        return (x - x.mean()) / x.std()\n"
+    (found,) = BENCH.found("DT404", text)
+    assert "gradients" not in found.message
