@@ -19,12 +19,14 @@ from dtlint_rules._functions import parameters
 from dtlint_rules._imports import imports
 from dtlint_rules._known import known
 from dtlint_rules._names import last_name, names_in
-from dtlint_rules._needs import STRINGS
+from dtlint_rules._needs import STRINGS, attributes
+from dtlint_rules._no_methods import NO_METHODS, is_no_method
+from dtlint_rules._truths import Truth, bools_for_dtypes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from dtlint.infer.events import Assign, Call
+    from dtlint.infer.events import Assign, Call, End
     from dtlint.source.place import Place
 
 __all__ = ["WrongDtypeArgument"]
@@ -51,6 +53,9 @@ _OTHERS = frozenset({"paddle", "mindspore", "oneflow", "jittor", "megengine"})
 
 _MIXED_UP = ("device = dtype", "device = self.dtype", "device or ")
 """How a dtype stands for a device: `self.load_device = load_device or load_dtype`."""
+_BEHIND_OR = ("or torch.", "or th.")
+"""How a dtype stands behind `or`."""
+_UNKNOWN_CASTS = attributes(NO_METHODS, of_self=True)
 _TENSORS = re.compile(r"(^|_)(tensors?|weights?|param|grad|logits|embeds|embeddings|hidden_states)$")
 """How tensors are called, and no dtype."""
 _HAVE_DEVICE = frozenset({"from_pretrained", "from_single_file", "Accelerator", "Fabric"})
@@ -65,8 +70,9 @@ class WrongDtypeArgument(Rule):
     Reports `.to("float16")` and `.to(dtype="float16")`, `.to(torch_dtype=...)`, `torch.zeros(2, dtype="float32")`,
     `torch.zeros(2, dtype=np.float32)`, `autocast(dtype="bfloat16")`, and the other way round `.astype(torch.float32)`
     and `np.zeros(2, dtype=torch.float32)`. Also `torch.dtype("float32")`, and `torch.autocast(x.device)`,
-    `torch.autocast(torch.device("cuda"))`: it wants the type of a device; a tensor for a dtype, `self.dtype = x`; and a
-    dtype for a device, `self.device = device or dtype`.
+    `torch.autocast(torch.device("cuda"))`: it wants the type of a device; a tensor for a dtype, `self.dtype = x`; a
+    dtype for a device, `self.device = device or dtype`; the bool that `or` gives in place of a dtype,
+    `dtype = x is None or torch.float16`; and casts by methods that no tensor has, `x.as_type(y)`.
 
     ## Why it matters
     torch takes dtypes as `torch.dtype` objects only. A positional string is taken for a device (`RuntimeError:
@@ -115,14 +121,24 @@ class WrongDtypeArgument(Rule):
         *STRINGS,
         *(f'"{name}' for name in SHORT),
         *_MIXED_UP,
+        *_BEHIND_OR,
+        *_UNKNOWN_CASTS,
     )
     needs = (
-        (".to", "self.to", ".type", "self.type", ".astype", "dtype", "_dtype", ".autocast", "autocast", *_MIXED_UP),
+        (
+            *(".to", "self.to", ".type", "self.type", ".astype", "dtype", "_dtype", ".autocast", "autocast"),
+            *_MIXED_UP,
+            *_BEHIND_OR,
+            *_UNKNOWN_CASTS,
+        ),
     )
-    calls = frozenset({"astype", "to", "type", "torch.", "numpy."})
+    calls = frozenset({"astype", "to", "type", "torch.", "numpy.", *NO_METHODS})
     targets = frozenset({ast.Attribute})
     hears_where = MappingProxyType(
-        {"on_assign": ("self.dtype =", "self.dtype=", "self._dtype =", "self._dtype=", *_MIXED_UP)}
+        {
+            "on_assign": ("self.dtype =", "self.dtype=", "self._dtype =", "self._dtype=", *_MIXED_UP),
+            "on_end": _BEHIND_OR,
+        }
     )
 
     def on_call(self, call: Call) -> Iterable[Finding]:
@@ -130,6 +146,8 @@ class WrongDtypeArgument(Rule):
             return self._array_cast(call)
         if call.method in ("to", "type"):
             return self._cast(call)
+        if call.method in NO_METHODS:
+            return (_no_method(call),) if is_no_method(call) else ()
         if call.target == "torch.dtype":
             return (_uncallable(call),)
         if call.target == "torch.amp.autocast" and (given := _device_given(call)) is not None:
@@ -183,6 +201,17 @@ class WrongDtypeArgument(Rule):
             yield self._finding(call, node, name, "autocast is switched off, with a warning", sure=False)
         else:
             yield self._finding(call, node, name, f"`{last}()` raises TypeError", sure=True)
+
+    def on_end(self, end: End) -> Iterator[Finding]:
+        """`dtype = (name and name != "auto") or torch.float16`."""
+        for found in bools_for_dtypes(end.node):
+            asked = ast.unparse(found.asked)
+            yield Finding(
+                found.whole,
+                f"This is `True`, and no dtype, where `{asked}` holds: `or` gives the first of its sides that is true",
+                help=f"Write `... if {asked} else {ast.unparse(found.whole.values[-1])}`",
+                fix=partial(_chosen, found),
+            )
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:
         """`self.dtype = x`, of a tensor, and `self.device = dtype`."""
@@ -253,6 +282,31 @@ def _mixed_up(name: str, given: ast.expr) -> Finding | None:
 
 
 _DTYPE = re.compile(r"(^|_)dtype$")
+
+
+def _chosen(found: Truth, place: Place) -> Fix | None:
+    """`name if name and name != "auto" else torch.float16`."""
+    if found.meant is None or "#" in place.text(found.whole) or "\n" in place.text(found.whole):
+        return None
+    text = f"{ast.unparse(found.meant)} if {place.text(found.asked)} else {place.text(found.whole.values[-1])}"
+    return Fix("Choose by the test", (place.replace(found.whole, text),), Applicability.UNSAFE)
+
+
+def _no_method(call: Call) -> Finding:
+    meant = NO_METHODS[call.method]
+    return Finding(
+        call.node,
+        f"No tensor has a method `{call.method}`: AttributeError",
+        help=f"Use `.{meant}({'other' if meant == 'type_as' else ''})`",
+        fix=partial(_renamed, call),
+    )
+
+
+def _renamed(call: Call, place: Place) -> Fix | None:
+    meant = NO_METHODS[call.method]
+    if meant == "type_as" and type(call.argument(0, "other")) is not Tensor and call.method != "as_type":
+        return None
+    return Fix(f"Use `{meant}`", (place.rename_method(meant),), Applicability.UNSAFE)
 
 
 def _uncallable(call: Call) -> Finding:

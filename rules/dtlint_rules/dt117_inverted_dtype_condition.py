@@ -1,8 +1,10 @@
-"""DT117: a cast behind the test that makes it pointless."""
+"""DT117: a cast behind the test that makes it pointless, and autocast behind the switch that asks for none."""
 
 from __future__ import annotations
 
 import ast
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity
@@ -11,11 +13,12 @@ from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._functions import own_nodes
 from dtlint_rules._needs import attributes
+from dtlint_rules._swapped import ABSENT, Swapped, swapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dtlint.infer.events import Call, Condition, Flow
+    from dtlint.infer.events import Call, Condition, Flow, Reference
     from dtlint.source.place import Place
 
 __all__ = ["InvertedDtypeCondition"]
@@ -26,11 +29,13 @@ class InvertedDtypeCondition(Rule):
 
     ## What it does
     Reports a cast to `dtype` under `if dtype is None`, and a cast of `x` to a dtype under the test that `x` has just
-    this dtype: `if x.dtype == torch.float16: x = x.half()`.
+    this dtype: `if x.dtype == torch.float16: x = x.half()`. Also autocast where its switch is off, and no context where it is
+    on: `nullcontext() if use_amp else torch.autocast("cuda")`.
 
     ## Why it matters
     `x.to(dtype=None)` gives `x` back as it is. So the cast does nothing where it is made, and where the caller asks
-    for a dtype it is not made at all: the test is the wrong way round. Nothing is raised.
+    for a dtype it is not made at all: the test is the wrong way round. Nothing is raised. Mixed precision that is asked for
+    and not entered costs its speed and its memory, and who asks for float32 gets half.
 
     ## Example
     ```python
@@ -63,8 +68,22 @@ class InvertedDtypeCondition(Rule):
     severity = Severity.ERROR
     fix = Applicability.UNSAFE
     calls = frozenset({"to", "type", "half", "float", "double", "bfloat16", "type_as"})
-    triggers = attributes(calls, of_self=True)
-    needs = (("*dtype*",),)
+    references = frozenset({"torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
+    triggers = (*attributes(calls, of_self=True), *ABSENT)
+    needs = (("*dtype*", *ABSENT), (*attributes(calls, of_self=True), "autocast"))
+    hears_where = MappingProxyType({"on_reference": ABSENT})
+
+    def on_reference(self, reference: Reference) -> Iterator[Finding]:
+        """`nullcontext() if use_amp else autocast()`."""
+        found = swapped(reference.node, reference.flow)
+        if found is not None:
+            yield Finding(
+                found.context,
+                f"Autocast is entered where `{found.switch}` is off, and not where it is on",
+                help="Turn the test round",
+                notes=((found.test, "by this test"),),
+                fix=partial(_negated, found),
+            )
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         if not isinstance(call.node.func, ast.Attribute) or not call.flow.conditions:
@@ -170,6 +189,14 @@ def _stands_alone(condition: Condition, flow: Flow) -> bool:
     return condition.holds and any(
         isinstance(node, ast.If) and node.test is condition.test and not node.orelse for node in own_nodes(flow.scope)
     )
+
+
+def _negated(found: Swapped, place: Place) -> Fix | None:
+    text = place.text(found.test)
+    if "#" in text:
+        return None
+    turned = found.switch if isinstance(found.test, ast.UnaryOp) else f"not {text}"
+    return Fix("Turn the test round", (place.replace(found.test, turned),), Applicability.UNSAFE)
 
 
 _TURNED: dict[type[ast.cmpop], str] = {ast.Is: "is not", ast.Eq: "!=", ast.IsNot: "is", ast.NotEq: "=="}

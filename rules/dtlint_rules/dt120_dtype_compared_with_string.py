@@ -16,6 +16,7 @@ from dtlint_rules._fixes import respell
 from dtlint_rules._imports import imports
 from dtlint_rules._known import is_looped_tensor, known
 from dtlint_rules._lookups import gives_dtype, only_value
+from dtlint_rules._named_dtypes import name_compared
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import COMPARED_NUMBERS, DTYPES, LEGACY, STRINGS
 from dtlint_rules._within import parents_at
@@ -67,7 +68,8 @@ class DtypeComparedWithString(Rule):
     torch.FloatTensor`, `x.dtype == float`, `str(x.dtype) == "float16"` and `x.type() == torch.float32`, where `x` is
     a tensor; and `x.dtype is ["float16", "float32"]`, which is False whatever `x` is. Also
     `x.dtype == torch.float16 or torch.bfloat16`, which is always true. What is kept of a tensor, `dtype = x.dtype`, or
-    looked up by its name, `dtype = getattr(torch, name)`, is none of the names that it may be compared with either. And a dtype where a class is due,
+    looked up by its name, `dtype = getattr(torch, name)`, is none of the names that it may be compared with either, nor is
+    `model.dtype` the `name` that is looked up in torch. And a dtype where a class is due,
     `isinstance(x, torch.float16)` and `type(x) == torch.float16`.
 
     ## Why it matters
@@ -107,7 +109,19 @@ class DtypeComparedWithString(Rule):
     severity = Severity.ERROR
     fix = Applicability.UNSAFE
     triggers = (".dtype", "self.dtype", ".type", *DTYPES, *_OF_A_CLASS)
-    needs = ((*STRINGS, *LEGACY, *COMPARED_NUMBERS, "numpy", ".type", *_ASKED_FOR_A_LIST, *_ALONE, *_FOR_A_CLASS),)
+    needs = (
+        (
+            *STRINGS,
+            *LEGACY,
+            *COMPARED_NUMBERS,
+            "numpy",
+            ".type",
+            "getattr(torch,",
+            *_ASKED_FOR_A_LIST,
+            *_ALONE,
+            *_FOR_A_CLASS,
+        ),
+    )
     calls = frozenset({"isinstance"})
     operators = frozenset({*_OPERATORS})
     hears_where = MappingProxyType({"on_call": ("isinstance(",)})
@@ -150,6 +164,13 @@ class DtypeComparedWithString(Rule):
             return
         if isinstance(right, ast.BoolOp) and (isinstance(left, ast.Attribute) and left.attr == "dtype"):
             yield from _first_alone(node, right)
+            return
+        if isinstance(node.ops[0], _EQUALITIES) and (name := name_compared(node, operation.flow)) is not None:
+            yield Finding(
+                node,
+                f"`{ast.unparse(node)}` is always {_OPERATORS[type(node.ops[0])]}: `{name}` is a string, the name of a dtype",
+                help=f"Compare with `getattr(torch, {name})`",
+            )
             return
         if isinstance(operation.right, Dtype) and isinstance(node.ops[0], _EQUALITIES):
             if isinstance(node.ops[0], (ast.Eq, ast.Is)):

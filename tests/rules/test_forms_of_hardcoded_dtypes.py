@@ -18,6 +18,44 @@ BENCH = Bench("DT101", "DT599", HEAD)
 BAD = {
     "DT107": (
         """
+        class Layer(nn.Module):
+            def forward(self, x):
+                return self.norm(x.float()).as_type(x)  # <-
+        """,
+        """
+        def rotate(x: Tensor, freqs, y):
+            out = torch.view_as_real(x * freqs).flatten(3)
+            out = (y * freqs).as_type(y) + out.as_type(x)  # <-
+            return F.softmax(input=y, dim=-1).as_type(y)  # <-
+        """,
+        """
+        def convert(a: Tensor):
+            b = torch.zeros(2).to_float()  # <-
+            return a.asType(b), a.exp().toFloat(), torch.ones(3).to_half()  # <-
+        """,
+        """
+        def load(path, dtype=None, torch_dtype=None, name="auto"):
+            dtype = (torch_dtype and torch_dtype != "auto") or torch.float16  # <-
+            dtype = torch_dtype is None or torch.half  # <-
+            dtype = dtype or not torch_dtype or torch.bfloat16  # <-
+            return AutoModel.from_pretrained(path, torch_dtype=(name and name != "auto") or torch.float16)  # <-
+        """,
+        """
+        import torch as th
+
+        class Model:
+            def __init__(self, config, net):
+                self.dtype = isinstance(config.dtype, str) or th.float32  # <-
+                self.weight_dtype: torch.dtype = (
+                    config.dtype != "auto"  # <-
+                    or th.float32
+                )
+                net.to(hasattr(config, "dtype") or torch.float16)  # <-
+
+            def cast(self, x, fp16=None):
+                return x.to(dtype=not fp16 or torch.float16)  # <-
+        """,
+        """
         class Offloaded:
             def __init__(self, offload_device=None, onload_device=None, computation_dtype=None):
                 self.offload_device = offload_device or computation_dtype  # <-
@@ -128,7 +166,95 @@ BAD = {
                     groups[grad.dtype].append(torch.zeros(grad.shape, dtype=dtype))  # <-
         """,
     ),
+    "DT117": (
+        """
+        from contextlib import nullcontext
+
+        class Trainer:
+            def step(self, x):
+                ctx = nullcontext() if self.amp else torch.autocast("cuda")  # <-
+                with ctx:
+                    return self.model(x)
+
+            def run(self, x, use_amp):
+                with torch.cuda.amp.autocast() if not use_amp else nullcontext():  # <-
+                    return self.model(x)
+        """,
+        """
+        import contextlib
+        from torch.cuda.amp import autocast
+
+        def train(model, x, args, dtype):
+            if args.use_amp:
+                context = contextlib.nullcontext()
+            else:
+                context = autocast(dtype=dtype)  # <-
+            if not args.amp_enabled:
+                print("amp is off")
+                with autocast(True, torch.bfloat16):
+                    pass
+                with torch.amp.autocast("cuda", dtype):  # <-
+                    loss = model(x)
+            else:
+                with contextlib.nullcontext():
+                    loss = model(x)
+            return loss, context
+        """,
+        """
+        from contextlib import ExitStack, nullcontext, suppress
+        from torch import autocast
+
+        def context(enable_amp, config, device):
+            return suppress() if config.train.use_mixed_precision else autocast(device_type=device, enabled=True)  # <-
+
+        def other(mixed_precision_enabled: bool):
+            if not mixed_precision_enabled:
+                return autocast("cuda", torch.float16)  # <-
+            else:
+                return nullcontext()
+
+        def run(model, x, enable_autocast=False):
+            with (
+                ExitStack()
+                if enable_autocast
+                else autocast("cpu")  # <-
+            ):
+                return model(x)
+
+        def made(with_amp):
+            make = nullcontext if with_amp else autocast  # <-
+            return make
+        """,
+    ),
     "DT120": (
+        """
+        def cast(model, dtype):
+            if model.dtype != dtype:  # <-
+                model = model.to(getattr(torch, dtype))
+            return model
+        """,
+        """
+        class Runner:
+            def load(self, path, precision: str = "float16"):
+                model = AutoModel.from_pretrained(path, torch_dtype=getattr(torch, precision))
+                assert model.dtype == precision  # <-
+                return model
+        """,
+        """
+        def cast(x: Tensor, name):
+            target = getattr(torch, name)
+            if name is None or name == x.dtype:  # <-
+                return x
+            return x.to(target)
+        """,
+        """
+        def cast(self, kind):
+            for p in self.net.parameters():
+                if p.dtype != kind:  # <-
+                    p.data = p.data.to(getattr(torch, kind))
+            self.unet.eval()
+            return self.unet.dtype == kind  # <-
+        """,
         """
         def cast(module, dtype):
             return module.to(dtype=dtype if not isinstance(dtype, torch.float16) else torch.float32)  # <-
@@ -270,6 +396,81 @@ BAD = {
 }
 GOOD = {
     "DT107": (
+        """
+        def load(path, fp16, torch_dtype=None):
+            dtype = fp16 and torch.float16 or torch.float32
+            dtype = torch_dtype or torch.float16
+            dtype = (torch_dtype != "auto" and torch_dtype) or torch.float16
+            dtype = torch_dtype if torch_dtype and torch_dtype != "auto" else torch.float16
+            dtype = isinstance(torch_dtype, torch.dtype) and torch_dtype or torch.float32
+            dtype = (not fp16 and torch.float32) or torch.float16
+            return dtype
+        """,
+        """
+        def ask(x, dtype, fp16):
+            if dtype is None or torch.float16 in dtype:
+                return True
+            while not fp16 or torch.is_tensor(x):
+                break
+            assert x is None or torch.float32
+            is_half = x.dtype == torch.float16 or x.dtype == torch.bfloat16
+            is_float = x is None or x.dtype == torch.float32
+            return [d for d in dtype if d is None or torch.float16]
+        """,
+        """
+        def ask(x, dtype):
+            if (x is None or torch.float16) and dtype:
+                return x
+            dtype = torch.float16 if x is None or torch.half else torch.float32
+            return dtype or x is None
+        """,
+        """
+        def ask(x, settings, default):
+            dtype = settings.get("dtype") or torch.float16
+            dtype = (default or settings.dtype) or torch.float32
+            dtype = getattr(x, "dtype", None) or torch.get_default_dtype()
+            kind = x.dtype == torch.float16 or default
+            return dtype, kind
+        """,
+        """
+        class Node:
+            def as_type(self, other):
+                return self.cast(other)
+
+        def convert(x: Tensor, node):
+            return node(x).as_type(x)
+        """,
+        """
+        def as_type(self, other):
+            return self.type_as(other)
+
+        torch.Tensor.as_type = as_type
+        y = torch.zeros(2).as_type(torch.ones(2))
+        """,
+        """
+        def convert(series, column, kind, x: Tensor, y):
+            column = column.as_type(kind)
+            series = series.to_float()
+            return x.type_as(y), x.float(), x.to(torch.half), column, series
+        """,
+        """
+        def convert(image, frame, x):
+            frame = image(frame).as_type("float32")
+            other = image(x).as_type(dtype=x)
+            return Points(x).as_type(x), frame, other, image.as_type(frame, x), image().as_type(x), self.as_type(x)
+        """,
+        """
+        def convert(image):
+            a = image.to_float()
+            b = Image(image).toFloat()
+            return a, b, Image(image).to_half(), Image.to_double(image)
+        """,
+        """
+        import mlx.core as mx
+
+        setattr(Tensor, "to_float", Tensor.float)
+        x = torch.zeros(2).to_float()
+        """,
         """
         class Pipe:
             def __init__(self, device=None, dtype=None, device_dtype=None):
@@ -555,7 +756,206 @@ GOOD = {
                 param.data = param.data.to(dtype)  # no dtype of its own is asked for
         """,
     ),
+    "DT117": (
+        """
+        from contextlib import nullcontext
+        from torch.cuda.amp import autocast
+
+        class Trainer:
+            def step(self, x, use_amp):
+                ctx = autocast() if self.amp else nullcontext()
+                with nullcontext() if not use_amp else torch.autocast("cuda"):
+                    return self.model(x)
+
+            def run(self, amp):
+                if amp:
+                    ctx = autocast()
+                else:
+                    ctx = nullcontext()
+                if not amp:
+                    with nullcontext():
+                        pass
+                else:
+                    with autocast():
+                        pass
+                return ctx
+        """,
+        """
+        from contextlib import nullcontext
+
+        def run(no_amp, disable_amp, apex_amp, fp16, args, is_fp32):
+            a = nullcontext() if no_amp else torch.autocast("cuda")
+            b = nullcontext() if disable_amp else torch.autocast("cuda")
+            c = nullcontext() if apex_amp else torch.autocast("cuda")
+            d = nullcontext() if fp16 else torch.autocast("cuda")
+            e = nullcontext() if args.deepspeed else torch.autocast("cuda")
+            return a, b, c, d, e, nullcontext() if is_fp32 else torch.autocast("cuda")
+        """,
+        """
+        from contextlib import nullcontext
+
+        def run(model, x):
+            with nullcontext() if torch.is_autocast_enabled() else torch.autocast("cuda"):
+                model(x)
+            autocast_enabled = torch.is_autocast_enabled()
+            with nullcontext() if autocast_enabled else torch.autocast("cuda", dtype=torch.bfloat16):
+                model(x)
+            use_amp = not x.is_cuda
+            with nullcontext() if use_amp else torch.autocast("cuda"):
+                return model(x)
+        """,
+        """
+        from contextlib import nullcontext
+
+        def loss(self, x, use_amp):
+            ctx = nullcontext() if not use_amp else torch.autocast("cuda", enabled=False)
+            with torch.autocast("cuda", enabled=False) if self.amp else nullcontext():
+                y = self.exact(x)
+            with nullcontext() if self.amp else torch.cuda.amp.autocast(False):
+                y = self.exact(x)
+            with nullcontext() if self.amp else torch.autocast("cuda", dtype=torch.float32):
+                y = self.exact(x)
+            with nullcontext() if self.amp else torch.autocast("cuda", enabled=self.half):
+                y = self.exact(x)
+            with nullcontext() if self.amp else torch.autocast("cuda", **self.options):
+                return self.exact(y)
+        """,
+        """
+        from contextlib import nullcontext
+        from apex import amp as apex_amp
+
+        def run(args, use_amp):
+            return nullcontext() if use_amp else torch.autocast("cuda")
+        """,
+        """
+        from contextlib import nullcontext
+        from torch.cuda import amp
+
+        def run():
+            return nullcontext() if amp else amp.autocast()
+        """,
+        """
+        import deepspeed
+        from contextlib import nullcontext
+
+        def run(args, use_amp):
+            return nullcontext() if use_amp else torch.autocast("cuda")
+        """,
+        """
+        from contextlib import nullcontext
+
+        def run(args, amp, use_amp, device):
+            a = nullcontext() if amp == "none" else torch.autocast("cuda")
+            b = nullcontext() if use_amp is None else torch.autocast("cuda")
+            c = nullcontext() if not amp or device == "mps" else torch.autocast("cuda")
+            d = torch.no_grad() if use_amp else torch.autocast("cuda")
+            e = nullcontext(args) if use_amp else torch.autocast("cuda")
+            return a, b, c, d, e, nullcontext() if use_amp() else torch.autocast("cuda")
+        """,
+        """
+        from contextlib import nullcontext
+
+        def run(amp, use_amp, compute):
+            if use_amp:
+                other = nullcontext()
+            else:
+                ctx = torch.autocast("cuda")
+            if amp:
+                with nullcontext():
+                    compute()
+            elif use_amp:
+                with torch.autocast("cuda"):
+                    compute()
+            self_amp = args.no_amp
+            return ctx, other
+        """,
+        """
+        from contextlib import nullcontext
+
+        class Trainer:
+            def __init__(self, args):
+                self.amp = args.no_amp
+                self.use_amp = args.precision != "amp"
+
+            def run(self):
+                a = nullcontext() if self.amp else torch.autocast("cuda")
+                return nullcontext() if self.use_amp else torch.autocast("cuda")
+        """,
+    ),
     "DT120": (
+        """
+        def cast(model, dtype):
+            if isinstance(dtype, str):
+                dtype = getattr(torch, dtype)
+            return model if model.dtype == dtype else model.to(dtype)
+        """,
+        """
+        def cast(model, dtype):
+            target = getattr(torch, dtype) if isinstance(dtype, str) else dtype
+            return model if model.dtype == dtype else model.to(target)
+        """,
+        """
+        def cast(model, name):
+            if model.dtype != getattr(torch, name):
+                model = model.to(getattr(torch, name))
+            return str(model.dtype) == "torch." + name
+        """,
+        """
+        def load(config, args, name):
+            if config.dtype != name or args.model.config.dtype == name:
+                config.dtype = name
+            return AutoModel.from_config(config, torch_dtype=getattr(torch, name))
+        """,
+        """
+        def cast(model, dtype: torch.dtype | str):
+            model.eval()
+            return model if model.dtype == dtype else model.to(getattr(torch, dtype))
+        """,
+        """
+        def describe(model: Description, name):
+            if model.dtype != name:
+                raise ValueError(model.dtype)
+            return getattr(torch, name)
+        """,
+        """
+        def load(array, frame, name):
+            if array.dtype != name or frame.values.dtype != name or np.asarray(array).dtype != name:
+                array = array.astype(name)
+            return torch.tensor(array, dtype=getattr(torch, name))
+        """,
+        """
+        def cast(model, dtype):
+            target = getattr(torch, dtype, dtype)
+            return model.dtype == dtype or model.to(target)
+        """,
+        """
+        def cast(model, dtype):
+            try:
+                target = getattr(torch, dtype)
+            except TypeError:
+                target = dtype
+            return model.dtype == dtype or model.to(target)
+        """,
+        """
+        def cast(model, dtype):
+            if dtype in NAMES:
+                return model.to(getattr(torch, dtype))
+            return model if model.dtype == dtype else model.to(dtype)
+        """,
+        """
+        def cast(model, dtype):
+            if model.dtype == dtype:
+                return model
+            return model.to(dtype)
+
+        def look_up(name, dtype):
+            return getattr(np, dtype), getattr(torch, name)
+        """,
+        """
+        def cast(model, dtype):
+            target = type(dtype) is str and getattr(torch, dtype) or dtype
+            return model.dtype == dtype or model.to(target)
+        """,
         """
         def ask(x, dtype):
             if isinstance(dtype, torch.dtype) or isinstance(x, (torch.Tensor, nn.Module, np.float16)):
@@ -824,3 +1224,24 @@ def test_switch_with_other_arguments_has_no_fix() -> None:
     text = 'parser = argparse.ArgumentParser()\nparser.add_argument("--fp16", type=bool, nargs="?", const=True)\n'
     assert BENCH.flagged("DT126", text) != []
     assert BENCH.fixed("DT126", text) == text
+
+
+def test_swapped_autocast_is_turned_round() -> None:
+    text = "from contextlib import nullcontext\nctx = nullcontext() if args.amp else torch.autocast('cuda')\n"
+    assert "nullcontext() if not args.amp else" in BENCH.fixed("DT117", text)
+    text = "from contextlib import nullcontext\nctx = torch.autocast('cuda') if not args.amp else nullcontext()\n"
+    assert "torch.autocast('cuda') if args.amp else" in BENCH.fixed("DT117", text)
+
+
+def test_bool_for_a_dtype_becomes_a_choice() -> None:
+    text = 'def load(name):\n    dtype = (name and name != "auto") or torch.float16\n    return dtype\n'
+    assert 'dtype = name if (name and name != "auto") else torch.float16\n' in BENCH.fixed("DT107", text).replace(
+        'if name and name != "auto" else', 'if (name and name != "auto") else'
+    )
+    text = "def load(name):\n    dtype = name is None or torch.float16\n    return dtype\n"
+    assert BENCH.fixed("DT107", text) == text
+
+
+def test_method_that_no_tensor_has_gets_its_name() -> None:
+    text = "def norm(x):\n    return layer(x.float()).as_type(x)\n"
+    assert BENCH.fixed("DT107", text) == text.replace("as_type", "type_as")
