@@ -10,9 +10,11 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Autocast
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import bound_once
 from dtlint_rules._functions import parameters
 from dtlint_rules._names import last_name, mentions, names, said
 from dtlint_rules._parts import given
+from dtlint_rules._within import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,7 +34,8 @@ class AutocastDeviceHardcoded(Rule):
 
     ## What it does
     Reports an autocast whose device is chosen by `torch.cuda.is_available()` where the program has a device of its own
-    in hand (`self.device`, a parameter `device`); one that is written for CUDA, whatever that device is, and has no
+    in hand (`self.device`, a parameter `device`); one that is written for CUDA, whatever that device is, or though the
+    program falls back to the CPU itself, `torch.device("cuda" if torch.cuda.is_available() else "cpu")`, and has no
     switch; and one that is written for CUDA and switched off, `enabled=False`, in code that takes tensors of any
     device. Files that are for CUDA alone, by `.cuda()`, Triton or a GradScaler, are left alone, as are tests and
     settings that choose the region.
@@ -73,6 +76,8 @@ class AutocastDeviceHardcoded(Rule):
         """Regions for CUDA that are switched off."""
         self.always: list[tuple[ast.Call, str]] = []
         """Regions for CUDA that are on whatever the device, and the device that the program has in hand."""
+        self.falling: list[tuple[ast.Call, str]] = []
+        """Those of programs that take a device themselves, and the CPU where there is no GPU."""
         self.on = False
         """Does the file autocast for CUDA?"""
 
@@ -88,17 +93,26 @@ class AutocastDeviceHardcoded(Rule):
                 device = _device_in_hand(call)
                 if device is not None and "nullcontext" not in said(call.flow.scope):
                     self.always.append((call.node, device))
+                elif device is None and (device := _falls_back(call)) is not None:
+                    self.falling.append((call.node, device))
         device_type = call.argument_node(0, "device_type") if call.target == "torch.amp.autocast" else None
         return () if device_type is None else self._chosen(call, device_type)
 
     def on_end(self, end: End) -> Iterator[Finding]:
         tree = end.flow.tree
-        if end.flow.function is not None or not (self.off or self.always) or _is_for_cuda(tree):
+        if end.flow.function is not None or not (self.off or self.always or self.falling) or _is_for_cuda(tree):
             return
         for node, device in () if _runs_on_cuda(tree) else self.always:
             yield Finding(
                 node,
                 f"Autocast is for CUDA whatever `{device}` is: on the CPU, XPU or MPS it does nothing but warn",
+                help=f"Give `{device}.type`",
+            )
+        for node, device in () if _is_told_cuda(tree) else self.falling:
+            yield Finding(
+                node,
+                f"Autocast is for CUDA whatever `{device}` is: on the CPU, which that falls back to, it does nothing but "
+                "warn",
                 help=f"Give `{device}.type`",
             )
         if self.on:
@@ -165,6 +179,56 @@ def _runs_on_cuda(tree: ast.Module) -> bool:
         isinstance(node, ast.Attribute) and path_of(node.value) == "torch.cuda" and node.attr not in _ANYWHERE
         for node in nodes([tree])
     )
+
+
+_SWITCHES = ("half", "mixed", "dtype", "16")
+"""In names of a test by which a program may leave autocast out on the CPU, besides those above."""
+_HARMLESS = _ANYWHERE | {"set_device", "manual_seed", "manual_seed_all", "empty_cache", "device_count"}
+"""What programs that fall back to the CPU ask of a GPU where there is one."""
+
+
+def _is_told_cuda(tree: ast.Module) -> bool:
+    """Does a program that falls back to the CPU scale losses, take "cuda" in other places, or ask for the GPU's memory?"""
+    for node in nodes([tree]):
+        if isinstance(node, ast.Attribute) and path_of(node.value) == "torch.cuda" and node.attr not in _HARMLESS:
+            return True
+        if isinstance(node, ast.Assert) and "is_available" in said(node.test):
+            return True
+        moved = given(node) if isinstance(node, ast.Call) and last_name(node) == "to" else []
+        if any(isinstance(part, ast.Constant) and str(part.value).startswith("cuda") for part in moved):
+            return True
+    return any("GradScaler" in name for name in names(tree))
+
+
+def _falls_back(call: Call) -> str | None:
+    """The device that the program takes by `torch.device("cuda" if torch.cuda.is_available() else "cpu")`, and moves
+    tensors to where it autocasts."""
+    scope = call.flow.scope
+    decorators = getattr(scope, "decorator_list", [])
+    if mentions(call.flow.conditions, _SWITCHES) or any("cuda" in name for each in decorators for name in said(each)):
+        return None
+    if any(isinstance(parent, (ast.IfExp, ast.BoolOp)) for parent in within(call.node, call.flow)):
+        return None
+    moved = {
+        path_of(each)
+        for node in nodes([scope])
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to"
+        for each in given(node)
+        if isinstance(each, ast.Name)
+    }
+    for name in sorted(path for path in moved if path is not None and "device" in path):
+        bound = bound_once(name, scope) or bound_once(name, call.flow.tree)
+        if bound is not None and _is_fallback(bound):
+            return name
+    return None
+
+
+def _is_fallback(node: ast.expr) -> bool:
+    """`torch.device("cuda" if torch.cuda.is_available() else "cpu")`."""
+    if not isinstance(node, ast.Call) or path_of(node.func) != "torch.device" or len(node.args) != 1:
+        return False
+    asked = _asked(node.args[0])
+    return asked is not None and isinstance(asked.orelse, ast.Constant) and asked.orelse.value == "cpu"
 
 
 def _is_chosen(conditions: list[Condition]) -> bool:

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
-from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION, named
+from dtlint.dtypes.dtype import FLOATING
+from dtlint.infer.around import around
 from dtlint.infer.names import path_of
 from dtlint.infer.values import UNKNOWN, Tensor
 from dtlint.infer.walk import SCOPES
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import bound_once
-from dtlint_rules._effects import WIDE
+from dtlint_rules._effects import FLOAT32, WIDE
 from dtlint_rules._einsum import contracts
 from dtlint_rules._functions import parameters
 from dtlint_rules._half import half_at
+from dtlint_rules._halfcasts import half_named
 from dtlint_rules._kept import kept
 from dtlint_rules._layers import layers_of
 from dtlint_rules._meanings import counts
-from dtlint_rules._names import last_name
+from dtlint_rules._names import last_name, said
 from dtlint_rules._needs import HALF_BY_NAME, TORCH
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
+from dtlint_rules._parts import root_of
 from dtlint_rules._statements import statements
 from dtlint_rules._widths import cast_to_float32, is_open, may_be_cast
 
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from dtlint.infer.values import Value
     from dtlint.source.place import Place
     from dtlint_rules._origin import Origin, Roots
+    from dtlint_rules._origins import Origins
 
 __all__ = ["OpOperandMismatch"]
 
@@ -52,6 +58,8 @@ _LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "Embedding"})
 _REARRANGING = frozenset({"map", "rearrange", "rearrange_many", "repeat", "repeat_many"})
 """Functions of einops, and of Python, that put in another form what they are given."""
 
+_ASKS_DTYPE = re.compile(r"dtype|half|16|is_floating|isinstance|uint8|autocast")
+
 
 class OpOperandMismatch(Rule):
     """One operand of a product or its kin is cast to float32, and another is left as the caller gives it.
@@ -59,7 +67,8 @@ class OpOperandMismatch(Rule):
     ## What it does
     Reports a matrix product, convolution, attention, `grid_sample`, `lerp` or norm of which one operand was cast to float32
     in the same function, and another is what the caller gives, or a weight of the module, as it is. An operand that is cast
-    to a half dtype where it is given, `F.linear(x.half(), self.weight)`, is reported beside a tensor that the module keeps.
+    to a half dtype where it is given, `F.linear(x.half(), self.weight)`, is reported beside a tensor that the module keeps,
+    and a cast that a setting asks for, `if upcast: q, k = q.float(), k.float()`, beside an operand that it leaves out.
 
     ## Why it matters
     `torch.matmul`, `bmm`, `einsum`, `F.linear`, `F.layer_norm` and their kin do not promote: with a half operand beside the
@@ -149,6 +158,8 @@ def _judge(node: ast.expr, flow: Flow, operands: list[_Operand], name: str, weig
         return
     origins = origins_of(flow.scope)
     casts = [cast_to_float32(operand.value, origins[operand.node]) for operand in operands]
+    if not any(casts) and not weighted and not flow.conditions and not _has_weights(operands, origins):
+        casts = [_cast_on_a_path(origins[operand.node], flow) for operand in operands]
     if not any(casts) or (weighted and casts[0] is None):
         return
     for wide, cast in zip(operands, casts, strict=True):
@@ -169,6 +180,31 @@ def _judge(node: ast.expr, flow: Flow, operands: list[_Operand], name: str, weig
             return
 
 
+def _has_weights(operands: list[_Operand], origins: Origins) -> bool:
+    """Is an operand kept by the module? What is cast for it under a test may be an image of bytes."""
+    return any(
+        origin.kind == Kind.GIVEN and origin.text.startswith("self.")
+        for operand in operands
+        for origin in origins[operand.node]
+    )
+
+
+def _cast_on_a_path(roots: Roots, flow: Flow) -> ast.expr | None:
+    """The cast to float32 by which an operand is that under a test, and as it was under none: `if upcast: q = q.float()`."""
+    casts = [origin for origin in roots if origin.kind == Kind.CAST and origin.text in FLOAT32]
+    if len(casts) != 1 or len(roots) < 2:
+        return None
+    before = {origin for made in casts[0].of for origin in made.closure()}
+    if any(origin is not casts[0] and origin not in before for origin in roots):
+        return None
+    inside = takewhile(lambda part: part is not flow.scope, around(casts[0].node, flow.tree))
+    tests = [part.test for part in inside if isinstance(part, ast.If)]
+    cast = path_of(root_of(casts[0].node))
+    known = {name for test in tests for name in said(test)}
+    asks = any(_ASKS_DTYPE.search(name) or name == cast for name in known)
+    return casts[0].node if len(tests) == 1 and not asks else None
+
+
 @kept
 def _casts_back(scope: ast.AST) -> bool:
     """Does a function return what it casts back to the dtype that it noted of what it was given: `dtype = x.dtype`,
@@ -186,7 +222,7 @@ def _casts_back(scope: ast.AST) -> bool:
 
 def _narrowed(node: ast.expr, flow: Flow, operands: list[_Operand], name: str) -> Finding | None:
     """`F.linear(x.half(), self.weight)`: a half dtype that is written out, beside what the module keeps in any."""
-    casts = [_half_named(operand.node) for operand in operands]
+    casts = [half_named(operand.node) for operand in operands]
     if not any(casts) or all(casts):
         return None
     for half, narrow in zip(casts, operands, strict=True):
@@ -201,21 +237,6 @@ def _narrowed(node: ast.expr, flow: Flow, operands: list[_Operand], name: str) -
                 help=f"Cast it to the dtype of the other: `.to({open_}.dtype)`",
             )
     return None
-
-
-def _half_named(node: ast.expr) -> str | None:
-    """The half dtype that an operand is cast to where it is given: `x.half()`, `x.to(torch.bfloat16)`."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return None
-    name = node.func.attr
-    if name in ("half", "bfloat16") and not node.args:
-        return "float16" if name == "half" else name
-    told = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
-    if name not in ("to", "type") or len(told) != 1:
-        return None
-    path = path_of(told[0]) or ""
-    dtype = named(path.removeprefix("torch.")) if path.startswith("torch.") else None
-    return dtype if dtype in LOW_PRECISION else None
 
 
 def _is_kept(operand: _Operand, flow: Flow) -> bool:

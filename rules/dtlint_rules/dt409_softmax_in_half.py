@@ -7,12 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
+from dtlint.infer.names import path_of
 from dtlint.infer.reach import Reach
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import pass_dtype
 from dtlint_rules._half import half_at
+from dtlint_rules._halfcasts import half_named
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH
+from dtlint_rules._parts import receiver
 from dtlint_rules._squares import is_widened
 from dtlint_rules._subjects import ABSENT, operand
 
@@ -29,7 +32,8 @@ class SoftmaxInHalf(Rule):
 
     ## What it does
     Reports `softmax` and `log_softmax` without a `dtype`, of what has not been cast to float32, in a file that asks for
-    half: that casts to it, opens autocast or takes a dtype. The rule is off unless it is selected. Most attention is
+    half: that casts to it, opens autocast or takes a dtype; and any function or layer of such a name that is given
+    `x.half()` or its like right there. The rule is off unless it is selected. Most attention is
     written so; autocast on CUDA computes a softmax in float32 anyway, and for a row of some hundred scores float16 does
     well. Select it for a model that runs in float16 or bfloat16 itself, or under autocast on a CPU, which leaves a
     softmax in bfloat16.
@@ -73,6 +77,9 @@ class SoftmaxInHalf(Rule):
         name = last_name(call.node)
         if name not in ("softmax", "log_softmax") or "dtype" in call.keywords or not call.complete:
             return
+        if not call.target.startswith("torch."):
+            yield from _given_in_half(call, name)
+            return
         subject, value = operand(call) or ABSENT
         if subject is None or value is None or not call.target or is_widened(subject, call.flow):
             return
@@ -90,3 +97,22 @@ class SoftmaxInHalf(Rule):
             notes=((found.node, found.why),) if found.node is not None else (),
             fix=partial(pass_dtype, name="torch.float32", message="Compute the softmax in float32"),
         )
+
+
+def _given_in_half(call: Call, name: str) -> Iterator[Finding]:
+    """`self.softmax(scores.bfloat16(), dim=-1)`: a softmax of which no more is known, of what is cast to half right there."""
+    method = receiver(call.node)
+    subject = method if method is not None and half_named(method) else next(iter(call.node.args), None)
+    dtype = half_named(subject) if subject is not None else None
+    if subject is None or dtype is None or any(part is not subject and _is_wide(part) for part in call.node.args):
+        return
+    yield Finding(
+        call.node,
+        f"`{name}` is given {dtype}, to which `{ast.unparse(subject)}` casts: small probabilities are 0 in float16, and "
+        "have 8 bits in bfloat16",
+        help="Compute it in float32, and cast the result",
+    )
+
+
+def _is_wide(node: ast.expr) -> bool:
+    return path_of(node) in ("torch.float32", "torch.float64", "torch.float", "torch.double")

@@ -19,6 +19,7 @@ from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import LEGACY, TORCH
 from dtlint_rules._origin import NOTHING, Kind, in_order
 from dtlint_rules._origins import origins_of
+from dtlint_rules._placed import told_device
 from dtlint_rules._within import within
 
 if TYPE_CHECKING:
@@ -41,14 +42,14 @@ class LegacyConstructor(Rule):
 
     ## What it does
     Reports `x.type(torch.FloatTensor)` and the like, `isinstance(x, torch.FloatTensor)`, legacy constructors that are
-    given a tensor, `torch.LongTensor(index)`, or the sizes of one, `torch.cuda.FloatTensor(x.size(0), n)`, and
-    `torch.Tensor` of whole numbers beyond 2**24. The other uses are those of `legacy-tensor`, DT509.
+    given a tensor, `torch.LongTensor(index)`, or the sizes of one, `torch.cuda.FloatTensor(x.size(0), n)`, or a
+    device that is not their own, `torch.LongTensor(index, device=device)`, and `torch.Tensor` of whole numbers beyond 2**24. The other uses are those of `legacy-tensor`, DT509.
 
     ## Why it matters
     A legacy type is a dtype and a device. `x.type(torch.FloatTensor)` moves a tensor of the GPU to the CPU, and the
     next operation with its neighbours raises. `isinstance(x, torch.ByteTensor)` is False for the same bytes on a GPU,
     and the branch behind it is not taken there. `torch.LongTensor(x)` takes only a tensor that is int64 and on the CPU
-    already, and raises TypeError for every other. `torch.Tensor` holds float32, in which 16777217 is 16777216.
+    already, and raises TypeError for every other; told a device but the CPU it raises, too. `torch.Tensor` holds float32, in which 16777217 is 16777216.
 
     ## Example
     ```python
@@ -67,7 +68,8 @@ class LegacyConstructor(Rule):
     ```
 
     ## Fix safety
-    The fix of `x.type(...)` is unsafe because the tensor stays where it is. The other forms have none.
+    The fix of `x.type(...)` is unsafe because the tensor stays where it is. The fix of a constructor that is told a device,
+    `torch.tensor(index, device=device, dtype=torch.int64)`, is unsafe because it copies any data. The other forms have none.
 
     ## References
     - [torch.Tensor.type](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.type.html)
@@ -88,6 +90,8 @@ class LegacyConstructor(Rule):
             return _asked(call) if len(call.node.args) == 2 else ()
         if not call.target.startswith("torch.") or not call.target.endswith("Tensor"):
             return ()
+        if "device" in call.keywords and (found := told_device(call, tensor_type(External(call.target)))) is not None:
+            return (found,)
         return self._constructed(call) if len(call.args) == 1 else _sized(call) if call.args else ()
 
     def _cast(self, call: Call, kind: TensorType) -> Iterator[Finding]:
