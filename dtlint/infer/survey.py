@@ -148,18 +148,13 @@ def _look(scope: ast.AST, own: Facts) -> None:
             for part in node.targets:
                 if type(part) is not ast.Name:
                     push(part)
-            if type(node.value) not in _LEAVES:
-                push(node.value)
+            push(node.value)
         elif kind is ast.Subscript:
-            if type(node.value) not in _LEAVES:
-                push(node.value)
-            if type(node.slice) not in _LEAVES:
-                push(node.slice)
+            push(node.value)
+            push(node.slice)
         elif kind is ast.BinOp:
-            if type(node.left) not in _LEAVES:
-                push(node.left)
-            if type(node.right) not in _LEAVES:
-                push(node.right)
+            push(node.left)
+            push(node.right)
         elif kind is ast.Tuple or kind is ast.List:
             stack += node.elts
         elif kind is ast.Compare:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from dtlint.dtypes.dtype import LOW_PRECISION, named
-from dtlint.infer.names import path_of
+from dtlint.dtypes.dtype import LOW_PRECISION
+from dtlint_rules._meanings import written_dtype
 
 __all__ = ["half_named"]
 
@@ -20,6 +20,5 @@ def half_named(node: ast.expr) -> str | None:
     told = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
     if name not in ("to", "type") or len(told) != 1:
         return None
-    path = path_of(told[0]) or ""
-    dtype = named(path.removeprefix("torch.")) if path.startswith("torch.") else None
+    dtype = written_dtype(told[0])
     return dtype if dtype in LOW_PRECISION else None

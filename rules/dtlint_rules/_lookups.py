@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import named
 from dtlint.infer.names import path_of
 from dtlint_rules._assignments import assignments
 from dtlint_rules._functions import parameters
+from dtlint_rules._meanings import written_dtype
 from dtlint_rules._parts import same
 
 if TYPE_CHECKING:
@@ -48,13 +48,8 @@ def gives_dtype(node: ast.expr) -> bool:
     if isinstance(node, ast.Call) and path_of(node.func) == "getattr":
         return len(node.args) == 2 and path_of(node.args[0]) == "torch" and not isinstance(node.args[1], ast.Constant)
     if isinstance(node, ast.Subscript):
-        return isinstance(node.value, ast.Dict) and all(map(_is_dtype, node.value.values))
-    return _is_dtype(node)
-
-
-def _is_dtype(node: ast.expr) -> bool:
-    package, _, name = (path_of(node) or "").rpartition(".")
-    return package == "torch" and named(name) is not None
+        return isinstance(node.value, ast.Dict) and None not in map(written_dtype, node.value.values)
+    return written_dtype(node) is not None
 
 
 def _is_handed_on(node: ast.expr, test: ast.expr) -> bool:

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import ALIASES, DTYPES
+from dtlint.dtypes.dtype import ALIASES, DTYPES, named
 from dtlint.infer.names import path_of
 from dtlint_rules._names import last_name
 from dtlint_rules._origin import Kind
@@ -18,7 +18,7 @@ from dtlint_rules._origin import Kind
 if TYPE_CHECKING:
     from dtlint_rules._origin import Origin
 
-__all__ = ["counts", "is_device", "is_setting", "names_dtype"]
+__all__ = ["counts", "is_device", "is_setting", "names_dtype", "written_dtype"]
 
 _ASKING = frozenset({"get_parameter_dtype", "get_dtype"})
 """Functions of models that give their dtype."""
@@ -39,6 +39,12 @@ def names_dtype(node: ast.expr) -> bool:
         return False
     base, _, name = (path_of(node) or "").rpartition(".")
     return name.endswith("dtype") or (base in ("torch", "th") and (name in DTYPES or name in ALIASES))
+
+
+def written_dtype(node: ast.expr) -> str | None:
+    """The dtype of torch that an expression is, written out: "float16" of `torch.half`; None for all else."""
+    package, _, name = (path_of(node) or "").rpartition(".")
+    return named(name) if package in ("torch", "th") else None
 
 
 def is_device(node: ast.expr) -> bool:

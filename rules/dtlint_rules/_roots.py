@@ -25,7 +25,7 @@ from dtlint_rules._texts import short
 if TYPE_CHECKING:
     from dtlint.infer.events import Flow
 
-__all__ = ["epsilon_behind_root"]
+__all__ = ["epsilon_behind_root", "rooted"]
 
 _CLAMPS = frozenset({"clamp", "clamp_min"})
 
@@ -48,7 +48,7 @@ def epsilon_behind_root(divisor: ast.expr, flow: Flow) -> Edge | None:
     root = below(source_of(kept, flow) or kept, _SHAPING)
     if isinstance(kept, ast.Name) and _below_epsilon(root, flow) is not None:
         return None
-    inner = _rooted(root)
+    inner = rooted(root)
     if inner is None or (subject := _varies(below(named(inner, flow), _SHAPING), flow)) is None:
         return None
     function = flow.function
@@ -95,7 +95,7 @@ def _is_epsilon(node: ast.expr, flow: Flow) -> bool:
     return 0 < number.value < 1e-1 if number is not None else is_called_epsilon(node)
 
 
-def _rooted(node: ast.expr) -> ast.expr | None:
+def rooted(node: ast.expr) -> ast.expr | None:
     """What a root is taken of: `v.sqrt()`, `torch.sqrt(v)`, `v ** 0.5`, `v.pow(0.5)`."""
     if isinstance(node, ast.BinOp):
         return node.left if _is_root(node) else None

@@ -6,9 +6,9 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import named
 from dtlint.infer.names import path_of
 from dtlint_rules._functions import own_nodes
+from dtlint_rules._meanings import written_dtype
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import same
 from dtlint_rules._within import parents_in
@@ -35,17 +35,12 @@ class Truth:
 def bools_for_dtypes(scope: ast.AST) -> Iterator[Truth]:
     """Each `or` of a function that is used for a value, whose last side is a dtype, and of which another side is a bool."""
     for whole in own_nodes(scope):
-        if type(whole) is not ast.BoolOp or type(whole.op) is not ast.Or or not _is_dtype(whole.values[-1]):
+        if type(whole) is not ast.BoolOp or type(whole.op) is not ast.Or or written_dtype(whole.values[-1]) is None:
             continue
         for side in whole.values[:-1]:
             if _is_bool(side) and not _compares_dtypes(side) and _is_given(whole, parents_in(scope)):
                 yield Truth(whole, side, _meant(side) if len(whole.values) == 2 else None)
                 break
-
-
-def _is_dtype(node: ast.expr) -> bool:
-    package, _, name = (path_of(node) or "").rpartition(".")
-    return package in ("torch", "th") and named(name) is not None
 
 
 def _is_given(whole: ast.BoolOp, known: dict[ast.AST, ast.AST]) -> bool:
@@ -78,7 +73,7 @@ def _compares_dtypes(node: ast.expr) -> bool:
     """`x.dtype == torch.float16`, where another dtype is forgotten to be compared with: a bool is meant."""
     if not isinstance(node, ast.Compare):
         return False
-    return _is_dtype(node.comparators[-1])
+    return written_dtype(node.comparators[-1]) is not None
 
 
 def _meant(node: ast.expr) -> ast.expr | None:

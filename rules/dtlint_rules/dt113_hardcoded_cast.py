@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
-from dtlint.dtypes.dtype import LOW_PRECISION, named
+from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.around import around
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Dtype
@@ -16,6 +16,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._asked import asks_bfloat16
 from dtlint_rules._assignments import assignments, bound_once
 from dtlint_rules._functions import body_of, defaults, own_nodes, parameters
+from dtlint_rules._meanings import written_dtype
 from dtlint_rules._names import last_name, said
 from dtlint_rules._parts import given, keyword, receiver, subject_of
 from dtlint_rules._within import parents_at
@@ -235,8 +236,7 @@ def _over_callers(assign: Assign, target: ast.Subscript) -> Iterator[Finding]:
 
 def _is_half(node: ast.expr) -> bool:
     """`torch.float16`, `torch.bfloat16`, written out."""
-    package, _, name = (path_of(node) or "").rpartition(".")
-    return package == "torch" and named(name) in LOW_PRECISION
+    return written_dtype(node) in LOW_PRECISION
 
 
 def _loads_by(name: str, function: ast.AST) -> bool:

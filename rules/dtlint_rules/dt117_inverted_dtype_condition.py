@@ -12,6 +12,7 @@ from dtlint.infer.conditions import atoms
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._functions import own_nodes
+from dtlint_rules._meanings import written_dtype
 from dtlint_rules._needs import attributes
 from dtlint_rules._swapped import ABSENT, Swapped, swapped
 
@@ -121,16 +122,11 @@ def _target(call: Call) -> str | None:
     if call.method in ("half", "float", "double", "bfloat16"):
         return f"torch.{ALIASES.get(call.method, call.method)}" if not call.node.args else None
     given = [keyword.value for keyword in call.node.keywords if keyword.arg == "dtype"] or [
-        argument for argument in call.node.args if (path_of(argument) or "").endswith("dtype") or _named(argument)
+        argument
+        for argument in call.node.args
+        if (path_of(argument) or "").endswith("dtype") or written_dtype(argument)
     ]
     return path_of(given[0]) if len(given) == 1 else None
-
-
-def _named(node: ast.expr) -> bool:
-    from dtlint.dtypes.dtype import named
-
-    path = path_of(node) or ""
-    return path.startswith("torch.") and named(path[6:]) is not None
 
 
 def _subject(call: Call) -> str:

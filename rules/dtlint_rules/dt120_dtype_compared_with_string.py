@@ -16,6 +16,7 @@ from dtlint_rules._fixes import respell
 from dtlint_rules._imports import imports
 from dtlint_rules._known import is_looped_tensor, known
 from dtlint_rules._lookups import gives_dtype, only_value
+from dtlint_rules._meanings import written_dtype
 from dtlint_rules._named_dtypes import name_compared
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import COMPARED_NUMBERS, DTYPES, LEGACY, STRINGS
@@ -132,7 +133,7 @@ class DtypeComparedWithString(Rule):
             return
         asked = call.node.args[1]
         for node in asked.elts if isinstance(asked, ast.Tuple) else (asked,):
-            if type(node) is ast.Attribute and _dtype_of(node) is not None:
+            if type(node) is ast.Attribute and written_dtype(node) is not None:
                 yield Finding(
                     call.node,
                     f"`{ast.unparse(node)}` is a dtype and no class: `isinstance` raises TypeError",
@@ -219,7 +220,7 @@ def _alone(operation: Operation, node: ast.Compare) -> Iterator[Finding]:
 
 def _first_alone(node: ast.Compare, listed: ast.BoolOp) -> Iterator[Finding]:
     """`x.dtype == (torch.float16 or torch.bfloat16)`."""
-    dtypes = [ast.unparse(value) for value in listed.values if _dtype_of(value) is not None]
+    dtypes = [ast.unparse(value) for value in listed.values if written_dtype(value) is not None]
     if len(dtypes) == len(listed.values) > 1:
         compared = dtypes[0] if isinstance(listed.op, ast.Or) else dtypes[-1]
         yield Finding(
@@ -235,11 +236,11 @@ def _of_two(operation: Operation, node: ast.Compare) -> Iterator[Finding]:
     equal = isinstance(node.ops[0], (ast.Eq, ast.Is))
     if not isinstance(around, ast.BoolOp) or isinstance(around.op, ast.And) is not equal:
         return
-    own, subject = _dtype_of(node.comparators[0]), ast.dump(node.left)
+    own, subject = written_dtype(node.comparators[0]), ast.dump(node.left)
     for side in around.values[: around.values.index(node)]:
         if not isinstance(side, ast.Compare) or len(side.ops) != 1 or ast.dump(side.left) != subject:
             continue
-        other = _dtype_of(side.comparators[0])
+        other = written_dtype(side.comparators[0])
         if isinstance(side.ops[0], type(node.ops[0])) and own is not None and other is not None and own != other:
             yield Finding(
                 around,
@@ -247,12 +248,6 @@ def _of_two(operation: Operation, node: ast.Compare) -> Iterator[Finding]:
                 help=f"Write `{ast.unparse(node.left)} {'in' if equal else 'not in'} (...)`",
             )
             return
-
-
-def _dtype_of(node: ast.expr) -> str | None:
-    """The dtype that is written out."""
-    package, _, name = (path_of(node) or "").rpartition(".")
-    return named(name) if package in ("torch", "th") else None
 
 
 _EQUALITIES = (ast.Eq, ast.Is, ast.NotEq, ast.IsNot)

@@ -7,14 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Severity
-from dtlint.dtypes.dtype import named
-from dtlint.infer.names import path_of
 from dtlint.infer.survey import scopes
 from dtlint.infer.values import Dtype, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS, SHORT
 from dtlint_rules._fixes import respell
 from dtlint_rules._known import is_looped_tensor
+from dtlint_rules._meanings import written_dtype
 from dtlint_rules._needs import attributes
 from dtlint_rules._parts import receiver
 
@@ -132,8 +131,7 @@ def _is_told(call: Call) -> bool:
     if isinstance(call.argument(0, "dtype"), Dtype):
         return True
     node = call.argument_node(0, "dtype")
-    package, _, name = ((path_of(node) if node is not None else None) or "").rpartition(".")
-    return package == "torch" and named(name) is not None
+    return node is not None and written_dtype(node) is not None
 
 
 def _is_tensor(call: Call) -> bool:

@@ -23,7 +23,7 @@ from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._pairs import named
 from dtlint_rules._parts import below, keyword, receiver, same
-from dtlint_rules._roots import epsilon_behind_root
+from dtlint_rules._roots import epsilon_behind_root, rooted
 from dtlint_rules._running import unguarded_variance
 from dtlint_rules._statements import statements
 from dtlint_rules._subjects import ABSENT, is_function, operand
@@ -403,15 +403,8 @@ def _reads_as(node: ast.expr, subject: ast.expr) -> bool:
 
 def _is_root_of_variance(node: ast.expr, subject: ast.expr, flow: Flow) -> bool:
     """`x.var().sqrt()`, `torch.sqrt(x.var())`, `x.var() ** 0.5`."""
-    variance = frozenset({"var"})
-    if isinstance(node, ast.BinOp):
-        root = isinstance(node.op, ast.Pow) and isinstance(node.right, ast.Constant) and node.right.value == 0.5
-        return root and _is_reduction(named(node.left, flow), variance, subject)
-    if not isinstance(node, ast.Call) or last_name(node) != "sqrt":
-        return False
-    of_torch = (path_of(node.func) or "") in ("torch.sqrt", "th.sqrt")
-    inner = node.args[0] if of_torch and node.args else receiver(node)
-    return inner is not None and _is_reduction(named(inner, flow), variance, subject)
+    inner = rooted(node)
+    return inner is not None and _is_reduction(named(inner, flow), frozenset({"var"}), subject)
 
 
 def _asked_for(divisor: ast.expr, flow: Flow) -> bool:

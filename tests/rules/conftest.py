@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from dtlint.rule import Rule
     from dtlint.source.file import Source
 
+pytest.register_assert_rewrite("bench")
+
 
 @pytest.fixture(autouse=True)
 def _what_is_found_is_awake(monkeypatch: pytest.MonkeyPatch) -> None:

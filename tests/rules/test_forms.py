@@ -5,8 +5,7 @@ In bad code, `# <-` stands on each line that is flagged, and no other line is.
 
 from __future__ import annotations
 
-import pytest
-from bench import Bench, cases, marked
+from bench import Bench
 
 HEAD = "import torch\nimport torch.nn.functional as F\nfrom copy import deepcopy\nfrom torch import einsum, nn\n"
 BENCH = Bench("DT101", "DT599", HEAD)
@@ -466,11 +465,4 @@ GOOD = {
 }
 
 
-@pytest.mark.parametrize(("code", "text"), cases(BAD))
-def test_bad_code_is_flagged_where_it_says(code: str, text: str) -> None:
-    assert BENCH.flagged(code, text) == marked(BENCH.source(text))
-
-
-@pytest.mark.parametrize(("code", "text"), cases(GOOD))
-def test_good_code_is_left_alone(code: str, text: str) -> None:
-    assert BENCH.found(code, text) == []
+test_bad_code_is_flagged_where_it_says, test_good_code_is_left_alone = BENCH.tests(BAD, GOOD)

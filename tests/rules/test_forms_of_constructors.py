@@ -7,7 +7,7 @@ In bad code, `# <-` stands on each line that is flagged, and no other line is.
 from __future__ import annotations
 
 import pytest
-from bench import Bench, cases, marked
+from bench import Bench
 
 from dtlint import Severity
 
@@ -391,14 +391,7 @@ GOOD = {
 }
 
 
-@pytest.mark.parametrize(("code", "text"), cases(BAD))
-def test_bad_code_is_flagged_where_it_says(code: str, text: str) -> None:
-    assert BENCH.flagged(code, text) == marked(BENCH.source(text))
-
-
-@pytest.mark.parametrize(("code", "text"), cases(GOOD))
-def test_good_code_is_left_alone(code: str, text: str) -> None:
-    assert BENCH.found(code, text) == []
+test_bad_code_is_flagged_where_it_says, test_good_code_is_left_alone = BENCH.tests(BAD, GOOD)
 
 
 @pytest.mark.parametrize(

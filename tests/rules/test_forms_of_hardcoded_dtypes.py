@@ -6,8 +6,7 @@ In bad code, `# <-` stands on each line that is flagged, and no other line is.
 
 from __future__ import annotations
 
-import pytest
-from bench import Bench, cases, marked
+from bench import Bench
 
 HEAD = (
     "import argparse\nimport os\nimport sys\nimport numpy as np\nimport torch\nfrom torch import Tensor, nn\n"
@@ -1205,14 +1204,7 @@ GOOD = {
 }
 
 
-@pytest.mark.parametrize(("code", "text"), cases(BAD))
-def test_bug_is_found(code: str, text: str) -> None:
-    assert BENCH.flagged(code, text) == marked(BENCH.source(text))
-
-
-@pytest.mark.parametrize(("code", "text"), cases(GOOD))
-def test_right_code_is_left_alone(code: str, text: str) -> None:
-    assert BENCH.flagged(code, text) == []
+test_bad_code_is_flagged_where_it_says, test_good_code_is_left_alone = BENCH.tests(BAD, GOOD)
 
 
 def test_switch_that_is_on_by_default_has_no_fix() -> None:
