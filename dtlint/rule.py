@@ -97,7 +97,8 @@ class Rule:
     values: ClassVar[frozenset[type[ast.AST]] | None] = None
     """What is assigned, as it is written, that `on_assign` is told of besides, whatever the target: `ast.Attribute`."""
     hears_where: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
-    """Handlers that are of use only in a file in which one of these texts stands: `{"on_assign": ("add_noise",)}`."""
+    """Handlers that are of use only in a file in which one of these words stands: `{"on_assign": ("add_noise",)}`. Their
+    forms are those of `triggers`."""
     default: ClassVar[bool] = True
     """Is the rule on unless it is selected? A rule that is useful but chatty is not, and its documentation says why."""
     since: ClassVar[tuple[int, int]] = (0, 0)

@@ -8,11 +8,14 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from dtlint.check.screen import Group
 from dtlint.infer.events import Assign, Call, Discard, End, Enter, Event, Exit, Operation, Reference
 from dtlint.rule import Finding, Rule
 
 if TYPE_CHECKING:
     import ast
+
+    from dtlint.check.screen import Text
 
 __all__ = ["Hearing", "Routes", "expect", "routes"]
 
@@ -171,8 +174,8 @@ class Routes(dict[Any, list[Hearing]]):
         return found
 
 
-def routes(rules: Sequence[Rule], text: str) -> dict[type[Event], Routes]:
-    """The routes of each type of event that one of the rules hears of in a file with this text."""
+def routes(rules: Sequence[Rule], text: Text) -> dict[type[Event], Routes]:
+    """The routes of each type of event that one of the rules hears of in a file with these words."""
     found = {}
     heard = [(rule, _hears(type(rule), text)) for rule in rules]
     for name, event in _EVENTS.items():
@@ -182,13 +185,19 @@ def routes(rules: Sequence[Rule], text: str) -> dict[type[Event], Routes]:
     return found
 
 
-def _hears(rule: type[Rule], text: str) -> tuple[str, ...]:
+def _hears(rule: type[Rule], text: Text) -> tuple[str, ...]:
     heard = _all_heard(rule)  # type: ignore[arg-type]  # the hash of a class is its type's
     if not rule.hears_where:
         return heard
-    return tuple(name for name in heard if any(word in text for word in rule.hears_where.get(name, ("",))))
+    asked = _asked_where(rule)  # type: ignore[arg-type]
+    return tuple(name for name in heard if name not in asked or text.has(asked[name]))
 
 
 @lru_cache(maxsize=512)
 def _all_heard(rule: type[Rule]) -> tuple[str, ...]:
     return rule.hears()
+
+
+@lru_cache(maxsize=512)
+def _asked_where(rule: type[Rule]) -> dict[str, Group]:
+    return {name: Group(words) for name, words in rule.hears_where.items()}

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from dtlint.check import hygiene
-from dtlint.check.screen import code_of, triggered
+from dtlint.check.screen import Text, code_of, triggered
 from dtlint.source.suppression import Suppressions
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Ch
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape in the file is not ours to speak of
-            tree, wanted = _screened(source.text, rules)
+            tree, text, wanted = _screened(source.text, rules)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reported = any(rule.code == hygiene.UNREADABLE_FILE[0] for rule in rules)
         if source.notebook is not None and source.text != (rest := source.notebook.readable):
@@ -76,7 +76,7 @@ def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Ch
     found: list[Confirmed] = []
     if tree is not None and wanted:
         with _deeper():
-            found = _confirmed(source, tree, wanted, settings, checked)
+            found = _confirmed(source, tree, text, wanted, settings, checked)
     suppressions = Suppressions.of(
         source, [_around(first, tree) for _, (first, _) in found] if tree is not None else []
     )
@@ -90,8 +90,9 @@ def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Ch
     return checked
 
 
-def _screened(text: str, rules: Sequence[AnyRule]) -> tuple[ast.Module | None, list[AnyRule]]:
-    """The syntax tree of a file, and the rules whose trigger words stand in it. No tree where there are no such rules.
+def _screened(text: str, rules: Sequence[AnyRule]) -> tuple[ast.Module | None, Text, list[AnyRule]]:
+    """The syntax tree of a file, its words, and the rules whose trigger words are among these. No tree where there are no
+    such rules.
 
     Nearly all files that speak of torch are judged: these are parsed at once, for the sake of knowing their docstrings.
 
@@ -100,9 +101,11 @@ def _screened(text: str, rules: Sequence[AnyRule]) -> tuple[ast.Module | None, l
     """
     if "torch" in text:
         tree = ast.parse(text)
-        return tree, triggered(rules, code_of(text, tree))
-    wanted = triggered(rules, text)
-    return (ast.parse(text), wanted) if wanted or not _is_readable(text) else (None, [])
+        file = Text(code_of(text, tree))
+        return tree, file, triggered(rules, file)
+    file = Text(text)
+    wanted = triggered(rules, file)
+    return ast.parse(text) if wanted or not _is_readable(text) else None, file, wanted
 
 
 def _is_readable(text: str) -> bool:
@@ -145,7 +148,7 @@ def _deeper() -> Iterator[None]:
 
 
 def _confirmed(
-    source: Source, tree: ast.Module, rules: Sequence[AnyRule], settings: Settings, checked: Checked
+    source: Source, tree: ast.Module, text: Text, rules: Sequence[AnyRule], settings: Settings, checked: Checked
 ) -> list[Confirmed]:
     """What the rules whose trigger words stand in the file find. Those of one file alone load inference, or libcst."""
     from dtlint.check.judge import judge
@@ -153,7 +156,7 @@ def _confirmed(
 
     found: list[Confirmed] = []
     with bounded(source.text.count("\n")):
-        judged = judge(tree, source, [rule.load() for rule in rules])
+        judged = judge(tree, source, text, [rule.load() for rule in rules])
         checked.crashes, checked.crashed = judged.crashes, judged.crashed
         judged.suspicions = [each for each in judged.suspicions if settings.concerned(each.finding.until)]
         if judged.suspicions:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from dtlint.check.audience import Routes
+    from dtlint.check.screen import Text
     from dtlint.infer.interpreter import Interpreter
     from dtlint.rule import Finding, Rule
     from dtlint.source.file import Source
@@ -50,10 +51,10 @@ class Judged:
     """Lets go of what was inferred, once the findings are confirmed: what their fixes ask for is kept until then."""
 
 
-def judge(tree: ast.Module, source: Source, rules: Sequence[type[Rule]]) -> Judged:
-    """What the rules suspect of a module."""
+def judge(tree: ast.Module, source: Source, text: Text, rules: Sequence[type[Rule]]) -> Judged:
+    """What the rules suspect of a module, whose words are those of the text."""
     judged = Judged()
-    told = routes(_made(rules, source.path, judged), source.text)
+    told = routes(_made(rules, source.path, judged), text)
     listeners = {event: _listener(of_event, source.path, judged) for event, of_event in told.items()}
     displayed = _displayed(tree, source)
     discard = listeners.get(Discard)

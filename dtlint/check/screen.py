@@ -16,14 +16,13 @@ if TYPE_CHECKING:
 
     from dtlint.catalogue import AnyRule
 
-__all__ = ["code_of", "triggered"]
+__all__ = ["Group", "Text", "code_of", "triggered"]
 
 
-def triggered(rules: Sequence[AnyRule], text: str) -> list[AnyRule]:
-    """The rules that judge code at all, and whose words stand in the text: one of the `triggers`, and one of each group
+def triggered(rules: Sequence[AnyRule], file: Text) -> list[AnyRule]:
+    """The rules that judge code at all, and whose words stand in a file: one of the `triggers`, and one of each group
     in `needs`. The forms of words are those of `Rule.triggers`."""
     screen = _screen(tuple(rules))
-    file = _Text(text)
     words = file.words
     absent = {group for group in screen.groups if group.words.isdisjoint(words)}
     return [
@@ -68,12 +67,12 @@ class _Screen:
     """What some rules ask for. Groups that take more than the set of words are asked for the rules that are left."""
 
     def __init__(self, rules: tuple[AnyRule, ...]) -> None:
-        made: dict[frozenset[str], _Group] = {}
-        self.rules: list[tuple[AnyRule, list[_Group], list[_Group]]] = []
+        made: dict[frozenset[str], Group] = {}
+        self.rules: list[tuple[AnyRule, list[Group], list[Group]]] = []
         for rule in rules:
             if rule.hears():
                 asked = [group for group in (rule.triggers, *rule.needs) if group]
-                groups = [made.setdefault(frozenset(group), _Group(group)) for group in asked]
+                groups = [made.setdefault(frozenset(group), Group(group)) for group in asked]
                 rare = sorted((group for group in groups if not group.is_cheap), key=lambda group: bool(group.spelled))
                 self.rules.append((rule, [group for group in groups if group.is_cheap], rare))
         self.groups = [group for group in made.values() if group.is_cheap]
@@ -84,7 +83,7 @@ def _screen(rules: tuple[AnyRule, ...]) -> _Screen:
     return _Screen(rules)
 
 
-class _Group:
+class Group:
     """Words of which one must stand in a file, sorted by where they are looked for; in the order in which they are given."""
 
     __slots__ = ("is_cheap", "large", "parts", "small", "spelled", "words")
@@ -108,7 +107,8 @@ class _Group:
         self.large = frozenset(exponents - self.small)
         self.is_cheap = not (parts or exponents or spelled)
 
-    def stands_in(self, file: _Text) -> bool:
+    def stands_in(self, file: Text) -> bool:
+        """Does one of the words stand in a file? `Text.has` asks it once."""
         return (
             not self.words.isdisjoint(file.words)
             or (bool(self.parts) and any(map(file.joined.__contains__, self.parts)))
@@ -117,7 +117,7 @@ class _Group:
             or (bool(self.spelled) and self._is_spelled_in(file))
         )
 
-    def _is_spelled_in(self, file: _Text) -> bool:
+    def _is_spelled_in(self, file: Text) -> bool:
         known = file.spelled
         for each in self.spelled:
             if each.text not in known:
@@ -140,10 +140,10 @@ class _Spelled:
     def __init__(self, text: str) -> None:
         self.text = _squeezed(text.encode())
         self.mark = next((mark for mark in _RARE if mark in self.text), self.text)
-        whole = _WHOLE.findall(self.text)
+        whole = _WHOLE.findall(text.encode())
         self.words = [frozenset(place.encode() + word for place in _PLACES) for word in whole]
 
-    def stands_in(self, file: _Text) -> bool:
+    def stands_in(self, file: Text) -> bool:
         return (
             not any(map(file.words.isdisjoint, self.words))
             and self.mark in file.squeezed
@@ -182,7 +182,7 @@ _UNSIGNED = re.compile(rb"[0-9.][eE]([0-9]{1,3})(?= |$)")
 _SHAPE = bytes.maketrans(b"E123456789", b"e000000000")
 
 
-class _Text:
+class Text:
     """The text of a file, with what is looked for in it."""
 
     def __init__(self, text: str) -> None:
@@ -191,7 +191,7 @@ class _Text:
         self.words = set(separated.replace(b'"', b' "').split())
         """The words, with what they stand behind, be it a dot, the dot of `self` or a quote."""
         self.words.update(self._attributes())
-        self._held: dict[_Group, bool] = {}
+        self._held: dict[Group, bool] = {}
         self.spelled: dict[bytes, bool] = {}
         """What has been looked for in the text without its white space, and whether it is there."""
 
@@ -233,9 +233,10 @@ class _Text:
 
     @cached_property
     def squeezed(self) -> bytes:
+        """The text without its white space."""
         return _squeezed(self.data)
 
-    def has(self, group: _Group) -> bool:
+    def has(self, group: Group) -> bool:
         """Does one word of a group stand in the file? Asked once for each group."""
         known = self._held.get(group)
         if known is None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 from bisect import bisect
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -102,27 +101,47 @@ Calls = dict[str, list[tuple[int, str]]]
 """For each path, the methods that are called on it, with their lines."""
 
 
-@dataclass(slots=True)
 class Evidence:
-    """What paths are, by where they stand: a binding parts the evidence before it from that behind it.
+    """What paths are in a function, by where they stand: a binding parts the evidence before it from that behind it.
+
+    The bindings are looked for when it is first asked: half of all functions have evidence of what is known anyway.
 
     Attributes:
-        cuts: for each path, the lines at which it may come to stand for something else, sorted.
-        kinds: for each path, what it is between two cuts, by the number of cuts before.
+        paths: the paths that there is evidence of.
         attributes: the last names of those paths that are no plain names.
     """
 
-    cuts: dict[str, list[float]]
-    kinds: dict[str, dict[int, Kind]]
-    attributes: frozenset[str]
+    __slots__ = ("_calls", "_found", "_function", "attributes", "paths")
+
+    def __init__(self, function: ast.AST, paths: Iterable[str], calls: Calls) -> None:
+        self._function, self._calls = function, calls
+        self.paths = frozenset(paths)
+        self.attributes = frozenset([path.rpartition(".")[2] for path in self.paths if "." in path])
+        self._found: dict[str, tuple[list[float], dict[int, Kind]]] | None = None
+        """For each path the lines at which it may come to stand for something else, and what it is between two of them,
+        by the number of those before."""
 
     def kind(self, path: str, line: int) -> Kind | None:
         """What a path can only be on a line; None when that is not shown."""
-        known = self.kinds.get(path)
-        return None if known is None else known.get(bisect(self.cuts[path], line))
+        if path not in self.paths:
+            return None
+        if self._found is None:
+            self._found = dict(self._find())
+        cuts, kinds = self._found[path]
+        return kinds.get(bisect(cuts, line))
+
+    def _find(self) -> Iterator[tuple[str, tuple[list[float], dict[int, Kind]]]]:
+        bound = _bindings(self._function, {part for path in self.paths for part in _prefixes(path)})
+        for path in self.paths:
+            cuts = sorted({cut for part in _prefixes(path) for cut in bound.get(part, ())})
+            between: dict[int, list[tuple[int, str]]] = {}
+            for call in self._calls.get(path, ()):
+                between.setdefault(bisect(cuts, call[0]), []).append(call)
+            kinds = {number: kind for number, called in between.items() if (kind := _proved(called)) is not None}
+            yield path, (cuts, kinds)
 
 
-NO_EVIDENCE = Evidence({}, {}, frozenset())
+NO_EVIDENCE = Evidence(ast.Module([], []), (), {})
 
 
 def gather(function: ast.AST, takes_tensors: TakesTensors | None = None) -> Evidence:
@@ -135,17 +154,7 @@ def gather(function: ast.AST, takes_tensors: TakesTensors | None = None) -> Evid
         unasked = _Unasked(asked, takes_tensors)
         unasked.statements(_body(function))
         calls = unasked.calls
-    bound = _bindings(function, {part for path in paths for part in _prefixes(path)})
-    evidence = Evidence({}, {}, frozenset(path.rpartition(".")[2] for path in paths if "." in path))
-    for path in paths:
-        cuts = evidence.cuts[path] = sorted({cut for part in _prefixes(path) for cut in bound.get(part, ())})
-        between: dict[int, list[tuple[int, str]]] = {}
-        for call in calls.get(path, ()):
-            between.setdefault(bisect(cuts, call[0]), []).append(call)
-        evidence.kinds[path] = {
-            number: kind for number, called in between.items() if (kind := _proved(called)) is not None
-        }
-    return evidence
+    return Evidence(function, paths, calls)
 
 
 def _proved(called: list[tuple[int, str]]) -> Kind | None:

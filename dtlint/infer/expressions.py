@@ -186,17 +186,14 @@ class Expressions:
                 known = _BUILTINS.get(name)
                 return self.judged(UNKNOWN, name, node.lineno) if known is None else known
         if type(value) is Unknown:
-            return self.judged(value, name, node.lineno) if name in self.evidence_here().kinds else value
+            return self.judged(value, name, node.lineno) if name in self.evidence_here().paths else value
         if type(value) is External and Reference in self.listeners:
             self.refer(node, value)
         return value
 
     def judged(self, value: Unknown, path: str, line: int) -> Value:
         """An unknown name, by what the running function does with it."""
-        evidence = self.evidence_here()
-        if path not in evidence.kinds:
-            return value
-        kind = evidence.kind(path, line)
+        kind = self.evidence_here().kind(path, line)
         if kind is None:
             return value
         if kind is Kind.MODULE:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dtlint.infer.events import Flow
+    from dtlint.infer.scopes import FunctionNode
     from dtlint.infer.values import Autocast, Value
 
 __all__ = ["Reach", "Reached", "reach", "reach_of_file"]
@@ -141,7 +142,9 @@ def _holds(outer: ast.AST, inner: ast.AST) -> bool:
 @dataclass(slots=True)
 class _Survey:
     asked: list[Reached]
+    """The places that ask for half, the surest first."""
     is_library: bool
+    """Is it definitions for others, and nothing that runs or trains?"""
 
 
 _surveyed: OrderedDict[ast.Module, _Survey] = OrderedDict()
@@ -152,32 +155,31 @@ _KEPT = 2
 def _survey(tree: ast.Module) -> _Survey:
     known = _surveyed.get(tree)
     if known is None:
-        speaking = list(_speaking(tree))
-        known = _surveyed[tree] = _Survey(_places(speaking), _is_library(tree, speaking))
+        known = _surveyed[tree] = _look_over(tree)
         while len(_surveyed) > _KEPT:
             _surveyed.popitem(last=False)
     return known
 
 
-def _speaking(tree: ast.Module) -> Iterator[ast.AST]:
-    """The nodes that can say something of half."""
-    for scope, own in scopes(tree):
-        yield from own.calls
-        yield from own.halves
-        yield from own.dtype_tests
-        if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            given = scope.args
-            for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs):
-                yield argument
-                if type(argument.annotation) is ast.Attribute:
-                    yield argument.annotation
-            yield scope
-
-
-def _places(speaking: list[ast.AST]) -> list[Reached]:
+def _look_over(tree: ast.Module) -> _Survey:
     """The places of a file that ask for half, the surest first: casts and regions, then dtypes that are handed in."""
-    found = [place for node in speaking for place in _asks(node)]
-    return sorted(found, key=lambda place: (_ORDER.index(place.why), *_where(place.node)))
+    found: list[Reached] = []
+    runs = False
+    for scope, own in scopes(tree):
+        for call in own.calls:  # most say nothing, and are passed over by their name
+            called = call.func
+            kind = type(called)
+            name = called.attr if kind is ast.Attribute else called.id if kind is ast.Name else ""  # type: ignore[attr-defined]
+            if name in _TELLING:
+                found += _asked_by_call(call, name)
+            elif name in _RUNS and kind is ast.Attribute:
+                runs = True
+        found += [place for node in own.halves for place in _named(node)]
+        found += [place for node in own.dtype_tests for place in _asked_by_test(node)]
+        if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            found += _asked_by_function(scope)
+    found.sort(key=lambda place: (_ORDER.index(place.why), *_where(place.node)))
+    return _Survey(found, not runs and _only_defines(tree))
 
 
 def _where(node: ast.AST | None) -> tuple[int, int]:
@@ -185,8 +187,6 @@ def _where(node: ast.AST | None) -> tuple[int, int]:
 
 
 _CASTS = {"half": _FLOAT16, "bfloat16": _BFLOAT16}
-_NUMPY = frozenset({"np", "numpy", "jnp", "jax", "tf", "mx", "onnx", "TensorProto"})
-"""What has a float16 of its own, which is not torch's."""
 _PARAMETERS = {
     **dict.fromkeys(
         ("dtype", "torch_dtype", "weight_dtype", "compute_dtype", "param_dtype", "model_dtype"), LOW_PRECISION
@@ -208,33 +208,41 @@ _IS_PARAMETER = "the dtype is handed in here"
 _ORDER = (_IS_CAST, _IS_REGION, _IS_SCALER, _IS_QUESTION, _IS_RANGE, _IS_PARAMETER)
 
 
-def _asks(node: ast.AST) -> Iterator[Reached]:
-    """What a node says of half."""
-    kind = type(node)
-    if kind is ast.Call:
-        yield from _asked_by_call(node)  # type: ignore[arg-type]
-    elif kind is ast.Attribute:
-        dtypes = HALF_NAMES.get(node.attr)  # type: ignore[attr-defined]
-        if dtypes is not None and (path_of(node) or "").partition(".")[0] not in _NUMPY and _is_of_torch(node):
-            yield Reached(Reach.ASKED, dtypes, node, _IS_CAST)  # type: ignore[arg-type]
-    elif kind is ast.Compare:  # of a dtype: others are not noted
-        named = frozenset[str]().union(
-            *(HALF_NAMES.get(name, frozenset()) for part in nodes(node.comparators) for name in _last(part))  # type: ignore[attr-defined]
-        )
-        if named:
-            yield Reached(Reach.ASKED, named, node, _IS_QUESTION)  # type: ignore[arg-type]
-    elif kind is ast.arg:
-        dtypes = _PARAMETERS.get(node.arg)  # type: ignore[attr-defined]
+def _named(node: ast.Attribute) -> Iterator[Reached]:
+    """A half dtype of torch, by its name."""
+    if _is_of_torch(node):
+        yield Reached(Reach.ASKED, HALF_NAMES[node.attr], node, _IS_CAST)
+
+
+def _asked_by_test(node: ast.Compare) -> Iterator[Reached]:
+    """What a comparison of a dtype says of half."""
+    named = frozenset[str]().union(
+        *(HALF_NAMES.get(name, frozenset()) for part in nodes(node.comparators) for name in _last(part))
+    )
+    if named:
+        yield Reached(Reach.ASKED, named, node, _IS_QUESTION)
+
+
+def _asked_by_function(function: FunctionNode) -> Iterator[Reached]:
+    """What the parameters of a function say of half, and its decorators."""
+    given = function.args
+    for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+        dtypes = _PARAMETERS.get(argument.arg)
         if dtypes is not None:
-            yield Reached(Reach.ASKED, dtypes, _as_place(node), _IS_PARAMETER)
-    elif kind is ast.FunctionDef or kind is ast.AsyncFunctionDef:
-        for decorator in node.decorator_list:  # type: ignore[attr-defined]
-            if (path_of(decorator) or "").endswith("autocast"):
-                yield Reached(Reach.ASKED, LOW_PRECISION, decorator, _IS_REGION)
+            yield Reached(Reach.ASKED, dtypes, _as_place(argument), _IS_PARAMETER)
+        if type(argument.annotation) is ast.Attribute and argument.annotation.attr in HALF_NAMES:
+            yield from _named(argument.annotation)
+    for decorator in () if isinstance(function, ast.Lambda) else function.decorator_list:
+        if (path_of(decorator) or "").endswith("autocast"):
+            yield Reached(Reach.ASKED, LOW_PRECISION, decorator, _IS_REGION)
 
 
-def _asked_by_call(node: ast.Call) -> Iterator[Reached]:
-    name = next(_last(node.func), "")
+_TELLING = frozenset({*_CASTS, "autocast", "GradScaler", "finfo", "add_argument"})
+"""The calls that may say something of half, by their last names."""
+
+
+def _asked_by_call(node: ast.Call, name: str) -> Iterator[Reached]:
+    """What a call of that name says of half."""
     if name in _CASTS and isinstance(node.func, ast.Attribute) and not node.args:
         yield Reached(Reach.ASKED, _CASTS[name], node, _IS_CAST)
     elif name == "autocast":
@@ -278,8 +286,8 @@ _RUNS = frozenset({"backward", "zero_grad"})
 """Methods of a training loop."""
 
 
-def _is_library(tree: ast.Module, speaking: list[ast.AST]) -> bool:
-    """Is the file definitions for others: classes or functions, and nothing that runs or trains?"""
+def _only_defines(tree: ast.Module) -> bool:
+    """Is the file definitions for others: classes or functions, and nothing that runs?"""
     defines = False
     for statement in tree.body:
         if isinstance(statement, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -288,9 +296,7 @@ def _is_library(tree: ast.Module, speaking: list[ast.AST]) -> bool:
             isinstance(statement, ast.If) and _asks_for_main(statement.test)
         ):
             return False
-    return defines and not any(
-        type(node) is ast.Call and isinstance(node.func, ast.Attribute) and node.func.attr in _RUNS for node in speaking
-    )
+    return defines
 
 
 def _asks_for_main(test: ast.expr) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.survey import facts, scopes
@@ -9,7 +10,6 @@ from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Sequence
 
 __all__ = ["Called", "called_in", "calls_of"]
@@ -33,7 +33,9 @@ class Called:
         self.keywords: set[str | None] = set()
         self.telling: list[ast.Call] = []
         for call in calls:
-            name = last_name(call)
+            called = call.func
+            kind = type(called)  # what `last_name` does, for all calls there are
+            name = called.attr if kind is ast.Attribute else called.id if kind is ast.Name else ""  # type: ignore[attr-defined]
             self.names.add(name)
             told = name in _CASTS
             for keyword in call.keywords:

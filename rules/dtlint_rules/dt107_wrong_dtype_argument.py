@@ -136,7 +136,7 @@ class WrongDtypeArgument(Rule):
     targets = frozenset({ast.Attribute})
     hears_where = MappingProxyType(
         {
-            "on_assign": ("self.dtype =", "self.dtype=", "self._dtype =", "self._dtype=", *_MIXED_UP),
+            "on_assign": ("self.dtype =", "self._dtype =", *_MIXED_UP),
             "on_end": _BEHIND_OR,
         }
     )

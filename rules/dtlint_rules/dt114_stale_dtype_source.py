@@ -72,7 +72,7 @@ class StaleDtypeSource(Rule):
     triggers = (".dtype", '"dtype')
     calls = frozenset({"getattr"})
     values = frozenset({ast.Attribute})
-    hears_where = MappingProxyType({"on_end": ("for dtype in ", "for dtype, ", ", dtype in ", "dtype) in ")})
+    hears_where = MappingProxyType({"on_end": ("for dtype in", "for dtype,", ", dtype in", "dtype) in")})
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:
         asked = assign.expression

@@ -125,7 +125,7 @@ class DtypeComparedWithString(Rule):
     )
     calls = frozenset({"isinstance"})
     operators = frozenset({*_OPERATORS})
-    hears_where = MappingProxyType({"on_call": ("isinstance(",)})
+    hears_where = MappingProxyType({"on_call": ("isinstance",)})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         """`isinstance(x, torch.float16)`."""

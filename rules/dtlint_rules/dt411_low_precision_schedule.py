@@ -70,7 +70,7 @@ class LowPrecisionSchedule(Rule):
     needs = (TORCH, ("add_noise", "*cumprod*", "*bar*", "*prod*", "2**", "2.0**", "2.**", ".pow", ".exp2"))
     calls = frozenset({"add_noise", "sin", "cos", *CASTS})
     operators = frozenset({ast.Sub})
-    hears_where: ClassVar = {"on_assign": ("add_noise",), "on_operation": ("alpha",)}
+    hears_where: ClassVar = {"on_assign": ("add_noise",), "on_operation": ("*alpha*",)}
 
     def __init__(self) -> None:
         self.half = HalfNames()

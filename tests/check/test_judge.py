@@ -11,6 +11,7 @@ import pytest
 from dtlint.check import audience
 from dtlint.check.audience import expect
 from dtlint.check.judge import judge
+from dtlint.check.screen import Text
 from dtlint.infer.events import Assign, Call, Discard, Operation, Reference
 from dtlint.rule import Finding, Rule
 from dtlint.source.file import Source
@@ -40,7 +41,7 @@ class Some(Every):
 
 def told(*rules: type[Rule], text: str = TEXT) -> dict[str, list[str]]:
     source = Source.from_bytes(text.encode(), "a.py")
-    judged = judge(ast.parse(text), source, rules)
+    judged = judge(ast.parse(text), source, Text(text), rules)
     return {
         rule.code: [suspicion.finding.message for suspicion in judged.suspicions if type(suspicion.rule) is rule]
         for rule in rules

@@ -10,7 +10,7 @@ import pytest
 from dtlint import RuntimeRule, discover
 from dtlint.check import file
 from dtlint.check.file import check_source
-from dtlint.check.screen import code_of, triggered
+from dtlint.check.screen import Text, code_of, triggered
 from dtlint.config import Settings
 from dtlint.document import document
 from dtlint.rule import Rule
@@ -38,7 +38,7 @@ def rule_with(*words: str, needs: tuple[tuple[str, ...], ...] = ()) -> type[Rule
 
 def is_awake(text: str, *words: str, needs: tuple[tuple[str, ...], ...] = ()) -> bool:
     rule = rule_with(*words, needs=needs)
-    return triggered([rule], text) == [rule]
+    return triggered([rule], Text(text)) == [rule]
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_one_word_of_each_group_has_to_stand_in_the_file() -> None:
 
 def test_a_rule_without_words_judges_every_file_and_one_without_handlers_none() -> None:
     every = rule_with()
-    assert triggered([every, Rule], "x = 1\n") == [every]
-    assert triggered([every, Rule], "") == [every]
+    assert triggered([every, Rule], Text("x = 1\n")) == [every]
+    assert triggered([every, Rule], Text("")) == [every]
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,12 @@ def _what_is_found_is_awake(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets all rules judge each file, and looks whether the screen would have let those that find something."""
     judged_by = judge.judge
 
-    def every(rules: Sequence[AnyRule], text: str) -> list[AnyRule]:
+    def every(rules: Sequence[AnyRule], text: screen.Text) -> list[AnyRule]:
         return [rule for rule in rules if rule.hears()]
 
-    def checked(tree: ast.Module, source: Source, rules: Sequence[type[Rule]]) -> Judged:
-        judged = judged_by(tree, source, rules)
-        awake = {rule.code for rule in screen.triggered(rules, source.text)}
+    def checked(tree: ast.Module, source: Source, text: screen.Text, rules: Sequence[type[Rule]]) -> Judged:
+        judged = judged_by(tree, source, text, rules)
+        awake = {rule.code for rule in screen.triggered(rules, text)}
         asleep = {suspicion.rule.code for suspicion in judged.suspicions} - awake
         assert not asleep, f"{asleep} find something in a file that the screen takes for clean of it:\n{source.text}"
         return judged

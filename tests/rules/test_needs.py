@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtlint.check.screen import triggered
+from dtlint.check.screen import Text, triggered
 from dtlint.dtypes.dtype import DTYPES, Category
 from dtlint.dtypes.table import load
 from dtlint.infer.kinds import BOOL_RESULT, FLOAT_FACTORIES, INT_FACTORIES, INT_RESULT
@@ -69,5 +69,5 @@ class Heard(Rule):
 )
 def test_a_group_is_met_however_the_dtype_is_written(group: tuple[str, ...], text: str) -> None:
     rule = type("Made", (Heard,), {"triggers": group})
-    assert triggered([rule], text) == [rule]
-    assert triggered([rule], "import torch\nx = torch.nn.Linear(3, 4)(x)\n") == []
+    assert triggered([rule], Text(text)) == [rule]
+    assert triggered([rule], Text("import torch\nx = torch.nn.Linear(3, 4)(x)\n")) == []
