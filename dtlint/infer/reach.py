@@ -166,13 +166,11 @@ def _look_over(tree: ast.Module) -> _Survey:
     found: list[Reached] = []
     runs = False
     for scope, own in scopes(tree):
-        for call in own.calls:  # most say nothing, and are passed over by their name
-            called = call.func
-            kind = type(called)
-            name = called.attr if kind is ast.Attribute else called.id if kind is ast.Name else ""  # type: ignore[attr-defined]
-            if name in _TELLING:
+        for call in own.asking:
+            name = next(_last(call.func), "")
+            if name not in _RUNS:
                 found += _asked_by_call(call, name)
-            elif name in _RUNS and kind is ast.Attribute:
+            elif isinstance(call.func, ast.Attribute):
                 runs = True
         found += [place for node in own.halves for place in _named(node)]
         found += [place for node in own.dtype_tests for place in _asked_by_test(node)]
@@ -237,12 +235,8 @@ def _asked_by_function(function: FunctionNode) -> Iterator[Reached]:
             yield Reached(Reach.ASKED, LOW_PRECISION, decorator, _IS_REGION)
 
 
-_TELLING = frozenset({*_CASTS, "autocast", "GradScaler", "finfo", "add_argument"})
-"""The calls that may say something of half, by their last names."""
-
-
 def _asked_by_call(node: ast.Call, name: str) -> Iterator[Reached]:
-    """What a call of that name says of half."""
+    """What a call that is noted for its name says of half."""
     if name in _CASTS and isinstance(node.func, ast.Attribute) and not node.args:
         yield Reached(Reach.ASKED, _CASTS[name], node, _IS_CAST)
     elif name == "autocast":

@@ -29,6 +29,10 @@ HALF_NAMES = {
 """Half dtypes as attributes spell them, and casts to them."""
 PREDICATES = frozenset({"is_floating_point", "is_complex", "is_signed"})
 """Methods of a tensor, and functions of torch, that ask for the kind of a dtype."""
+_CASTS = frozenset({"to", "type", "type_as"})
+"""The casts that are told a dtype."""
+_ASKING = frozenset({"half", "bfloat16", "autocast", "GradScaler", "finfo", "add_argument", "backward", "zero_grad"})
+_NOTED_METHODS = REGISTERING | _ASKING
 _DEFAULT_SETTERS = frozenset({"set_default_dtype", "set_default_tensor_type"})
 _KEPT = "_dtlint_facts"
 
@@ -38,6 +42,10 @@ class Facts:
 
     Attributes:
         calls: the calls, in no order.
+        called: the last names of what is called.
+        keywords: the names of all arguments that are given by name.
+        telling: the calls that may be told a dtype: the casts that take one, and what is given `dtype=`.
+        asking: the calls that may say that half is asked for, or that something is trained.
         yields: does it yield, so that calling it gives a generator?
         stores: attributes that are assigned, each with the name of the object; those of inner scopes too.
         sets_default: does it, or a scope in it, set torch's default dtype?
@@ -51,12 +59,16 @@ class Facts:
     """
 
     __slots__ = (
-        *("bound_inside", "calls", "dtype_tests", "floats", "halves", "has_walrus", "inner"),
-        *("predicates", "sets_default", "stores", "yields"),
+        *("asking", "bound_inside", "called", "calls", "dtype_tests", "floats", "halves", "has_walrus", "inner"),
+        *("keywords", "predicates", "sets_default", "stores", "telling", "yields"),
     )
 
     def __init__(self) -> None:
         self.calls: list[ast.Call] = []
+        self.called: set[str] = set()
+        self.keywords: set[str | None] = set()
+        self.telling: list[ast.Call] = []
+        self.asking: list[ast.Call] = []
         self.yields = False
         self.stores: set[tuple[str, str]] = set()
         self.sets_default = False
@@ -118,7 +130,7 @@ def _look(scope: ast.AST, own: Facts) -> None:
     body: Any = scope.body  # type: ignore[attr-defined]
     stack: list[Any] = list(body) if isinstance(body, list) else [body]
     pop, push = stack.pop, stack.append
-    calls = own.calls
+    calls, called, keywords = own.calls, own.called, own.keywords
     while stack:
         node = pop()
         kind = type(node)
@@ -127,13 +139,27 @@ def _look(scope: ast.AST, own: Facts) -> None:
             for part in node.args:
                 if type(part) not in _LEAVES:
                     push(part)
+            is_told = False
             for keyword in node.keywords:
+                name = keyword.arg
+                keywords.add(name)
+                is_told = is_told or name == "dtype"
                 if type(keyword.value) not in _LEAVES:
                     push(keyword.value)
             call, node = node, node.func
             kind = type(node)
-            if kind is ast.Attribute and node.attr in REGISTERING:
-                _note_registering(call, node.value, own)
+            if kind is ast.Attribute:
+                name = node.attr
+                called.add(name)
+                if name in _NOTED_METHODS:
+                    _note_method(call, node, own)
+                is_told = is_told or name in _CASTS
+            elif kind is ast.Name:
+                called.add(node.id)
+                if node.id in _ASKING:
+                    own.asking.append(call)
+            if is_told:
+                own.telling.append(call)
         if kind in _LEAVES:
             continue
         if kind is ast.Attribute:
@@ -208,9 +234,12 @@ def _note_name(node: ast.Attribute, own: Facts) -> None:
         own.sets_default = True
 
 
-def _note_registering(call: ast.Call, owner: ast.expr, own: Facts) -> None:
-    """`self.register_buffer("name", ...)` assigns an attribute."""
-    name = call.args[0] if call.args else None
+def _note_method(call: ast.Call, called: ast.Attribute, own: Facts) -> None:
+    """`self.register_buffer("name", ...)` assigns an attribute; the others may ask for half."""
+    if called.attr not in REGISTERING:
+        own.asking.append(call)
+        return
+    owner, name = called.value, call.args[0] if call.args else None
     if isinstance(name, ast.Constant) and isinstance(name.value, str) and isinstance(owner, ast.Name):
         own.stores.add((owner.id, name.value))
 

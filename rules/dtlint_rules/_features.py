@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
 from dtlint.infer.walk import SCOPES
-from dtlint_rules._calls import called_in, calls_of
+from dtlint_rules._calls import calls_of
 from dtlint_rules._effects import FACTORIES, FLOAT32
 from dtlint_rules._kept import kept
 from dtlint_rules._layers import entered
@@ -49,7 +49,7 @@ def features_of(roots: Roots, owner: ast.ClassDef, tree: ast.Module) -> str | No
 def may_be_given_features(scope: ast.AST, tree: ast.Module) -> bool:
     """Does a function call what may give features in float32, as far as names tell? Ask it before origins are read."""
     giving = _giving(tree)
-    return bool(giving) and not giving.isdisjoint(called_in(scope).names)
+    return bool(giving) and not giving.isdisjoint(facts(scope).called)
 
 
 @kept
@@ -60,22 +60,29 @@ def _giving(tree: ast.Module) -> frozenset[str]:
     found = {
         key
         for key, function in functions.items()
-        if facts(function).floats and not _MAKING.isdisjoint(called_in(function).names)
+        if facts(function).floats and not _MAKING.isdisjoint(facts(function).called)
     }
     if not found:
         return frozenset()
-    made = [
+    called: set[str] = set()
+    for _ in range(_DEEPEST):
+        classes = {where for where, name in found if where and name == "forward"}
+        called |= {name for _, name in found}
+        if classes:
+            called |= {bound for maker, bound in _made(tree) if maker in classes}
+        found |= {key for key, function in functions.items() if not called.isdisjoint(facts(function).called)}
+    return frozenset(called)
+
+
+@kept
+def _made(tree: ast.Module) -> list[tuple[str, str]]:
+    """What is called, and the name or attribute that its result is bound to, for all such assignments of a file."""
+    return [
         (last_name(node.value), last_name(target))
         for node in statements(tree)
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
         for target in node.targets
     ]
-    called: set[str] = set()
-    for _ in range(_DEEPEST):
-        classes = {where for where, name in found if where and name == "forward"}
-        called |= {name for _, name in found} | {bound for maker, bound in made if maker in classes}
-        found |= {key for key, function in functions.items() if not called.isdisjoint(called_in(function).names)}
-    return frozenset(called)
 
 
 def enters_layer(owner: ast.ClassDef) -> bool:
@@ -149,7 +156,7 @@ def _makes_features(function: ast.FunctionDef, owner: ast.ClassDef | None, tree:
         return all(
             origin.kind == Kind.CALLED and _gives_features(origin.text, owner, tree, deep - 1) for origin in handed_on
         )
-    return not _MAKING.isdisjoint(called_in(function).names)
+    return not _MAKING.isdisjoint(facts(function).called)
 
 
 def _is_float32(origin: Origin) -> bool:

@@ -9,9 +9,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
-from dtlint.infer.survey import scopes
+from dtlint.infer.survey import facts, scopes
 from dtlint.infer.walk import SCOPES
-from dtlint_rules._calls import called_in
 from dtlint_rules._effects import FACTORIES, SCALAR
 from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._kept import kept
@@ -95,7 +94,7 @@ def makers_of(tree: ast.Module) -> dict[str, ast.FunctionDef]:
 @kept
 def gives_default(scope: ast.FunctionDef) -> bool:
     """Is all that a function returns made by factories that are told no dtype, of what it is given as numbers?"""
-    if FACTORIES.isdisjoint(called_in(scope).names):
+    if FACTORIES.isdisjoint(facts(scope).called):
         return False
     returned = [node.value for node in statements(scope, SCOPES) if isinstance(node, ast.Return)]
     parts = [

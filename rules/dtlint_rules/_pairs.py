@@ -6,8 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
 from dtlint_rules._assignments import assignments, source_of
-from dtlint_rules._calls import called_in
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import receiver
 from dtlint_rules._statements import statements
@@ -28,7 +28,7 @@ def named(node: ast.expr, flow: Flow) -> ast.expr:
 
 def _of_pair(node: ast.expr, flow: Flow) -> ast.expr | None:
     """`x.std()`, of the first of the names that are bound by `std, mean = torch.std_mean(x)`."""
-    if not isinstance(node, ast.Name) or called_in(flow.scope).names.isdisjoint(_PAIRS):
+    if not isinstance(node, ast.Name) or facts(flow.scope).called.isdisjoint(_PAIRS):
         return None
     if all(value is not None for _, value in assignments(flow.scope).get(node.id, ())):
         return None

@@ -12,7 +12,6 @@ from dtlint.infer.values import Module, Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
-from dtlint_rules._calls import called_in
 from dtlint_rules._effects import FACTORIES, FLOAT32, SCALAR, WIDE
 from dtlint_rules._features import enters_layer, features_of, is_kept_wide, may_be_given_features
 from dtlint_rules._flags import cast_flags, casts_flags
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
     from typing import TypeGuard
 
     from dtlint.infer.events import Call, End, Flow
+    from dtlint.infer.survey import Facts
     from dtlint.infer.values import Value
-    from dtlint_rules._calls import Called
     from dtlint_rules._origin import Origin
     from dtlint_rules._origins import Origins
 
@@ -152,7 +151,7 @@ class WeightInputMismatch(Rule):
         if isinstance(given, Tensor) and given.dtypes is not None and given.dtypes != _FLOAT32:
             return ()
         if layer.name in _LAYERS:
-            makes = not _MAKING.isdisjoint(called_in(flow.scope).names) or casts_flags(flow.scope)
+            makes = not _MAKING.isdisjoint(facts(flow.scope).called) or casts_flags(flow.scope)
             if makes and may_be_cast(flow.scope, given) and (found := list(self._into_layer(call, given))):
                 return found
         own = may_be_given_features(flow.scope, flow.tree) and _begins_with_weights(layer)
@@ -181,11 +180,11 @@ class WeightInputMismatch(Rule):
         place = end.flow  # it is the function's own, and does not move on
         if place.function is None:
             return self._at_last(place.tree)
-        calls = called_in(end.node)
-        self.called |= calls.names
+        own = facts(end.node)
+        self.called |= own.called
         judged = False
-        if "return_tensors" in calls.keywords or "dtype" in calls.keywords or not _CASTS.isdisjoint(calls.names):
-            signs = _Signs(end.node, calls)
+        if "return_tensors" in own.keywords or "dtype" in own.keywords or not _CASTS.isdisjoint(own.called):
+            signs = _Signs(own)
             judged = signs.prepares or _casts_alone(end.node) or _speaks_of(end.node, signs)
             if signs.models and not judged:
                 self.waiting.append(place)
@@ -337,19 +336,26 @@ class _Signs:
 
     __slots__ = ("models", "prepares", "told")
 
-    def __init__(self, scope: ast.AST, calls: Called) -> None:
-        self.prepares = "return_tensors" in calls.keywords
+    def __init__(self, own: Facts) -> None:
+        self.prepares = "return_tensors" in own.keywords
         self.models: set[str] = set()
         self.told: list[ast.expr] = []
-        following = [call for call in calls.telling if follows(call)]
-        for call in facts(scope).calls if following else ():
-            model = _model_of(path_of(call.func) or "") if arguments_of(call) else None
+        following = [call for call in own.telling if follows(call)]
+        for call in own.calls if following else ():
+            model = _model_of(path_of(call.func) or "") if _may_be_model(call.func) and arguments_of(call) else None
             if model is not None:
                 self.models.add(model)
         for call in following:
             given = call.args if last_name(call) in ("to", "type", "type_as") else []
             self.told += [node for node in given if names_dtype(node) or not is_device(node)]
             self.told += [keyword.value for keyword in call.keywords if keyword.arg == "dtype"]
+
+
+def _may_be_model(called: ast.expr) -> bool:
+    """May `_model_of` say yes to the path of what is called? It asks less than what makes the path."""
+    if type(called) is ast.Attribute:
+        return called.attr in _METHODS or (type(called.value) is ast.Name and called.value.id == "self")
+    return type(called) is ast.Name
 
 
 def _speaks_of(scope: ast.AST, signs: _Signs) -> bool:

@@ -13,7 +13,6 @@ from dtlint.infer.values import Tensor, Trait
 from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
-from dtlint_rules._calls import called_in
 from dtlint_rules._effects import FACTORIES, JOINING, NO_TENSOR
 from dtlint_rules._effects import TORCH as TORCH_PACKAGES
 from dtlint_rules._flags import cast_flags, casts_flags, is_scaled, is_uncast
@@ -136,7 +135,7 @@ class MixedDtypePromotion(Rule):
     def _ended(self, end: End) -> Iterable[Finding]:
         scope = end.node
         place, moved = self.casting.pop(scope, None), self.moved.pop(scope, ())
-        casts = [call for call in called_in(scope).telling if follows(call)] if place is not None else []
+        casts = [call for call in facts(scope).telling if follows(call)] if place is not None else []
         if place is None or not (casts or moved):
             return ()
         branches = [node for node in statements(scope) if isinstance(node, ast.If) and _may_part(node)]
@@ -214,7 +213,7 @@ def _is_meant_for_half(place: Flow) -> bool:
     if reached is None:
         return False
     meant = reached.level > Reach.LIBRARY if owner is None else owner.is_module
-    return meant or any(map(follows, called_in(place.scope).telling))
+    return meant or any(map(follows, facts(place.scope).telling))
 
 
 def _switches_autocast_off(scope: ast.AST) -> bool:

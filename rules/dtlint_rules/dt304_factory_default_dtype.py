@@ -14,7 +14,6 @@ from dtlint.infer.values import Constant, Number, Tensor, Trait
 from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments, bound_once
-from dtlint_rules._calls import called_in
 from dtlint_rules._effects import FACTORIES, JOINING
 from dtlint_rules._flags import is_uncast
 from dtlint_rules._functions import own_nodes, parameters
@@ -153,7 +152,7 @@ class FactoryDefaultDtype(Rule):
         factories = self.made.pop(end.node, {})
         if end.flow.function is None:
             return ()
-        calls, names = facts(end.node).calls, called_in(end.node).names
+        calls, names = facts(end.node).calls, facts(end.node).called
         if not names.isdisjoint(makers_of(end.flow.tree)):
             factories.update(dict.fromkeys(made_by(calls, end.node, end.flow.tree), end.flow))
         if not names.isdisjoint(DISTRIBUTIONS):
@@ -261,7 +260,7 @@ def _is_of_making(scope: ast.AST, owner: ast.ClassDef) -> bool:
     """Is a method run while its module is made, in float32, to see what sizes come out: `self.conv(torch.zeros(1, *shape))`?"""
     name = getattr(scope, "name", "")
     made = next((node for node in owner.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"), None)
-    return made is not None and (scope is made or name in called_in(made).names)
+    return made is not None and (scope is made or name in facts(made).called)
 
 
 def _runs(owner: ast.ClassDef) -> bool:

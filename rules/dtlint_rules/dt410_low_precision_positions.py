@@ -15,7 +15,6 @@ from dtlint.infer.values import Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
-from dtlint_rules._calls import called_in
 from dtlint_rules._fixes import respell
 from dtlint_rules._functions import body_of, parameters
 from dtlint_rules._half import half_at
@@ -153,7 +152,7 @@ class LowPrecisionPositions(Rule):
     def _counts(self, scope: ast.AST) -> bool:
         known = self.counting.get(scope)
         if known is None:
-            counts = "arange" in called_in(scope).names and any(map(_is_whole_count, facts(scope).calls))
+            counts = "arange" in facts(scope).called and any(map(_is_whole_count, facts(scope).calls))
             known = self.counting[scope] = counts
         return known
 
