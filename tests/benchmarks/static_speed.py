@@ -4,8 +4,10 @@
 
 Each SRC is a directory of Python files, such as an unpacked wheel. For each it prints the CPU time (user and system) of
 
-- cold: a check without the cache, against `ast.parse` over the same files in one process, timed before it and behind it:
-  the median of several rounds, for machines are faster in one minute than in the next,
+- cold: a check without the cache in one process, against `ast.parse` over the same files in one process, timed before it
+  and behind it on the same core: the median of several rounds, for machines are faster in one minute than in the next,
+- the same in as many processes as dtlint takes, with what they took by the clock: cores that share a cache or a clock are
+  slower together than alone, and that counts as CPU time of theirs,
 - warm: a second check with the cache filled, against the same,
 - the peak memory of one process,
 
@@ -26,6 +28,8 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 CLEAN = "import torch\n\n\ndef double(x: torch.Tensor) -> torch.Tensor:\n    return x * 2\n"
@@ -41,6 +45,21 @@ def cpu(command: list[str], cwd: Path) -> float:
     if done.returncode not in (0, 1):
         raise SystemExit(f"{' '.join(command)} failed: {done.stderr.strip()}")
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """While this lasts, this process and those that it starts run on one core, where the system can be told so: dtlint
+    then takes one process."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    usual = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(usual)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, usual)
 
 
 def parse_time(source: Path) -> tuple[float, int]:
@@ -70,24 +89,33 @@ def measure_tree(source: Path, torchfix: bool, rounds: int) -> None:
     check = [sys.executable, "-m", "dtlint", "check", str(source), "--exit-zero", "--output-format", "concise"]
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
-        parses, colds = [parse_time(source)[0]], []
-        for _ in range(rounds):
-            colds.append(cpu([*check, "--no-cache"], work))
-            seconds, lines = parse_time(source)
-            parses.append(seconds)
-        ratios = [cold * 2 / (before + after) for cold, before, after in zip(colds, parses, parses[1:], strict=False)]
-        parse, cold = statistics.median(parses), statistics.median(colds)
+        cold = [*check, "--no-cache"]
+        with one_core():
+            parses, ratios = [parse_time(source)[0]], []
+            for _ in range(rounds):
+                seconds = cpu(cold, work)
+                parse, lines = parse_time(source)
+                ratios.append(seconds * 2 / (parses[-1] + parse))
+                parses.append(parse)
+        parse = statistics.median(parses)
+        begin = time.perf_counter()
+        shared = cpu(cold, work)
+        elapsed = time.perf_counter() - begin
         cpu(check, work)
         warm = cpu(check, work)
-        memory = peak_memory([*check, "--no-cache"], work)
+        memory = peak_memory(cold, work)
         print(f"{source.name}: {lines:,} lines, ast.parse {parse:.2f} s")
+        ratio = statistics.median(ratios)
         spread = f", {min(ratios):.2f} to {max(ratios):.2f}" if rounds > 1 else ""
-        print(f"  cold {cold:6.2f} s = {statistics.median(ratios):.2f} x ast.parse ({rounds} rounds{spread})")
+        print(f"  cold {ratio * parse:6.2f} s = {ratio:.2f} x ast.parse ({rounds} rounds{spread})")
+        print(
+            f"       {shared:6.2f} s = {shared / parse:.2f} x in {os.cpu_count()} processes: {elapsed:.2f} s by the clock"
+        )
         print(f"  warm {warm:6.2f} s = {warm / parse:.2f} x ast.parse")
         print(f"  peak memory of one process {memory:.0f} MB")
         if torchfix and shutil.which("torchfix"):
             other = cpu(["torchfix", str(source)], work)
-            print(f"  torchfix {other:.2f} s = {other / cold:.0f} x dtlint")
+            print(f"  torchfix {other:.2f} s = {other / (ratio * parse):.0f} x dtlint")
 
 
 def measure_file(rounds: int = 9) -> None:
