@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
+
+from dtlint.trace.site import PLAIN
 
 __all__ = ["shortest"]
 
@@ -44,8 +47,25 @@ OWNERS: dict[str, Any] = {
 }
 
 
+_depth = torch._C._len_torch_dispatch_stack
+_to = torch._C.TensorBase.to
+
+
+def _through_to(op: Any) -> Any:
+    """`_to_copy`, which has no binding, by way of `to`, which calls it: where nobody is there to see that detour."""
+
+    def to_copy(x: Tensor, *, dtype: torch.dtype | None = None, **others: Any) -> Any:
+        if dtype is not None and not others and type(x) in PLAIN and not _depth():
+            return _to(x, dtype, False, True)
+        return op(x, dtype=dtype, **others)
+
+    return to_copy
+
+
 def shortest(func: torch._ops.OpOverload[Any, Any]) -> Any:
     """What calls `func` at the least cost. An operator that another torch has no binding for is called as it is."""
     namespace, _, name = func.name().partition("::")  # type: ignore[no-untyped-call]
+    if func is torch.ops.aten._to_copy.default:
+        return _through_to(func._op)
     owner = OWNERS.get(name) if namespace == "aten" else None
     return getattr(owner, name.partition(".")[0], None) or func._op

@@ -81,7 +81,8 @@ class Flow:
         if outside:
             outside.discard(target)
         if signature.judged:
-            self._judge(signature, out, tuple(inputs), target, whole)
+            if not (signature.rounds and self._rounded(signature, out.dtype, inputs, target)):
+                self._judge(signature, out, tuple(inputs), target, whole)
         else:
             self._log += (None, 0, signature, tuple(inputs), target, whole)
             if len(self._log) > LOG:
@@ -100,13 +101,22 @@ class Flow:
             x.untyped_storage()._weak_ref()
             made[key] = None
             if x.dtype in self.watched:
-                self._judge(signature, x, None, key, True)
+                self._judge(signature, x if x.is_contiguous() else _as_it_lies(x), None, key, True)
                 if not _is_weight(x):
                     self._outside.add(key)
         else:  # NumPy may have written it since
             self._judge(signature, x, None, key, True)
             if collective_of(made[key]):
                 self._outside.remove(key)
+
+    def _rounded(self, signature: Signature, dtype: torch.dtype, inputs: list[int], target: int) -> bool:
+        """A cast of what was judged just now, as its operand: its range is the operand's, rounded. Was it one?"""
+        log = self._log
+        if not log or log[-4] is not signature or log[-3] is not None:  # that line is of a call before, or of none
+            return False
+        slots, number = log[-LINE : 2 - LINE]
+        log += (slots.rounded(dtype), number, signature, tuple(inputs), target, True)
+        return True
 
     def allocated(self, out: Any) -> None:
         """Memory whose values are whatever lay there: known, and not judged."""
@@ -242,6 +252,11 @@ class Flow:
         self.storages.let_go()
         self.spread.forget_all()
         self._outside.clear()
+
+
+def _as_it_lies(x: Tensor) -> Tensor:
+    """`x` with its dimensions in the order of memory: of a weight that is read transposed, aminmax would make a copy."""
+    return x.permute(sorted(range(x.dim()), key=x.stride, reverse=True))
 
 
 def _is_weight(x: Tensor) -> bool:

@@ -118,7 +118,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
                     if kind is Tensor or kind is Parameter:
                         sources.append(a)
                         a = a.dtype
-                    if a is not dtype:
+                    if a is not dtype and kind is not dtype:
                         signature = None
                         break
             if signature is None:

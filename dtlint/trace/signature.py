@@ -92,6 +92,7 @@ class Signature:
         "output",
         "pole",
         "round_trips",
+        "rounds",
         "sampled",
         "site",
         "takes",
@@ -113,6 +114,8 @@ class Signature:
         """May its results be non-finite though its operands are not?"""
         self.narrows = False
         """Is it a cast to a dtype in which small values are 0?"""
+        self.rounds = op.cast and not op.writes
+        """Are its results all the values of its operand, rounded?"""
         self.given = op.given
         """May it write a non-finite constant of the program's?"""
         self.bars = False
@@ -127,8 +130,9 @@ class Signature:
         """The event that was born here last."""
         self.arity = -1
         self.asked: torch.dtype | None = None
-        self.takes: tuple[tuple[int, torch.dtype | None], ...] = ()
-        """By what a call is known to be this one: the number of arguments, `dtype=`, the dtypes at each position."""
+        self.takes: tuple[tuple[int, torch.dtype | type | None], ...] = ()
+        """By what a call is known to be this one: the number of arguments, `dtype=`, the dtypes at each position. Of a
+        Python number its type, since each call may bring another."""
 
     def expect(self, args: Any, kwargs: Any) -> None:
         """These are arguments that only calls of this signature have."""
@@ -136,7 +140,7 @@ class Signature:
         if all(type(a) in PLAIN or not isinstance(a, Tensor) for _, a in at):
             self.arity = len(args)
             self.asked = kwargs.get("dtype") if kwargs else None
-            self.takes = tuple((index, a.dtype if type(a) in PLAIN else a) for index, a in at)
+            self.takes = tuple((index, _telling(a)) for index, a in at)
 
     @property
     def decided_by(self) -> Signature:
@@ -148,6 +152,10 @@ class Signature:
                 break
             at, seen = makers[0], seen + 1
         return at
+
+
+def _telling(a: Any) -> Any:
+    return a.dtype if type(a) in PLAIN else type(a) if isinstance(a, (int, float, complex)) else a
 
 
 def learn(

@@ -39,10 +39,20 @@ class Range(NamedTuple):
         return self.low != self.low
 
 
+class Rounded:
+    """What slots hold, rounded to a narrower dtype: a cast of what was judged has that range, as rounding keeps order."""
+
+    __slots__ = ("highs", "lows")
+
+    def __init__(self) -> None:
+        self.lows: list[float] = []
+        self.highs: list[float] = []
+
+
 class Slots:
     """(min, max) pairs on one device, of one dtype."""
 
-    __slots__ = ("both", "captures", "free", "highs", "lows", "nowhere", "pairs", "room")
+    __slots__ = ("_rounded", "both", "captures", "free", "highs", "lows", "nowhere", "pairs", "room")
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
         self.nowhere = device.type == "meta"
@@ -57,7 +67,15 @@ class Slots:
         self.lows: list[float] = []
         self.highs: list[float] = []
         """What the slots held at the last `read`: bare numbers, since a tuple for each would wake the collector."""
+        self._rounded: dict[torch.dtype, Rounded] = {}
         self.grow()
+
+    def rounded(self, dtype: torch.dtype) -> Rounded:
+        """The same slots, of which `read` will also tell what their values are in `dtype`."""
+        found = self._rounded.get(dtype)
+        if found is None:
+            found = self._rounded[dtype] = Rounded()
+        return found
 
     def grow(self) -> None:
         """Make more slots."""
@@ -73,4 +91,7 @@ class Slots:
         used = next(self.free, (self.room, None))[0]
         self.free = enumerate(self.pairs)
         if used:
-            self.lows, self.highs = fetch(self.both[:, :used]).tolist()
+            here = fetch(self.both[:, :used])
+            self.lows, self.highs = here.tolist()
+            for dtype, rounded in self._rounded.items():
+                rounded.lows, rounded.highs = here.to(dtype).tolist()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn as nn
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -99,5 +100,31 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def test_an_operator_without_one_is_called_as_it_is() -> None:
-    func = torch.ops.aten._to_copy.default
+    func = torch.ops.aten._unsafe_view.default
     assert shortest(func) is func._op
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"dtype": torch.float16},
+        {"dtype": torch.float32},
+        {"dtype": torch.float64, "memory_format": torch.contiguous_format},
+        {"device": torch.device("meta")},
+        {},
+    ],
+    ids=str,
+)
+def test_a_cast_by_way_of_another_operator_is_seen_as_what_it_is(kwargs: dict[str, Any]) -> None:
+    func = torch.ops.aten._to_copy.default
+    x = torch.randn(3, 2, 4, 5).to(memory_format=torch.channels_last)
+    for source in (x, nn.Parameter(x), x.mT, x[:, :, ::2], x[..., :0], x.expand(2, *x.shape), torch.tensor(1e6)):
+        with torch.no_grad():
+            out, expected = shortest(func)(source, **kwargs), func(source, **kwargs)
+        assert (out.dtype, out.device, out.stride()) == (expected.dtype, expected.device, expected.stride())
+        assert out.is_meta or torch.equal(out, expected)
+        assert out is not source
+        with torch.no_grad(), Recorder() as recorder:
+            shortest(func)(source, **kwargs)
+        assert [call[0] for call in recorder.calls] == [func]
+        assert recorder.calls[0][2].items() <= kwargs.items()

@@ -483,3 +483,34 @@ def test_what_went_bad_after_it_was_read_explains_nothing(trace: Trace) -> None:
         x.mul_(3)
 
     assert [event.kind for event in trace(program).events] == ["overflow", "overflow"]
+
+
+@pytest.mark.parametrize("values", [[0.1, -3.00001], [-1e-9, 65519.0], [0.0], []], ids=str)
+@pytest.mark.parametrize("dtype", [HALF, torch.bfloat16], ids=str)
+def test_what_weights_are_cast_to_has_the_range_of_their_values(
+    values: list[float], dtype: torch.dtype, trace: Trace
+) -> None:
+    """It is told by rounding the weight's own range."""
+    weights = [nn.Parameter(torch.tensor(some)) for some in (values, [], values[:1])]
+    (entry,) = trace(lambda: [weight.to(dtype) for weight in weights]).entries
+    cast = [0.0, *weights[0].detach().to(dtype).tolist()]
+    assert (entry.count, entry.low, entry.high) == (3, min(cast), max(cast))
+
+
+def test_a_weight_that_does_not_fit_into_half_is_named_with_the_range_that_it_had(trace: Trace) -> None:
+    weight = nn.Parameter(torch.tensor([-2.0, 70000.0]))
+    (event,) = trace(lambda: weight.half()).events
+    assert (event.kind, event.dtype, event.low, event.high) == ("overflow", "float16", -2.0, math.inf)
+    assert [(one.low, one.high) for one in event.inputs] == [(-2.0, 70000.0)]
+
+
+def test_a_weight_that_is_read_transposed_is_judged_as_it_lies(trace: Trace) -> None:
+    weight = torch.randn(3, 4, 5, requires_grad=True)
+    with torch.no_grad():
+        weight[1, 2, 3] = 3e38
+
+    def program() -> None:
+        (weight.transpose(0, 2) * 2).sum()
+
+    (event,) = trace(program).events
+    assert [(i.low, i.high) for i in event.inputs][:1] == [(weight.min().item(), weight.max().item())]
