@@ -285,9 +285,29 @@ def external_result(name: str, arguments: Arguments) -> Value:
         return Module(name, arguments.key, items=_items_of(name, arguments))
     if package == "torch.optim" and last[:1].isupper():
         return Optimizer(arguments.key, modules_of(arguments.get(0, "params")))
+    if name in _UNLIKE:
+        return _UNLIKE[name](arguments)
     if package in ("torch", "torch.nn.functional", "torch.linalg", "torch.special"):
         return _function_result(last, arguments)
     return UNKNOWN
+
+
+def _embedded(arguments: Arguments) -> Value:
+    """`F.embedding(input, weight)` is `torch.embedding(weight, indices)`."""
+    weight, indices = arguments.get(1, "weight"), arguments.get(0, "input")
+    if weight is None or indices is None or not arguments.complete:
+        return Tensor(origin=arguments.node)
+    given = Arguments(arguments.node, [weight, indices], {}, arguments.default, True, arguments.region)
+    made = _function_result("embedding", given)
+    return made if isinstance(made, Tensor) else Tensor(origin=arguments.node)
+
+
+_UNLIKE: dict[str, Callable[[Arguments], Value]] = {
+    "torch.nn.functional.embedding": _embedded,
+    "torch.embedding_bag": lambda _: UNKNOWN,
+    "torch.adaptive_max_pool1d": lambda _: UNKNOWN,
+}
+"""Functions whose namesakes elsewhere in torch take other arguments, or give something else: the last two give tuples."""
 
 
 def _items_of(name: str, arguments: Arguments) -> tuple[Value, ...] | None:

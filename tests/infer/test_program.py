@@ -75,6 +75,17 @@ PROGRAMS = {
         y = net(unknown())  # bfloat16
         y.sum()
     """,
+    "an embedding has the dtype of its table, wherever that stands among the arguments": """
+        from torch.nn import functional as F
+
+        i, table, half = torch.ones(4).long(), torch.ones(3, 4).int(), torch.ones(3, 4).half()
+        y = F.embedding(i, table)  # int32
+        y = F.embedding(weight=half, input=i)  # float16
+        y = torch.embedding(half, i)  # float16
+        y = F.embedding(table, torch.ones(4, 4).long())  # int64
+        y = F.embedding(i, unknown())  #
+        y.sum()
+    """,
     "einsum gives the dtype of its operands, where they agree and no autocast has a say": """
         x, half = torch.ones(2, 2), torch.ones(2, 2).half()
         y = torch.einsum("ij,jk->ik", half, half)  # float16
