@@ -117,7 +117,7 @@ class Settings:
         Raises:
             ConfigError: it cannot be read, or holds what it cannot hold.
         """
-        table = _table(file)
+        table = _table(file, named=True)
         return cls(root=file.parent) if table is None else _parse(table, file)
 
     def merged(
@@ -147,7 +147,7 @@ class Settings:
         Without a path, those that are on before `per_file_ignores`. Rules that judge a trace are never among them.
 
         Raises:
-            ConfigError: a selector names no rule, or selects only rules that judge a trace.
+            ConfigError: a selector names no rule, or only rules that judge a trace.
         """
         self.validate(rules)
         chosen = {code for code, rule in rules.items() if rule.default or self.preview}
@@ -176,7 +176,7 @@ class Settings:
         }
 
     def validate(self, rules: Mapping[str, AnyRule]) -> None:
-        """Refuse a selector that names no rule, and one that turns on only rules that judge a trace.
+        """Refuse a selector that names no rule, and one that names only rules that judge a trace: it would do nothing.
 
         Raises:
             ConfigError: the first such selector.
@@ -186,10 +186,9 @@ class Settings:
         for origin, key, selectors in lists:
             for selector in selectors:
                 named = [rule for code, rule in rules.items() if _weight(selector, code, rule) >= 0]
-                if key in _TURNING_ON and named and all(rule.runtime for rule in named):
-                    raise ConfigError(
-                        f"{origin}: {key} has {selector!r}, which judges a trace; use `dtlint trace` for it"
-                    )
+                if named and all(rule.runtime for rule in named):
+                    instead = "use `dtlint trace` for it" if key in _TURNING_ON else "a comment on its line silences it"
+                    raise ConfigError(f"{origin}: {key} has {selector!r}, which judges a trace; {instead}")
                 if not named:
                     from dtlint.families import meant
 
@@ -268,14 +267,15 @@ def parse_torch(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _table(file: Path) -> Mapping[str, Any] | None:
-    """dtlint's own table in a configuration file, if it has one."""
+def _table(file: Path, *, named: bool = False) -> Mapping[str, Any] | None:
+    """dtlint's own table in a configuration file, if it has one. One that somebody has named is read to its end; of those
+    that lie about, only what speaks of dtlint is dtlint's to judge."""
     try:
         data = file.read_bytes()
     except OSError as error:
         raise ConfigError(f"{_shown(file)} cannot be read: {error.strerror}") from None
     whole = file.name != "pyproject.toml"
-    if not whole and b"dtlint" not in data:
+    if not whole and not named and b"dtlint" not in data:
         return None
     if sys.version_info >= (3, 11):
         import tomllib
@@ -300,7 +300,8 @@ def _parse(table: Mapping[str, Any], file: Path) -> Settings:
     origin = _shown(file)
     for key in table:
         if key not in KEYS:
-            raise ConfigError(f"{origin}: there is no setting {key!r}{_nearest(key, KEYS)}")
+            alone = "; here the settings stand alone, without [tool.dtlint]" if key == "tool" else ""
+            raise ConfigError(f"{origin}: there is no setting {key!r}{alone or _nearest(key, KEYS)}")
 
     def value(key: str) -> Any:
         try:

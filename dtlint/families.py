@@ -41,7 +41,7 @@ def meant(word: str, rules: Mapping[str, AnyRule]) -> str:
             return f"; did you mean {_nearest(word.upper(), family)!r}?"
     if code is not None or _PREFIX.fullmatch(word):
         return f"; the families are {_listed({known[:3] for known in rules})}"
-    close = get_close_matches(word.lower(), [rule.name for rule in rules.values()], n=1, cutoff=0.5)
+    close = get_close_matches(word.lower(), [rule.name for rule in rules.values()], n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else "; `dtlint rule` lists all of them"
 
 

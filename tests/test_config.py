@@ -58,7 +58,6 @@ def test_the_default_is_every_static_rule_that_is_on() -> None:
         (Selection(select=("DT1",), ignore=("DT101", "chatty")), ["DT102", "DT802"]),
         (Selection(select=("DT101",), ignore=("DT101", "DT802")), []),
         (Selection(extend_select=("DT103",)), ["DT101", "DT102", "DT103", "DT201", "DT501", "DT802"]),
-        (Selection(select=("DT101",), ignore=("DT901",)), ["DT101", "DT802"]),
         (Selection(select=()), ["DT802"]),
     ],
 )
@@ -146,6 +145,10 @@ def test_isolated_and_config_take_the_place_of_the_search(tmp_path: Path) -> Non
         ("force-exclude = 1", "force-exclude must be true or false"),
         ("per-file-ignores = []", "per-file-ignores must be a table"),
         ("select = [", "not valid TOML"),
+        (
+            "tool.dtlint.preview = true",
+            "there is no setting 'tool'; here the settings stand alone, without [tool.dtlint]",
+        ),
     ],
 )
 def test_a_wrong_setting_is_refused_by_name(tmp_path: Path, text: str, words: str) -> None:
@@ -164,12 +167,22 @@ def test_a_wrong_setting_is_refused_by_name(tmp_path: Path, text: str, words: st
         ("select = ['']", "names no rule"),
         ("select = ['DT101', 'DT901']", "select has 'DT901', which judges a trace; use `dtlint trace` for it"),
         ("extend-select = ['DT9']", "extend-select has 'DT9', which judges a trace"),
+        ("ignore = ['DT901']", "ignore has 'DT901', which judges a trace; a comment on its line silences it"),
+        ("per-file-ignores = {'a.py' = ['DT9']}", "per-file-ignores.'a.py' has 'DT9', which judges a trace"),
     ],
 )
 def test_a_code_that_does_not_exist_is_refused(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         write(tmp_path, text).enabled(RULES)
     assert words in str(caught.value) and "dtlint.toml" in str(caught.value)
+
+
+def test_a_file_that_was_named_is_read_though_it_does_not_speak_of_dtlint(tmp_path: Path) -> None:
+    file = tmp_path / "pyproject.toml"
+    file.write_text("x = [\n")
+    with pytest.raises(ConfigError, match="is not valid TOML"):
+        Settings.load(file)
+    assert Settings.discover(tmp_path).selections == (), "one that lies about is others' to judge"
 
 
 def test_a_missing_configuration_file_is_a_sentence(tmp_path: Path) -> None:

@@ -50,6 +50,11 @@ class Code:
     used: bool = False
 
 
+def _code(text: str) -> str:
+    """A code as rules have it, `DT101` of `dt101`; a name as it is."""
+    return text.upper() if _OURS.fullmatch(text.upper()) else text
+
+
 @dataclass
 class Directive:
     """One comment, or the part of one, that silences something."""
@@ -263,7 +268,10 @@ def _in_comment(comment: tokenize.TokenInfo, lines: LogicalLine) -> Iterator[Dir
                 base,
                 comment.end[1],
                 lines,
-                [Code(name[0], start + name.start(), start + name.end()) for name in _NAME.finditer(listed or "")],
+                [
+                    Code(_code(name[0]), start + name.start(), start + name.end())
+                    for name in _NAME.finditer(listed or "")
+                ],
                 ours=pattern is _DTLINT,
                 whole_file=pattern is _DTLINT and bool(found["file"]),
             )

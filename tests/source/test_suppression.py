@@ -40,6 +40,7 @@ def cleaned(text: str, *found: tuple[str, int]) -> str:
 @pytest.mark.parametrize(
     "comment",
     [
+        "# dtlint: ignore[dt101]",
         "# noqa",
         "#noqa:DT101",
         "# NOQA: DT101",
