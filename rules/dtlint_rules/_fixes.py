@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 
 if TYPE_CHECKING:
-    import ast
-
     from dtlint.source.place import Place
 
-__all__ = ["limit_of", "pass_dtype", "respell"]
+__all__ = ["bracketed", "limit_of", "operand_text", "pass_dtype", "respell"]
+
+
+def operand_text(place: Place, node: ast.expr) -> str:
+    """The source text of a node, as a method can be called on it or an operator stand before it.
+
+    The parentheses around an expression are no part of its node: `a + b` of `(a + b).float()`.
+    """
+    text = place.text(node)
+    return bracketed(text) if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)) else f"({text})"
+
+
+def bracketed(text: str) -> str:
+    """An expression as it may stand anywhere: in parentheses where a line ends outside its own brackets."""
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return f"({text})"
+    return text
 
 
 def respell(

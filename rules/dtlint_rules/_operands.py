@@ -13,6 +13,7 @@ from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import DTYPES, Category, named
 from dtlint.infer.values import Module, Tensor, Unknown
 from dtlint_rules._assignments import assignments
+from dtlint_rules._fixes import operand_text
 from dtlint_rules._legacy import METHODS
 from dtlint_rules._names import last_name
 
@@ -112,10 +113,10 @@ def listed(dtypes: frozenset[str]) -> str:
 def cast_fix(node: ast.expr, cast: str, what: str, applicability: Applicability, place: Place) -> Fix:
     """The fix that casts an operand where it stands: `node.cast`, in which `cast` is `long()`. A cast to an integer that
     stands there makes way."""
-    inner = node
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args and not node.keywords:
-        inner = node.func.value if _CASTS.get(node.func.attr) in INTEGRAL - BOOL else node
-    text = place.text(inner)
-    if not isinstance(inner, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
-        text = f"({text})"
-    return Fix(what, (place.replace(node, f"{text}.{cast}"),), applicability)
+        called = place.text(node.func)
+        if _CASTS.get(node.func.attr) in INTEGRAL - BOOL and called.endswith(node.func.attr):
+            # What it is called on stays as it is written, with its parentheses and comments.
+            edit = place.replace(node, called.removesuffix(node.func.attr) + cast)
+            return Fix(what, (edit,), applicability)
+    return Fix(what, (place.replace(node, f"{operand_text(place, node)}.{cast}"),), applicability)

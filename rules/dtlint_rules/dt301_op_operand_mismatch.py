@@ -19,6 +19,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import bound_once
 from dtlint_rules._effects import FLOAT32, WIDE
 from dtlint_rules._einsum import contracts
+from dtlint_rules._fixes import operand_text
 from dtlint_rules._functions import parameters
 from dtlint_rules._half import half_at
 from dtlint_rules._halfcasts import half_named
@@ -307,8 +308,5 @@ def _finding(node: ast.expr, name: str, wide: _Operand, cast: ast.expr, other: _
 
 
 def _fix(wide: ast.expr, other: str, place: Place) -> Fix | None:
-    text = place.text(wide)
-    if isinstance(wide, (ast.BinOp, ast.UnaryOp, ast.IfExp)):
-        text = f"({text})"
-    edit = place.replace(wide, f"{text}.to({other}.dtype)")
+    edit = place.replace(wide, f"{operand_text(place, wide)}.to({other}.dtype)")
     return Fix(f"Cast it back to the dtype of `{other}`", (edit,), Applicability.UNSAFE)

@@ -15,6 +15,7 @@ from dtlint.infer.values import Constant, Number, Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._effects import LIKE
 from dtlint_rules._effects import TORCH as PACKAGES
+from dtlint_rules._fixes import operand_text
 from dtlint_rules._half import half_at
 from dtlint_rules._known import known
 from dtlint_rules._layers import ends_with_layer
@@ -320,8 +321,5 @@ def _finding(place: ast.expr | ast.stmt, what: str, into: ast.expr, node: ast.ex
 
 
 def _fix(node: ast.expr, into: str, place: Place) -> Fix | None:
-    text = place.text(node)
-    if not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
-        text = f"({text})"
-    edit = place.replace(node, f"{text}.to({into}.dtype)")
+    edit = place.replace(node, f"{operand_text(place, node)}.to({into}.dtype)")
     return Fix(f"Cast it to the dtype of `{into}`", (edit,), Applicability.UNSAFE)

@@ -11,6 +11,7 @@ from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.values import Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
+from dtlint_rules._fixes import operand_text
 from dtlint_rules._masks import is_mask
 from dtlint_rules._needs import TORCH
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, certain, listed, origin_note, settled, tensor_op
@@ -184,8 +185,8 @@ def _is_zeros_and_ones(node: ast.expr, operation: Operation) -> bool:
     return is_mask(node) or (cast is not None and cast.dtypes == BOOL)
 
 
-def _turn(node: ast.BinOp, place: Place) -> Fix:
-    text = place.text(node.right)
-    simple = isinstance(node.right, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
-    turned = f"~{text}" if simple else f"~({text})"
+def _turn(node: ast.BinOp, place: Place) -> Fix | None:
+    if place.text(node).count("#") != place.text(node.right).count("#"):
+        return None
+    turned = f"~{operand_text(place, node.right)}"
     return Fix("Turn the mask around with `~`", (place.replace(node, turned),), Applicability.SAFE)

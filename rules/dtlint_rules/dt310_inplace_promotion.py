@@ -10,6 +10,7 @@ from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import DTYPES, Category
 from dtlint.infer.values import Array, Constant, Number, Tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._fixes import operand_text
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._operands import INTEGRAL, certain, listed, origin_note
 
@@ -123,7 +124,12 @@ class InplacePromotion(Rule):
         )
 
     def _judged(
-        self, node: ast.expr | ast.stmt, tensor: Tensor, result: Category, who: str, fix: partial[Fix] | None = None
+        self,
+        node: ast.expr | ast.stmt,
+        tensor: Tensor,
+        result: Category,
+        who: str,
+        fix: partial[Fix | None] | None = None,
     ) -> Iterable[Finding]:
         dtypes = certain(tensor)
         if not dtypes or not dtypes <= INTEGRAL or result <= max(DTYPES[dtype].category for dtype in dtypes):
@@ -165,10 +171,12 @@ def _least(value: Value) -> Category:
     return Category.BOOL
 
 
-def _out_of_place(node: ast.AugAssign, place: Place) -> Fix:
+def _out_of_place(node: ast.AugAssign, place: Place) -> Fix | None:
     target, value = place.text(node.target), place.text(node.value)
+    if place.text(node).count("#") != value.count("#"):
+        return None
     operator = _OPERATORS[type(node.op)]
-    if not isinstance(node.value, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)):
-        value = f"({value})"
+    if not isinstance(node.value, ast.Constant):
+        value = operand_text(place, node.value)
     text = f"{target} = {target} {operator} {value}"
     return Fix("Write it out of place", (place.replace(node, text),), Applicability.UNSAFE)

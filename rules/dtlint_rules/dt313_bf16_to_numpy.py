@@ -12,6 +12,7 @@ from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.reach import Reach
 from dtlint.infer.values import Tensor, Unknown
 from dtlint.rule import Finding, Rule
+from dtlint_rules._fixes import operand_text
 from dtlint_rules._half import half_at, is_half
 from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name, names, said
@@ -203,7 +204,5 @@ def _as_method(place: Place) -> Fix:
 
 
 def _as_argument(node: ast.expr, place: Place) -> Fix:
-    text = place.text(node)
-    simple = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
-    cast = f"{text}.float().cpu()" if simple else f"({text}).float().cpu()"
+    cast = f"{operand_text(place, node)}.float().cpu()"
     return Fix("Cast to float32 first", (place.replace(node, cast),), Applicability.UNSAFE)

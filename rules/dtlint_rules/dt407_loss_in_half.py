@@ -11,6 +11,7 @@ from dtlint.infer.reach import Reach
 from dtlint.infer.values import Module
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._fixes import operand_text
 from dtlint_rules._functions import body_of
 from dtlint_rules._half import half_at
 from dtlint_rules._halfnames import CASTS, HalfNames
@@ -170,9 +171,5 @@ def _sibling(call: Call, count: int) -> ast.Call | None:
 
 
 def _fix(given: list[ast.expr], place: Place) -> Fix | None:
-    edits = []
-    for node in given:
-        text = place.text(node)
-        simple = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
-        edits.append(place.replace(node, f"{text}.float()" if simple else f"({text}).float()"))
-    return Fix("Compute the loss in float32", tuple(edits), Applicability.UNSAFE)
+    edits = tuple(place.replace(node, f"{operand_text(place, node)}.float()") for node in given)
+    return Fix("Compute the loss in float32", edits, Applicability.UNSAFE)

@@ -15,8 +15,9 @@ from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
 from dtlint_rules._edges import is_kept, is_mended
+from dtlint_rules._fixes import bracketed
 from dtlint_rules._names import last_name, names_in
-from dtlint_rules._parts import below, receiver, same
+from dtlint_rules._parts import below, given, keyword, receiver, same
 from dtlint_rules._returned import returned_softmax
 from dtlint_rules._subjects import ABSENT, operand
 from dtlint_rules._within import within
@@ -123,6 +124,9 @@ class UnstableFormulation(Rule):
     def __init__(self) -> None:
         self.kinds: dict[ast.expr, str] = {}
         """What calls compute: softmax, sigmoid or exp."""
+        self.functions: set[ast.expr] = set()
+        self.layers: set[ast.expr] = set()
+        """Which of them call functions of torch, and which call layers."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         name = last_name(call.node)
@@ -131,8 +135,11 @@ class UnstableFormulation(Rule):
         if name == "multinomial":
             return self._sampled(call)
         kind = _FUNCTIONS.get(call.target)
+        if kind is not None:
+            self.functions.add(call.node)
         if kind is None and call.target == "torch.nn.Module.__call__" and isinstance(call.receiver, Module):
             kind = _LAYERS.get(call.receiver.name)
+            self.layers.add(call.node)
         if (
             kind is None
             and name in ("softmax", "sigmoid", "exp")
@@ -239,14 +246,15 @@ class UnstableFormulation(Rule):
         if better is None or kind is None or (kind == "softplus" and _is_one_branch(call)):
             return
         last = better.function.rpartition(".")[2]
+        way = self._way(made) if made is inner else None
         yield Finding(
             call.node,
             f"The logarithm of {_CALLED[kind]} is taken apart: {better.happens}",
             help=f"Use `{better.function.replace('torch.nn.functional', 'F')}`",
             notes=() if made is inner else ((made, "it is computed here"),),
-            fix=partial(_fix, made, better.function, last)
-            if made is inner and kind in ("softmax", "sigmoid")
-            else None,
+            fix=None
+            if way is None or not isinstance(made, ast.Call)
+            else partial(_fix, made, better.function, last, way == "method"),
         )
 
     def _returned(self, call: Call, inner: ast.expr) -> Iterator[Finding]:
@@ -276,6 +284,16 @@ class UnstableFormulation(Rule):
             else "Clamp it before: `torch.log1p(-p.clamp(max=1 - 1e-6))`",
             notes=() if made is rest else ((made, "it is computed here"),),
         )
+
+    def _way(self, made: ast.expr) -> str | None:
+        """Is a softmax or sigmoid a function or a method? None where it is neither: a layer has its arguments elsewhere."""
+        if self.kinds.get(made) not in ("softmax", "sigmoid") or made in self.layers or not isinstance(made, ast.Call):
+            return None
+        if made in self.functions or path_of(receiver(made) or made) in _PACKAGES:
+            return "function"
+        # A method is given no tensor: `jax.nn.sigmoid(x)` is none.
+        taken = len(given(made)) == 0 or self.kinds[made] == "softmax"
+        return "method" if taken and isinstance(made.func, ast.Attribute) else None
 
     def _kind(self, made: ast.expr, name: str, flow: Flow) -> str | None:
         if name == "log1p":
@@ -416,29 +434,32 @@ def _is_clamped(node: ast.expr | None) -> bool:
     )
 
 
-def _fix(inner: ast.expr, function: str, last: str, place: Place) -> Fix | None:
+def _fix(inner: ast.Call, function: str, last: str, is_method: bool, place: Place) -> Fix | None:
     """One call in place of two: the inner one, by its new name, with its arguments."""
-    if not isinstance(inner, ast.Call) or not isinstance(inner.func, (ast.Attribute, ast.Name)):
-        return None
-    if "#" in place.text(place.abstract):
+    whole = place.abstract
+    if not isinstance(whole, ast.Call) or len(given(whole)) > 1:  # `torch.log(torch.softmax(x, -1), out=y)`
         return None
     text, called = place.text(inner), place.text(inner.func)
-    arguments = text[len(called) :]
-    imports: tuple[Edit, ...] = ()
-    is_method = isinstance(inner.func, ast.Attribute) and path_of(inner.func.value) not in _PACKAGES
-    if is_method and last == "logsigmoid":
-        name, imports = place.spelled(function)
-        assert isinstance(inner.func, ast.Attribute)
-        replaced = f"{name}({place.text(inner.func.value)})"
-    elif is_method:
-        assert isinstance(inner.func, ast.Attribute)
-        replaced = f"{place.text(inner.func.value)}.{last}{arguments}"
-    elif (path_of(inner.func) or "").startswith("self."):
+    if not text.startswith(called):
         return None
-    else:
+    kept, imports = text, tuple[Edit, ...]()
+    subject = receiver(inner)
+    if not is_method:
+        if len(inner.args) > 2 or keyword(inner, "out") is not None:  # which the other function takes elsewhere, or not
+            return None
         name, imports = place.spelled(function)
-        replaced = f"{name}{arguments}"
-    return Fix(f"Use `{last}`", (place.replace(place.abstract, replaced), *imports), Applicability.SAFE)
+        replaced = name + text[len(called) :]
+    elif last == "logsigmoid" and subject is not None:
+        kept = place.text(subject)
+        name, imports = place.spelled(function)
+        replaced = f"{name}({kept})"
+    else:
+        # The receiver as it is written: the parentheses around it are no part of its node.
+        replaced = called[: -len(last_name(inner))] + last + text[len(called) :]
+    if place.text(whole).count("#") != kept.count("#"):
+        return None
+    edit = place.replace(whole, bracketed(replaced))
+    return Fix(f"Use `{last}`", (edit, *imports), Applicability.SAFE)
 
 
-_PACKAGES = frozenset({"torch", "th", "F", "nn.functional", "torch.nn.functional", "torch.special", None})
+_PACKAGES = frozenset({"torch", "th", "F", "nn.functional", "torch.nn.functional", "torch.special"})

@@ -38,6 +38,7 @@ FIXES = {
     },
     "DT308": {
         "x = torch.rand(3)\n(1 - (x > 0.5)) * x": "x = torch.rand(3)\n(~(x > 0.5)) * x",
+        "x = torch.rand(3)\n1 - (x\n    .gt(0.5))": "x = torch.rand(3)\n~(x\n    .gt(0.5))",
         "x = torch.rand(3)\nmask = x > 0.5\n1.0 - mask": "x = torch.rand(3)\nmask = x > 0.5\n~mask",
         "x = torch.rand(3)\nx.masked_select((x > 0.5).byte())": "x = torch.rand(3)\nx.masked_select((x > 0.5).bool())",
         "mask = torch.ones(3, dtype=torch.uint8)\n~mask": "mask = torch.ones(3, dtype=torch.uint8)\n~mask.bool()",
@@ -46,9 +47,16 @@ FIXES = {
         "(torch.arange(3) == 1).mean()": "(torch.arange(3) == 1).float().mean()",
         "torch.std(torch.arange(3) + 1)": "torch.std((torch.arange(3) + 1).float())",
         "torch.arange(3).norm(dim=0)  # a note": "torch.arange(3).float().norm(dim=0)  # a note",
+        "torch.std((torch.arange(3) + 1).int())": "torch.std((torch.arange(3) + 1).float())",
+        "torch.std((\n    torch.arange(3)  # ranks\n    .view(-1)\n).int())": (
+            "torch.std((\n    torch.arange(3)  # ranks\n    .view(-1)\n).float())"
+        ),
     },
     "DT310": {
         "n = torch.arange(3)\nn *= 0.5  # halve": "n = torch.arange(3)\nn = n * 0.5  # halve",
+        "n = torch.arange(3)\nn *= (torch.rand(3)  # noise\n    .abs())": (
+            "n = torch.arange(3)\nn = n * (torch.rand(3)  # noise\n    .abs())"
+        ),
         "n = torch.arange(3)\nn /= 1 + 1": "n = torch.arange(3)\nn = n / (1 + 1)",
     },
     "DT311": {
@@ -72,6 +80,12 @@ def test_a_fix_casts_where_it_is_needed(code: str, before: str, after: str) -> N
     assert [item.code for item in found(code, before)] == [code]
     assert fixed(code, before) == after
     assert found(code, after) == []
+
+
+def test_an_operand_stays_where_a_comment_would_be_lost() -> None:
+    text = "n = torch.arange(3)\nn *= (  # halve\n    0.5)"
+    assert [item.code for item in found("DT310", text)] == ["DT310"]
+    assert fixed("DT310", text) == text
 
 
 SILENT = ("~mask", "torch.rand(3) *")

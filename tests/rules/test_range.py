@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+import torch
 from bench import Bench
 
 from dtlint import Applicability
@@ -699,6 +702,62 @@ def test_a_logarithm_joins_the_function_it_is_taken_of(before: str, after: str) 
         fixed("DT417", f"def f(x: torch.Tensor):\n    return {before}\n")
         == f"def f(x: torch.Tensor):\n    return {after}\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("m(x).softmax(-1).log()", "m(x).log_softmax(-1)"),
+        ("m(x).sigmoid().log()", "F.logsigmoid(m(x))"),
+        ("(m(x).softmax(-1)).log()", "m(x).log_softmax(-1)"),
+        ("(x @ w).softmax(-1).log()", "(x @ w).log_softmax(-1)"),
+        ("(x @ w).sigmoid().log()", "F.logsigmoid(x @ w)"),
+        ("2 * (-x).sigmoid().log() + 1", "2 * F.logsigmoid(-x) + 1"),
+        ("(x if len(x) else w).sigmoid().log()", "F.logsigmoid(x if len(x) else w)"),
+        ("torch.log(x[:, 0].softmax(0))", "x[:, 0].log_softmax(0)"),
+        ("torch.log(x[:, 0].sigmoid())", "F.logsigmoid(x[:, 0])"),
+        ("torch.log(input=x.T.softmax(-1))", "x.T.log_softmax(-1)"),
+        ("torch.log(torch.sigmoid(input=x @ w))", "F.logsigmoid(input=x @ w)"),
+        ("torch.log(\n    m(x)\n    .softmax(-1)\n)", "(m(x)\n    .log_softmax(-1))"),
+        ("torch.log(\n    (x @ w)  # scores\n    .softmax(-1)\n)", "((x @ w)  # scores\n    .log_softmax(-1))"),
+        ("(\n    m(x)\n    .sigmoid()\n    .log()\n)", "(\n    F.logsigmoid(m(x))\n)"),
+        ("torch.log((\n    x  # seen\n    @ w\n).sigmoid())", "F.logsigmoid(x  # seen\n    @ w)"),
+        ("torch.log(F.softmax(\n    x,  # seen\n    dim=-1,\n))", "F.log_softmax(\n    x,  # seen\n    dim=-1,\n)"),
+    ],
+)
+def test_what_the_inner_function_is_taken_of_is_kept(before: str, after: str) -> None:
+    text = fixed("DT417", f"def f(x, w, m):\n    return {before}\n")
+    assert text == f"def f(x, w, m):\n    return {after}\n"
+    assert torch.allclose(returned(text), returned(f"def f(x, w, m):\n    return {before}\n"), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torch.log(\n    # from the logits\n    m(x).softmax(-1)\n)",
+        "torch.log(m(x).softmax(-1), out=w)",
+        "torch.log(torch.softmax(x, -1, torch.float64))",
+        "torch.log(torch.softmax(x, -1, out=w))",
+        "torch.log(nn.Softmax(-1)(x))",
+    ],
+)
+def test_a_logarithm_stays_where_something_would_be_lost(text: str) -> None:
+    assert fixed("DT417", f"def f(x, w, m):\n    return {text}\n") == f"def f(x, w, m):\n    return {text}\n"
+
+
+def test_a_layer_keeps_its_arguments_from_the_fix() -> None:
+    text = "def f(x, w, m):\n    act = nn.Softmax(0)\n    return act(x).log()\n"
+    assert [finding.location.span.line for finding in found("DT417", text)] == [7]
+    assert fixed("DT417", text) == text
+
+
+def returned(text: str) -> torch.Tensor:
+    """What the function of a program returns."""
+    scope: dict[str, Any] = {"torch": torch, "F": torch.nn.functional}
+    exec(text, scope)
+    given = torch.arange(9.0).reshape(3, 3)
+    result: torch.Tensor = scope["f"](given / 9, given.T / 7, torch.cos)
+    return result
 
 
 def test_losses_are_cast_where_they_are_computed() -> None:
