@@ -21,6 +21,7 @@ class Event:
         "brought",
         "dtype",
         "eps",
+        "hidden",
         "high",
         "inputs",
         "kind",
@@ -35,6 +36,7 @@ class Event:
         "steps",
         "subject",
         "times",
+        "unwatched",
     )
 
     def __init__(self, kind: str, step: int, signature: Signature | None, dtype: torch.dtype | None) -> None:
@@ -49,6 +51,10 @@ class Event:
         """The weight or batch, where it has a name."""
         self.brought = ""
         """The collective that brought it, where one did."""
+        self.hidden = False
+        """May an operator that is not traced have made it, on a part of the run that the options leave out?"""
+        self.unwatched: torch.dtype | None = None
+        """The dtype of the operand in which it may have come, where the values of that dtype are not judged."""
         self.low = self.high = 0.0
         """The values at the first birth."""
         self.inputs: list[tuple[torch.dtype, Range]] = []

@@ -77,6 +77,8 @@ class _Export:
             exit_code=exit_code,
             steps=tracer.flow.step,
             traced=tracer.steps.traced,
+            left_out=tracer.options.left_out,
+            covers=list(tracer.options.modules),
             operators=tracer.operators,
             entries=entries,
             events=[self._event(event) for event in events],
@@ -151,6 +153,7 @@ class _Export:
         return None if signature is None else self._entry_of.get(id(signature))
 
     def _event(self, event: Event) -> EventRecord:
+        options = self.tracer.options
         return EventRecord(
             kind=event.kind,
             step=event.step,
@@ -164,9 +167,12 @@ class _Export:
             times=event.times,
             spread=event.spread,
             reached=[what for what in REACHED if what in event.reached],
-            by_scaler=event.kind == "overflow" and not event.forward and 0 < event.steps <= event.skipped,
+            by_scaler=_may_overflow(event) and not event.forward and 0 < event.steps <= event.skipped,
             eps=event.eps,
             brought=event.brought,
+            hidden=options.hiding(event.step) if event.hidden else [],
+            unwatched=dtype_name(event.unwatched),
+            partly=bool(options.modules) or options.watch != frozenset(VALUES),
         )
 
     def _weight(self, weight: Weight) -> WeightRecord:
@@ -209,6 +215,11 @@ class _Export:
             lowest=scaler.lowest,
             skips=[Skip(step, None if cause is None else numbers[id(cause)]) for step, cause in scaler.skips],
         )
+
+
+def _may_overflow(event: Event) -> bool:
+    """Is it an overflow, or perhaps the trail of one that was not traced?"""
+    return event.kind == "overflow" or event.hidden or event.unwatched is not None
 
 
 def _range(dtype: torch.dtype, span: Range) -> RangeRecord:

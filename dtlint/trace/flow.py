@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dtlint.trace.signature import Signature
     from dtlint.trace.site import Site
 
-__all__ = ["Flow"]
+__all__ = ["Flow", "tensors_in"]
 
 LOG = 4 * SLOTS * LINE
 """Length of the log at which a flush is due though no step ended."""
@@ -37,8 +37,8 @@ _aminmax = torch.aminmax
 class Flow:
     """What the operators of a run did to the values in storages."""
 
-    def __init__(self, watched: frozenset[torch.dtype], modules: ModulePaths) -> None:
-        """Judge the values of the dtypes `watched`."""
+    def __init__(self, watched: frozenset[torch.dtype], modules: ModulePaths, partial: bool = False) -> None:
+        """Judge the values of the dtypes `watched`; of a `partial` trace, operators that are left out make some of them."""
         self.watched, self.modules = watched, modules
         self.step = 0
         self.unseen: dict[str, int] = {}
@@ -48,7 +48,7 @@ class Flow:
         self.memory = Memory(modules)
         self.storages = Storages()
         self._made = self.storages.made
-        self.spread = Spread(watched, modules, self.storages)
+        self.spread = Spread(watched, modules, self.storages, partial)
         self.events = self.spread.events
         self._log: list[Any] = []
         self._slots: dict[tuple[torch.dtype, torch.device], Slots] = {}
@@ -127,8 +127,8 @@ class Flow:
 
     def collective(self, signature: Signature, args: Any, out: Any) -> None:
         """Others write these, perhaps later: whoever reads one next judges it. What was bad stays bad."""
-        signature.nbytes += max((sum(x.nbytes for x in _tensors_in(a)) for a in args), default=0)
-        for x in _tensors_in((args, out)):
+        signature.nbytes += max((sum(x.nbytes for x in tensors_in(a)) for a in args), default=0)
+        for x in tensors_in((args, out)):
             self._outside.add(self.storages.write(x, signature))
 
     def written_unseen(self, x: Tensor) -> None:
@@ -264,10 +264,10 @@ def _is_weight(x: Tensor) -> bool:
     return type(x) is torch.nn.Parameter or type(x._base) is torch.nn.Parameter
 
 
-def _tensors_in(value: Any) -> Iterator[Tensor]:
-    """All plain tensors in nested lists, as collectives take them."""
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """All plain tensors in nested lists, as collectives and operators over lists take them."""
     if type(value) in PLAIN:
         yield value
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from _tensors_in(item)
+            yield from tensors_in(item)

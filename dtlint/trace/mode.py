@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from dtlint.trace.assumed import Assumed
 from dtlint.trace.elsewhere import Elsewhere
-from dtlint.trace.flow import Flow
+from dtlint.trace.flow import Flow, tensors_in
 from dtlint.trace.mismatch import Mismatches
 from dtlint.trace.ops import Op
 from dtlint.trace.options import EVERYTHING, Options
@@ -64,11 +64,13 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """The directory of the run: paths are told relative to it, though the program may leave it."""
         self.sites = Sites(options.covers)
         watched = frozenset(getattr(torch, name) for name in options.watch)
-        self.flow = (Assumed if options.assume else Flow)(watched, self.sites.modules)
+        self.flow = (Assumed if options.assume else Flow)(watched, self.sites.modules, options.partial)
         self.mismatches = Mismatches(self.flow, self.sites, self.here)
         self.thread = threading.get_ident()
         self.steps = Steps(self)
         self.operators = 0
+        self.passed_by = 0
+        """Operators of modules that are not looked at."""
         self.elsewhere = Elsewhere()
         self._ops: dict[int, Op] = {}
         """By id of the operator, which `Op` keeps alive: its own hash is slow."""
@@ -100,7 +102,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             node = _node()
             site = self._site(_frame().f_back, node)
             if not site.kept:
-                self._passed_by(op, args)
+                self._passed_by(op, args, out)
                 return out
             self.operators += 1
             signature = (site.forward if node is None else site.backward).get(op)
@@ -194,6 +196,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         signature = site.signatures.get(shape)
         if signature is None:
             signature = learn(site, op, args, kwargs, out, backward, self.flow.storages, self.sites)
+            signature.doubt(self.flow.watched)
             site.signatures[shape] = signature
         if op.positions is not None:
             signature.expect(args, kwargs)
@@ -236,10 +239,15 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 )
             self.flow.read(signature, args[0])
 
-    def _passed_by(self, op: Op, args: Any) -> None:
-        """An operator of a module that is not looked at: what it writes in place is as if written by nobody seen."""
-        if op.writes and type(args[0]) in PLAIN:
-            self.flow.written_unseen(args[0])
+    def _passed_by(self, op: Op, args: Any, out: Any) -> None:
+        """An operator of a module that is not looked at: what it writes in place is as if written by nobody seen.
+
+        A result of its own is not known at all, and is met by its first reader as any data from outside.
+        """
+        self.passed_by += 1
+        if op.writes:
+            for x in tensors_in((args[:1], out)):  # with `out=`, what is written is no first argument but the result
+                self.flow.written_unseen(x)
 
     def _watch_each(self, signature: Signature, args: Any, out: Any) -> None:
         """One operator over lists of tensors: the n-th result, or target in place, is made of the n-th arguments."""

@@ -111,6 +111,21 @@ class Options:
         return any(fnmatchcase(path, pattern) for path in paths for pattern in self.modules)
 
     @property
+    def partial(self) -> bool:
+        """May an operator that is not traced have made what one that is traced reads?"""
+        return bool(self.modules) or self.first > 1 or self.every > 1
+
+    @property
+    def module_words(self) -> str:
+        """The option that leaves modules out, as it was written; "" if none."""
+        return " ".join(f"--module {pattern}" for pattern in self.modules)
+
+    def hiding(self, step: int) -> list[str]:
+        """The options that may hide what made a tensor which is read in a step, counted from 0; as they were written."""
+        earlier = self.first > 1 or (self.every > 1 and step > 0)
+        return [*filter(None, [self.module_words, self.left_out if earlier else ""])]
+
+    @property
     def left_out(self) -> str:
         """What the options leave out, as they were written; "" if nothing."""
         words = []

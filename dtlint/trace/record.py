@@ -63,6 +63,10 @@ class TraceRecord:
     """dtypes whose values were judged; None for all that can be."""
     traced: int | None = None
     """Steps that were looked at, over all ranks; None for all of `steps`."""
+    left_out: str = ""
+    """The options that leave steps out, as they were written; "" if none."""
+    covers: list[str] = field(default_factory=list)
+    """Patterns of the modules whose operators were traced; none for all."""
     rank: int = 0
     """Which process of a distributed run this was."""
     world: int = 1
@@ -126,6 +130,12 @@ class TraceRecord:
             if event.step < self.steps
             else f" after the last of {self.steps} steps{on}"
         )
+
+    @property
+    def narrowed(self) -> list[str]:
+        """The options that leave out steps, modules or dtypes, in words such as `--every 2`."""
+        watched = f"--watch {','.join(self.watched)}" if self.watched else ""
+        return [*filter(None, (self.left_out, " ".join(f"--module {name}" for name in self.covers), watched))]
 
     @property
     def looked_at(self) -> int:

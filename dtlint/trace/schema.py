@@ -146,6 +146,12 @@ class Event:
     """The optimizer's eps, where an optimizer step spoilt a weight."""
     brought: str = ""
     """The collective that brought it, as `c10d::allreduce_`, where one did."""
+    hidden: list[str] = field(default_factory=list)
+    """Of what came in: the options, as they were written, that may have left out the operator which made it."""
+    unwatched: str = ""
+    """Of what came in: the dtype of the operand in which it may have come, where values of that dtype were not judged."""
+    partly: bool = False
+    """Was it followed through a part of the operators or dtypes only? Others may have inherited it as well."""
     rank: int | None = None
     """In a merged record: the rank on which it was born."""
 
@@ -159,8 +165,11 @@ class Event:
         """What became of it, as the end of a sentence."""
         spread = f"it spread to {self.spread} result{'s' * (self.spread != 1)}" if self.spread else ""
         reached = f"reached {listed(self.reached)}" if self.reached else ""
+        seen = " that the trace saw" * self.partly
         if not spread:
-            return f"it {reached}" if reached else "nothing inherited it"
+            return f"it {reached}" if reached else f"nothing{seen} inherited it"
+        if self.partly:
+            return f"{spread}{seen}{' and ' * bool(reached)}{reached}"
         return f"{spread} and {reached}" if reached else f"{spread}, none of them the loss, a gradient or a weight"
 
     @property

@@ -98,6 +98,7 @@ class Signature:
         "takes",
         "telling",
         "trip",
+        "unwatched",
     )
 
     def __init__(self, site: Site, op: Op, backward: bool) -> None:
@@ -126,6 +127,8 @@ class Signature:
         """Is more to be asked of each call than how its values lie?"""
         self.trip: Signature | None = None
         """The cast that this one undoes, if nothing happened in between."""
+        self.unwatched: torch.dtype | None = None
+        """The dtype of an operand that may be non-finite without being known to be: its values are not judged."""
         self.event: Event | None = None
         """The event that was born here last."""
         self.arity = -1
@@ -133,6 +136,13 @@ class Signature:
         self.takes: tuple[tuple[int, torch.dtype | type | None], ...] = ()
         """By what a call is known to be this one: the number of arguments, `dtype=`, the dtypes at each position. Of a
         Python number its type, since each call may bring another."""
+
+    def doubt(self, watched: frozenset[torch.dtype]) -> None:
+        """Judge the results where an operand is not judged, since they are the first to show how that was."""
+        dtypes = (known.dtype for known in self.inputs)
+        unjudged = (d for d in dtypes if (d.is_floating_point or d.is_complex) and d not in watched)
+        self.unwatched = None if self.op.fresh or self.op.given else next(unjudged, None)
+        self.judged |= self.unwatched is not None
 
     def expect(self, args: Any, kwargs: Any) -> None:
         """These are arguments that only calls of this signature have."""

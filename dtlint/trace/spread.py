@@ -69,20 +69,26 @@ class Stepped(NamedTuple):
 class Spread:
     """What is known of the values in each live storage, and the events that they brought about."""
 
-    def __init__(self, watched: frozenset[torch.dtype], modules: ModulePaths, storages: Storages) -> None:
+    def __init__(
+        self, watched: frozenset[torch.dtype], modules: ModulePaths, storages: Storages, partial: bool = False
+    ) -> None:
         """Of a flow, whose `storages` are only read here."""
-        self.watched, self.modules, self.storages = watched, modules, storages
+        self.watched, self.modules, self.storages, self.partial = watched, modules, storages, partial
         self.events: list[Event] = []
         self.raw: set[int] = set()
         """Storages of which a part may never have been written: what lies there says nothing."""
         self._step = 0
         self._bad: dict[int, Event] = {}
-        self._masked: set[int] = set()
+        self._masked: dict[int, Event | None] = {}
+        """Storages whose infs are a constant, as of a mask; with the arrival to tell, should NaN come of it, where they
+        may as well be the result of an operator that is not traced."""
         self._barred: set[int] = set()
         """Storages that hold numbers which the program made as low as can be, to bar positions: no near misses."""
         self._ranges: dict[int, tuple[float, float]] = {}
         self._born_at: dict[tuple[int, str], Event] = {}
         """By id of the signature and kind."""
+        self._arrivals: dict[int, Event] = {}
+        """By id of the signature: what came in there and may be a mask."""
         self._spoilt: dict[tuple[int, str], Event] = {}
         """By optimizer line and kind: the event of the weights that were spoilt there."""
 
@@ -105,7 +111,7 @@ class Spread:
                     if bad:
                         bad.pop(key, None)
                     if masked:
-                        masked.discard(key)
+                        masked.pop(key, None)
                     if raw and inputs is not None:
                         raw.discard(key)
                 counts = inputs is not None and not subject.given
@@ -123,7 +129,7 @@ class Spread:
             elif type(subject) is Stepped:
                 self._bad_weight(subject, inputs or (), key, Range(low, high))
             elif inputs is None:
-                self._came_in(subject, key, Range(low, high))
+                self._came_in(subject, key, Range(low, high), hidden=self.partial and not subject.op.brings)
             else:
                 if self._unexplained(subject, inputs):
                     self._look_again(subject, inputs, {*log[number * LINE + KEY :: LINE], key})
@@ -131,11 +137,11 @@ class Spread:
 
     def forget(self, dead: Sequence[int]) -> None:
         """These storages are gone."""
-        for known in (self._ranges, self._bad):
+        for known in (self._ranges, self._bad, self._masked):
             if known:
                 for key in dead:
                     known.pop(key, None)
-        for held in (self._masked, self._barred, self.raw):
+        for held in (self._barred, self.raw):
             held.difference_update(dead)
 
     def forget_all(self) -> None:
@@ -158,10 +164,10 @@ class Spread:
         elif whole:
             bad.pop(key, None)
             self.raw.discard(key)
-        if signature.given or not masked.isdisjoint(inputs):
-            masked.add(key)
+        if signature.given or not masked.keys().isdisjoint(inputs):
+            masked[key] = self._arrival(inputs)
         elif whole:
-            masked.discard(key)
+            masked.pop(key, None)
         if signature.bars or not barred.isdisjoint(inputs):
             barred.add(key)
         elif whole:
@@ -180,15 +186,22 @@ class Spread:
     def _nonfinite(self, signature: Signature, inputs: tuple[int, ...], key: int, span: Range) -> None:
         signature.nonfinite += 1
         cause = self._cause(inputs)
-        masked = not self._masked.isdisjoint(inputs)
+        masked = not self._masked.keys().isdisjoint(inputs)
         if cause is not None:
             self._inherit(cause, signature, key)
         elif not span.nan and (signature.given or masked):
-            self._masked.add(key)
+            self._masked[key] = self._arrival(inputs)
         elif signature.op.given:
             self._came_in(signature, key, span)
+        elif signature.unwatched is not None:
+            self._came_in(signature, key, span, unwatched=signature.unwatched)
         else:
-            event = self._event_of(self._kind(signature, span.nan, masked, inputs), signature, span)
+            kind = self._kind(signature, span.nan, masked, inputs)
+            arrived = self._arrival(inputs) if kind == "invalid" else None
+            if arrived is not None:
+                self._told_late(arrived, signature, key)
+                return
+            event = self._event_of(kind, signature, span)
             event.inputs = [
                 (known.dtype, Range(*self._ranges[p]))
                 for known, p in zip(signature.inputs, inputs, strict=False)
@@ -260,19 +273,54 @@ class Spread:
             if not span.finite:
                 self._came_in(signature, key, span, "memory that was written outside the traced operators")
 
-    def _came_in(self, signature: Signature, key: int, span: Range, subject: str = "") -> None:
-        """A weight, a batch or a constant that was non-finite when it was first read. One -inf is a mask's."""
+    def _came_in(
+        self,
+        signature: Signature,
+        key: int,
+        span: Range,
+        subject: str = "",
+        hidden: bool = False,
+        unwatched: torch.dtype | None = None,
+    ) -> None:
+        """A weight, a batch or a constant that was non-finite when it was first read. One -inf is a mask's.
+
+        Where it may be the result of an operator that is not traced, or of a dtype that is not judged, that is kept.
+        """
         if key in self._bad or (key in self._masked and not span.nan):
             return
         if span.high < INF:
-            self._masked.add(key)
+            doubtful = hidden or unwatched is not None
+            self._masked[key] = self._perhaps(signature, key, hidden, unwatched) if doubtful else None
             return
         event = self._event_of("came-in", signature, span)
         if not event.times:
             makers = (self.storages.made.get(key), *(known.maker for known in signature.inputs))
             event.brought = next(filter(None, map(collective_of, makers)), "")
             event.subject = subject or self.modules.name_of(key)
+            event.hidden, event.unwatched = hidden, unwatched
         self._happened(event, key)
+
+    def _perhaps(self, signature: Signature, key: int, hidden: bool, unwatched: torch.dtype | None) -> Event:
+        """The arrival of -inf that may be a mask's, or the log(0) of an operator that is not traced: told if NaN comes
+        of it, since only a mask's does no harm."""
+        event = self._arrivals.get(id(signature))
+        if event is None:
+            event = self._arrivals[id(signature)] = Event("came-in", self._step, signature, signature.output)
+            event.low = event.high = LEAST
+            event.subject, event.hidden, event.unwatched = self.modules.name_of(key), hidden, unwatched
+        return event
+
+    def _arrival(self, inputs: Iterable[int]) -> Event | None:
+        """The arrival of the first of these storages that may be no mask."""
+        arrivals = (self._masked.get(p) for p in inputs)
+        return next((event for event in arrivals if event is not None), None)
+
+    def _told_late(self, arrived: Event, signature: Signature, key: int) -> None:
+        """NaN came of such a -inf."""
+        if not arrived.times:
+            self.events.append(arrived)
+        arrived.times += 1
+        self._inherit(arrived, signature, key)
 
     def _bad_weight(self, weight: Stepped, inputs: tuple[int, ...], key: int, span: Range) -> None:
         cause = self._cause(inputs) or self._spoilt_by(weight, key, span)

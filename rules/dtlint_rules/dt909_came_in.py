@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Diagnostic, Severity
+from dtlint.dtypes.dtype import DTYPES
 from dtlint.rule import RuntimeRule
+from dtlint.trace.options import VALUES
+from dtlint.trace.words import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dtlint.trace.record import TraceRecord
-    from dtlint.trace.schema import Event
+    from dtlint.trace.schema import Entry, Event
 
 
 class CameIn(RuntimeRule):
@@ -20,7 +23,8 @@ class CameIn(RuntimeRule):
     ## What it does
     Reports data that was non-finite before any traced operator touched it, at the line that first used it; and memory
     that NumPy or another thread changed later, at the line that met the change. Tensors whose only non-finite value
-    is -inf are masks and are left alone.
+    is -inf are masks and are left alone. Where `--module`, `--steps` or `--every` leave operators out, one of those may
+    have made it, and where `--watch` leaves out a dtype, a result in that: then it says so, and claims no origin.
 
     ## Why it matters
     No change of dtype mends data that is already broken, so this must be known first: a NaN in the data set, a
@@ -59,27 +63,67 @@ class CameIn(RuntimeRule):
             yield record.diagnostic(
                 self,
                 event.place,
-                f"{_what(record, event)}{record.when(event)}: {event.fate}",
-                help=f"it was made where this trace does not look: {_elsewhere(record)}"
-                if event.brought or event.entry is None
-                else "check the data or the checkpoint with torch.isfinite before the loop",
+                f"{_what(record, event)}{record.when(event)}{_maybe(event)}: {event.fate}",
+                help=_help(record, event),
                 severity=Severity.ERROR if event.hurts else None,
             )
+
+
+def _help(record: TraceRecord, event: Event) -> str:
+    if event.brought or event.entry is None:
+        return f"it was made where this trace does not look: {_elsewhere(record)}"
+    if event.unwatched:
+        watched = event.unwatched in VALUES
+        return _without(["--watch"]) if watched else f"check the {event.unwatched} operand with torch.isfinite"
+    if event.hidden:
+        return _without(event.hidden)
+    return "check the data or the checkpoint with torch.isfinite before the loop"
+
+
+def _without(options: Sequence[str]) -> str:
+    """The first words of options are their names."""
+    names = dict.fromkeys(word for option in options for word in option.split() if word.startswith("--"))
+    return f"run without {listed(list(names))} to see where it was made"
 
 
 def _elsewhere(record: TraceRecord) -> str:
     """Where else to look."""
     if record.world > 1:
         return "see the other ranks' records too"
-    return "trace all steps and all modules, without --steps, --every and --module"
+    if record.narrowed:
+        return _without(record.narrowed)
+    return "in another thread, in a collective, or in memory that the program writes itself"
+
+
+def _keeps(entry: Entry, event: Event) -> bool:
+    """Is it a cast to a dtype of no smaller range, whose result is what its operand was?"""
+    return bool(entry.author) and DTYPES[entry.output or ""].max >= DTYPES[event.unwatched].max
+
+
+def _maybe(event: Event) -> str:
+    """`, perhaps made by an operator outside --module b`."""
+    if event.unwatched:
+        return f"; --watch leaves {event.unwatched} out" if event.unwatched in VALUES else ""
+    makers = [
+        f"an operator outside {option}" if option.startswith("--module") else f"a step that {option} leaves out"
+        for option in event.hidden
+    ]
+    return f", and {' or '.join(makers)} may have made it so" if makers else ""
 
 
 def _what(record: TraceRecord, event: Event) -> str:
     if event.entry is None:
         whose = f"{event.brought} brought it so" if event.brought else "nothing that was traced had made it so"
         return f"the gradient was not finite, and {whose}: {record.what(event)} went bad"
-    value = "NaN" if event.low != event.low else "inf"
+    value = "NaN" if event.low != event.low else "-inf" if event.high == float("-inf") else "inf"
+    if event.unwatched:
+        came = "came" if _keeps(record.entries[event.entry], event) else "may have come"
+        return f"{value} {came} in with the {event.unwatched} operand of {record.what(event)}"
     subject = event.subject or (
-        f"what {event.brought} brought" if event.brought else "data from outside (a batch or a constant)"
+        f"what {event.brought} brought"
+        if event.brought
+        else "a tensor from outside what was traced"
+        if event.hidden
+        else "data from outside (a batch or a constant)"
     )
     return f"{subject} held {value} when {record.what(event)} used it"

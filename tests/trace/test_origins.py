@@ -1,0 +1,190 @@
+"""Where non-finite values began, when a trace sees a part of the operators only: what it did not see it does not tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn as nn
+
+from dtlint.diagnostic import Diagnostic
+from dtlint.trace.export import record_of
+from dtlint.trace.judge import judge
+from dtlint.trace.mode import Tracer
+from dtlint.trace.options import Options
+
+BORN = ("DT901", "DT902", "DT903", "DT904", "DT909")
+
+
+def found(program: Callable[[], Any], **options: Any) -> list[Diagnostic]:
+    """What a trace with these options says of non-finite values."""
+    tracer = Tracer(Options.parse(**options))
+    with tracer:
+        program()
+    return [d for d in judge(record_of(tracer, ["test"], 0)) if d.code in BORN]
+
+
+class Pair(nn.Module):
+    """Two layers, with a function between them."""
+
+    def __init__(self, between: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.a, self.b, self.between = nn.Linear(4, 4), nn.Linear(4, 4), between
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.b(self.between(self.a(x)))
+        return y
+
+
+def run(between: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[], Any]:
+    return lambda: Pair(between)(torch.randn(2, 4))
+
+
+@pytest.mark.parametrize(
+    ("between", "value"),
+    [
+        (lambda x: torch.log(x * 0), "-inf"),
+        (lambda x: torch.log(x * 0) * -1, "inf"),
+        (lambda x: torch.sqrt(-x.square() - 1), "NaN"),
+        (lambda x: torch.log(x.detach() * 0, out=torch.empty(2, 4)), "-inf"),
+    ],
+)
+def test_what_a_module_that_is_left_out_made_is_said_to_have_come_in(
+    between: Callable[[torch.Tensor], torch.Tensor], value: str
+) -> None:
+    (told,) = found(run(between), modules=["b"])
+    assert told.code == "DT909"
+    assert f"a tensor from outside what was traced held {value} when " in told.message
+    assert (
+        "and an operator outside --module b may have made it so: it spread to 1 result that the trace saw"
+        in told.message
+    )
+    assert told.help == "run without --module to see where it was made"
+
+
+def test_with_all_modules_the_origin_is_told() -> None:
+    (told,) = found(run(lambda x: torch.log(x * 0)))
+    assert told.code == "DT903"
+
+
+def test_what_a_module_that_is_traced_makes_is_its_own() -> None:
+    class Roots(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.sqrt(-x.square() - 1).sum()
+
+    (told,) = found(lambda: Roots()(torch.ones(4)), modules=["Roots"])
+    assert (told.code, "gave NaN from inputs in [-2, -2]" in told.message) == ("DT902", True)
+
+
+class Masked(nn.Module):
+    def forward(self, scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return (scores + mask).softmax(-1).sum()
+
+
+class Around(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attn = Masked()
+
+    def forward(self, keep: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.attn(torch.ones(2, 4), torch.zeros(2, 4).masked_fill(~keep, -math.inf))
+        return y
+
+
+def test_a_mask_from_outside_the_modules_is_a_mask_still() -> None:
+    keep = torch.ones(2, 4, dtype=torch.bool).tril()
+    assert found(lambda: Around()(keep), modules=["attn"]) == []
+    keep[0] = False
+    assert [d.code for d in found(lambda: Around()(keep), modules=["attn"])] == ["DT904"]
+
+
+def test_lists_that_a_module_which_is_left_out_writes() -> None:
+    class Divides(nn.Module):
+        def forward(self, xs: list[torch.Tensor]) -> None:
+            torch._foreach_mul_(xs, math.nan)
+
+    class Doubles(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x * 2).sum()
+
+    def program() -> None:
+        x, doubles = torch.ones(4), Doubles()
+        doubles(x)
+        Divides()([x])
+        doubles(x)
+
+    (told,) = found(program, modules=["Doubles"])
+    assert "an operator outside --module Doubles may have made it so" in told.message
+
+
+def test_what_a_step_that_is_left_out_made_is_said_to_have_come_in() -> None:
+    def program() -> None:
+        layer, state = nn.Linear(2, 2), torch.ones(1, 2)
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+        for step in range(3):
+            if step == 1:
+                state = torch.zeros(1, 2).log() * 0
+            (layer(state).sum() * 0).backward()
+            optimizer.step()
+
+    told = found(program, every=2)
+    assert {d.code for d in told} == {"DT909"}
+    assert all("in step 3, and a step that --every 2 leaves out may have made it so" in d.message for d in told)
+    assert {d.help for d in told} == {"run without --every to see where it was made"}
+
+
+def test_in_the_first_step_of_all_no_step_was_left_out() -> None:
+    batch = torch.tensor([1.0, math.nan])
+    (told,) = found(lambda: (batch * 2).sum(), every=2)
+    assert told.message.startswith("data from outside (a batch or a constant) held NaN")
+    assert told.help.startswith("check the data")
+
+
+# -- dtypes that are not watched --------------------------------------------------------------------------------------
+
+
+def test_a_value_in_a_dtype_that_is_not_watched_comes_in_with_the_cast() -> None:
+    def program() -> None:
+        y = torch.full((4,), 60000.0).half() * 2
+        torch.log_softmax(y.float(), 0)
+
+    (told,) = found(program, watch=["float32"])
+    assert told.code == "DT909"
+    assert told.message == (
+        "inf came in with the float16 operand of `y.float()` (the cast); --watch leaves float16 out:"
+        " it spread to 1 result that the trace saw"
+    )
+    assert told.help == "run without --watch to see where it was made"
+    (told,) = found(program, watch=["float32", "float16"])
+    assert told.code == "DT901"
+
+
+def test_a_result_of_mixed_dtypes_may_have_inherited() -> None:
+    half = torch.tensor([60000.0, 1.0]).half()
+    (told,) = found(lambda: ((half * 2) * torch.zeros(2)).sum(), watch=["float32"])
+    assert told.message.startswith(
+        "NaN may have come in with the float16 operand of `(half * 2) * torch.zeros(2)` (mul);"
+    )
+
+
+def test_a_result_of_watched_dtypes_alone_is_a_birth() -> None:
+    half = torch.tensor([2.0, 1.0]).half()
+    told = found(lambda: ((half * 2).float() - 5).log().sum(), watch=["float32"])
+    assert [d.code for d in told] == ["DT902"]
+
+
+def test_a_mask_in_a_dtype_that_is_not_watched_is_a_mask_still() -> None:
+    mask = torch.tensor([0.0, -math.inf]).half()
+    assert found(lambda: (torch.ones(2) + mask.float()).softmax(0).sum(), watch=["float32"]) == []
+
+
+def test_complex_operands_may_hold_it_too() -> None:
+    z = torch.tensor([complex(math.nan, 0.0)])
+    (told,) = found(lambda: (z * 2).abs().sum())
+    assert told.message.startswith(
+        "NaN may have come in with the complex64 operand of `(z * 2).abs()` (abs): it spread"
+    )
+    assert told.help == "check the complex64 operand with torch.isfinite"
