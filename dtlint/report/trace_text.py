@@ -114,11 +114,13 @@ def _nonfinite(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterat
 
 def _none_found(record: TraceRecord) -> str:
     if not record.operators:
-        return "not looked for, as no operator was traced: see --steps and --module"
-    if record.watched is None:
-        return "none that the program did not mean"
-    among = " or ".join(record.watched)
-    return f"none in {among} that the program did not mean" if among else "not looked for, as only dtypes were traced"
+        see = [name for name, given in (("--steps", record.left_out), ("--module", record.covers)) if given]
+        return f"not looked for, as no operator was traced{': see ' * bool(see)}{' and '.join(see)}"
+    if record.watched == []:
+        return "not looked for, as only dtypes were traced"
+    among = f" in {' or '.join(record.watched)}" if record.watched else ""
+    within = " in what was traced" if record.covers else " in the steps that were traced" if record.left_out else ""
+    return f"none{among}{within} that the program did not mean"
 
 
 def _section(diagnostics: Sequence[Diagnostic], codes: Sequence[str], title: str) -> Iterator[Line]:

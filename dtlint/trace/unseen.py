@@ -65,6 +65,9 @@ def _steps(tracer: Tracer) -> Iterator[Unseen]:
     steps = tracer.steps
     if steps.silenced:
         yield Unseen("optimizer steps from within, whose weights are judged after each", steps.silenced, by_design=True)
+    if tracer.passed_by:
+        what = f"operators that {tracer.options.module_words} left out"
+        yield Unseen(what, tracer.passed_by, by_design=tracer.operators > 0)
     left_out = tracer.flow.step - steps.traced
     if left_out:
         yield Unseen(f"steps that {tracer.options.left_out} left out", left_out, by_design=steps.traced > 0)
