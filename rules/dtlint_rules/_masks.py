@@ -7,10 +7,17 @@ import re
 
 from dtlint.infer.names import path_of
 from dtlint_rules._names import last_name
+from dtlint_rules._parts import root_of
 
-__all__ = ["inverted", "is_mask"]
+__all__ = ["SCORES", "inverted", "is_mask", "selects_scores"]
 
 _MASK = re.compile(r"(?:^|_)(?:\w*mask\w*|pad(?:ding)?|adj|adjacency|invalid|valid|keep)(?:_|$)", re.IGNORECASE)
+
+
+SCORES = re.compile(
+    r"(?:^|_)(?:\w*logit\w*|\w*score\w*|attn\w*|attention\w*|\w*energ\w+|sim\w*|dots?|\w*prob\w*)(?:_|$)"
+)
+"""Names of what a softmax or a maximum is taken of."""
 
 
 def is_mask(node: ast.expr) -> bool:
@@ -33,6 +40,11 @@ def is_mask(node: ast.expr) -> bool:
         kept = inverted(node)
         return kept is not None and is_mask(kept)
     return _MASK.search(last_name(node)) is not None
+
+
+def selects_scores(target: ast.Subscript) -> bool:
+    """Does a subscript choose by a mask, or among scores: `x[~mask]`, `logits[:, 0]`?"""
+    return is_mask(target.slice) or SCORES.search(last_name(root_of(target.value)).lower()) is not None
 
 
 def inverted(node: ast.expr) -> ast.expr | None:

@@ -15,7 +15,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import limit_of
 from dtlint_rules._half import half_at
 from dtlint_rules._handed import is_made_wide
-from dtlint_rules._masks import inverted, is_mask
+from dtlint_rules._masks import SCORES, inverted, is_mask, selects_scores
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH
 from dtlint_rules._numbers import HALF, number_at, spelled
@@ -48,10 +48,6 @@ LARGE = (
     *("0**", "2**", "*00000*", "*65536*", "*99999*"),
 )
 """How numbers beyond float16 are written."""
-_SCORES = re.compile(
-    r"(?:^|_)(?:\w*logit\w*|\w*score\w*|attn\w*|attention\w*|\w*energ\w+|sim\w*|dots?|\w*prob\w*)(?:_|$)"
-)
-"""Names of what a softmax or a maximum is taken of."""
 _MASKING = re.compile(r"mask")
 _IDS = re.compile(r"id|index|label|token")
 """Names of what holds whole numbers."""
@@ -143,7 +139,7 @@ class MaskFillOverflow(Rule):
         return self._written(assign, target, assign.expression)
 
     def _written(self, assign: Assign, target: ast.Subscript, expression: ast.expr) -> Iterator[Finding]:
-        selects = is_mask(target.slice) or _SCORES.search(last_name(root_of(target.value)).lower()) is not None
+        selects = selects_scores(target)
         number = _beyond(expression, assign.flow)
         if number is None or not selects or not is_tensor(target.value, assign.base, assign.flow):
             return
@@ -185,7 +181,7 @@ class MaskFillOverflow(Rule):
             return
         if _is_index(subject, number) or _is_wide(subject, value, call.flow):
             return
-        if _is_shown(call.result if name == "full_like" else value) and name in ("full_like", "fill_"):
+        if _is_shown(value if name == "fill_" else call.result) and name in ("full_like", "new_full", "fill_"):
             return
         yield from self._found(
             call.node, number, call.flow, value, f"`{name}` raises on a float16 tensor", written, subject
@@ -198,7 +194,7 @@ class MaskFillOverflow(Rule):
         if number is None or subject is None or written is None:
             return
         name, value = (path_of(subject) or "").rpartition(".")[2].lower(), call.argument(0, "input")
-        if not (_SCORES.search(name) or _MASKING.search(name)) or _IDS.search(name):
+        if not (SCORES.search(name) or _MASKING.search(name)) or _IDS.search(name):
             return
         if not _is_float(_unsigned(number.written)) or value is None or _is_wide(subject, value, call.flow):
             return
@@ -362,7 +358,7 @@ def _is_taken_from(node: ast.expr | ast.stmt, mask: ast.expr, flow: Flow) -> boo
     kept = inverted(mask)
     if kept is not None and isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mult):
         return any(same(kept, side) for side in (left.left, left.right))
-    return is_mask(mask) and _SCORES.search(last_name(root_of(left)).lower()) is not None
+    return is_mask(mask) and SCORES.search(last_name(root_of(left)).lower()) is not None
 
 
 def _is_float(node: ast.expr) -> bool:

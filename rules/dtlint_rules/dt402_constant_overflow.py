@@ -11,6 +11,7 @@ from dtlint.infer.values import Constant, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._half import is_half
 from dtlint_rules._limits import limit_beyond
+from dtlint_rules._masks import selects_scores
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import HALF_BY_NAME, SMALL
 from dtlint_rules._numbers import HALF, number_at, spelled
@@ -19,7 +20,7 @@ from dtlint_rules._subjects import ABSENT, is_function, operand
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Call, Operation
+    from dtlint.infer.events import Assign, Call, Flow, Operation
 
 __all__ = ["ConstantOverflow"]
 
@@ -34,6 +35,9 @@ _FILLED = frozenset({"full", "full_like", "new_full", "linspace"})
 """Factories that raise where the dtype cannot hold the number. The others convert it: an arange wraps around."""
 _FACTORIES = _FILLED | {"tensor", "as_tensor", "new_tensor", "arange"}
 _CASTS = frozenset({"to", "half", "type"})
+_INFINITE = 65520
+_SUMS = frozenset({"add", "add_", "sub", "sub_"})
+_HALF = frozenset({"float16"})
 
 
 class ConstantOverflow(Rule):
@@ -42,7 +46,7 @@ class ConstantOverflow(Rule):
     ## What it does
     Reports numbers that are written out and meet a tensor whose dtype, float16 or a small integer, does not have them:
     in `torch.tensor(1e5, dtype=torch.float16)` and `torch.arange(300, dtype=torch.uint8)`, in arithmetic with a float16
-    tensor, in `clamp` and `fill_`, and in casts of what was made of such numbers; and the limit of one dtype of whole
+    tensor, in `clamp` and `fill_`, in `x[0] = 70000`, and in casts of what was made of such numbers; and the limit of one dtype of whole
     numbers that is put into another, `np.full(n, np.iinfo(np.uint32).max, dtype=np.int32)`. The dtype must be shown by
     the source; masks are the matter of DT401.
 
@@ -70,8 +74,9 @@ class ConstantOverflow(Rule):
 
     code, name = "DT402", "constant-overflow"
     triggers = (*HALF_BY_NAME, *SMALL, "iinfo")
-    calls = frozenset({*_FACTORIES, *_BOUNDS, *_CASTS, "iinfo"})
+    calls = frozenset({*_FACTORIES, *_BOUNDS, *_CASTS, *_SUMS, "iinfo"})
     operators = frozenset({ast.Add, ast.Sub, ast.Mult})
+    targets = frozenset({ast.Subscript})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         name = last_name(call.node)
@@ -81,6 +86,8 @@ class ConstantOverflow(Rule):
             return self._limited(call)
         if name in _BOUNDS:
             return self._bounded(call, name)
+        if name in _SUMS:
+            return self._added(call)
         if name in _CASTS and isinstance(call.receiver, Tensor):
             return self._cast(call, call.receiver)
         return ()
@@ -106,11 +113,37 @@ class ConstantOverflow(Rule):
                 or "float16" not in (tensor.dtypes or ())
             ):
                 continue
-            inf = "-inf" if written.value < 0 else "inf"
-            yield _finding(node, written.value, "float16", f"the result is {inf}, or wrong by as much", tensor.origin)
+            happens = f"the result is {_inf(written.value)}, or wrong by as much"
+            yield _finding(node, written.value, "float16", happens, tensor.origin)
+
+    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+        """`x[0] = 70000`, where no mask chooses: that is told by DT401."""
+        target, base = assign.target, assign.base
+        if not isinstance(target, ast.Subscript) or not isinstance(base, Tensor) or base.dtypes != _HALF:
+            return
+        number = _beyond_half(assign.expression, assign.flow)
+        if number is not None and isinstance(assign.node, ast.Assign) and not selects_scores(target):
+            yield _finding(assign.node, number, "float16", f"it becomes {_inf(number)}", base.origin)
+
+    def _added(self, call: Call) -> Iterator[Finding]:
+        """`x.add_(1e5)`."""
+        subject, tensor = operand(call) or ABSENT
+        given = call.argument_node(int(is_function(call)), "other")
+        if subject is None or not isinstance(tensor, Tensor) or tensor.dtypes != _HALF:
+            return
+        number = _beyond_half(given, call.flow)
+        if number is not None and len(call.args) + len(call.keywords) == 1 + is_function(call):
+            yield _finding(
+                call.node, number, "float16", f"the result is {_inf(number)}, or wrong by as much", tensor.origin
+            )
 
     def _made(self, call: Call) -> Iterator[Finding]:
         made = call.result
+        if last_name(call.node) == "new_full" and isinstance(made, Tensor) and made.dtypes == _HALF:
+            number = _beyond_half(call.argument_node(1, "fill_value"), call.flow)
+            if number is not None:
+                yield _finding(call.node, number, "float16", "this raises", None)
+            return
         if not isinstance(made, Tensor) or made.span is None or made.dtypes is None or len(made.dtypes) != 1:
             return
         (dtype,) = made.dtypes
@@ -118,7 +151,7 @@ class ConstantOverflow(Rule):
         if number is None or (dtype in FLOATING and dtype != "float16"):
             return
         name = last_name(call.node)
-        happens = "this raises" if name in _FILLED else f"it becomes {'-inf' if number < 0 else 'inf'}"
+        happens = "this raises" if name in _FILLED else f"it becomes {_inf(number)}"
         if dtype in INTEGRAL:
             happens = "it wraps around" if name == "arange" else "it wraps around, or raises"
         yield _finding(call.node, number, dtype, happens, None)
@@ -150,7 +183,17 @@ class ConstantOverflow(Rule):
             return
         number = _beyond(tensor.span, "float16")
         if number is not None:
-            yield _finding(call.node, number, "float16", f"it becomes {'-inf' if number < 0 else 'inf'}", tensor.origin)
+            yield _finding(call.node, number, "float16", f"it becomes {_inf(number)}", tensor.origin)
+
+
+def _beyond_half(node: ast.expr | None, flow: Flow) -> float | None:
+    """A finite number that is inf in float16: what is nearer to 65504 is rounded to that."""
+    number = number_at(node, flow)
+    return number.value if number is not None and _INFINITE <= abs(number.value) < math.inf else None
+
+
+def _inf(number: float) -> str:
+    return "-inf" if number < 0 else "inf"
 
 
 def _beyond(span: tuple[float, float], dtype: str) -> float | None:

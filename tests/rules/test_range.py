@@ -90,6 +90,12 @@ BAD = {
         "arithmetic": "x = torch.zeros(3, dtype=torch.float16)\ny = x + 1e6\n",
         "clamp": "x = torch.zeros(3).half()\ny = x.clamp(max=1e9)\n",
         "a cast of a number": "limit = torch.tensor(1e5).half()\n",
+        "by a subscript": "x = torch.zeros(4, dtype=torch.float16)\nx[0] = 70000\n",
+        "by a slice": "x = torch.zeros(4).half()\nx[1:] = -1e5\n",
+        "a sum in place": "x = torch.zeros(4).half()\nx.add_(1e5)\n",
+        "torch.sub": "x = torch.zeros(4).half()\ny = torch.sub(x, 1e5)\n",
+        "a new tensor": "x = torch.zeros(4).half()\ny = x.new_full((3,), 1e5)\n",
+        "a new tensor, below zero": "x = torch.zeros(4).half()\nmask = x.new_full((3,), -1e9)\n",
         "an unsigned integer": "flag = torch.tensor([-1], dtype=torch.uint8)\n",
     },
     "DT403": {
@@ -447,6 +453,20 @@ GOOD = {
     "DT402": {
         "bfloat16": "x = torch.zeros(3, dtype=torch.bfloat16)\ny = x + 1e6\n",
         "in range": "x = torch.zeros(3, dtype=torch.float16).clamp(max=6e4)\n",
+        "written in range": "x = torch.zeros(3).half()\nx[0] = 65504\nx.add_(6e4)\n",
+        "rounded into the range": "x = torch.zeros(3).half()\nx[0] = 65510\n",
+        "written into bfloat16": "x = torch.zeros(3, dtype=torch.bfloat16)\nx[0] = 70000\nx.add_(1e5)\n",
+        "infinity, as it is meant": "x = torch.zeros(3).half()\nx[0] = float('inf')\n",
+        "half on one path": """
+            def f(x, half):
+                y = x.half() if half else x.float()
+                y[0] = 70000
+        """,
+        "a new tensor of another dtype": """
+            x = torch.zeros(3).half()
+            y = x.new_full((3,), 1e5, dtype=torch.float32)
+        """,
+        "a mask, of which DT401 tells": "x = torch.zeros(3).half()\nx[x < 0] = -1e9\n",
         "a weight of any dtype": "def f(m: nn.Linear):\n    return m.weight + 1e6\n",
     },
     "DT403": {
