@@ -10,9 +10,12 @@ from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION
 from dtlint.infer.reach import Reach, reach
 from dtlint.infer.values import Tensor
 from dtlint_rules._imports import imports, imports_torch
+from dtlint_rules._lifted import is_lifted
 from dtlint_rules._names import names_in
 
 if TYPE_CHECKING:
+    import ast
+
     from dtlint.infer.events import Flow
     from dtlint.infer.reach import Reached
     from dtlint.infer.values import Value
@@ -33,10 +36,15 @@ _PREPARING = re.compile(r"(?:(?:Image|Video|Audio|Speech)Process(?:or|ing)|Featu
 
 
 def half_at(
-    flow: Flow, *values: Value, at_least: Reach = Reach.LIBRARY, dtype: str | None = "float16"
+    flow: Flow,
+    *values: Value,
+    at_least: Reach = Reach.LIBRARY,
+    dtype: str | None = "float16",
+    of: ast.expr | None = None,
 ) -> Reached | None:
     """How that half dtype, or any where it is None, reaches the running code and these values; None where it does not,
-    or where a test for half has been made and this is the other branch."""
+    where a test for half has been made and this is the other branch, and where `of`, the expression of the values, has
+    been promoted with float32."""
     if not imports_torch(flow.tree) or any(not _ASKING.isdisjoint(names_in(held.test)) for held in flow.conditions):
         return None
     region = flow.contexts[-1] if flow.contexts else None
@@ -48,7 +56,9 @@ def half_at(
         return None
     if found.level is Reach.LIBRARY and not _WIDE_ALONE.isdisjoint(imports(flow.tree)):
         return None
-    return found if found.level >= at_least and (dtype is None or dtype in found.dtypes) else None
+    if found.level < at_least or (dtype is not None and dtype not in found.dtypes):
+        return None
+    return None if of is not None and found.level < Reach.PROVED and is_lifted(of, flow) else found
 
 
 def place_in(flow: Flow) -> Flow:

@@ -290,7 +290,7 @@ class MaskFillOverflow(Rule):
     ) -> Iterator[Finding]:
         if number.written in self.written:
             return
-        if half_at(flow, *(() if value is None else (value,))) is None:
+        if half_at(flow, *(() if value is None else (value,)), of=subject) is None:
             return
         self.written.add(number.written)
         inf = "-inf" if number.value < 0 else "inf"

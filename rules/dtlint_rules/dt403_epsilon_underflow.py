@@ -224,7 +224,7 @@ class EpsilonUnderflow(Rule):
         """The finding where a small number takes the place of 0."""
         if number.written in self.written or _runs_in_float32(flow) or is_widened(subject, flow):
             return
-        if "temperature" in last_name(subject).lower() or half_at(flow, value) is None:
+        if "temperature" in last_name(subject).lower() or half_at(flow, value, of=subject) is None:
             return
         yield self._told(node, number, happens, "a number", "it is used here")
 
@@ -264,7 +264,7 @@ class EpsilonUnderflow(Rule):
     ) -> Iterator[Finding]:
         if number.written in self.written or not is_guarded(node, flow) or _runs_in_float32(flow):
             return
-        if number.value >= FLOAT.tiny and (is_widened(subject, flow) or half_at(flow, value) is None):
+        if number.value >= FLOAT.tiny and (is_widened(subject, flow) or half_at(flow, value, of=subject) is None):
             return
         if number.value < FLOAT.tiny and half_at(flow) is None:
             return

@@ -145,7 +145,7 @@ class ReductionInHalf(Rule):
             return
         if (
             not (_is_of_norms(call.node, flow) or _is_of_one(subject, flow))
-            or half_at(flow, value) is None
+            or half_at(flow, value, of=subject) is None
             or not _SCALING.isdisjoint(names(flow.tree))
         ):
             return
@@ -165,7 +165,7 @@ class ReductionInHalf(Rule):
             return
         function = call.target == "torch.mean"
         value = call.argument(0, "input") if function else call.receiver
-        if is_widened(subject, flow) or half_at(flow, *(() if value is None else (value,))) is None:
+        if is_widened(subject, flow) or half_at(flow, *(() if value is None else (value,)), of=subject) is None:
             return
         yield Finding(
             call.node,
@@ -179,7 +179,7 @@ class ReductionInHalf(Rule):
         value = call.argument(0, "boxes")
         if call.target not in _NMS or boxes is None or value is None or is_widened(boxes, call.flow):
             return
-        if half_at(call.flow, value) is None:
+        if half_at(call.flow, value, of=boxes) is None:
             return
         yield Finding(
             call.node,

@@ -110,7 +110,7 @@ class NormInHalf(Rule):
         ):
             return
         value = call.argument(0, "input") if call.target == "torch.mean" else call.receiver
-        if half_at(flow, *(() if value is None else (value,))) is None:
+        if half_at(flow, *(() if value is None else (value,)), of=subject) is None:
             return
         yield Finding(
             call.node,
@@ -128,7 +128,7 @@ class NormInHalf(Rule):
         if subject is None or value is None or is_widened(subject, flow) or _is_called_elsewhere(flow):
             return
         divided = _divided_by_root(call.node, subject, flow)
-        if divided is None or facts(flow.scope).dtype_tests or half_at(flow, value) is None:
+        if divided is None or facts(flow.scope).dtype_tests or half_at(flow, value, of=subject) is None:
             return
         yield Finding(
             divided,
@@ -151,7 +151,7 @@ class NormInHalf(Rule):
             or not _is_scaled(call.node, flow)
         ):
             return
-        if is_widened(subject, flow) or half_at(flow, value) is None:
+        if is_widened(subject, flow) or half_at(flow, value, of=subject) is None:
             return
         yield Finding(
             call.node,

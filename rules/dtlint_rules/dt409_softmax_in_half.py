@@ -84,8 +84,8 @@ class SoftmaxInHalf(Rule):
         if subject is None or value is None or not call.target or is_widened(subject, call.flow):
             return
         flow = call.flow
-        found = half_at(flow, value, at_least=Reach.ASKED) or half_at(
-            flow, value, at_least=Reach.ASKED, dtype="bfloat16"
+        found = half_at(flow, value, at_least=Reach.ASKED, of=subject) or half_at(
+            flow, value, at_least=Reach.ASKED, dtype="bfloat16", of=subject
         )
         if found is None:
             return
