@@ -193,14 +193,14 @@ def _casts(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[L
     authors = ", ".join(f"{count / steps:.3g} {AUTHORS[author]}" for author, count in by.most_common())
     per = "a step" if record.steps else "in all"
     moved = sum(entry.nbytes for entry in casts) / steps
-    size = f", {_amount(moved)} moved" if moved else ""
+    size = f", {_amount(moved)} moved" if round(moved) else ""
     yield f"Casts: {sum(by.values()) / steps:.3g} {per}{size}: {authors}", "plain"
     yield from _section(diagnostics, ("DT908",), "Casts that undo a cast")
 
 
 def _amount(nbytes: float) -> str:
     """`0.25 MB`; small ones in bytes."""
-    return f"{nbytes / 1e6:.3g} MB" if nbytes >= 1e4 else f"{nbytes:.0f} bytes"
+    return f"{nbytes / 1e6:.3g} MB" if nbytes >= 1e4 else _count(round(nbytes), "byte")
 
 
 AUTHORS = {
@@ -213,7 +213,12 @@ AUTHORS = {
 
 def _nearest(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
     if record.assume:
-        yield from _section(diagnostics, ("DT911",), f"Would not fit {record.assume}")
+        reach: dict[tuple[str, int], float] = {}
+        for entry in record.entries:
+            at = record.places[entry.place]
+            reach[at.file, at.line] = max(reach.get((at.file, at.line), 0.0), entry.reach)
+        farthest = sorted(diagnostics, key=lambda d: -reach.get((d.location.path, d.location.span.line), 0.0))
+        yield from _section(farthest, ("DT911",), f"Would not fit {record.assume}")
         return
     near = [entry for entry in record.entries if entry.output == "float16" and entry.reach > NEAR * LIMIT]
     if not near:
@@ -239,7 +244,8 @@ def _unseen(record: TraceRecord) -> Iterator[Line]:
 
 
 def _summary(diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
-    counts = Counter(d.severity.value for d in diagnostics)
+    # what was not seen has a line of its own, which tells no findings
+    counts = Counter(d.severity.value for d in diagnostics if d.code != "DT915")
     words = [f"{counts[s]} {PLURAL[s] if counts[s] != 1 else s}" for s in ("error", "warning", "info") if counts[s]]
     yield f"Found {', '.join(words)}." if words else "Nothing to report.", "strong"
 

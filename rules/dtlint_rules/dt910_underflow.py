@@ -29,7 +29,7 @@ class Underflow(RuntimeRule):
 
     ## What it does
     Counts, on a sample of the calls, how many values other than 0 a cast to float16 turns into 0, and reports casts
-    that lose a tenth or more. Without a GradScaler it also reports a run in which a quarter of the gradients computed
+    that lose a tenth or more of at least 64 values, as a share of fewer says nothing. Without a GradScaler it also reports a run in which a quarter of the gradients computed
     in float16 never reach 6.1e-05, its smallest normal value. With `--assume float16` it tells the same of a run in
     wider dtypes. In the forward a loss of tiny activations is information: attention weights near 0 mean nothing.
 

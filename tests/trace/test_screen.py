@@ -63,3 +63,39 @@ def test_a_program_that_ends_before_any_operator_is_not_told_of_options_it_did_n
     (tmp_path / "script.py").write_text("import torch\nraise SystemExit(1)\n")
     said = dtlint("trace", "script.py").err
     assert "Non-finite values: not looked for, as no operator was traced\n" in said
+
+
+ASSUMED = """\
+import torch
+x = torch.ones(4) * 7e4
+x = x * 2
+x = x * 2
+x = x * 2
+x = x * 2
+x = x * 2
+"""
+
+
+def test_what_would_not_fit_is_told_from_the_largest_on(tmp_path: Path, dtlint: Callable[..., Any]) -> None:
+    (tmp_path / "script.py").write_text(ASSUMED)
+    said = dtlint("trace", "--assume", "float16", "script.py").err
+    told = said.split("Would not fit float16:")[1].split("more")[0]
+    lines = [line.split("script.py:")[1] for line in told.splitlines() if "script.py:" in line]
+    assert lines == ["7", "6", "5", "4"]
+
+
+def test_what_was_not_seen_is_told_and_is_no_finding(tmp_path: Path, dtlint: Callable[..., Any]) -> None:
+    (tmp_path / "script.py").write_text("import torch\nx = torch.eye(4).to_sparse()\n(x * 2.0).coalesce()\n")
+    said = dtlint("trace", "script.py").err
+    assert "Not seen: operators with sparse tensors" in said
+    assert "Nothing to report." in said
+
+
+@pytest.mark.parametrize(("steps", "size"), [(1, "6 bytes moved"), (6, "1 byte moved"), (20, "Casts: 0.05 a step: ")])
+def test_bytes_are_counted_as_one_says_them(tmp_path: Path, dtlint: Callable[..., Any], steps: int, size: str) -> None:
+    (tmp_path / "script.py").write_text(
+        "import torch\nx = torch.ones(1).half()\n"
+        "optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])\n"
+        f"for _ in range({steps}):\n    optimizer.step()\n"
+    )
+    assert size in dtlint("trace", "script.py").err
