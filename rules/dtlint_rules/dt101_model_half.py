@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from dtlint.diagnostic import Severity
 from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Key, Module, Optimizer
+from dtlint.infer.values import Key, Module, Optimizer, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS
 from dtlint_rules._kept import kept
 from dtlint_rules._needs import HALF_BY_NAME
-from dtlint_rules._parts import root_of
+from dtlint_rules._parts import receiver, root_of, subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -35,8 +35,8 @@ class ModelHalf(Rule):
 
     ## What it does
     Reports `.half()`, `.bfloat16()`, `.to(torch.float16)` and their like on a whole model: as a warning where the file
-    shows that the model is trained, else as information. Single layers, casts of `self` inside a module, and copies
-    that are only made to be saved are left alone.
+    shows that the model is trained, else as information. Single layers, casts of `self` inside a module, copies that
+    are only made to be saved, and, for inference, models whose norms are cast back in a loop are left alone.
 
     ## Why it matters
     Training needs more than a half dtype has. In float16, gradients below 3e-8 become 0, GradScaler refuses float16
@@ -114,6 +114,9 @@ class ModelHalf(Rule):
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:
         target = assign.target
+        given = assign.value.dtypes if isinstance(assign.value, Tensor) else None
+        if isinstance(target, ast.Attribute) and target.attr == "data" and given and given <= _WIDE:
+            self._part_widened(subject_of(target), assign.flow)  # `p.data = ...` and `m.weight.data = ...`
         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             walk = assign.flow.walk_over(target.value.id) if target.attr in ("requires_grad", "data") else None
             if walk is not None and walk.of is not None:
@@ -127,11 +130,18 @@ class ModelHalf(Rule):
             partial = cast.identity in self.partial or (cast.seen.scope, cast.root) in self.partial
             if not partial and (cast.trained_by is not None or (cast.training and cast.whole and cast.called)):
                 yield _of_training(cast)
-            elif cast.is_for_inference and cast.info not in self.parts and not _saves(cast.seen.scope):
+            elif (
+                cast.is_for_inference
+                and not cast.widened
+                and cast.info not in self.parts
+                and not _saves(cast.seen.scope)
+            ):
                 yield _of_inference(cast)
 
     def _module_called(self, call: Call, module: Module) -> None:
         is_cast, dtypes = call.cast if call.method in CAST_METHODS else (False, None)
+        if is_cast and dtypes and dtypes <= _WIDE:
+            self._part_widened(receiver(call.node), call.flow)
         if is_cast and dtypes and dtypes & LOW_PRECISION:
             if module.key not in _NOT_ONE_MODEL:
                 self.casts.append(_Cast.made(call, module, dtypes))
@@ -146,6 +156,15 @@ class ModelHalf(Rule):
             for cast in self.casts:
                 if cast.identity == identity and not _exclusive(cast.seen.conditions, call.flow.conditions):
                     effect(cast, call)
+
+    def _part_widened(self, part: ast.expr | None, flow: Flow) -> None:
+        """`for m in model.modules(): if isinstance(m, nn.BatchNorm2d): m.float()`, and a parameter's `data` so."""
+        walk = flow.walk_over(part.id) if isinstance(part, ast.Name) else None
+        if walk is not None and walk.of is not None:
+            identity = _identity(walk.of, flow)
+            for cast in self.casts:
+                if cast.identity == identity and not _exclusive(cast.seen.conditions, flow.conditions):
+                    cast.widened = True
 
     def _trainer_called(self, call: Call) -> None:
         from dtlint.infer.calls import modules_of
@@ -216,6 +235,8 @@ class _Cast:
     root: str
     """The name that it is known by, up to the first dot behind `self.`."""
     undone: bool = False
+    widened: bool = False
+    """Was a part of it cast back, in a loop over its layers or parameters? Then the rest alone is half."""
     training: bool = False
     """`train()` was called on it, and no `eval()` since."""
     called: bool = False
@@ -278,6 +299,7 @@ def _called(cast: _Cast, call: Call) -> None:
 _EFFECTS: dict[str, Callable[[_Cast, Call], None]] = {"train": _mode_set, "eval": _mode_set}
 """What methods of the module say of it, after the cast."""
 
+_WIDE = frozenset({"float32", "float64"})
 _NOT_ONE_MODEL = frozenset({"self", "submodule"})
 """Keys of a module's own `self`, and of the variable of a loop over submodules."""
 

@@ -184,6 +184,37 @@ def test_a_model_that_is_cast_back_before_it_runs_is_no_half_model() -> None:
     assert codes(body + "    net(x)\n    net.float()\n") == ["DT101"]
 
 
+CAST_BACK = [
+    "for n, p in net.named_parameters():\n    if 'norm' in n:\n        p.data = p.data.float()\n",
+    "for m in net.modules():\n    if isinstance(m, nn.BatchNorm2d):\n        m.float()\n",
+    "for m in net.modules():\n    if isinstance(m, nn.LayerNorm):\n        m.to(dtype=torch.float32)\n",
+    "for m in net.modules():\n    if isinstance(m, nn.LayerNorm):\n        m.weight.data = m.weight.data.float()\n",
+]
+NOT_CAST_BACK = [
+    "for m in net.modules():\n    m.half()\n",
+    "for m in other.modules():\n    m.float()\n",
+    "for n, p in net.named_parameters():\n    q = p.data.float()\n    print(n, q.norm())\n",
+]
+NORMED = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.norm = nn.Linear(2, 2), nn.LayerNorm(2)
+net, other = Net(), nn.Sequential(nn.Linear(2, 2))
+"""
+
+
+@pytest.mark.parametrize("loop", CAST_BACK)
+def test_a_model_whose_norms_are_cast_back_is_not_half_as_a_whole(loop: str) -> None:
+    assert codes(NORMED + "net.half()\n" + loop) == []
+    assert codes(NORMED + loop + "net.half()\n") == ["DT101"]
+
+
+@pytest.mark.parametrize("loop", NOT_CAST_BACK)
+def test_a_loop_that_casts_nothing_back_leaves_the_model_half(loop: str) -> None:
+    assert codes(NORMED + "net.half()\n" + loop) == ["DT101"]
+
+
 def test_the_int8_rule_wraps_on_a_cpu_only() -> None:
     (diagnostic,) = found("x = torch.randn(4).char()\n")
     assert "on a CPU wraps around" in diagnostic.message
