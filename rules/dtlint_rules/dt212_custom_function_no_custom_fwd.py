@@ -136,14 +136,14 @@ def _is_aware(node: ast.ClassDef) -> bool:
 
 
 def _product(function: ast.FunctionDef) -> ast.expr | None:
-    """A matrix product in a function, the first that is written."""
+    """A matrix product in a function, the first that runs: of two in one expression the one that ends first."""
     found = [
         node
         for node in nodes(function.body)
         if (isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult))
         or (isinstance(node, ast.Call) and last_name(node) in _PRODUCTS)
     ]
-    return min(found, key=lambda node: node.lineno) if found else None
+    return min(found, key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0)) if found else None
 
 
 def _saves(forward: ast.FunctionDef) -> bool:

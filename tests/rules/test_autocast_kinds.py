@@ -177,3 +177,28 @@ def test_files_for_cuda_alone_may_say_so() -> None:
                 return x.cuda().float() @ x.float()
         """
     assert not lines("DT208", text)
+
+
+def test_of_two_products_the_one_that_runs_first_is_said_to_raise() -> None:
+    text = """\
+        import torch
+
+        class Project(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, w):
+                ctx.save_for_backward(x, w)
+                return x.mm(w)
+
+            @staticmethod
+            def backward(ctx, g):
+                x, w = ctx.saved_tensors
+                return g.mm(w.t()), x.t().mm(g)
+
+        with torch.autocast("cpu"):
+            Project.apply(torch.randn(4, 4), torch.randn(4, 4, requires_grad=True))
+        """
+    (item,) = found("DT212", text)
+    assert item.notes[1].message == "this product raises"
+    column = item.notes[1].location.span.column
+    line = dedent(text).splitlines()[item.notes[1].location.span.line - 1]
+    assert line[column:].startswith("g.mm(w.t())")
