@@ -54,9 +54,9 @@ class IndexDtype(Rule):
 
     ## What it does
     Reports `one_hot` of anything but int64, `gather`, `scatter`, `index_select` and embeddings by anything but int32 and
-    int64, `bincount` of what is no integer, and a subscript `x[i]` by a floating tensor. Also where the index was
-    computed with `/`, which gives float32 for integers, or joined with a factory that is told no dtype:
-    `torch.cat((torch.zeros(1), counts.cumsum(0)))`.
+    int64, `bincount` of what is no integer, and a subscript by the name of a floating tensor, where it is all that is
+    assigned, or assigned to: `y = x[i]`, `y = x[:, i]`, `x[i] = y`. Also where the index was computed with `/`, which
+    gives float32 for integers, or joined with a factory that is told no dtype: `torch.cat((torch.zeros(1), counts.cumsum(0)))`.
 
     ## Why it matters
     Each raises: "one_hot is only applicable to index tensor of type LongTensor", "Expected tensor for argument #1
@@ -111,16 +111,19 @@ class IndexDtype(Rule):
 
     def _indexed(self, assign: Assign) -> Iterator[Finding]:
         for part, base in ((assign.expression, None), (assign.target, assign.base)):
-            if not isinstance(part, ast.Subscript) or not isinstance(part.slice, ast.Name):
+            if not isinstance(part, ast.Subscript):
                 continue
             names = assign.flow.state.names
             if base is None and isinstance(part.value, ast.Name):
                 base = names.get(part.value.id)
-            index = names.get(part.slice.id)
-            if isinstance(index, Tensor) and index.dtypes is None:
-                yield from _joined(part.slice, index, assign.flow)
-            elif isinstance(base, Tensor) and isinstance(index, Tensor):
-                yield from self._judged(Operand(part.slice, index), _SUBSCRIPT, "A subscript", assign.flow)
+            for node in part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]:
+                index = names.get(node.id) if isinstance(node, ast.Name) else None
+                if not isinstance(node, ast.Name) or not isinstance(index, Tensor):
+                    continue
+                if index.dtypes is None:
+                    yield from _joined(node, index, assign.flow)
+                elif isinstance(base, Tensor):
+                    yield from self._judged(Operand(node, index), _SUBSCRIPT, "A subscript", assign.flow)
 
     def _judged(self, index: Operand | None, accepted: frozenset[str], who: str, flow: Flow) -> Iterator[Finding]:
         dtypes = settled(index, flow) if index is not None else None

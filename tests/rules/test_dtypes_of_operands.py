@@ -22,6 +22,12 @@ def fixed(code: str, text: str) -> str:
 FIXES = {
     "DT306": {
         "codes = torch.arange(4).int()\nF.one_hot(codes)": "codes = torch.arange(4).int()\nF.one_hot(codes.long())",
+        "x, i = torch.rand(4, 4), torch.arange(4) / 2\ny = x[:, i]": (
+            "x, i = torch.rand(4, 4), torch.arange(4) / 2\ny = x[:, i.long()]"
+        ),
+        "x, i = torch.rand(4, 4), torch.arange(4) / 2\nx[..., i] = 0": (
+            "x, i = torch.rand(4, 4), torch.arange(4) / 2\nx[..., i.long()] = 0"
+        ),
         "F.one_hot(torch.arange(4).int())": "F.one_hot(torch.arange(4).long())",
         "torch.zeros(4).index_fill(0, index=torch.arange(4).int() // 2, value=1)": (
             "torch.zeros(4).index_fill(0, index=(torch.arange(4).int() // 2).long(), value=1)"
@@ -109,6 +115,10 @@ def test_what_is_flagged_raises_and_what_is_fixed_runs() -> None:
 GOOD = {
     "DT306": {
         "an annotation proves nothing": "def f(labels: torch.IntTensor):\n    return F.one_hot(labels)",
+        "a subscript by integers, bools and slices": (
+            "x, i = torch.rand(4, 4), torch.arange(4) // 2\ny = x[:, i]\nm = i > 0\ny = x[m, 1]\nx[None, i, :2] = 0"
+        ),
+        "a table by a floating key": "t, i = {}, torch.tensor(0.5)\ny = t[0, i]",
         "dtypes by branch": "def f(x: torch.Tensor, wide):\n    i = x.long() if wide else x.int()\n    return F.one_hot(i)",
         "*args": "def f(args):\n    return F.one_hot(torch.arange(3).int(), *args)",
     },
