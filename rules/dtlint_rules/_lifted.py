@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
 from dtlint.infer.values import Tensor
 from dtlint.infer.walk import nodes
 from dtlint_rules._assignments import assignments
@@ -18,7 +19,7 @@ from dtlint_rules._effects import TORCH
 from dtlint_rules._functions import parameters
 from dtlint_rules._kept import kept
 from dtlint_rules._meanings import is_device, names_dtype
-from dtlint_rules._names import last_name, names
+from dtlint_rules._names import last_name
 from dtlint_rules._parts import given, keyword
 from dtlint_rules._statements import around
 from dtlint_rules._within import statement_of
@@ -58,7 +59,6 @@ too, for none of them is computed in half there."""
 _REDUCING = frozenset({"sum", "mean", "std", "var", "norm", "prod", "amax", "amin", "squeeze", "nansum", "nanmean"})
 """Those that may leave none. `view(())` does, and nobody writes it."""
 _FLOATS = frozenset({"float32", "float64", "float", "double"})
-_SETTING = frozenset({"set_default_dtype", "set_default_tensor_type"})
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 """A product `a @ b` is none of it: it promotes nothing, and is half under autocast."""
 _DEEPEST = 12
@@ -74,7 +74,7 @@ class _Reading:
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
-        self.default = _SETTING.isdisjoint(names(flow.tree))
+        self.default = not facts(flow.tree).sets_default
         """Is float32 the default dtype?"""
 
     def width(self, node: ast.expr, at: ast.AST, depth: int) -> _Width:
@@ -272,7 +272,7 @@ def _bound_in(root: ast.AST) -> frozenset[str]:
 
 def _binding(root: ast.AST) -> Iterator[str]:
     kept_as_they_are = set()
-    for part in ast.walk(root):
+    for part in nodes([root]):
         if isinstance(part, ast.AugAssign) and isinstance(part.op, _ARITHMETIC):
             kept_as_they_are.add(part.target)
         elif isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
@@ -295,9 +295,9 @@ def _inside(scope: ast.AST) -> frozenset[str]:
     """The names that comprehensions and inner functions have for themselves: what they hold is not told by an assignment
     of the function."""
     found: set[str] = set()
-    for part in ast.walk(scope):
+    for part in nodes([scope]):
         if isinstance(part, ast.comprehension):
-            found.update(name.id for name in ast.walk(part.target) if isinstance(name, ast.Name))
+            found.update(name.id for name in nodes([part.target]) if isinstance(name, ast.Name))
         elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and part is not scope:
             found.update(parameter.arg for parameter in parameters(part))
         elif isinstance(part, (ast.Global, ast.Nonlocal)):
