@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.check.judge import Judged, Suspicion, crash, too_deep
+from dtlint.check.judge import Judged, Suspicion, crash
 from dtlint.diagnostic import Diagnostic, Fix, Note
-from dtlint.source.concrete import ConcreteTree
+from dtlint.source.concrete import ConcreteTree, TooDeep
 from dtlint.source.imports import Imports, NoEdit
 from dtlint.source.place import Place
 
@@ -34,9 +34,7 @@ def confirm(judged: Judged, source: Source, tree: ast.Module) -> list[Confirmed]
             continue
         try:
             node = concrete.node_at(finding.node)
-        except (RecursionError, KeyError):  # libcst's positions turn the one into the other
-            if (line := too_deep(source.path)) not in judged.crashes:
-                judged.crashes.append(line)
+        except TooDeep:
             confirmed[key] = _diagnostic(suspicion, source, None)
             continue
         if node is None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dtlint.rule import Finding, Rule
     from dtlint.source.file import Source
 
-__all__ = ["Judged", "Suspicion", "crash", "judge", "too_deep"]
+__all__ = ["Judged", "Suspicion", "crash", "judge"]
 
 
 def _nothing() -> None:
@@ -69,7 +69,7 @@ def judge(tree: ast.Module, source: Source, text: Text, rules: Sequence[type[Rul
         except (RecursionError, TooLong) as error:
             judged.crashed.update(rule.code for rule in rules)
             judged.crashes.append(
-                too_deep(source.path) if isinstance(error, RecursionError) else _too_long(source.path)
+                _too_deep(source.path) if isinstance(error, RecursionError) else _too_long(source.path)
             )
         listeners.clear()
     return judged
@@ -139,7 +139,7 @@ def _listener(routes: Routes, path: str, judged: Judged) -> Callable[[Event], No
     return tell
 
 
-def too_deep(path: str) -> str:
+def _too_deep(path: str) -> str:
     """The line that reports code nested deeper than dtlint can follow, though Python can run it."""
     return f"{path}: the code is nested deeper than dtlint can follow; what it found before that place is reported"
 

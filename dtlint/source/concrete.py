@@ -6,14 +6,15 @@ that hold a finding are parsed with it.
 
 from __future__ import annotations
 
+import ast
 import re
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Span
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Sequence
 
     import libcst as cst
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
 
     from dtlint.source.file import Source
 
-__all__ = ["ConcreteTree"]
+__all__ = ["ConcreteTree", "TooDeep"]
+
+_DEEPEST = 1000
+"""Nodes of ast, one inside another, that a statement may have. What libcst takes to parse one grows with the square of
+these: a second for this many."""
 
 _OTHER_NAMES = {
     "BinOp": "BinaryOperation",
@@ -30,6 +35,10 @@ _OTHER_NAMES = {
     "BoolOp": "BooleanOperation",
 }
 """Where ast and libcst differ in the name of one thing. Others have the same name, or are taken by their span alone."""
+
+
+class TooDeep(Exception):
+    """A statement is too deeply nested for libcst, though Python can run it."""
 
 
 class ConcreteTree:
@@ -45,7 +54,11 @@ class ConcreteTree:
         """Keeps the nodes alive, and so their ids their own."""
 
     def node_at(self, node: ast.expr | ast.stmt) -> cst.CSTNode | None:
-        """The concrete node of an abstract one; None when libcst does not read the statement as ast does."""
+        """The concrete node of an abstract one; None when libcst does not read the statement as ast does.
+
+        Raises:
+            TooDeep: the statement is not parsed.
+        """
         candidates = self._candidates(node)
         kind = type(node).__name__
         kind = _OTHER_NAMES.get(kind, kind)
@@ -76,16 +89,21 @@ class ConcreteTree:
         import libcst as cst
         from libcst.metadata import MetadataWrapper, PositionProvider
 
+        if _deeper_than(_DEEPEST, piece.statements):
+            raise TooDeep
         lines = self.source.lines[piece.first - 1 : piece.last]
         head = ["if 1:"] if piece.inner else []  # a block of its own, in which it keeps its columns
         try:
             # Nothing else holds the tree, so it need not be copied; the copy takes as long as the parse.
             wrapper = MetadataWrapper(cst.parse_module("\n".join([*head, *lines, ""])), unsafe_skip_copy=True)
+            positions = wrapper.resolve(PositionProvider)
         except cst.ParserSyntaxError:
             return {}
+        except (RecursionError, KeyError) as error:  # libcst's positions turn the one into the other
+            raise TooDeep from error
         nodes: dict[Span, list[cst.CSTNode]] = {}
         shift = piece.first - 1 - len(head)
-        for node, position in wrapper.resolve(PositionProvider).items():
+        for node, position in positions.items():
             start, end = position.start, position.end
             span = Span(start.line + shift, start.column, end.line + shift, end.column)
             nodes.setdefault(span, []).append(node)
@@ -94,13 +112,15 @@ class ConcreteTree:
         return nodes
 
 
-class _Piece(NamedTuple):
+@dataclass(frozen=True)
+class _Piece:
     """Lines that can be parsed alone: of a statement, or of several that share a line."""
 
     first: int
     last: int
     inner: bool
     """Do they stand inside a block?"""
+    statements: list[ast.stmt] = field(compare=False)
 
 
 def _piece(node: ast.expr | ast.stmt, tree: ast.Module, lines: Sequence[str]) -> _Piece | None:
@@ -118,7 +138,7 @@ def _piece(node: ast.expr | ast.stmt, tree: ast.Module, lines: Sequence[str]) ->
             high += 1
         first, last = _first_line(block[low]), _last_line(block[high - 1])
         if found is None or _begins_line(block[low], lines[first - 1]):
-            found = _Piece(first, last, found is not None)
+            found = _Piece(first, last, found is not None, block[low:high])
         if high - low > 1:
             return found
         block = next(
@@ -126,6 +146,15 @@ def _piece(node: ast.expr | ast.stmt, tree: ast.Module, lines: Sequence[str]) ->
             [],
         )
     return found
+
+
+def _deeper_than(limit: int, nodes: Sequence[ast.AST]) -> bool:
+    """Are there more than so many nodes one inside another? Told level by level, for these may be too many to recurse."""
+    for _ in range(limit):
+        nodes = [child for node in nodes for child in ast.iter_child_nodes(node)]
+        if not nodes:
+            return False
+    return True
 
 
 def _first_line(statement: ast.stmt) -> int:

@@ -164,6 +164,17 @@ def test_what_python_can_parse_is_followed_however_long_it_is(text: str) -> None
     assert checked.crashes == []
 
 
+def test_a_finding_in_a_statement_too_deep_for_libcst_is_reported_without_a_fix() -> None:
+    def check(depth: int) -> Checked:
+        text = "import torch\nx = torch.randn(3)" + ".clone()" * depth + '.to("float16")\n'
+        return check_source(Source.from_bytes(text.encode(), "deep.py"), [discover()["DT107"]], Settings())
+
+    assert [found.fix is not None for found in check(3).diagnostics] == [True]
+    deep = check(600)  # the call of a method is two nodes, one inside the other
+    assert [found.fix is not None for found in deep.diagnostics] == [False]
+    assert deep.crashes == []
+
+
 def test_what_is_too_deep_is_said_to_be_so_and_costs_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dtlint.check.file._DEEPEST", 1000)
     text = "import torch\nx = torch.randn(3)\nx.half()\n" + "y" + ".a()" * 1200 + "  # noqa: DT104\n"
