@@ -4,10 +4,10 @@
 
 Each SRC is a directory of Python files, such as an unpacked wheel. For each it prints the CPU time (user and system) of
 
-- cold: a check without the cache in one process, against `ast.parse` over the same files in one process, timed before it
-  and behind it on the same core: the median of several rounds, for machines are faster in one minute than in the next,
-- the same in as many processes as dtlint takes, with what they took by the clock: cores that share a cache or a clock are
-  slower together than alone, and that counts as CPU time of theirs,
+- cold: a check without the cache, against `ast.parse` over the same files in one process, timed before it and behind it:
+  the median of several rounds, for machines are faster in one minute than in the next. Once in as many processes as
+  dtlint takes by itself, with what they take by the clock, and once in one process on the core of `ast.parse`. Cores that
+  share a cache or a clock are slower together than alone, which counts as CPU time of theirs: that is the difference,
 - warm: a second check with the cache filled, against the same,
 - the peak memory of one process,
 
@@ -62,6 +62,11 @@ def one_core() -> Iterator[None]:
         os.sched_setaffinity(0, usual)
 
 
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def parse_time(source: Path) -> tuple[float, int]:
     """The CPU seconds of `ast.parse` over a tree, reading included, and its lines."""
     lines = 0
@@ -78,6 +83,12 @@ def parse_time(source: Path) -> tuple[float, int]:
     return time.process_time() - start, lines
 
 
+def parsed(source: Path) -> tuple[float, int]:
+    """The same, on one core."""
+    with one_core():
+        return parse_time(source)
+
+
 def peak_memory(command: list[str], cwd: Path) -> float:
     """The largest resident memory, in MB, of a command run in one process."""
     code = f"import resource, subprocess; subprocess.run({command!r}, capture_output=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
@@ -90,32 +101,35 @@ def measure_tree(source: Path, torchfix: bool, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         cold = [*check, "--no-cache"]
-        with one_core():
-            parses, ratios = [parse_time(source)[0]], []
-            for _ in range(rounds):
-                seconds = cpu(cold, work)
-                parse, lines = parse_time(source)
-                ratios.append(seconds * 2 / (parses[-1] + parse))
-                parses.append(parse)
+        parses, usual, alone, clock = [parsed(source)[0]], [], [], []
+        for _ in range(rounds):
+            begin = time.perf_counter()
+            all_cores = cpu(cold, work)
+            clock.append(time.perf_counter() - begin)
+            with one_core():
+                single = cpu(cold, work)
+            parse, lines = parsed(source)
+            beside = (parses[-1] + parse) / 2
+            usual.append(all_cores / beside)
+            alone.append(single / beside)
+            parses.append(parse)
         parse = statistics.median(parses)
-        begin = time.perf_counter()
-        shared = cpu(cold, work)
-        elapsed = time.perf_counter() - begin
         cpu(check, work)
         warm = cpu(check, work)
         memory = peak_memory(cold, work)
-        print(f"{source.name}: {lines:,} lines, ast.parse {parse:.2f} s")
-        ratio = statistics.median(ratios)
-        spread = f", {min(ratios):.2f} to {max(ratios):.2f}" if rounds > 1 else ""
-        print(f"  cold {ratio * parse:6.2f} s = {ratio:.2f} x ast.parse ({rounds} rounds{spread})")
-        print(
-            f"       {shared:6.2f} s = {shared / parse:.2f} x in {os.cpu_count()} processes: {elapsed:.2f} s by the clock"
-        )
+        print(f"{source.name}: {lines:,} lines, ast.parse {parse:.2f} s, {rounds} rounds")
+        for ratios, what in (
+            (usual, f"as it comes, {cores()} cores, {statistics.median(clock):.2f} s by the clock"),
+            (alone, "one process on one core"),
+        ):
+            ratio = statistics.median(ratios)
+            spread = f", {min(ratios):.2f} to {max(ratios):.2f}" if rounds > 1 else ""
+            print(f"  cold {ratio * parse:6.2f} s = {ratio:.2f} x ast.parse ({what}{spread})")
         print(f"  warm {warm:6.2f} s = {warm / parse:.2f} x ast.parse")
         print(f"  peak memory of one process {memory:.0f} MB")
         if torchfix and shutil.which("torchfix"):
             other = cpu(["torchfix", str(source)], work)
-            print(f"  torchfix {other:.2f} s = {other / (ratio * parse):.0f} x dtlint")
+            print(f"  torchfix {other:.2f} s = {other / (statistics.median(usual) * parse):.0f} x dtlint")
 
 
 def measure_file(rounds: int = 9) -> None:
