@@ -24,6 +24,7 @@ __all__ = [
     "Form",
     "Operands",
     "Parameter",
+    "alike",
     "token",
 ]
 
@@ -73,6 +74,15 @@ def token(value: object) -> str:
     if isinstance(value, (list, tuple)) and all(item is UNKNOWN or token(item) in (NUMBERS, "N") for item in value):
         return NUMBERS
     return "?"
+
+
+def alike(value: Argument) -> object:
+    """What can be hashed, and is the same for two arguments that no form and no rule tells apart: numbers go by their type."""
+    if value is None or value is UNKNOWN or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return value if _is_operand(value) else (type(value), *map(alike, value))
+    return type(value)
 
 
 @dataclass(frozen=True, slots=True)

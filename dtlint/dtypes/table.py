@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from dtlint.dtypes.form import DTYPE, NUMBER, SCALAR, TENSOR, UNKNOWN, Argument, Bound, Form, Operands, Parameter
+from dtlint.dtypes.form import DTYPE, NUMBER, SCALAR, TENSOR, UNKNOWN, Argument, Bound, Form, Operands, Parameter, alike
 from dtlint.dtypes.pattern import ALONE, CODES, DTYPE_OF_CODE, NONE, feature_of, flat, has_letters, key_of, rendered
 
 if TYPE_CHECKING:
@@ -70,6 +70,9 @@ class _FormRule:
     rule: _Rule | None
 
 
+MOST_KEPT: Final = 8192
+"""Answers that a table keeps. A million lines ask some thousand different questions, most of them again and again."""
+
 OPS: Final = ',\n"ops": {\n'
 """Where a table's ops begin: from here on every line is an op."""
 
@@ -86,6 +89,7 @@ class Table:
         self._ops: dict[str, Any] = data["ops"]
         self._forms: dict[str, tuple[_FormRule, ...]] = {}
         self._lists: dict[str, dict[str, frozenset[str]]] = {}
+        self._answers: dict[object, Outcome] = {}
 
     @classmethod
     def read(cls, text: str) -> Table:
@@ -138,13 +142,24 @@ class Table:
             kwargs: the same by name.
             default: the default dtype.
         """
+        named = kwargs or {}
+        given = tuple((name, alike(value)) for name, value in named.items())
+        question = (op, tuple(map(alike, args)), given, default)
+        answer = self._answers.get(question)
+        if answer is None:
+            if len(self._answers) >= MOST_KEPT:
+                self._answers.clear()
+            answer = self._answers[question] = self._answer(op, args, named, default)
+        return answer
+
+    def _answer(self, op: str, args: Sequence[Argument], kwargs: Mapping[str, Argument], default: str) -> Outcome:
         outcome: Outcome | None = None
         for one in self._form_rules(op):
-            bound = one.form.bind(args, kwargs or {})
+            bound = one.form.bind(args, kwargs)
             if bound is None:
                 continue
             now = _outcome(one.rule, bound, default)
-            if UNKNOWN not in args and UNKNOWN not in (kwargs or {}).values():
+            if UNKNOWN not in args and UNKNOWN not in kwargs.values():
                 return now
             if outcome is not None and now != outcome:
                 return UNKNOWN_OUTCOME

@@ -187,6 +187,17 @@ def test_the_file_is_small_and_travels_with_the_package() -> None:
     assert 10_000 < len(file.read_bytes()) < 1_000_000
 
 
+def test_what_only_python_takes_for_the_same_is_asked_apart() -> None:
+    """Answers are kept by the question, in which True is no 1, 1.0 no 1, and a default dtype no argument."""
+    assert call("torch.add", INT, 1) == "int64"
+    assert call("torch.add", INT, 1.0) == "float32"
+    assert call("torch.add", INT, 1.0, default="float16") == "float16"
+    assert call("torch.add", BOOL, True) == "bool"
+    assert call("torch.add", BOOL, 1) == "int64"
+    assert call("torch.sum", INT, dtype=("float16", DTYPE)) == "float16"
+    assert call("torch.sum", INT, dtype=None) == "int64"
+
+
 def test_loading_reads_one_file_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     original = Path.read_bytes
