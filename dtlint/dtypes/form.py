@@ -6,6 +6,7 @@ An op has one form for each way it can be called: `max(input)`, `max(input, dim,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def alike(value: Argument) -> object:
     return type(value)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parameter:
     """A parameter of a form.
 
@@ -105,7 +106,7 @@ class Parameter:
     default: str | None = None
     seen: frozenset[str] = frozenset()
 
-    @property
+    @cached_property
     def is_slot(self) -> bool:
         """Does it take an operand?"""
         return not _OPERANDS.isdisjoint(self.kinds)
@@ -153,7 +154,7 @@ class Parameter:
 _ABSENT: Final = object()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Form:
     """One way to call an op: its parameters in order."""
 
@@ -166,40 +167,50 @@ class Form:
 
     def bind(self, args: Sequence[Argument], kwargs: Mapping[str, Argument]) -> Bound | None:
         """The arguments by parameter, or None when the call is not of this form."""
-        given = dict(zip(range(len(self.parameters)), self._positional(args), strict=False))
-        if len(given) < len(self._positional(args)):
+        parameters = self.parameters
+        given = self._positional(args)
+        if len(given) > self._places:
             return None
-        if any(self.parameters[place].keyword for place in given):
-            return None
-        names = {parameter.name: place for place, parameter in enumerate(self.parameters)}
+        given += [_ABSENT] * (len(parameters) - len(given))
         for name, value in kwargs.items():
-            place = names.get(name)
-            if place is None or place in given:
+            place = self._by_name.get(name)
+            if place is None or given[place] is not _ABSENT:
                 return None
             given[place] = value
-        for place, parameter in enumerate(self.parameters):
-            if place in given:
-                if not parameter.accepts(given[place]):
-                    return None
-            elif parameter.default is None:
+        for parameter, value in zip(parameters, given, strict=True):
+            if parameter.default is None if value is _ABSENT else not parameter.accepts(value):
                 return None
-        return Bound(self, tuple(given.get(place, _ABSENT) for place in range(len(self.parameters))))
+        return Bound(self, tuple(given))
+
+    @cached_property
+    def _places(self) -> int:
+        """How many parameters take a positional argument: all up to the first that is given by keyword only."""
+        keywords = (place for place, parameter in enumerate(self.parameters) if parameter.keyword)
+        return next(keywords, len(self.parameters))
+
+    @cached_property
+    def _by_name(self) -> dict[str, int]:
+        return {parameter.name: place for place, parameter in enumerate(self.parameters)}
+
+    @cached_property
+    def _spread(self) -> int | None:
+        """The first parameter whose numbers, or tensors, may be spread over the positions."""
+        return next((place for place, parameter in enumerate(self.parameters) if "v" in parameter.kinds), None)
 
     def _positional(self, args: Sequence[Argument]) -> list[Argument]:
         """The positional arguments, with a spread of numbers gathered: `view(x, 2, 3)` is `view(x, [2, 3])`."""
         result = list(args)
-        for place, parameter in enumerate(self.parameters):
-            if "v" in parameter.kinds:
-                spreads = _is_tensor if "T" in parameter.kinds else _is_dimension
-                rest = result[place:]
-                room = sum(not other.keyword for other in self.parameters[place:])
-                if (
-                    rest != [UNKNOWN]
-                    and (len(rest) > room or (rest and room == 1))
-                    and all(spreads(value) for value in rest)
-                ):
-                    result[place:] = [list(rest)]
-                break
+        place = self._spread
+        if place is not None:
+            spreads = _is_tensor if "T" in self.parameters[place].kinds else _is_dimension
+            rest = result[place:]
+            room = sum(not other.keyword for other in self.parameters[place:])
+            if (
+                rest != [UNKNOWN]
+                and (len(rest) > room or (rest and room == 1))
+                and all(spreads(value) for value in rest)
+            ):
+                result[place:] = [list(rest)]
         return result
 
 
