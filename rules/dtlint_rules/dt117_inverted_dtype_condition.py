@@ -30,8 +30,8 @@ class InvertedDtypeCondition(Rule):
 
     ## What it does
     Reports a cast to `dtype` under `if dtype is None`, and a cast of `x` to a dtype under the test that `x` has just
-    this dtype: `if x.dtype == torch.float16: x = x.half()`. Also autocast where its switch is off, and no context where it is
-    on: `nullcontext() if use_amp else torch.autocast("cuda")`.
+    this dtype: `if x.dtype == torch.float16: x = x.half()`. Also autocast where its switch is off, and no context where
+    it is on: `nullcontext() if use_amp else torch.autocast("cuda")`.
 
     ## Why it matters
     `x.to(dtype=None)` gives `x` back as it is. So the cast does nothing where it is made, and where the caller asks

@@ -63,8 +63,9 @@ class MixedDtypePromotion(Rule):
       `cls_score.float().sigmoid() * obj_score.sigmoid()`.
 
     ## Why it matters
-    Arithmetic, `torch.cat` and `torch.stack` promote: one float32 operand with dimensions makes the result float32, with no
-    word, although somebody took care to prevent it at the other place. It is noticed layers later, where half weights raise.
+    Arithmetic, `torch.cat` and `torch.stack` promote: one float32 operand with dimensions makes the result float32,
+    with no word, although somebody took care to prevent it at the other place. It is noticed layers later, where half
+    weights raise.
 
     ## Example
     ```python

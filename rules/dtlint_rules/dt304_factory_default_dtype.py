@@ -109,8 +109,8 @@ class FactoryDefaultDtype(Rule):
     ```
 
     ## Fix safety
-    The fix passes the dtype of the tensor that the shape or the device was taken of. It is unsafe: in half the values of the
-    factory are rounded, numbers drawn at random are others than before, and that tensor may hold integers.
+    The fix passes the dtype of the tensor that the shape or the device was taken of. It is unsafe: in half the values
+    of the factory are rounded, numbers drawn at random are others than before, and that tensor may hold integers.
 
     ## References
     - [torch.randn: dtype](https://docs.pytorch.org/docs/stable/generated/torch.randn.html)

@@ -53,10 +53,11 @@ class IndexDtype(Rule):
     """An index has a dtype that torch does not index with.
 
     ## What it does
-    Reports `one_hot` of anything but int64, `gather`, `scatter`, `index_select` and embeddings by anything but int32 and
-    int64, `bincount` of what is no integer, and a subscript by the name of a floating tensor, where it is all that is
-    assigned, or assigned to: `y = x[i]`, `y = x[:, i]`, `x[i] = y`. Also where the index was computed with `/`, which
-    gives float32 for integers, or joined with a factory that is told no dtype: `torch.cat((torch.zeros(1), counts.cumsum(0)))`.
+    Reports `one_hot` of anything but int64, `gather`, `scatter`, `index_select` and embeddings by anything but int32
+    and int64, `bincount` of what is no integer, and a subscript by the name of a floating tensor, where it is all that
+    is assigned, or assigned to: `y = x[i]`, `y = x[:, i]`, `x[i] = y`. Also where the index was computed with `/`,
+    which gives float32 for integers, or joined with a factory that is told no dtype:
+    `torch.cat((torch.zeros(1), counts.cumsum(0)))`.
 
     ## Why it matters
     Each raises: "one_hot is only applicable to index tensor of type LongTensor", "Expected tensor for argument #1

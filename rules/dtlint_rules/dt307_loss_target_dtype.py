@@ -64,9 +64,10 @@ class LossTargetDtype(Rule):
     """A loss is given a target of a dtype that it refuses.
 
     ## What it does
-    Reports class numbers that are int32, int16, int8 or bool in `cross_entropy`, `nll_loss` and the margin losses, which
-    take int64; floating class numbers in `cross_entropy`, one dimension short of the logits; integers in `binary_cross_entropy`, with logits or without, and in `kl_div`, which take floating targets;
-    and a target of `binary_cross_entropy` that is float64 where the input is float32.
+    Reports class numbers that are int32, int16, int8 or bool in `cross_entropy`, `nll_loss` and the margin losses,
+    which take int64; floating class numbers in `cross_entropy`, one dimension short of the logits; integers in
+    `binary_cross_entropy`, with logits or without, and in `kl_div`, which take floating targets; and a target of
+    `binary_cross_entropy` that is float64 where the input is float32.
 
     ## Why it matters
     Each raises: "expected target dtype to be Long or Byte, but got Int", "Found dtype Long but expected Float", "result

@@ -46,9 +46,9 @@ class ConstantOverflow(Rule):
     ## What it does
     Reports numbers that are written out and meet a tensor whose dtype, float16 or a small integer, does not have them:
     in `torch.tensor(1e5, dtype=torch.float16)` and `torch.arange(300, dtype=torch.uint8)`, in arithmetic with a float16
-    tensor, in `clamp` and `fill_`, in `x[0] = 70000`, and in casts of what was made of such numbers; and the limit of one dtype of whole
-    numbers that is put into another, `np.full(n, np.iinfo(np.uint32).max, dtype=np.int32)`. The dtype must be shown by
-    the source; masks are the matter of DT401.
+    tensor, in `clamp` and `fill_`, in `x[0] = 70000`, and in casts of what was made of such numbers; and the limit of
+    one dtype of whole numbers that is put into another, `np.full(n, np.iinfo(np.uint32).max, dtype=np.int32)`. The
+    dtype must be shown by the source; masks are the matter of DT401.
 
     ## Why it matters
     float16 ends at 65504. `torch.full` and `clamp` raise for a number beyond that, while `torch.tensor`, arithmetic and

@@ -42,14 +42,16 @@ class LegacyConstructor(Rule):
 
     ## What it does
     Reports `x.type(torch.FloatTensor)` and the like, `isinstance(x, torch.FloatTensor)`, legacy constructors that are
-    given a tensor, `torch.LongTensor(index)`, or the sizes of one, `torch.cuda.FloatTensor(x.size(0), n)`, or a
-    device that is not their own, `torch.LongTensor(index, device=device)`, and `torch.Tensor` of whole numbers beyond 2**24. The other uses are those of `legacy-tensor`, DT509.
+    given a tensor, `torch.LongTensor(index)`, or the sizes of one, `torch.cuda.FloatTensor(x.size(0), n)`, or a device
+    that is not their own, `torch.LongTensor(index, device=device)`, and `torch.Tensor` of whole numbers beyond 2**24.
+    The other uses are those of `legacy-tensor`, DT509.
 
     ## Why it matters
     A legacy type is a dtype and a device. `x.type(torch.FloatTensor)` moves a tensor of the GPU to the CPU, and the
     next operation with its neighbours raises. `isinstance(x, torch.ByteTensor)` is False for the same bytes on a GPU,
     and the branch behind it is not taken there. `torch.LongTensor(x)` takes only a tensor that is int64 and on the CPU
-    already, and raises TypeError for every other; told a device but the CPU it raises, too. `torch.Tensor` holds float32, in which 16777217 is 16777216.
+    already, and raises TypeError for every other; told a device but the CPU it raises, too. `torch.Tensor` holds
+    float32, in which 16777217 is 16777216.
 
     ## Example
     ```python
@@ -68,8 +70,9 @@ class LegacyConstructor(Rule):
     ```
 
     ## Fix safety
-    The fix of `x.type(...)` is unsafe because the tensor stays where it is. The fix of a constructor that is told a device,
-    `torch.tensor(index, device=device, dtype=torch.int64)`, is unsafe because it copies any data. The other forms have none.
+    The fix of `x.type(...)` is unsafe because the tensor stays where it is. The fix of a constructor that is told a
+    device, `torch.tensor(index, device=device, dtype=torch.int64)`, is unsafe because it copies any data. The other
+    forms have none.
 
     ## References
     - [torch.Tensor.type](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.type.html)

@@ -54,15 +54,15 @@ class HardwareDtypeCheck(Rule):
     file that never asks what the GPU can do.
 
     As information, also float16 that is written out for a model in a program that falls back to the CPU, `model.half()`
-    beside `device = "cuda" if torch.cuda.is_available() else "cpu"`, or that is given a device; and `half = device.type !=
-    "cpu"`.
+    beside `device = "cuda" if torch.cuda.is_available() else "cpu"`, or that is given a device; and
+    `half = device.type != "cpu"`.
 
     ## Why it matters
     Both questions raise on a machine without CUDA, so that a script that would run on the CPU or on a Mac ends at its
     first line; `is_bf16_supported` does in releases before 2.5, and is left alone with `target-torch = "2.5"`. GPUs
-    before Ampere have no bfloat16: V100 and T4 emulate it, at a fraction of the speed of float16, or refuse. float16 on a CPU is slow at best: in older
-    releases of torch neither Linear nor convolutions have it there, "not implemented for 'Half'". And not all that is no CPU is good at
-    it: GPUs of the GTX 16 series give NaN.
+    before Ampere have no bfloat16: V100 and T4 emulate it, at a fraction of the speed of float16, or refuse. float16 on
+    a CPU is slow at best: in older releases of torch neither Linear nor convolutions have it there, "not implemented
+    for 'Half'". And not all that is no CPU is good at it: GPUs of the GTX 16 series give NaN.
 
     ## Example
     ```python

@@ -29,9 +29,10 @@ class Underflow(RuntimeRule):
 
     ## What it does
     Counts, on a sample of the calls, how many values other than 0 a cast to float16 turns into 0, and reports casts
-    that lose a tenth or more of at least 64 values, as a share of fewer says nothing. Without a GradScaler it also reports a run in which a quarter of the gradients computed
-    in float16 never reach 6.1e-05, its smallest normal value. With `--assume float16` it tells the same of a run in
-    wider dtypes. In the forward a loss of tiny activations is information: attention weights near 0 mean nothing.
+    that lose a tenth or more of at least 64 values, as a share of fewer says nothing. Without a GradScaler it also
+    reports a run in which a quarter of the gradients computed in float16 never reach 6.1e-05, its smallest normal
+    value. With `--assume float16` it tells the same of a run in wider dtypes. In the forward a loss of tiny activations
+    is information: attention weights near 0 mean nothing.
 
     ## Why it matters
     float16 ends at 6e-08 below. A gradient that is 0 trains nothing, and one that is nearly 0 trains on noise; the

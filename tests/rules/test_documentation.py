@@ -21,6 +21,9 @@ STATIC = [rule for rule in RULES.values() if not issubclass(rule, RuntimeRule)]
 HYGIENE = "DT801"
 """It judges suppressions of other rules, so those run too."""
 
+WIDEST = 120
+"""Columns of a page: `dtlint rule` prints it as it is written where no terminal wraps it."""
+
 
 def enabled_with(rule: type[Rule]) -> list[type[Rule]]:
     return STATIC if rule.code == HYGIENE else [rule]
@@ -59,3 +62,9 @@ def test_fixing_the_example_gives_what_to_use_instead(rule: type[Rule]) -> None:
         fixed = fix_source(source, enabled_with(rule), Settings(), rule.fix)
         assert fixed.failed is None
         assert fixed.source.text == instead
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.code)
+def test_a_page_is_no_wider_than_code(rule: type[Rule]) -> None:
+    lines = document(rule).markdown().splitlines()
+    assert [line for line in lines if len(line) > WIDEST and "](https://" not in line] == []
