@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
+from dtlint_rules._texts import as_operand
 
 if TYPE_CHECKING:
     from dtlint.source.place import Place
@@ -14,12 +15,8 @@ __all__ = ["bracketed", "limit_of", "operand_text", "pass_dtype", "respell"]
 
 
 def operand_text(place: Place, node: ast.expr) -> str:
-    """The source text of a node, as a method can be called on it or an operator stand before it.
-
-    The parentheses around an expression are no part of its node: `a + b` of `(a + b).float()`.
-    """
-    text = place.text(node)
-    return bracketed(text) if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)) else f"({text})"
+    """The source text of a node, as a method can be called on it or an operator stand before it."""
+    return bracketed(as_operand(node, place.text(node)))
 
 
 def bracketed(text: str) -> str:

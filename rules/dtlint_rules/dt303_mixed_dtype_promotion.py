@@ -29,6 +29,7 @@ from dtlint_rules._provenance import follows, may_be_cast
 from dtlint_rules._regions import is_off
 from dtlint_rules._sinks import RAISING, escapes
 from dtlint_rules._statements import statements
+from dtlint_rules._texts import as_operand
 from dtlint_rules._widths import is_open
 from dtlint_rules._within import parents_in
 
@@ -180,12 +181,10 @@ def _of_masks(end: End) -> Iterator[Finding]:
             if _is_summed(node, end.node) or not escapes(node, end.node, end.flow.tree):
                 continue
             told.add(cast)
-            met = ast.unparse(other)
-            base = met if isinstance(other, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)) else f"({met})"
             yield Finding(
                 cast,
-                f"A mask has no digits to keep: as float32 it promotes `{met}` to float32 if that is half",
-                help=f"Cast it to the dtype of what it meets: `.to({base}.dtype)`",
+                f"A mask has no digits to keep: as float32 it promotes `{ast.unparse(other)}` to float32 if that is half",
+                help=f"Cast it to the dtype of what it meets: `.to({as_operand(other)}.dtype)`",
                 notes=((node, "it meets that here"),) if node.lineno != cast.lineno else (),
             )
 

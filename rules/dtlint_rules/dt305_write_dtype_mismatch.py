@@ -26,7 +26,7 @@ from dtlint_rules._origins import origins_of
 from dtlint_rules._ranks import rank_of
 from dtlint_rules._sinks import RAISING
 from dtlint_rules._statements import statements
-from dtlint_rules._texts import short
+from dtlint_rules._texts import as_operand, short
 from dtlint_rules._widths import cast_to_float32, is_open, may_be_cast
 
 if TYPE_CHECKING:
@@ -314,7 +314,7 @@ def _finding(place: ast.expr | ast.stmt, what: str, into: ast.expr, node: ast.ex
     return Finding(
         place,
         what,
-        help=f"Write `{short(node)}.to({ast.unparse(into)}.dtype)`, or make the one in the dtype of the other",
+        help=f"Write `{as_operand(node, short(node))}.to({ast.unparse(into)}.dtype)`, or make the one in the dtype of the other",
         notes=((made, "float32 since here"),) if made is not None and made.lineno != place.lineno else (),
         fix=partial(_fix, node, path) if path is not None else None,
     )

@@ -23,6 +23,7 @@ from dtlint_rules._needs import HALF, TORCH, attributes
 from dtlint_rules._parts import receiver, same
 from dtlint_rules._squares import is_widened, mean_of_squares, squared
 from dtlint_rules._subjects import ABSENT, operand
+from dtlint_rules._texts import as_operand
 from dtlint_rules._within import parents_in, within
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class ReductionInHalf(Rule):
             call.node,
             f"`{ast.unparse(listed)}` holds half tensors, whose squares are inf in float16 from 256 on, and 0 below 1.7e-4: so "
             "is their sum",
-            help=f"Pass `dtype=torch.float32` to a norm, or square in float32: `{ast.unparse(base)}.float()`",
+            help=f"Pass `dtype=torch.float32` to a norm, or square in float32: `{as_operand(base)}.float()`",
         )
 
     def _normed(self, call: Call, name: str) -> Iterator[Finding]:
@@ -185,7 +186,7 @@ class ReductionInHalf(Rule):
             call.node,
             "`batched_nms` shifts the boxes of each class by the largest coordinate: in float16 the offsets leave its "
             "2048 exact whole numbers at once, and end at 65504",
-            help=f"Pass the boxes in float32: `{ast.unparse(boxes)}.float()`",
+            help=f"Pass the boxes in float32: `{as_operand(boxes)}.float()`",
         )
 
 

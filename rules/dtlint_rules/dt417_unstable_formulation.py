@@ -20,6 +20,7 @@ from dtlint_rules._names import last_name, names_in
 from dtlint_rules._parts import below, given, keyword, receiver, same
 from dtlint_rules._returned import returned_softmax
 from dtlint_rules._subjects import ABSENT, operand
+from dtlint_rules._texts import as_operand
 from dtlint_rules._within import within
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ class UnstableFormulation(Rule):
             whole,
             f"`{ast.unparse(whole)}` is inf where `{ast.unparse(given)}` is above 88.7 in float32, and 11.1 in "
             "float16, and loses all digits where that is near 0",
-            help=f"Clamp it before, `{ast.unparse(given)}.clamp(-10, 10)`, and use `torch.expm1(x) - x`",
+            help=f"Clamp it before, `{as_operand(given)}.clamp(-10, 10)`, and use `torch.expm1(x) - x`",
         )
 
     def _logarithm(self, call: Call, name: str) -> Iterator[Finding]:

@@ -765,6 +765,13 @@ def test_a_logarithm_stays_where_something_would_be_lost(text: str) -> None:
     assert fixed("DT417", f"def f(x, w, m):\n    return {text}\n") == f"def f(x, w, m):\n    return {text}\n"
 
 
+def test_advice_to_call_a_method_on_an_operation_brackets_it() -> None:
+    (ratio,) = found(
+        "DT417", "def kl(logp, old_logp):\n    return torch.exp(logp - old_logp) - 1 - (logp - old_logp)\n"
+    )
+    assert "`(logp - old_logp).clamp(-10, 10)`" in ratio.help
+
+
 def test_a_layer_keeps_its_arguments_from_the_fix() -> None:
     text = "def f(x, w, m):\n    act = nn.Softmax(0)\n    return act(x).log()\n"
     assert [finding.location.span.line for finding in found("DT417", text)] == [7]
