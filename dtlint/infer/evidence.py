@@ -1,8 +1,9 @@
-"""What a name can only be, judged by what the function does with it.
+"""What a path can only be, judged by what the function does with it: a module, or a tensor.
 
 A parameter has no construction in view. But who calls `model.named_parameters()` has a module in hand, and who calls
-`x.masked_fill(...)` a tensor. Only methods that nothing else in a torch program has count as evidence, as long as the
-name is not bound anew, and where the function does not ask what it is.
+`x.masked_fill(...)`, or hands `x` to what takes nothing but tensors, has a tensor. Only methods that nothing else in a
+torch program has count as evidence. It holds from one binding of the path to the next, and what is done under a test of
+what the path is (`isinstance`, `hasattr`) counts for nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["NO_EVIDENCE", "Evidence", "Kind", "gather"]
 
 
 class Kind(Enum):
-    """What the evidence says a name is."""
+    """What the evidence says a path is."""
 
     MODULE = "module"
     TENSOR = "tensor"
