@@ -148,6 +148,7 @@ class Settings:
 
         Raises:
             ConfigError: a selector names no rule, or only rules that judge a trace.
+            PatternError: one of `per_file_ignores` is no pattern.
         """
         self.validate(rules)
         chosen = {code for code, rule in rules.items() if rule.default or self.preview}
@@ -162,13 +163,14 @@ class Settings:
     def _ignored(self, rules: Mapping[str, AnyRule], path: Path) -> set[str]:
         from os.path import relpath
 
-        from pathspec import GitIgnoreSpec
+        from dtlint.source.patterns import of_settings
 
+        setting = f"{self.origin}: per-file-ignores"
         relative = Path(relpath(path, self.root)).as_posix()
         selectors = {
             selector
             for pattern, ignored in self.per_file_ignores
-            if GitIgnoreSpec.from_lines([pattern.removeprefix("!")]).match_file(relative) is not pattern.startswith("!")
+            if of_settings((pattern.removeprefix("!"),), setting).match_file(relative) is not pattern.startswith("!")
             for selector in ignored
         }
         return {

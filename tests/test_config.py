@@ -8,6 +8,7 @@ import pytest
 
 from dtlint.config import ConfigError, Configuration, Selection, Settings
 from dtlint.rule import Rule, RuntimeRule
+from dtlint.source.patterns import PatternError
 
 
 def rule(
@@ -111,6 +112,12 @@ def test_a_negated_pattern_ignores_everywhere_else(tmp_path: Path) -> None:
     settings = write(tmp_path, "[per-file-ignores]\n'!src/**' = ['DT1']\n")
     assert codes(settings, "src/a.py") == ["DT101", "DT102", "DT201", "DT501", "DT802"]
     assert codes(settings, "tests/a.py") == ["DT201", "DT501", "DT802"]
+
+
+def test_a_malformed_pattern_is_refused_where_it_is_asked(tmp_path: Path) -> None:
+    settings = write(tmp_path, "[per-file-ignores]\n'build\\' = ['DT1']\n")
+    with pytest.raises(PatternError, match=r"dtlint\.toml: per-file-ignores has 'build"):
+        codes(settings, "a.py")
 
 
 def test_the_nearest_file_wins_and_dtlint_toml_wins_beside_it(tmp_path: Path) -> None:

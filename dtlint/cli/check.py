@@ -125,11 +125,12 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     """
     from dtlint.config import ConfigError
     from dtlint.source.discover import UnfitPath
+    from dtlint.source.patterns import PatternError
 
     _refuse_contradictions(paths, options)
     try:
         code = _check(paths or (".",), options)
-    except (ConfigError, UnfitPath) as error:
+    except (ConfigError, PatternError, UnfitPath) as error:
         raise click.UsageError(str(error)) from None
     if code:
         raise click.exceptions.Exit(code)

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from dtlint.source.patterns import of_git, of_settings
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -47,6 +49,10 @@ class Exclusions(Protocol):
         """Do they, and the ignore files of git, hold for files given by name, too?"""
 
     @property
+    def origin(self) -> str:
+        """Where they were written, for messages."""
+
+    @property
     def root(self) -> Path:
         """What patterns are relative to."""
 
@@ -79,6 +85,7 @@ def discover(paths: Iterable[str | Path], settings_for: SettingsFor) -> list[Pat
 
     Raises:
         UnfitPath: one of the paths does not exist, or is a pipe or a device; nothing was read then.
+        PatternError: one of the patterns in the settings is none.
     """
     named = [Path(path) for path in paths]
     for path in named:
@@ -119,7 +126,6 @@ class _Finder:
 
     def __init__(self, settings_for: SettingsFor) -> None:
         self._settings_for = settings_for
-        self._specs: dict[tuple[str, ...], Any] = {}
 
     def below(self, path: Path) -> Iterator[_Reached]:
         settings = self._settings_for(path)
@@ -167,7 +173,7 @@ class _Finder:
         absolute = os.path.abspath(path) + ("/" if path.is_dir() else "")
         excluded = self._excluded(settings)
         if excluded is not None and excluded.judge(absolute):
-            further = self._ignore(str(settings.root), settings.extend_exclude).judge(absolute)
+            further = _Ignore(excluded.root, of_settings(settings.extend_exclude, _setting(settings))).judge(absolute)
             return "`extend-exclude`" if further else "`exclude`"
         if self._forced_out_by_git(absolute):
             return "`.gitignore`"
@@ -183,7 +189,7 @@ class _Finder:
 
     def _excluded(self, settings: Exclusions) -> _Ignore | None:
         patterns = (settings.exclude or ()) + settings.extend_exclude
-        return self._ignore(str(settings.root), patterns) if patterns else None
+        return _Ignore(str(settings.root), of_settings(patterns, _setting(settings))) if patterns else None
 
     def _above(self, directory: str) -> list[_Ignore]:
         """The ignore files that git reads for a directory, from its repository's root down to the one above it."""
@@ -211,14 +217,11 @@ class _Finder:
         except OSError:
             return []
         patterns = tuple(line for line in lines if line.strip() and not line.startswith("#"))
-        return [self._ignore(root, patterns)] if patterns else []
+        return [_Ignore(root, of_git(patterns))] if patterns else []
 
-    def _ignore(self, root: str, patterns: tuple[str, ...]) -> _Ignore:
-        from pathspec import GitIgnoreSpec
 
-        if patterns not in self._specs:
-            self._specs[patterns] = GitIgnoreSpec.from_lines(patterns)
-        return _Ignore(root, self._specs[patterns])
+def _setting(settings: Exclusions) -> str:
+    return f"{settings.origin}: {'extend-exclude' if settings.exclude is None else 'exclude or extend-exclude'}"
 
 
 def _never_ones_own(entry: os.DirEntry[str]) -> bool:

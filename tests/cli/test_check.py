@@ -195,6 +195,10 @@ def test_selection_from_the_command_line_and_from_a_file() -> None:
     [
         (["nowhere.py"], "nowhere.py does not exist"),
         (["a.py", "no/where"], "no/where does not exist"),
+        (
+            ["--extend-select", "DT1", "--config", "p.toml"],
+            "p.toml: extend-exclude has 'build\\\\', which is no pattern",
+        ),
         (["--select", "DT8O1"], "did you mean 'DT801'?"),
         (["--target-torch", "new"], "no torch release"),
         (["--output-format", "yaml"], "yaml"),
@@ -218,6 +222,7 @@ def test_selection_from_the_command_line_and_from_a_file() -> None:
 def test_wrong_usage_is_one_sentence(arguments: list[str], words: str) -> None:
     write("a.py", BAD)
     write("c.toml", "")
+    write("p.toml", "extend-exclude = ['build\\']\n")
     Path("link.txt").symlink_to("a.py")
     result = check(*arguments)
     assert result.exit_code == 2 and words in result.stderr and result.stdout == ""

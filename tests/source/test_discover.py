@@ -11,6 +11,7 @@ import pytest
 
 from dtlint.config import Configuration
 from dtlint.source.discover import UnfitPath, discover, exclusion
+from dtlint.source.patterns import PatternError
 
 
 @pytest.fixture(autouse=True)
@@ -152,6 +153,20 @@ def test_the_built_in_exclusions_are_known_too() -> None:
     assert exclusion(Path("build/a.py"), Configuration().settings_for(Path())) == (
         "the built-in `exclude`, for it lies in build"
     )
+
+
+def test_a_malformed_line_of_gitignore_matches_nothing_as_for_git() -> None:
+    files(".gitignore", text="build\\\n!\nold/\n")
+    files("a.py", "old/b.py")
+    assert found() == ["a.py"]
+
+
+@pytest.mark.parametrize("setting", ["exclude", "extend-exclude"])
+def test_a_malformed_pattern_of_settings_is_refused(setting: str) -> None:
+    files("a.py")
+    files("dtlint.toml", text=f"{setting} = ['docs/', 'build\\']\n")
+    with pytest.raises(PatternError, match=rf"dtlint\.toml: .*{setting} has 'build\\\\', which is no pattern"):
+        found()
 
 
 def test_a_directory_may_be_named_like_a_file() -> None:
