@@ -335,7 +335,14 @@ def _strings(value: object) -> tuple[str, ...]:
 def _ignores(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(value, dict):
         raise ValueError('must be a table from patterns to lists of codes, like {"tests/*" = ["DT103"]}')
-    return tuple((pattern, _strings(codes)) for pattern, codes in value.items())
+    return tuple((pattern, _codes_for(pattern, codes)) for pattern, codes in value.items())
+
+
+def _codes_for(pattern: str, codes: object) -> tuple[str, ...]:
+    try:
+        return _strings(codes)
+    except ValueError:
+        raise ValueError(f'must have a list of codes for {pattern!r}, like ["DT103"]') from None
 
 
 def _path(value: object) -> str:

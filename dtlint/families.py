@@ -34,6 +34,11 @@ _PREFIX = re.compile(r"DT[0-9]*", re.IGNORECASE)
 
 def meant(word: str, rules: Mapping[str, AnyRule]) -> str:
     """The rest of a sentence that says there is no such rule: `; did you mean 'DT101'?`, or where to look."""
+    upper = word.upper()
+    if upper != word and (
+        upper == "ALL" or (_PREFIX.fullmatch(word) and any(code.startswith(upper) for code in rules))
+    ):
+        return f"; did you mean {upper!r}?"
     code = _CODE.fullmatch(word)
     if code is not None:
         family = [known for known in rules if known.startswith(code["family"].upper())]

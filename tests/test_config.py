@@ -151,6 +151,7 @@ def test_isolated_and_config_take_the_place_of_the_search(tmp_path: Path) -> Non
         ("target-torch = 'new'", "target-torch is 'new', which is no torch release"),
         ("force-exclude = 1", "force-exclude must be true or false"),
         ("per-file-ignores = []", "per-file-ignores must be a table"),
+        ("per-file-ignores = {'a.py' = 'DT1'}", "per-file-ignores must have a list of codes for 'a.py', like"),
         ("select = [", "not valid TOML"),
         (
             "tool.dtlint.preview = true",

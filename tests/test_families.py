@@ -21,9 +21,11 @@ STATIC = {code: rule for code, rule in RULES.items() if not rule.runtime}
         ("DT999", "DT909"),
         ("modle-half", "model-half"),
         ("Model-Half", "model-half"),
+        ("dt1", "DT1"),
+        ("all", "ALL"),
     ],
 )
-def test_the_nearest_code_is_one_of_the_same_family(word: str, near: str) -> None:
+def test_the_nearest_name_of_the_same_family_is_proposed(word: str, near: str) -> None:
     assert meant(word, RULES) == f"; did you mean '{near}'?"
 
 
