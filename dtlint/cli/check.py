@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from dtlint.cli.outputs import refuse_overwriting
+from dtlint.cli.outputs import refuse_overwriting, writable
 from dtlint.report import FORMATS
 from dtlint.report.filename import STDIN
 
@@ -128,6 +128,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     from dtlint.source.patterns import PatternError
 
     _refuse_contradictions(paths, options)
+    writable(options["output_file"])
     try:
         code = _check(paths or (".",), options)
     except (ConfigError, PatternError, UnfitPath) as error:

@@ -1,4 +1,4 @@
-"""Files that a command writes: never over one that it reads, and never two of them into one."""
+"""Files that a command writes: refused before it does anything, where they are what it reads, or have no place to be."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["refuse_overwriting"]
+__all__ = ["refuse_overwriting", "writable"]
 
 
 def refuse_overwriting(option: str, file: Path | None, others: Iterable[Path], what: str) -> None:
@@ -30,6 +30,13 @@ def refuse_overwriting(option: str, file: Path | None, others: Iterable[Path], w
     for other in others:
         if _same(file, other):
             raise click.UsageError(f"{option} {file} would overwrite {what}; name another file")
+
+
+def writable(file: Path | None) -> Path | None:
+    """The file by its absolute path, since a program may change the directory; refused where there is no directory."""
+    if file is not None and not file.parent.is_dir():
+        raise click.UsageError(f"cannot write {file}: there is no directory {file.parent}")
+    return file and file.absolute()
 
 
 def _same(one: Path, other: Path) -> bool:

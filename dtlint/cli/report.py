@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from dtlint.cli.outputs import refuse_overwriting
+from dtlint.cli.outputs import refuse_overwriting, writable
 from dtlint.report import FORMATS
 
 if TYPE_CHECKING:
@@ -96,13 +96,6 @@ class Reporter:
         if self.format != SCREEN:
             write(diagnostics, self.format, stream, as_rules(self.rules))
         stream.flush()
-
-
-def writable(file: Path | None) -> Path | None:
-    """The file by its absolute path, since a program may change the directory; refused where there is no directory."""
-    if file is not None and not file.parent.is_dir():
-        raise click.UsageError(f"cannot write {file}: there is no directory {file.parent}")
-    return file and file.absolute()
 
 
 def report_options(function: Callable[..., Any]) -> Callable[..., Any]:

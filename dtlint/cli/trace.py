@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dtlint.cli.outputs import refuse_overwriting
-from dtlint.cli.report import Reporter, report_options, writable
+from dtlint.cli.outputs import refuse_overwriting, writable
+from dtlint.cli.report import Reporter, report_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -87,7 +87,10 @@ def discover(paths: Iterable[str | Path], settings_for: SettingsFor) -> list[Pat
         UnfitPath: one of the paths does not exist, or is a pipe or a device; nothing was read then.
         PatternError: one of the patterns in the settings is none.
     """
-    named = [Path(path) for path in paths]
+    given = list(paths)
+    named = [Path(path) for path in given]
+    if "" in given:  # a Path takes it for the current directory, which --fix would then change
+        raise UnfitPath("one of the paths is empty; name a file or a directory, or `.` for the current one")
     for path in named:
         if not path.exists():
             raise UnfitPath(f"{path} does not exist; name a file or a directory that does")

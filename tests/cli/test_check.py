@@ -173,7 +173,7 @@ def test_the_report_goes_to_a_file() -> None:
     result = check("--output-format", "concise", "--output-file", "report.txt")
     assert (result.exit_code, result.stdout) == (1, "")
     assert Path("report.txt").read_text().startswith("a.py:1:16: DT801 [*] ")
-    assert "cannot be written" in check("--output-file", "no/such/dir.txt").output
+    assert "cannot be written: File name too long" in check("--output-file", "x" * 300).output
 
 
 def test_selection_from_the_command_line_and_from_a_file() -> None:
@@ -213,6 +213,7 @@ def test_selection_from_the_command_line_and_from_a_file() -> None:
         (["--diff", "--output-format", "json"], "--output-format"),
         (["--diff", "--statistics"], "--statistics"),
         (["--add-noqa", "--output-file", "x.txt"], "--output-file"),
+        (["--fix", "--output-file", "no/out.txt"], "cannot write no/out.txt: there is no directory no"),
         (["--output-file", "a.py"], "--output-file a.py would overwrite a file that is to be checked"),
         (["--output-file", "link.txt"], "would overwrite a file that is to be checked"),
         (["--config", "c.toml", "--output-file", "c.toml"], "would overwrite the configuration"),

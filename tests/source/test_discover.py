@@ -182,6 +182,12 @@ def test_a_path_that_does_not_exist_is_refused_by_name() -> None:
             discover(["a.py", missing], Configuration().settings_for)
 
 
+def test_an_empty_path_is_not_the_current_directory() -> None:
+    files("a.py")
+    with pytest.raises(UnfitPath, match="is empty"):
+        found("")
+
+
 def test_force_exclude_leaves_out_what_git_ignores() -> None:
     files(".git/HEAD")
     files(".gitignore", text="ignored/\n*.gen.py\n")
