@@ -57,7 +57,7 @@ def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> t
 
 
 @click.command("check")
-@click.argument("paths", nargs=-1)
+@click.argument("paths", nargs=-1, type=click.Path(readable=False))  # what cannot be read is reported as DT802
 @click.option(
     "--select", callback=_codes, multiple=True, metavar="CODES", help="Rules to run instead of the configured ones."
 )
@@ -84,7 +84,13 @@ def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> t
 )
 @click.option("--write-baseline", is_flag=True, help="Write what is found to the baseline, and report nothing.")
 @click.option("--statistics", is_flag=True, help="Print only how often each rule was broken.")
-@click.option("--output-format", type=click.Choice(FORMATS), default="full", show_default=True)
+@click.option(
+    "--output-format",
+    type=click.Choice(FORMATS),
+    default="full",
+    show_default=True,
+    help="With code frames (full), one line for each finding (concise), or for other programs.",
+)
 @click.option("--output-file", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to a file.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found.")
 @click.option("--quiet", "-q", is_flag=True, help="Print findings only, no summary.")

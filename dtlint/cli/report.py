@@ -136,6 +136,9 @@ Examples:
   dtlint report trace.json --output-format sarif --report-file trace.sarif
   dtlint report trace.json --fail-on overflow,DT905
   dtlint report traces/                            the records of all ranks, merged
+
+\b
+Exit codes: 0, or 1 if --fail-on found something; 2 wrong usage or internal error.
 """
 
 

@@ -79,7 +79,7 @@ def look_options(function: Callable[..., Any]) -> Callable[..., Any]:
 )
 @look_options
 @report_options
-@click.argument("script")
+@click.argument("script", type=click.Path(readable=False))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def command(
     script: str,

@@ -147,6 +147,12 @@ def test_completion_offers_the_commands() -> None:
     assert done.stdout.split() == ["plain,report", "plain,rule"]
 
 
+@pytest.mark.parametrize("name", ["check", "trace", "report", "infer"])
+def test_completion_offers_files(name: str) -> None:
+    done = python("-m", "dtlint", _DTLINT_COMPLETE="bash_complete", COMP_WORDS=f"dtlint {name} sr", COMP_CWORD="2")
+    assert done.stdout.split() == ["file,sr"]
+
+
 def test_the_public_api_is_lazy_and_whole() -> None:
     listed = python("-c", "import sys, dtlint; print(*(name for name in sys.modules if name.startswith('dtlint')))")
     assert listed.stdout.split() == ["dtlint"]
