@@ -8,15 +8,18 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
     from types import TracebackType
+
+    import torch
 
     from dtlint.diagnostic import Diagnostic
     from dtlint.trace.mode import Tracer
@@ -249,9 +252,9 @@ def trace(
     steps: str | None = None,
     every: int = 1,
     only: str | None = None,
-    watch: Iterable[str] = (),
+    watch: str | torch.dtype | Iterable[str | torch.dtype] = (),
     module: str | Iterable[str] = (),
-    assume: str | None = None,
+    assume: str | torch.dtype | None = None,
 ) -> _Tracing: ...
 
 
@@ -262,9 +265,9 @@ def trace(
     steps: str | None = None,
     every: int = 1,
     only: str | None = None,
-    watch: Iterable[str] = (),
+    watch: str | torch.dtype | Iterable[str | torch.dtype] = (),
     module: str | Iterable[str] = (),
-    assume: str | None = None,
+    assume: str | torch.dtype | None = None,
 ) -> Any:
     """Trace a block of a program, or each call of a function, which then ends with the report on stderr.
 
@@ -282,23 +285,33 @@ def trace(
         steps: trace only these, as in `"10:20"`: counted from 1, both ends included.
         every: trace one step in so many; in between the tracer is wholly off.
         only: `"dtypes"` judges no values.
-        watch: dtypes whose values are judged, as in `["float16"]`; all by default.
+        watch: dtypes whose values are judged, `torch.float16` or `"float16"`, one or several; all by default.
         module: patterns of module paths to look at, as in `"blocks.*.attn"`.
-        assume: `"float16"` also tells what that dtype would have done.
+        assume: `torch.float16` or `"float16"` also tells what that dtype would have done.
 
     Raises:
         ValueError: an argument says nothing that can be done.
-        TypeError: the function is a generator or a coroutine, which runs after its call has ended.
+        TypeError: the function is a generator or a coroutine, which runs after its call has ended; or it is a class.
         RuntimeError: on entering, if another trace is running.
     """
     from dtlint.trace.options import Options
 
     if function is not None and not callable(function):
         raise TypeError("dtlint.trace takes no positional arguments but a function to decorate")
-    watched = [watch] if isinstance(watch, str) else watch
-    modules = [module] if isinstance(module, str) else module
-    tracing = _Tracing(Options.parse(steps, every, only, watched, modules, assume))
+    watched = _dtype_names(watch if isinstance(watch, Iterable) and not isinstance(watch, str) else [watch])
+    modules = [module] if isinstance(module, str) else list(module)
+    assumed = None if assume is None else _dtype_names([assume])[0]
+    tracing = _Tracing(Options.parse(steps, every, only, watched, modules, assumed))
     return tracing if function is None else tracing(function)
+
+
+_RUNNING_LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+"""What is called now and does its work after that, when the trace of the call has ended."""
+
+
+def _dtype_names(dtypes: Iterable[str | torch.dtype]) -> list[str]:
+    """The names of dtypes that may be torch's own objects; torch need not be loaded to ask them."""
+    return [str(dtype).removeprefix("torch.") for dtype in dtypes]
 
 
 class _Tracing(Trace):
@@ -306,7 +319,7 @@ class _Tracing(Trace):
 
     def __call__(self, function: _F) -> _F:
         """Trace each call of `function`, and report it on stderr."""
-        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        if any(is_later(function) for is_later in _RUNNING_LATER) or inspect.isclass(function):
             raise TypeError("dtlint.trace decorates plain functions; inside this one, use: with dtlint.trace(): ...")
 
         @functools.wraps(function)

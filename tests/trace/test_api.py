@@ -6,7 +6,7 @@ import inspect
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -119,13 +119,18 @@ def test_a_trace_is_used_once_and_read_only_after_it_began() -> None:
         pass
 
 
-def test_functions_that_run_after_their_call_are_refused() -> None:
+def test_what_runs_after_its_call_and_classes_are_refused() -> None:
     def generates() -> Iterator[int]:
         yield 1
 
     async def waits() -> None: ...
 
-    for function in (generates, waits):
+    async def does_both() -> AsyncIterator[int]:
+        yield 1
+
+    class Trainer: ...
+
+    for function in (generates, waits, does_both, Trainer):
         with pytest.raises(TypeError, match=r"use: with dtlint\.trace\(\)"):
             dtlint.trace(function)
 
@@ -137,6 +142,12 @@ def test_arguments_that_say_nothing_are_refused_before_anything_runs() -> None:
         dtlint.trace(watch="flaot16")
     with pytest.raises(TypeError, match="no positional arguments"):
         dtlint.trace("train")  # type: ignore[call-overload]
+
+
+def test_dtypes_are_taken_as_torch_has_them_and_patterns_from_any_iterable() -> None:
+    asked = dtlint.trace(watch=[torch.float16, "bfloat16"], assume=torch.float16, module=(f"{n}" for n in range(2)))
+    assert asked.options == dtlint.trace(watch=("float16", "bfloat16"), assume="float16", module=["0", "1"]).options
+    assert dtlint.trace(watch=torch.float16).options.watch == {"float16"}
 
 
 def test_options_reach_the_tracer() -> None:
