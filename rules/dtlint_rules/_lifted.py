@@ -21,11 +21,11 @@ from dtlint_rules._kept import kept
 from dtlint_rules._meanings import is_device, names_dtype
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import given, keyword
-from dtlint_rules._statements import around
+from dtlint_rules._statements import around, block_of
 from dtlint_rules._within import statement_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dtlint.infer.events import Flow
 
@@ -251,13 +251,10 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _ENTERED = (ast.ExceptHandler, ast.match_case, ast.Try)
 
 
-def _before(inner: ast.AST, outer: ast.AST) -> list[ast.stmt]:
+def _before(inner: ast.AST, outer: ast.AST) -> Sequence[ast.stmt]:
     """The statements above one in its block."""
-    for field in ("body", "orelse", "finalbody"):
-        block = getattr(outer, field, None)
-        if isinstance(block, list) and inner in block:
-            return block[: block.index(inner)]
-    return []
+    block = block_of(inner, outer)
+    return block[: block.index(inner)] if block else []
 
 
 def _may_bind(name: str, root: ast.AST) -> bool:

@@ -10,10 +10,10 @@ from dtlint.infer.names import path_of
 from dtlint.infer.walk import SCOPES, nodes
 from dtlint_rules._functions import own_nodes
 from dtlint_rules._kept import kept
-from dtlint_rules._statements import around
+from dtlint_rules._statements import around, block_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
     from dtlint.infer.events import Flow
 
@@ -71,8 +71,8 @@ def _shared(scope: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
 def _behind(parent: ast.AST, child: ast.AST, name: str) -> _Fate:
     """What becomes of a name behind `child`, inside of `parent`."""
     fate = _Fate.OPEN
-    block = next((block for block in _blocks(parent) if child in block), None)
-    if block is not None:
+    block = block_of(child, parent)
+    if block:
         place = next(index for index, part in enumerate(block) if part is child)
         fate = _block(block[place + 1 :], name)
         if fate is _Fate.OPEN and isinstance(parent, (ast.For, ast.AsyncFor, ast.While)) and block is parent.body:
@@ -94,14 +94,7 @@ def _behind(parent: ast.AST, child: ast.AST, name: str) -> _Fate:
 _TRIES = (ast.Try, ast.TryStar) if hasattr(ast, "TryStar") else (ast.Try,)
 
 
-def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    for field in ("body", "orelse", "finalbody"):
-        block = getattr(node, field, None)
-        if isinstance(block, list):
-            yield block
-
-
-def _block(statements: list[ast.stmt], name: str) -> _Fate:
+def _block(statements: Sequence[ast.stmt], name: str) -> _Fate:
     for statement in statements:
         fate = _statement(statement, name)
         if fate is not _Fate.OPEN:

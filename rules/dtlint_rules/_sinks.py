@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
 from dtlint_rules._names import last_name
+from dtlint_rules._statements import block_of
 from dtlint_rules._within import parents_in
 
 if TYPE_CHECKING:
@@ -172,10 +173,9 @@ class _Flow:
     def _loads(self, name: str, statement: ast.AST) -> Iterator[ast.Name]:
         """The reads of a name behind a statement, up to the one in the same block that binds it again."""
         first, last = getattr(statement, "end_lineno", 0), float("inf")
-        for block in _blocks(self.parents.get(statement)):
-            if statement in block:
-                behind = block[block.index(statement) + 1 :]
-                last = next((node.end_lineno or last for node in behind if _binds(node, name)), last)
+        block = block_of(statement, self.parents.get(statement))
+        behind = block[block.index(statement) + 1 :] if block else []
+        last = next((node.end_lineno or last for node in behind if _binds(node, name)), last)
         for part in nodes([self.scope]):
             if (
                 isinstance(part, ast.Name)
@@ -207,13 +207,6 @@ def _is_told(call: ast.Call) -> bool:
 
 def _has_dim(call: ast.Call, position: int) -> bool:
     return len(call.args) > position or any(keyword.arg in ("dim", "axis") for keyword in call.keywords)
-
-
-def _blocks(parent: ast.AST | None) -> Iterator[list[ast.stmt]]:
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(parent, name, None)
-        if isinstance(block, list):
-            yield block
 
 
 def _binds(statement: ast.stmt, name: str) -> bool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["around", "statements"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["around", "block_of", "blocks", "statements"]
 
 _BLOCKS: dict[type, tuple[str, ...]] = {
-    kind: blocks
+    kind: fields
     for kind in vars(ast).values()
     if isinstance(kind, type)
     and issubclass(kind, (ast.Module, ast.stmt, ast.excepthandler, ast.match_case))
-    and (blocks := tuple(name for name in kind._fields if name in ("body", "handlers", "orelse", "finalbody", "cases")))
+    and (fields := tuple(name for name in kind._fields if name in ("body", "handlers", "orelse", "finalbody", "cases")))
 }
 """The fields of each kind of node that hold statements, or handlers and cases that do."""
 
@@ -29,6 +32,19 @@ def statements(root: ast.AST, closed: tuple[type[ast.AST], ...] = ()) -> list[as
             found += parts
             stack += [part for part in parts if type(part) in _BLOCKS and type(part) not in closed]
     return found
+
+
+def blocks(node: ast.AST | None) -> Iterator[Sequence[ast.stmt]]:
+    """The blocks of a statement itself, without those of its handlers and cases."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(node, name, None)
+        if isinstance(block, list):  # the body of a lambda, the branches of `a if b else c` are expressions
+            yield block
+
+
+def block_of(statement: ast.AST, parent: ast.AST | None) -> Sequence[ast.stmt]:
+    """The block of its parent that a statement stands in; empty where it stands in none."""
+    return next((block for block in blocks(parent) if statement in block), [])
 
 
 def around(statement: ast.AST, root: ast.AST) -> list[ast.AST]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
@@ -16,6 +17,7 @@ from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name, mentions, names, names_in, words
 from dtlint_rules._needs import attributes
 from dtlint_rules._parts import given
+from dtlint_rules._statements import blocks, statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -341,18 +343,10 @@ def _fix(call: Call, scaler: str, steps: list[tuple[ast.Call, str]], scope: ast.
 
 def _statement_of(clip: ast.Call, scope: ast.AST, step: ast.Call) -> ast.stmt | None:
     """The statement that clips, if it stands in the block of the step, or there in the branch of an `if`."""
-    for block in _blocks(scope):
+    for block in chain.from_iterable(map(blocks, (scope, *statements(scope)))):
         if any(_calls(statement, step) for statement in block):
             return next((found for statement in block for found in _found(statement, clip)), None)
     return None
-
-
-def _blocks(scope: ast.AST) -> Iterator[list[ast.stmt]]:
-    for node in ast.walk(scope):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(node, name, None)
-            if isinstance(block, list):
-                yield block
 
 
 def _calls(statement: ast.stmt, call: ast.Call) -> bool:
