@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -76,12 +77,17 @@ def _read(path: Path) -> Reading:
         raise click.UsageError(f"{path} is no regular file; name a file of Python source, or a notebook")
     sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST))
     try:
-        reading = read(path.absolute(), [path.absolute().parent, *_installed()])
+        reading = read(_absolute(path), [_absolute(path).parent, *_installed()])
     except (SyntaxError, ValueError, OSError, RecursionError) as error:
         raise click.UsageError(_why_unread(path, error)) from None
     if reading.broken_off:
         click.echo(f"{path}: following what it calls takes too long; what dtypes it has is not known", err=True)
     return reading
+
+
+def _absolute(path: Path) -> Path:
+    """Without `..`, so that one file has one path, however it is written. Links are kept: imports go by those."""
+    return Path(os.path.abspath(path))
 
 
 def _why_unread(path: Path, error: Exception) -> str:
@@ -138,7 +144,7 @@ def _tell(program: Path | None, at: str, output_format: str) -> None:
 
     file, cell, line, column = _place(at)
     reading = _read(program or file)
-    path = file.absolute()
+    path = _absolute(file)
     name, node = "", None
     if path == reading.path or any(path == where for where, _ in reading.tensors.values()):
         line = _line_of_text(reading.source(path), cell, line, at)

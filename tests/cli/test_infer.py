@@ -125,6 +125,12 @@ def test_a_name_that_is_assigned_is_told_by_what_it_gets(program: Path) -> None:
     assert "is known to be a tensor" in infer("--at", f"{program}:3:8").output
 
 
+def test_a_file_is_the_same_however_it_is_written(program: Path) -> None:
+    around = program.parent / ".." / program.parent.name / program.name
+    told = infer("--at", f"{program}:4:1").output
+    assert infer(around, "--at", f"{program}:4:1").output == infer(program, "--at", f"{around}:4:1").output == told
+
+
 def test_several_expressions_of_a_line_are_told(program: Path) -> None:
     program.write_text("import torch\nx, y = torch.ones(2), torch.ones(2).half()\nprint(x, y + y, y)\n")
     assert infer(program).output.splitlines()[2] == "print(x, y + y, y)  # x: float32; y + y: float16; y: float16"
