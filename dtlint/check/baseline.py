@@ -222,5 +222,5 @@ def _counted(document: Any, file: Path) -> Counter[Known]:
                 for item in document["findings"]
             }
         )
-    except (TypeError, KeyError, ValueError):
+    except (TypeError, KeyError, ValueError, OverflowError):
         raise BaselineError(f"the baseline {file} holds something else; make it anew with --write-baseline") from None

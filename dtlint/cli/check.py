@@ -276,9 +276,9 @@ def _leave_known(outcome: Outcome, baselines: Baselines | None, options: Mapping
     if options["quiet"]:
         return
     if compared.known:
-        click.echo(f"{_count(compared.known, 'problem')} left out, for the baseline knows of it.", err=True)
+        click.echo(f"Left out {_count(compared.known, 'problem')} that the baseline knows.", err=True)
     if compared.stale:
-        click.echo("In the baseline, and there no more (--write-baseline drops them):", err=True)
+        click.echo("In the baseline, and no longer found (--write-baseline drops them):", err=True)
     for gone in compared.stale:
         click.echo(
             f"  {gone.path}: {gone.code} {gone.text}{f' ({gone.count} times)' if gone.count > 1 else ''}", err=True
