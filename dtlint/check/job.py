@@ -99,7 +99,7 @@ def process(source: Source, job: Job, rules: Mapping[str, AnyRule], mode: Mode) 
             _suppress(result.changed or source, result, mode.suppress)
     except Exception as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())
-        return Result(errors=[f"{job.shown}: internal error: {what}"])
+        return Result(errors=[f"{job.shown}: internal error: {what}; please report it"])
     return result
 
 

@@ -151,4 +151,5 @@ def _too_long(path: str) -> str:
 
 def crash(rule: Rule | type[Rule], path: str, line: int, error: Exception) -> str:
     """The line that reports a crash inside a rule."""
-    return f"internal error: {rule.code} {rule.name} crashed on {path}:{line}: {type(error).__name__}: {error}"
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"internal error: {rule.code} {rule.name} crashed on {path}:{line}: {what}; please report it"

@@ -75,7 +75,10 @@ def _one_by_one(
         except BrokenProcessPool:
             pool.shutdown()
             pool = None
-            yield job, Result(errors=[f"{job.shown}: internal error: the process that checked it died"])
+            yield (
+                job,
+                Result(errors=[f"{job.shown}: internal error: the process that checked it died; please report it"]),
+            )
     if pool is not None:
         pool.shutdown()
 

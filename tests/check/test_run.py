@@ -160,7 +160,7 @@ def test_a_crash_names_the_file_and_the_run_goes_on(monkeypatch: pytest.MonkeyPa
     crash_on("b.py", monkeypatch, fail)
     outcome = check(write(a=BAD, b=BAD, c=BAD))
     assert told(outcome) == [("a.py", "DT801"), ("c.py", "DT801")]
-    assert outcome.errors == ["b.py: internal error: TypeError: no such thing"]
+    assert outcome.errors == ["b.py: internal error: TypeError: no such thing; please report it"]
 
 
 class Crashes(Rule):
@@ -174,7 +174,7 @@ class CannotBegin(Rule):
     code, name = "DT391", "cannot-begin"
 
     def __init__(self) -> None:
-        raise KeyError("boom")
+        raise ValueError("boom\nand bang")
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         yield from ()
@@ -190,8 +190,11 @@ class FindsCalls(Rule):
 @pytest.mark.parametrize(
     ("rule", "line"),
     [
-        (Crashes, "internal error: DT390 crashes crashed on a.py:1: KeyError: 'boom'"),
-        (CannotBegin, "internal error: DT391 cannot-begin crashed on a.py:1: KeyError: 'boom'"),
+        (Crashes, "internal error: DT390 crashes crashed on a.py:1: KeyError: 'boom'; please report it"),
+        (
+            CannotBegin,
+            "internal error: DT391 cannot-begin crashed on a.py:1: ValueError: boom and bang; please report it",
+        ),
     ],
 )
 def test_a_rule_that_crashes_is_named_and_the_others_go_on(rule: type[Rule], line: str) -> None:
@@ -240,7 +243,7 @@ def test_a_worker_that_dies_costs_one_file(monkeypatch: pytest.MonkeyPatch) -> N
     crash_on("m007.py", monkeypatch, lambda: os._exit(3))
     files = many()
     outcome = check(files, workers=2)
-    assert outcome.errors == ["m007.py: internal error: the process that checked it died"]
+    assert outcome.errors == ["m007.py: internal error: the process that checked it died; please report it"]
     assert [path for path, _ in told(outcome)] == sorted(
         f"m{number:03}.py" for number in range(len(files)) for _ in range(number % 3) if number != 7
     )
