@@ -18,6 +18,7 @@ from dtlint.diagnostic import Applicability, Diagnostic, Fix, Severity
 if TYPE_CHECKING:
     import ast
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from types import ModuleType
 
     from dtlint.infer.events import Assign, Call, Discard, End, Enter, Exit, Operation, Reference
     from dtlint.source.place import Place
@@ -216,7 +217,7 @@ def _entries(lines: Iterable[str]) -> Iterator[str]:
             yield line.partition("=")[2].strip()
 
 
-def _rules_in(module: object) -> Iterator[type[Rule]]:
+def _rules_in(module: ModuleType) -> Iterator[type[Rule]]:
     for value in vars(module).values():
-        if isinstance(value, type) and issubclass(value, Rule) and value.code and value.__module__ == module.__name__:  # type: ignore[attr-defined]
+        if isinstance(value, type) and issubclass(value, Rule) and value.code and value.__module__ == module.__name__:
             yield value
