@@ -67,12 +67,13 @@ def catalogue() -> dict[str, Listed]:
     """Every rule of every installed package that registers one, by code, in the order of the codes.
 
     Raises:
-        LookupError: two rules claim one code, or a rule's code is not of the form DT123.
+        RulesError: a package cannot be imported, two rules claim one code, or a code is not of the form DT123.
     """
-    folders = [folder for name in sorted(registered()) for folder in _folders(name)]
+    packages = [_folders(name) for name in sorted(registered())]
+    folders = [folder for package in packages for folder in package]
     stamps = [_stamp(folder) for folder in folders]
     known = [_load(folder, stamp) for folder, stamp in zip(folders, stamps, strict=True)]
-    if None not in known:
+    if None not in known and all(packages):
         rules = [rule for listed in known if listed is not None for rule in listed]
         if len({rule.code for rule in rules}) == len(rules):
             return {rule.code: rule for rule in sorted(rules, key=lambda rule: rule.code)}
@@ -83,6 +84,7 @@ def catalogue() -> dict[str, Listed]:
 
 
 def _folders(package: str) -> list[str]:
+    """Where a package's modules lie; nowhere if there is no such package."""
     try:
         spec = find_spec(package)
     except (ImportError, ValueError):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
+from dtlint.rule import RulesError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,15 +55,15 @@ def document(rule: type[Rule]) -> Document:
     """The document of a rule.
 
     Raises:
-        ValueError: the docstring is missing, or is not a document; the sentence names the rule and what is wrong.
+        RulesError: the docstring is missing, or is not a document; the sentence names the rule and what is wrong.
     """
-    text = rule.__dict__.get("__doc__")
+    text, whose = rule.__dict__.get("__doc__"), f"{rule.__module__}.{rule.__name__}"
     if not text:
-        raise ValueError(f"{rule.__name__} has no docstring")
+        raise RulesError(f"{whose} has no docstring, which documents a rule; see `dtlint rule DT390 --new double-cast`")
     try:
         return parse(inspect.cleandoc(text))
     except ValueError as error:
-        raise ValueError(f"{rule.__name__}: {error}") from None
+        raise RulesError(f"the docstring of {whose}: {error}") from None
 
 
 def parse(text: str) -> Document:

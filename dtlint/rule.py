@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dtlint.source.place import Place
     from dtlint.trace.record import TraceRecord
 
-__all__ = ["ENTRY_POINT", "Finding", "Rule", "RuntimeRule", "discover", "registered"]
+__all__ = ["ENTRY_POINT", "Finding", "Rule", "RulesError", "RuntimeRule", "discover", "registered"]
 
 ENTRY_POINT = "dtlint.rules"
 """The entry-point group. Each entry names a package; every Rule in its modules belongs to the catalogue."""
@@ -33,6 +33,10 @@ HANDLERS = ("on_call", "on_reference", "on_operation", "on_assign", "on_discard"
 """The methods of a rule that events are handed to."""
 
 CODE = re.compile(r"DT[0-9]{3}")
+
+
+class RulesError(ValueError):
+    """A package of rules, or a rule of it, is not as it has to be. The message says which, and what to do."""
 
 
 @dataclass(slots=True)
@@ -165,24 +169,39 @@ def discover() -> dict[str, type[Rule]]:
     """Every rule of every installed package that registers one, by code, in the order of the codes.
 
     Raises:
-        LookupError: two rules claim one code, or a rule's code is not of the form DT123.
+        RulesError: a package cannot be imported, two rules claim one code, or a code is not of the form DT123.
     """
-    import importlib
-    import pkgutil
-
     rules: dict[str, type[Rule]] = {}
     for name in sorted(registered()):
-        package = importlib.import_module(name)
-        for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
-            for rule in _rules_in(importlib.import_module(module.name)):
+        for module in _modules(name):
+            for rule in _rules_in(module):
                 if not CODE.fullmatch(rule.code):
-                    raise LookupError(
+                    raise RulesError(
                         f"{rule.__module__}.{rule.__name__} has the code {rule.code!r}; use DT and three digits"
                     )
                 other = rules.setdefault(rule.code, rule)
                 if other is not rule:
-                    raise LookupError(f"{rule.code} is claimed by both {other.__module__} and {rule.__module__}")
+                    raise RulesError(
+                        f"{rule.code} is claimed by both {other.__module__} and {rule.__module__}; choose another code"
+                    )
     return dict(sorted(rules.items()))
+
+
+def _modules(package: str) -> Iterator[ModuleType]:
+    from importlib import import_module
+    from pkgutil import iter_modules
+
+    try:
+        folders = getattr(import_module(package), "__path__", None)
+        if folders is None:
+            raise ImportError("it is a module, where a package is wanted")
+        yield from [import_module(found.name) for found in iter_modules(folders, f"{package}.")]
+    except Exception as error:  # whatever somebody else's code raises
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise RulesError(
+            f"the rules in {package}, which an installed package registers as {ENTRY_POINT}, cannot be imported:"
+            f" {what}; mend or uninstall that package"
+        ) from error
 
 
 def registered() -> set[str]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from dtlint.catalogue import INDEX, Listed, catalogue
+from dtlint.cli import main
 from dtlint.diagnostic import Severity
-from dtlint.rule import discover
+from dtlint.rule import RulesError, discover
 
 RULE = """\
 from dtlint.rule import Rule
@@ -98,8 +101,28 @@ def test_it_does_without_an_index_where_nothing_may_be_written(package: Path, mo
 
 def test_two_rules_with_one_code_are_refused(package: Path) -> None:
     (package / "two.py").write_text(RULE.replace("One", "Two"))
-    with pytest.raises(LookupError, match="DT391 is claimed by both"):
+    with pytest.raises(RulesError, match="DT391 is claimed by both"):
         catalogue()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "ModuleNotFoundError: No module named 'listed_rules'; mend or uninstall that package"),
+        ("raise OSError('a\\nb')", "OSError: a b; mend"),
+        (RULE.replace("DT391", "XY1"), "listed_rules.one.One has the code 'XY1'; use DT and three digits"),
+    ],
+)
+def test_rules_that_cannot_be_had_are_told_each_time(package: Path, content: str | None, words: str) -> None:
+    if content is None:
+        shutil.rmtree(package)
+    else:
+        (package / "one.py").write_text(content)
+    for _ in range(2):
+        result = CliRunner().invoke(main, ["check", "--no-cache", str(package.parent)])
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.startswith("dtlint: ") and words in result.stderr
+        assert len(result.stderr.splitlines()) == 1
 
 
 def test_a_clean_file_imports_no_rule(tmp_path: Path) -> None:

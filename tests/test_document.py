@@ -92,7 +92,7 @@ def test_the_docstring_of_a_base_class_does_not_count() -> None:
     class Bare(Rule):
         pass
 
-    with pytest.raises(ValueError, match="Bare has no docstring"):
+    with pytest.raises(ValueError, match=r"Bare has no docstring, which documents a rule"):
         document(Bare)
 
 

@@ -94,7 +94,7 @@ class Shell(click.Group):
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except Exception as error:
-            _internal_error(ctx, error)
+            _fail(ctx, error)
 
 
 class _Refusal(click.ClickException):
@@ -124,11 +124,17 @@ def _nearest(name: str) -> str:
     return f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(COMMANDS)}"
 
 
-def _internal_error(ctx: click.Context, error: Exception) -> NoReturn:
+def _fail(ctx: click.Context, error: Exception) -> NoReturn:
+    """Say in one line whose mistake it is: that of a package of rules, or dtlint's own."""
     if os.environ.get("DTLINT_DEBUG", "0") != "0":
         import traceback
 
         traceback.print_exception(error)
+    from dtlint.rule import RulesError
+
+    if isinstance(error, RulesError):
+        click.echo(f"dtlint: {error}", err=True)
+        ctx.exit(2)
     what = " ".join(f"{type(error).__name__}: {error}".split())
     click.echo(
         f"dtlint: internal error: {what}; please report it, with the command and the file."
