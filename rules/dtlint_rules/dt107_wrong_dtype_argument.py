@@ -185,7 +185,7 @@ class WrongDtypeArgument(Rule):
             raised = "TypeError"
             if call.method == "to" and isinstance(value, Constant) and node in call.node.args:
                 raised = f"RuntimeError: Invalid device string: {value.value!r}"
-            yield self._finding(call, node, name, f"`.{call.method}()` raises {raised}", sure)
+            yield self._finding(node, name, f"`.{call.method}()` raises {raised}", sure)
 
     def _made(self, call: Call) -> Iterator[Finding]:
         value = call.keywords.get("dtype")
@@ -198,9 +198,9 @@ class WrongDtypeArgument(Rule):
             return
         last = call.target.rpartition(".")[2]
         if last == "autocast":
-            yield self._finding(call, node, name, "autocast is switched off, with a warning", sure=False)
+            yield self._finding(node, name, "autocast is switched off, with a warning", sure=False)
         else:
-            yield self._finding(call, node, name, f"`{last}()` raises TypeError", sure=True)
+            yield self._finding(node, name, f"`{last}()` raises TypeError", sure=True)
 
     def on_end(self, end: End) -> Iterator[Finding]:
         """`dtype = (name and name != "auto") or torch.float16`."""
@@ -247,7 +247,7 @@ class WrongDtypeArgument(Rule):
         if isinstance(value, Dtype) and node is not None and arrays:
             yield self._array_finding(node, value)
 
-    def _finding(self, call: Call, node: ast.expr, name: str, happens: str, sure: bool) -> Finding:
+    def _finding(self, node: ast.expr, name: str, happens: str, sure: bool) -> Finding:
         return Finding(
             node,
             f"`{ast.unparse(node)}` is no torch dtype: {happens}",

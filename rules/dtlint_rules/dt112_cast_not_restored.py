@@ -178,7 +178,7 @@ class CastNotRestored(Rule):
     def _module_cast(self, call: Call, path: str, dtype: str) -> None:
         function = call.flow.function
         name = getattr(function.node, "name", "") if function is not None else ""
-        if not path.startswith("self.") or not name or _CASTERS.search(name) or not _is_module(call, path):
+        if not path.startswith("self.") or not name or _CASTERS.search(name) or not _is_module(call):
             return
         tests = [part.test for part in atoms(call.flow.conditions) if part.holds]
         if any(_ASKING.search(ast.unparse(test)) for test in tests):
@@ -251,7 +251,7 @@ def _statement_of(call: Call) -> ast.stmt | None:
     return statement if any(branch is call.node for branch in branches) else None
 
 
-def _is_module(call: Call, path: str) -> bool:
+def _is_module(call: Call) -> bool:
     """A statement of its own casts a module, or does nothing; the name of a method says it."""
     return isinstance(call.receiver, Module) or _statement_of(call) is not None or call.method.startswith("upcast_")
 

@@ -491,12 +491,12 @@ def _upcast(scope: ast.AST) -> ast.Call | None:
 
 def _speaks_of_half_once(scope: ast.AST) -> bool:
     """Is the cast all that a function says of half: does it neither ask for dtypes of its inputs nor cast weights?"""
-    said = [
+    halves = [
         node.attr
         for node in ast.walk(scope)
         if isinstance(node, ast.Attribute) and node.attr in ("half", "float16", "bfloat16")
     ]
-    return len(said) == 1
+    return len(halves) == 1
 
 
 def _other_half(node: ast.expr, flow: Flow) -> Iterator[Finding]:

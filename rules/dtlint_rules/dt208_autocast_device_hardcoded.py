@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AutocastDeviceHardcoded"]
 
-_FOR_CUDA = frozenset({"triton", "cuda", "nccl"})
-"""Names by which a file says that it is for CUDA alone: a Triton kernel, `x.cuda()`."""
 _ELSEWHERE = ("cuda", "device", "cpu", "mps", "gpu", "xpu", "amp", "fp16", "bf16", "autocast", "precision")
 """In names of a test that chooses the region by device, or by a setting that does."""
 
@@ -236,6 +234,7 @@ def _is_chosen(conditions: list[Condition]) -> bool:
 
 
 def _is_for_cuda(tree: ast.Module) -> bool:
+    """Is a file for CUDA alone, by a Triton kernel or `x.cuda()`?"""
     known = names(tree)
     if "triton" in known or any(name.startswith("triton ") for name in known):
         return True
