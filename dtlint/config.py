@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ConfigError", "Configuration", "Selection", "Settings"]
 
 EVERYTHING = "ALL"
+COMMAND_LINE = "the command line"
 
 OLDEST = (2, 4)
 """The torch that code has to run on where nothing is said: the oldest with all of `torch.amp`, which the advice names."""
@@ -42,7 +43,7 @@ class Selection:
     """Replaces what the layers before have selected; None leaves it."""
     ignore: tuple[str, ...] = ()
     extend_select: tuple[str, ...] = ()
-    origin: str = "the command line"
+    origin: str = COMMAND_LINE
     """Where it was written, for messages."""
 
     def choose(self, rules: Mapping[str, AnyRule], before: Iterable[str]) -> set[str]:
@@ -99,7 +100,7 @@ class Settings:
     """The file of the findings that are known already."""
     root: Path = field(default_factory=Path.cwd)
     """The directory that patterns are relative to: the configuration file's."""
-    origin: str = "the command line"
+    origin: str = COMMAND_LINE
 
     @classmethod
     def discover(cls, path: Path) -> Settings:
@@ -186,16 +187,17 @@ class Settings:
         lists = [(selection.origin, *keyed) for selection in self.selections for keyed in selection.keyed()]
         lists += [(self.origin, f"per-file-ignores.{pattern!r}", names) for pattern, names in self.per_file_ignores]
         for origin, key, selectors in lists:
+            where = f"--{key}" if origin == COMMAND_LINE else f"{origin}: {key}"
             for selector in selectors:
                 named = [rule for code, rule in rules.items() if _weight(selector, code, rule) >= 0]
                 if named and all(rule.runtime for rule in named):
                     instead = "use `dtlint trace` for it" if key in _TURNING_ON else "a comment on its line silences it"
-                    raise ConfigError(f"{origin}: {key} has {selector!r}, which judges a trace; {instead}")
+                    raise ConfigError(f"{where} has {selector!r}, which judges a trace; {instead}")
                 if not named:
                     from dtlint.families import meant
 
                     static = {code: rule for code, rule in rules.items() if not rule.runtime}
-                    raise ConfigError(f"{origin}: {key} has {selector!r}, which names no rule{meant(selector, static)}")
+                    raise ConfigError(f"{where} has {selector!r}, which names no rule{meant(selector, static)}")
 
 
 class Configuration:

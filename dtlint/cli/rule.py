@@ -58,6 +58,8 @@ def command(rule: str | None, output_format: str, new: str | None) -> None:
     """
     from dtlint.rule import discover
 
+    if new is not None and output_format != "text":
+        raise click.UsageError("--new prints a module of Python, so it cannot go with --output-format")
     rules = discover()
     if new is not None:
         click.echo(_scaffold(rule, new, rules), nl=False)

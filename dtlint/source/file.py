@@ -109,7 +109,8 @@ class Source:
         text = _decode(data.removeprefix(BOM), encoding)
         if "\0" in text:
             raise UnreadableSource(
-                "the file holds a null byte, which Python code cannot", *_place(text, text.index("\0"))
+                "the file holds a null byte, which Python code cannot; is it a Python file?",
+                *_place(text, text.index("\0")),
             )
         kind = Kind.STUB if suffix == Kind.STUB.value else Kind.MODULE
         return cls(shown, kind, text, data, encoding)

@@ -199,7 +199,7 @@ def test_selection_from_the_command_line_and_from_a_file() -> None:
             ["--extend-select", "DT1", "--config", "p.toml"],
             "p.toml: extend-exclude has 'build\\\\', which is no pattern",
         ),
-        (["--select", "DT8O1"], "did you mean 'DT801'?"),
+        (["--select", "DT8O1"], "dtlint check: --select has 'DT8O1', which names no rule; did you mean 'DT801'?"),
         (["--target-torch", "new"], "no torch release"),
         (["--output-format", "yaml"], "yaml"),
         (["-", "a.py"], "standard input"),

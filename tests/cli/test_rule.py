@@ -126,6 +126,7 @@ def test_a_new_rule_begins_complete() -> None:
         (["DT399", "--new", "model-half"], "there is a rule DT101 model-half already"),
         (["399", "--new", "one-more"], "write it like DT390"),
         (["DT399", "--new", "One More"], "small letters with hyphens"),
+        (["DT399", "--new", "one-more", "--output-format", "json"], "cannot go with --output-format"),
     ],
 )
 def test_a_new_rule_needs_a_free_code_and_a_name(arguments: list[str], said: str) -> None:
