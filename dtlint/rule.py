@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from dtlint.diagnostic import Applicability, Diagnostic, Fix, Severity
+from dtlint.unexpected import in_one_line
 
 if TYPE_CHECKING:
     import ast
@@ -197,10 +198,9 @@ def _modules(package: str) -> Iterator[ModuleType]:
             raise ImportError("it is a module, where a package is wanted")
         yield from [import_module(found.name) for found in iter_modules(folders, f"{package}.")]
     except Exception as error:  # whatever somebody else's code raises
-        what = " ".join(f"{type(error).__name__}: {error}".split())
         raise RulesError(
             f"the rules in {package}, which an installed package registers as {ENTRY_POINT}, cannot be imported:"
-            f" {what}; mend or uninstall that package"
+            f" {in_one_line(error)}; mend or uninstall that package"
         ) from error
 
 

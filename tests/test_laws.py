@@ -26,21 +26,22 @@ HEAVY = {"torch", "libcst", "rich", "numpy", "pathspec"}
 
 ARROWS: dict[str, set[str]] = {
     "diagnostic": set(),
+    "unexpected": set(),
     "dtypes": set(),
     "source": {"diagnostic"},
-    "rule": {"diagnostic"},
+    "rule": {"diagnostic", "unexpected"},
     "catalogue": {"diagnostic", "rule"},
     "document": {"diagnostic", "rule"},
     "families": {"catalogue"},
     "config": {"catalogue", "families", "source"},
     "infer": {"diagnostic", "dtypes", "source"},
-    "check": {"catalogue", "config", "diagnostic", "dtypes", "infer", "rule", "source"},
+    "check": {"catalogue", "config", "diagnostic", "dtypes", "infer", "rule", "source", "unexpected"},
     "trace": {"catalogue", "diagnostic", "dtypes", "rule", "source"},
     "report": {"catalogue", "diagnostic", "document", "dtypes", "rule", "trace"},
     "api": {"diagnostic", "report", "trace"},
     "cli": {
         *("catalogue", "check", "config", "diagnostic", "document", "dtypes", "families", "infer", "report", "rule"),
-        *("source", "trace"),
+        *("source", "trace", "unexpected"),
     },
     "__main__": {"cli"},
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.check.hygiene import UNREADABLE_FILE, UNUSED_SUPPRESSION, unreadable_diagnostic
 from dtlint.source.file import Source, UnreadableSource
+from dtlint.unexpected import in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,8 +99,7 @@ def process(source: Source, job: Job, rules: Mapping[str, AnyRule], mode: Mode) 
         if mode.suppress is not None and not result.errors:
             _suppress(result.changed or source, result, mode.suppress)
     except Exception as error:
-        what = " ".join(f"{type(error).__name__}: {error}".split())
-        return Result(errors=[f"{job.shown}: internal error: {what}; please report it"])
+        return Result(errors=[f"{job.shown}: internal error: {in_one_line(error)}; please report it"])
     return result
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dtlint.check.audience import routes
 from dtlint.infer.events import Assign, Call, Discard, Event, Operation, Reference
 from dtlint.infer.interpreter import TooLong, interpreter_of
+from dtlint.unexpected import in_one_line
 
 if TYPE_CHECKING:
     import ast
@@ -151,5 +152,5 @@ def _too_long(path: str) -> str:
 
 def crash(rule: Rule | type[Rule], path: str, line: int, error: Exception) -> str:
     """The line that reports a crash inside a rule."""
-    what = " ".join(f"{type(error).__name__}: {error}".split())
+    what = in_one_line(error)
     return f"internal error: {rule.code} {rule.name} crashed on {path}:{line}: {what}; please report it"

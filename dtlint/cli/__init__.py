@@ -131,13 +131,13 @@ def _fail(ctx: click.Context, error: Exception) -> NoReturn:
 
         traceback.print_exception(error)
     from dtlint.rule import RulesError
+    from dtlint.unexpected import in_one_line
 
     if isinstance(error, RulesError):
         click.echo(f"dtlint: {error}", err=True)
         ctx.exit(2)
-    what = " ".join(f"{type(error).__name__}: {error}".split())
     click.echo(
-        f"dtlint: internal error: {what}; please report it, with the command and the file."
+        f"dtlint: internal error: {in_one_line(error)}; please report it, with the command and the file."
         " Run again with DTLINT_DEBUG=1 for the traceback",
         err=True,
     )

@@ -12,6 +12,7 @@ import click
 
 from dtlint.cli.outputs import refuse_overwriting, writable
 from dtlint.report import FORMATS
+from dtlint.unexpected import in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,7 +62,7 @@ class Reporter:
 
         def on_crash(rule: type[RuntimeRule], error: Exception) -> None:
             crashed.append(rule.code)
-            what = " ".join(f"{type(error).__name__}: {error}".split())
+            what = in_one_line(error)
             click.echo(f"dtlint: internal error in rule {rule.code} ({rule.name}): {what}; please report it", err=True)
 
         diagnostics = judge(record, self.rules.values(), on_crash, self.here)
