@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
-from dtlint.infer.values import Autocast, External, Module, Value, options
+from dtlint.infer.values import Autocast, External, Value
 from dtlint.infer.values import Class as ClassValue
 
 if TYPE_CHECKING:
@@ -172,9 +172,3 @@ def is_module_class(name: str) -> bool:
             "ParameterList",
         )
     return last in _MODULE_BASES
-
-
-def module_of(value: Value) -> Module | None:
-    """The module that a value certainly is, or None."""
-    found = list(options(value))
-    return found[0] if len(found) == 1 and isinstance(found[0], Module) else None

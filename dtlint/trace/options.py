@@ -74,8 +74,8 @@ class Options:
             OptionsError: one of these says nothing that can be done.
         """
         first, last = _span(steps)
-        if every < 1:
-            raise OptionsError(f"every {every} is no number of steps; give 1 or more")
+        if not isinstance(every, int) or every < 1:
+            raise OptionsError(f"every {every!r} is no number of steps; give 1 or more")
         if only is not None and only not in ONLY:
             raise OptionsError(f"only {only!r} is not known; use {' or '.join(ONLY)}")
         watched = frozenset(map(_dtype, watch))
@@ -142,7 +142,7 @@ EVERYTHING = Options()
 def _span(steps: str | None) -> tuple[int, int | None]:
     if steps is None:
         return 1, None
-    found = SPAN.fullmatch(steps.strip())
+    found = SPAN.fullmatch(steps.strip()) if isinstance(steps, str) else None
     if found is None or not (found["first"] or found["last"]):
         raise OptionsError(f"steps {steps!r} is no span; write A:B, A:, :B or A, counted from 1")
     first = int(found["first"] or 1)
