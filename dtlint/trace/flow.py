@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dtlint.trace.lost import Lost, due
 from dtlint.trace.memory import Memory
-from dtlint.trace.site import PLAIN, ModulePaths
+from dtlint.trace.site import PLAIN, ModulePaths, is_weight
 from dtlint.trace.slots import SLOTS, Slots
 from dtlint.trace.spread import LINE, NOWHERE, Spread, Stepped, collective_of
 from dtlint.trace.storages import Storages
@@ -102,7 +102,7 @@ class Flow:
             made[key] = None
             if x.dtype in self.watched:
                 self._judge(signature, x if x.is_contiguous() else _as_it_lies(x), None, key, True)
-                if not _is_weight(x):
+                if not is_weight(x):  # weights are judged after each step instead
                     self._outside.add(key)
         else:  # NumPy may have written it since
             self._judge(signature, x, None, key, True)
@@ -257,11 +257,6 @@ class Flow:
 def _as_it_lies(x: Tensor) -> Tensor:
     """`x` with its dimensions in the order of memory: of a weight that is read transposed, aminmax would make a copy."""
     return x.permute(sorted(range(x.dim()), key=x.stride, reverse=True))
-
-
-def _is_weight(x: Tensor) -> bool:
-    """Is it a parameter or a view of one? Those are judged after each step instead."""
-    return type(x) is torch.nn.Parameter or type(x._base) is torch.nn.Parameter
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:

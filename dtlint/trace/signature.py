@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from dtlint.trace.ops import INSERTS, POLES, ROOT, work
-from dtlint.trace.site import PLAIN
+from dtlint.trace.ops import INSERTS, LINEAR, POLES, ROOT, work
+from dtlint.trace.site import PLAIN, is_weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -244,7 +244,7 @@ def _learn_promotion(signature: Signature, tensors: list[Tensor], kwargs: Any) -
 
 def _is_data(known: Input, x: Tensor) -> bool:
     """Did this operand come from outside, and not as a weight or with a dtype that the program wrote?"""
-    if isinstance(x, torch.nn.Parameter):
+    if is_weight(x):
         return False
     if known.maker is None:
         return True

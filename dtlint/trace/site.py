@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dtlint.trace.ops import Op
     from dtlint.trace.signature import Signature
 
-__all__ = ["PLAIN", "ModulePaths", "Site", "Sites", "Source", "shown", "source_of"]
+__all__ = ["PLAIN", "ModulePaths", "Site", "Sites", "Source", "is_weight", "shown", "source_of"]
 
 ENGINE = torch.autograd.graph._engine_run_backward.__code__
 """The frame under which autograd calls operators of its own accord."""
@@ -80,6 +80,11 @@ class Source(NamedTuple):
     column: int | None
     end_column: int | None
     expression: str
+
+
+def is_weight(x: torch.Tensor) -> bool:
+    """Is it a parameter or a view of one?"""
+    return type(x) is nn.Parameter or type(x._base) is nn.Parameter
 
 
 def source_of(code: CodeType, lasti: int, line: int) -> Source:

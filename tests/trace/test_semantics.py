@@ -54,6 +54,9 @@ def mask_made_before_the_trace() -> None:
     (torch.randn(8, 8) + MASK_BUFFER).softmax(-1).sum()
 
 
+DOUBLE = nn.Linear(3, 3).double()
+
+
 def half_mask() -> None:
     mask = torch.full((8, 8), float("-inf")).triu(1).half()
     (torch.randn(8, 8).half() + mask).softmax(-1).sum()
@@ -303,6 +306,7 @@ PROMOTIONS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         ["promoted float32+float64->float64"],
     ),
     "float64 data alone": (lambda: torch.from_numpy(np.ones(4)) * 2, ["float64-data float64->float64"]),
+    "float64 weights, whose origin is not known": (lambda: DOUBLE(torch.ones(1, 3).double()), []),
     "float64 that was asked for": (lambda: (torch.ones(3).double() * 2, torch.ones(3).sum(dtype=torch.float64)), []),
 }
 
