@@ -93,11 +93,15 @@ def kept_wide(record: TraceRecord) -> list[Kept]:
         if entry.author == "autocast" and entry.output == "float32" and _is_low(entry.inputs[-1].dtype)
     }
     found: dict[str, list[Entry]] = {}
+    readers: dict[int, str] = {}
+    """The operator that a cast was made for: the first that reads it. Others of the line may read what came of it."""
     for entry in record.entries:
         for operand in entry.inputs if entry.phase == "forward" else ():
             if operand.origin is None or operand.origin not in raised or entry.author:
                 continue
-            if record.entries[operand.origin].place == entry.place:  # what reads it elsewhere was not the reason
+            if record.entries[operand.origin].place != entry.place:  # what reads it elsewhere was not the reason
+                continue
+            if readers.setdefault(operand.origin, entry.op) == entry.op:
                 found.setdefault(entry.op, []).append(entry)
                 break
     kept = [

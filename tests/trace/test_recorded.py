@@ -211,6 +211,16 @@ def test_what_autocast_keeps_in_float32(trace: Trace) -> None:
     assert [(kept.op, kept.count) for kept in kept_wide(record)] == [("mse_loss", 1)]
 
 
+def test_what_reads_the_result_of_such_an_operator_on_the_same_line_is_not_kept(trace: Trace) -> None:
+    def program() -> None:
+        with torch.autocast("cpu", dtype=BRAIN):
+            y = nn.Linear(4, 4)(torch.ones(2, 4))
+            nn.functional.mse_loss(y, torch.ones(2, 4), reduction="none") * 2
+
+    record = trace(program)
+    assert [kept.op for kept in kept_wide(record)] == ["mse_loss"]
+
+
 # -- the optimizer ----------------------------------------------------------------------------------------------------
 
 
