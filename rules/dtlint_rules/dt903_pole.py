@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Diagnostic, Severity
@@ -50,10 +51,11 @@ class Pole(RuntimeRule):
         for group in record.events_of("pole"):
             event = group[0]
             died = not event.spread or not event.reached
+            value = "inf" if event.high == math.inf else "-inf"
             yield record.diagnostic(
                 self,
                 event.place,
-                f"{record.what(event)} met its pole{record.when(event)} and gave inf: {event.fate}",
+                f"{record.what(event)} met its pole{record.when(event)} and gave {value}: {event.fate}",
                 help="keep the argument away from 0 with an eps that its dtype can hold, or use the log-space form",
                 severity=Severity.ERROR if event.hurts else Severity.INFO if died else None,
             )

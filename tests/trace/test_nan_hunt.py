@@ -43,7 +43,7 @@ BUGS = {
     ),
     "harmless_log": (
         "info[DT903]",
-        "`torch.log(distance.float() / exact)` (log) in attention met its pole in step 1 and gave inf: it spread to",
+        "`torch.log(distance.float() / exact)` (log) in attention met its pole in step 1 and gave -inf: it spread to",
         "none of them the loss, a gradient or a weight",
     ),
 }
