@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import DTYPES
 from dtlint.report.legible import legible
 from dtlint.trace.balance import kept_wide, used_autocast, wide_work
-from dtlint.trace.words import in_package, shorten
+from dtlint.trace.words import in_package, shorten, times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -176,7 +176,7 @@ def _communication(record: TraceRecord) -> Iterator[str]:
 
 def _errors(record: TraceRecord) -> Iterator[str]:
     for error in record.errors:
-        end = "the program ended by it" if error.fatal else f"caught, {error.count:,} times"
+        end = "the program ended by it" if error.fatal else f"caught, {times(error.count)}"
         yield f"{error.op} at {_at(record, error.place)}: {error.message} ({end})"
         for name, operand in zip(error.arguments, error.operands, strict=False):
             yield f"    {name} is {operand.dtype}, from {record.origin(operand)}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
+from dtlint.trace.schema import WITHOUT_OVERFLOW
 from dtlint.trace.signature import Input
 from dtlint.trace.site import PLAIN, shown, source_of
 
@@ -27,11 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["Mismatch", "Mismatches"]
 
 SPEAKS_OF_DTYPES = re.compile(
-    r"dtype|scalar type|not implemented for '|can't be cast|(?:input|weight|bias) type .* should be the same", re.I
+    r"dtype|scalar type|not implemented for '|can't be cast|(?:input|weight|bias) type .* should be the same"
+    r"|cannot be converted to type .* without overflow",
+    re.I,
 )
-"""Messages by which torch's operators refuse a dtype; an operand's dtypes must differ as well, or have no kernel."""
+"""Messages by which torch's operators refuse a dtype; the operands' dtypes must differ as well, but for these:"""
 
-NO_KERNEL = "not implemented for '"
+OF_ONE = ("not implemented for '", WITHOUT_OVERFLOW)
+"""It has no kernel, or a number does not fit."""
 
 MOST = 32
 """Errors kept: a program that probes what works may meet one at each call."""
@@ -90,7 +94,9 @@ class Mismatches:
         return any(mismatch.note in _notes(error) for mismatch in self.all.values())
 
     def _keep(self, op: str, message: str, error: BaseException, site: Site, named: list[tuple[str, Tensor]]) -> None:
-        if len({x.dtype for _, x in named}) < 2 and (NO_KERNEL not in message or not named):
+        if WITHOUT_OVERFLOW in message:  # a mask of bools has no part in it
+            named = [(name, x) for name, x in named if x.is_floating_point()]
+        if len({x.dtype for _, x in named}) < 2 and (not named or not any(words in message for words in OF_ONE)):
             return
         key = (op, id(site), message)
         mismatch = self.all.get(key)
@@ -118,7 +124,10 @@ class Mismatches:
 
     def _origin(self, known: Input) -> str:
         if known.maker is None:
-            return known.name or "made outside the traced operators"
+            unknown = (
+                "made outside the traced operators" if known.dtype in self.flow.watched else "of an origin not followed"
+            )
+            return known.name or unknown
         decided: Signature = known.maker.decided_by
         source = decided.site.source()
         at = f"from `{' '.join(source.expression.split())}` at {shown(decided.site.file, self.here)}:{source.line}"

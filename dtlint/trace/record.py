@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dtlint import __version__
 from dtlint.diagnostic import Diagnostic, Location, Note, Severity, Span
+from dtlint.trace.options import VALUES
 from dtlint.trace.schema import (
     SCHEMA,
     DtypeError,
@@ -183,8 +184,10 @@ class TraceRecord:
         if operand.name:
             return operand.name + more
         if operand.origin is None:
-            followed = self.watched is None or operand.dtype in self.watched
-            return ("data made outside the traced operators" if followed else "whose origin was not followed") + more
+            followed = operand.dtype in (VALUES if self.watched is None else self.watched)
+            return (
+                "data made outside the traced operators" if followed else "values whose origin was not followed"
+            ) + more
         entry = self.entries[operand.origin]
         at = self.places[entry.place]
         return f"{shorten(at.expression) or entry.op} at {in_package(at.file)}:{at.line}{more}"

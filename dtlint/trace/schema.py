@@ -12,6 +12,7 @@ from dtlint.trace.words import listed
 
 __all__ = [
     "SCHEMA",
+    "WITHOUT_OVERFLOW",
     "DtypeError",
     "Entry",
     "Event",
@@ -31,6 +32,10 @@ SCHEMA = 2
 
 VANISHES = 2.0**-25
 """What rounds to 0 in float16: at most half of its smallest positive value."""
+
+
+WITHOUT_OVERFLOW = "without overflow"
+"""In the message of an operator that was given a number beyond the range of its dtype."""
 
 
 @dataclass(slots=True)
@@ -295,3 +300,8 @@ class DtypeError:
     count: int
     fatal: bool
     """Did the traced program end by it?"""
+
+    @property
+    def too_large(self) -> bool:
+        """Did not the dtypes of its operands disagree, but a number that it was given does not fit them?"""
+        return WITHOUT_OVERFLOW in self.message

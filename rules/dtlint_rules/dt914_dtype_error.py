@@ -14,11 +14,16 @@ if TYPE_CHECKING:
     from dtlint.trace.schema import DtypeError
 
 
+HELP = "cast one of them where it is made, or run the whole block under autocast"
+HELP_NUMBER = "write -inf or torch.finfo(x.dtype).min to bar positions, or compute in float32 (x.float())"
+
+
 class DtypeErrorMet(RuntimeRule):
     """An operator raised because of the dtypes of its operands.
 
     ## What it does
     Reports each expression at which an operator refused its dtypes, and says where each operand's dtype was decided.
+    So too where an operator is given a number that its operand's dtype cannot hold, such as -1e9 in float16.
     The exception itself carries the same as a note. An error that the program caught is information.
 
     ## Why it matters
@@ -55,8 +60,8 @@ class DtypeErrorMet(RuntimeRule):
             yield record.diagnostic(
                 self,
                 error.place,
-                f"{error.op} refused its operands: {_told(record, error)}",
-                help="cast one of them where it is made, or run the whole block under autocast",
+                f"{error.op} {_why(error)}: {_told(record, error)}",
+                help=HELP_NUMBER if error.too_large else HELP,
                 severity=None if error.fatal else Severity.INFO,
                 notes=tuple(
                     (record.entries[operand.origin].place, f"{name} became {operand.dtype} here")
@@ -64,6 +69,10 @@ class DtypeErrorMet(RuntimeRule):
                     if operand.origin is not None
                 ),
             )
+
+
+def _why(error: DtypeError) -> str:
+    return "was given a number beyond the range of its dtype" if error.too_large else "refused its operands"
 
 
 def _told(record: TraceRecord, error: DtypeError) -> str:

@@ -378,6 +378,32 @@ def test_an_error_that_torch_raises_before_any_operator_is_explained_too() -> No
     assert "input is float16, from `torch.ones(1, 3, 8, 8).half()`" in note
 
 
+def test_a_number_that_does_not_fit_is_told_with_the_line_that_made_the_operand_half() -> None:
+    def program() -> None:
+        scores = torch.ones(4, 4) @ torch.ones(4, 4)
+        halves = scores.half()
+        halves.masked_fill(torch.ones(4, 4).bool(), -1e9)
+
+    record, note = refused(program)
+    (error,) = record.errors
+    assert (error.op, error.arguments, error.fatal) == ("masked_fill", ["self"], True), "the mask has no part in it"
+    assert (
+        note
+        == "dtlint: in masked_fill, self is float16, from `scores.half()` at tests/trace/test_recorded.py:"
+        + str(program.__code__.co_firstlineno + 2)
+    )
+    (found,) = [d for d in judge(record) if d.code == "DT914"]
+    assert found.message.startswith("masked_fill was given a number beyond the range of its dtype: self is float16")
+    assert "torch.finfo" in str(found.help)
+
+
+def test_an_index_s_origin_is_not_followed_rather_than_outside() -> None:
+    record, note = refused(lambda: torch.ones(4).double().index_add_(0, torch.ones(2).long(), torch.ones(2)))
+    assert "index is int64, of an origin not followed" in note
+    (found,) = [d for d in judge(record) if d.code == "DT914"]
+    assert "index is int64, from values whose origin was not followed" in found.message
+
+
 def test_an_error_that_the_program_caught_is_information(trace: Trace) -> None:
     def program() -> None:
         for _ in range(3):
