@@ -37,6 +37,7 @@ class Event:
         "subject",
         "times",
         "unwatched",
+        "writer",
     )
 
     def __init__(self, kind: str, step: int, signature: Signature | None, dtype: torch.dtype | None) -> None:
@@ -55,6 +56,8 @@ class Event:
         """May an operator that is not traced have made it, on a part of the run that the options leave out?"""
         self.unwatched: torch.dtype | None = None
         """The dtype of the operand in which it may have come, where the values of that dtype are not judged."""
+        self.writer: Signature | None = None
+        """Of a NaN: the operator that wrote the infs which an operand held, as those of a mask."""
         self.low = self.high = 0.0
         """The values at the first birth."""
         self.inputs: list[tuple[torch.dtype, Range]] = []

@@ -172,6 +172,7 @@ class _Export:
             brought=event.brought,
             hidden=options.hiding(event.step) if event.hidden else [],
             unwatched=dtype_name(event.unwatched),
+            written=None if event.writer is None else self._place(event.writer.site),
             partly=bool(options.modules) or options.watch != frozenset(VALUES),
         )
 

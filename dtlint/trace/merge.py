@@ -112,7 +112,15 @@ class _Merger:
         place: Callable[[int | None], int | None] = lambda number: None if number is None else places[number]  # noqa: E731
         entries = self._add_entries(record, places)
         events = [
-            self._event(replace(event, place=place(event.place), entry=_at(entries, event.entry), rank=record.rank))
+            self._event(
+                replace(
+                    event,
+                    place=place(event.place),
+                    entry=_at(entries, event.entry),
+                    written=place(event.written),
+                    rank=record.rank,
+                )
+            )
             for event in record.events
         ]
         self._add_unseen([replace(unseen, place=place(unseen.place)) for unseen in record.unseen])

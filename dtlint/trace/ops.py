@@ -83,6 +83,9 @@ POLES: dict[str, int] = {
 }  # fmt: skip
 """Functions that are infinite at a point, and which tensor argument comes near it. `pow` is if its exponent is < 0."""
 
+LINEAR = frozenset("add add_ sub sub_ rsub mul mul_".split())
+"""Of a finite tensor and a number give NaN only where the number is not finite."""
+
 ROWS = frozenset(
     """
     _softmax _log_softmax _safe_softmax logsumexp sub sub_ softmax log_softmax scaled_dot_product_attention

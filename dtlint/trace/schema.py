@@ -155,6 +155,8 @@ class Event:
     """Of what came in: the options, as they were written, that may have left out the operator which made it."""
     unwatched: str = ""
     """Of what came in: the dtype of the operand in which it may have come, where values of that dtype were not judged."""
+    written: int | None = None
+    """Of a NaN: the place at which the program wrote the infs that an operand held, as those of a mask."""
     partly: bool = False
     """Was it followed through a part of the operators or dtypes only? Others may have inherited it as well."""
     rank: int | None = None

@@ -88,6 +88,7 @@ class Signature:
         "narrows",
         "nbytes",
         "nonfinite",
+        "numbers",
         "op",
         "output",
         "pole",
@@ -121,6 +122,8 @@ class Signature:
         """May it write a non-finite constant of the program's?"""
         self.bars = False
         """Does it write a number that is meant to be as low as can be?"""
+        self.numbers = False
+        """May its results hold a number of the program's own, as one that it read out of a tensor before?"""
         self.pole = POLES.get(op.name)
         self.loss = False
         self.telling = False
@@ -182,6 +185,10 @@ def learn(
     writes = op.given or op.name in INSERTS or not op.carries  # a number given to others, as to clamp, is only a bound
     signature.given = op.given or (infinite and writes)
     signature.bars = writes and any(number <= BARS for number in numbers)
+    if op.brings:
+        signature.numbers = all(x.dim() <= 1 for x in tensors)  # more dimensions than numbers in a list have: a batch
+    else:
+        signature.numbers = op.given or (op.name in LINEAR and len(tensors) == 1 and bool(numbers))
     signature.loss = op.name == ROOT and site.reads_the_loss
     signature.flops = work(op.func, args, kwargs, out)
     if op.name.startswith("pow") and isinstance(args[-1], (int, float)) and args[-1] >= 0:

@@ -66,6 +66,15 @@ class Stepped(NamedTuple):
         return next((n, p) for n, p in plain if p.untyped_storage()._cdata == key)
 
 
+class Meant(NamedTuple):
+    """Why infs in a storage are taken for a constant, as of a mask."""
+
+    writer: Signature | None = None
+    """The operator that wrote it, where one did."""
+    arrival: Event | None = None
+    """To be told should NaN come of it, where the infs may as well be the result of an operator that is not traced."""
+
+
 class Spread:
     """What is known of the values in each live storage, and the events that they brought about."""
 
@@ -79,9 +88,10 @@ class Spread:
         """Storages of which a part may never have been written: what lies there says nothing."""
         self._step = 0
         self._bad: dict[int, Event] = {}
-        self._masked: dict[int, Event | None] = {}
-        """Storages whose infs are a constant, as of a mask; with the arrival to tell, should NaN come of it, where they
-        may as well be the result of an operator that is not traced."""
+        self._masked: dict[int, Meant] = {}
+        """Storages whose infs are a constant, as of a mask."""
+        self._number: Event | None = None
+        """The event that spoilt the last number which the program read and found to be none."""
         self._barred: set[int] = set()
         """Storages that hold numbers which the program made as low as can be, to bar positions: no near misses."""
         self._ranges: dict[int, tuple[float, float]] = {}
@@ -133,7 +143,7 @@ class Spread:
             else:
                 if self._unexplained(subject, inputs):
                     self._look_again(subject, inputs, {*log[number * LINE + KEY :: LINE], key})
-                self._nonfinite(subject, inputs, key, Range(low, high))
+                self._nonfinite(subject, inputs, key, Range(low, high), whole)
 
     def forget(self, dead: Sequence[int]) -> None:
         """These storages are gone."""
@@ -165,7 +175,10 @@ class Spread:
             bad.pop(key, None)
             self.raw.discard(key)
         if signature.given or not masked.keys().isdisjoint(inputs):
-            masked[key] = self._arrival(inputs)
+            masked[key] = self._meant(signature, inputs)
+            low, high = self._ranges.get(key, ANY)
+            if low > LEAST and high < INF:  # of the first operand, and not of the one that holds the infs
+                del self._ranges[key]
         elif whole:
             masked.pop(key, None)
         if signature.bars or not barred.isdisjoint(inputs):
@@ -183,23 +196,25 @@ class Spread:
 
     # -- births, and what inherits them -------------------------------------------------------------------------------
 
-    def _nonfinite(self, signature: Signature, inputs: tuple[int, ...], key: int, span: Range) -> None:
+    def _nonfinite(self, signature: Signature, inputs: tuple[int, ...], key: int, span: Range, whole: bool) -> None:
         signature.nonfinite += 1
-        cause = self._cause(inputs)
+        cause = self._cause(inputs) or (self._number if span.nan and signature.numbers else None)
         masked = not self._masked.keys().isdisjoint(inputs)
         if cause is not None:
             self._inherit(cause, signature, key)
         elif not span.nan and (signature.given or masked):
-            self._masked[key] = self._arrival(inputs)
+            self._masked[key] = self._meant(signature, inputs)
+            before = self._ranges.get(key, span) if not whole else span
+            self._ranges[key] = min(span.low, before[0]), max(span.high, before[1])
         elif signature.op.given:
             self._came_in(signature, key, span)
         elif signature.unwatched is not None:
             self._came_in(signature, key, span, unwatched=signature.unwatched)
         else:
             kind = self._kind(signature, span.nan, masked, inputs)
-            arrived = self._arrival(inputs) if kind == "invalid" else None
-            if arrived is not None:
-                self._told_late(arrived, signature, key)
+            meant = self._meant(None, inputs) if kind == "invalid" else Meant()
+            if meant.arrival is not None:
+                self._told_late(meant.arrival, signature, key)
                 return
             event = self._event_of(kind, signature, span)
             event.inputs = [
@@ -207,11 +222,13 @@ class Spread:
                 for known, p in zip(signature.inputs, inputs, strict=False)
                 if p in self._ranges
             ]
+            event.writer = meant.writer
             self._happened(event, key)
 
     def _kind(self, signature: Signature, nan: bool, masked: bool, inputs: tuple[int, ...]) -> str:
         if nan:
-            return "masked-row" if masked and signature.op.name in ROWS else "invalid"
+            above = any(p in self._masked and self._ranges.get(p, (LEAST, 0.0))[1] == INF for p in inputs)
+            return "masked-row" if masked and not above and signature.op.name in ROWS else "invalid"
         if signature.pole is None:
             return "overflow"
         low, high = self._ranges.get(inputs[signature.pole], ANY) if signature.pole < len(inputs) else ANY
@@ -251,6 +268,8 @@ class Spread:
         cause = self._cause(inputs)
         if cause is not None:
             cause.reached.add("the loss" if signature.loss else "a number the program read")
+            if not signature.loss:
+                self._number = cause
 
     # -- what no traced operator spoilt -------------------------------------------------------------------------------
 
@@ -290,7 +309,8 @@ class Spread:
             return
         if span.high < INF:
             doubtful = hidden or unwatched is not None
-            self._masked[key] = self._perhaps(signature, key, hidden, unwatched) if doubtful else None
+            self._masked[key] = Meant(arrival=self._perhaps(signature, key, hidden, unwatched) if doubtful else None)
+            self._ranges[key] = span
             return
         event = self._event_of("came-in", signature, span)
         if not event.times:
@@ -310,10 +330,13 @@ class Spread:
             event.subject, event.hidden, event.unwatched = self.modules.name_of(key), hidden, unwatched
         return event
 
-    def _arrival(self, inputs: Iterable[int]) -> Event | None:
-        """The arrival of the first of these storages that may be no mask."""
-        arrivals = (self._masked.get(p) for p in inputs)
-        return next((event for event in arrivals if event is not None), None)
+    def _meant(self, signature: Signature | None, inputs: Iterable[int]) -> Meant:
+        """What the infs of these storages are: of the first that may be no mask, or else of the first that has any.
+
+        Where none of them has, the operator itself wrote them.
+        """
+        known = [self._masked[p] for p in inputs if p in self._masked]
+        return next((meant for meant in known if meant.arrival is not None), known[0] if known else Meant(signature))
 
     def _told_late(self, arrived: Event, signature: Signature, key: int) -> None:
         """NaN came of such a -inf."""

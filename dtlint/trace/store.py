@@ -79,7 +79,7 @@ def _check(record: TraceRecord) -> None:
         indices += [(entry.place, places), (entry.undoes, entries), (entry.culprit, len(entry.inputs))]
         indices += [(operand.origin, entries) for operand in entry.inputs]
     for event in record.events:
-        indices += [(event.place, places), (event.entry, entries)]
+        indices += [(event.place, places), (event.entry, entries), (event.written, places)]
     if record.scaler is not None:
         indices += [(record.scaler.place, places), *((cause.event, events) for cause in record.scaler.causes)]
         indices += [(skip.event, events) for skip in record.scaler.skips]

@@ -57,6 +57,7 @@ class Invalid(RuntimeRule):
                 event.place,
                 f"{record.what(event)} gave NaN{record.when(event)}"
                 + (f" from inputs in {spans}" if spans else "")
+                + record.written(event)
                 + f"{event.by_eps}: {event.fate}",
                 help=event.help_with_eps or HELP,
                 severity=Severity.ERROR if event.hurts else None if event.spread else Severity.INFO,

@@ -250,6 +250,45 @@ def test_an_event_tells_its_place_its_inputs_and_its_fate(trace: Trace) -> None:
     assert not event.hurts
 
 
+def batch_spoilt_by_the_program() -> None:
+    batch = torch.rand(4, 4)
+    batch[1, 2] = math.inf
+    features = (batch * 2).relu()
+    features - features
+
+
+def test_a_nan_of_an_inf_that_the_program_wrote_tells_where(trace: Trace) -> None:
+    (event,) = trace(batch_spoilt_by_the_program).events
+    record = trace(batch_spoilt_by_the_program)
+    assert event.kind == "invalid" and event.written is not None
+    assert record.places[event.written].expression == "batch[1, 2]"
+    assert [span.high for span in event.inputs] == [math.inf, math.inf], "and not what lay there before"
+
+
+def mean_of_losses() -> None:
+    losses = torch.zeros(3)
+    for number in range(3):
+        loss = (torch.zeros(4) / 0).sum()
+        losses[number] = loss.item()
+    losses.mean()
+    torch.tensor([loss.item(), 1.0]).mean()
+    torch.ones(3) * loss.item()
+    torch.full((3,), loss.item()) + 1
+
+
+def test_a_nan_that_the_program_read_and_writes_back_is_no_new_one(trace: Trace) -> None:
+    (event,) = trace(mean_of_losses).events
+    assert (event.kind, event.reached) == ("invalid", ["a number the program read"])
+
+
+def test_a_batch_is_judged_for_itself_though_a_nan_was_read_before(trace: Trace) -> None:
+    def program() -> None:
+        (torch.zeros(4) / 0).sum().item()
+        torch.tensor([[math.nan, 1.0]]) * 2
+
+    assert [event.kind for event in trace(program).events] == ["invalid", "came-in"]
+
+
 def test_a_hidden_overflow_spreads_to_what_was_computed_before_the_clamp_only(trace: Trace) -> None:
     (event,) = trace(hidden_by_clamp).events
     assert (event.spread, event.reached) == (1, [])
