@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
-__all__ = ["refuse_overwriting", "writable"]
+__all__ = ["made_if_directory", "refuse_overwriting", "writable"]
+
+SLASHES = tuple(filter(None, (os.sep, os.altsep)))
+
+
+def made_if_directory(context: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:
+    """The path that an option names. One that ends in a slash is a directory, and made if there is none.
+
+    Several processes may do so at once.
+
+    Raises:
+        click.UsageError: it cannot be made.
+    """
+    if value is None:
+        return None
+    if value.endswith(SLASHES):
+        try:
+            os.makedirs(value, exist_ok=True)
+        except OSError as error:
+            raise click.UsageError(f"cannot make the directory {value}: {error.strerror}") from None
+    return Path(value)
 
 
 def refuse_overwriting(option: str, file: Path | None, others: Iterable[Path], what: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dtlint.cli.outputs import refuse_overwriting, writable
+from dtlint.cli.outputs import made_if_directory, refuse_overwriting, writable
 from dtlint.cli.report import Reporter, report_options
 
 if TYPE_CHECKING:
@@ -69,8 +69,9 @@ def look_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path),
-    help="Write the trace record into this file or directory, for `dtlint report`; each rank its own.",
+    type=click.Path(),
+    callback=made_if_directory,
+    help="Write the trace record into this file or directory (DIR/ is made), for `dtlint report`; each rank its own.",
 )
 @click.option(
     "--simulate",

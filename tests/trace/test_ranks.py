@@ -170,6 +170,21 @@ def test_each_rank_writes_a_file_of_its_own(
     assert Rank.here().file(Path("t.json")).name == name
 
 
+def test_an_output_that_ends_in_a_slash_is_a_directory_though_there_is_none_yet(
+    tmp_path: Path, dtlint: Dtlint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").write_text("import torch")
+    (tmp_path / "file").touch()
+    assert dtlint("trace", "-o", "runs/one/", "train.py").code == 0
+    assert (tmp_path / "runs/one/trace.json").is_file()
+    ran = dtlint("trace", "-o", "file/", "train.py")
+    assert ran.code == 2 and "cannot make the directory file/" in ran.err
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert dtlint("trace", "-o", "traces/", "train.py").code == 0
+    assert [file.name for file in (tmp_path / "traces").iterdir()] == ["trace.rank1.json"]
+
+
 def test_a_directory_without_records_or_with_two_runs_is_refused(
     record: TraceRecord, tmp_path: Path, dtlint: Dtlint
 ) -> None:
