@@ -157,11 +157,11 @@ class TraceRecord:
         return f"{shown} ({operator}){module}" if shown else f"{operator}{module}"
 
     def written(self, event: Event) -> str:
-        """`, where `data[0, 0]` at train.py:39 wrote the infs`: of a NaN that came of what the program wrote; else ""."""
+        """`, with inf from `data[0, 0]` at train.py:39`: of a NaN that came of what the program wrote; else ""."""
         if event.written is None:
             return ""
         at = self.places[event.written]
-        return f", where {shorten(at.expression) or 'the program'} at {in_package(at.file)}:{at.line} wrote inf"
+        return f", with inf from {shorten(at.expression) or 'a constant'} at {in_package(at.file)}:{at.line}"
 
     def by_line(self, entries: Sequence[Entry]) -> list[list[Entry]]:
         """Entries grouped over modules: one group per expression, operator, dtypes and phase, in order of weight."""
