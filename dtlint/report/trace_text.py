@@ -14,7 +14,7 @@ from dtlint.report.colour import write_lines
 from dtlint.report.frame import STYLES
 from dtlint.report.legible import legible
 from dtlint.trace.balance import work
-from dtlint.trace.words import in_package, within
+from dtlint.trace.words import in_package, listed, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,7 +72,7 @@ def _screen(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[
     how = " (no optimizer stepped; dtlint.step() marks steps)" if by_hand else ""
     ran = f"{ranks}{_count(record.steps, 'optimizer step')}{how}, {_count(record.operators, 'operator')}"
     yield f"dtlint trace: {ran} at {_count(len(places), 'line')} of source", "strong"
-    fatal = [d for d in diagnostics if d.code == "DT914" and d.severity is Severity.ERROR]
+    fatal = [d for d in diagnostics if d.severity is Severity.ERROR]
     yield from _section(fatal, ("DT914",), "The program ended by a dtype error")
     yield from _nonfinite(record, diagnostics)
     yield from _scaler(record, diagnostics)
@@ -83,6 +83,8 @@ def _screen(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[
     yield from _section(diagnostics, ("DT905", "DT906"), "Promotions")
     yield from _nearest(record, diagnostics)
     yield from _section(diagnostics, ("DT910",), "Lost to zero")
+    caught = [d for d in diagnostics if d.severity is not Severity.ERROR]
+    yield from _section(caught, ("DT914",), "Dtype errors that the program caught")
     yield from _unseen(record)
     yield from _summary(diagnostics)
 
@@ -114,8 +116,9 @@ def _nonfinite(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterat
 
 def _none_found(record: TraceRecord) -> str:
     if not record.operators:
-        see = [name for name, given in (("--steps", record.left_out), ("--module", record.covers)) if given]
-        return f"not looked for, as no operator was traced{': see ' * bool(see)}{' and '.join(see)}"
+        options = f"{record.left_out}{' --module' * bool(record.covers)}".split()
+        see = [word for word in options if word.startswith("--")]
+        return f"not looked for, as no operator was traced{': see ' * bool(see)}{listed(see) if see else ''}"
     if record.watched == []:
         return "not looked for, as only dtypes were traced"
     among = f" in {' or '.join(record.watched)}" if record.watched else ""

@@ -40,6 +40,7 @@ for step in range(4):
         ),
         (["--watch", "float16"], "none in float16 that the program did not mean"),
         (["--steps", "9:"], "not looked for, as no operator was traced: see --steps"),
+        (["--every", "9", "--module", "c"], "not looked for, as no operator was traced: see --every and --module"),
         (["--steps", "1:2", "--module", "c"], "not looked for, as no operator was traced: see --steps and --module"),
     ],
 )
@@ -99,3 +100,14 @@ def test_bytes_are_counted_as_one_says_them(tmp_path: Path, dtlint: Callable[...
         f"for _ in range({steps}):\n    optimizer.step()\n"
     )
     assert size in dtlint("trace", "script.py").err
+
+
+def test_an_error_that_the_program_caught_is_shown_with_the_lesser_findings(
+    tmp_path: Path, dtlint: Callable[..., Any]
+) -> None:
+    (tmp_path / "script.py").write_text(
+        "import torch\ntry:\n    torch.ones(2, 2).half() @ torch.ones(2, 2)\nexcept RuntimeError:\n    pass\n"
+    )
+    said = dtlint("trace", "script.py").err
+    assert "Dtype errors that the program caught:\n  info[DT914] script.py:3\n" in said
+    assert "The program ended" not in said
