@@ -108,7 +108,10 @@ class TraceRecord:
                 yield number, source[str(number)]
 
     def events_of(self, kind: str) -> list[list[Event]]:
-        """Events of a kind that the GradScaler did not expect, grouped over modules; each group's gravest comes first."""
+        """Events of a kind that the GradScaler did not expect, grouped over modules; each group's gravest comes first.
+
+        Of two in one step that is the one in the forward, of which the backward's is born.
+        """
         groups: dict[object, list[Event]] = {}
         for number, event in enumerate(self.events):
             if event.kind == kind and not event.by_scaler:
@@ -118,8 +121,11 @@ class TraceRecord:
                 )
                 groups.setdefault(key, []).append(event)
         for group in groups.values():
-            group.sort(key=lambda event: (not event.hurts, event.step, -event.spread))
+            group.sort(key=lambda event: (not event.hurts, event.step, self._in_backward(event), -event.spread))
         return list(groups.values())
+
+    def _in_backward(self, event: Event) -> bool:
+        return event.entry is not None and self.entries[event.entry].phase == "backward"
 
     def when(self, event: Event) -> str:
         """` in step 3`, counted from 1, with the rank if there are several; no step in a run without any."""

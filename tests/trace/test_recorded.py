@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -428,6 +429,25 @@ def test_other_errors_are_left_alone(program: Callable[[], Any], trace: Trace) -
     with pytest.raises((RuntimeError, IndexError)) as caught:
         trace(program)
     assert not hasattr(caught.value, "__notes__")
+
+
+# -- what is born where -----------------------------------------------------------------------------------------------
+
+
+def test_a_nan_of_the_forward_is_told_before_that_of_its_backward(trace: Trace) -> None:
+    """The entropy of a distribution with barred actions: 0 * -inf, a common accident."""
+
+    def program() -> None:
+        barred = torch.tensor([True, False, False])
+        logits = torch.zeros(3, requires_grad=True)
+        log_p = logits.masked_fill(barred, -math.inf).log_softmax(-1)
+        entropy = -(log_p.exp() * log_p).sum()
+        entropy.backward()
+        entropy.item()
+
+    (found,) = [d for d in judge(trace(program)) if d.code == "DT902"]
+    assert found.message.startswith("`log_p.exp() * log_p` (mul) gave NaN from inputs in [0, 0.5] and [-inf, -0.6931]")
+    assert ", with inf from `logits.masked_fill(barred, -math.inf)`" in found.message
 
 
 # -- the rest ---------------------------------------------------------------------------------------------------------
