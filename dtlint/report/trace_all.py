@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import DTYPES
 from dtlint.report.legible import legible
 from dtlint.trace.balance import kept_wide, used_autocast, wide_work
+from dtlint.trace.schema import NO_FILE
 from dtlint.trace.words import in_package, shorten, times
 
 if TYPE_CHECKING:
@@ -49,7 +50,10 @@ def sections(record: TraceRecord) -> Iterator[tuple[str, Style]]:
 
 
 def _at(record: TraceRecord, place: int | None) -> str:
-    return "" if place is None else f"{in_package(record.places[place].file)}:{record.places[place].line}"
+    if place is None:
+        return ""
+    at = record.places[place]
+    return "a place in autograd" if at.file == NO_FILE else f"{in_package(at.file)}:{at.line}"
 
 
 def _events(record: TraceRecord) -> Iterator[str]:

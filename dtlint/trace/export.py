@@ -11,7 +11,7 @@ import torch
 from dtlint import __version__
 from dtlint.trace.options import VALUES
 from dtlint.trace.record import AROUND, TraceRecord
-from dtlint.trace.schema import SCHEMA, DtypeError, Entry, Memory, Operand, Place, Skip, SkipCause
+from dtlint.trace.schema import NO_FILE, SCHEMA, DtypeError, Entry, Memory, Operand, Place, Skip, SkipCause
 from dtlint.trace.schema import Event as EventRecord
 from dtlint.trace.schema import Range as RangeRecord
 from dtlint.trace.schema import Scaler as ScalerRecord
@@ -36,7 +36,7 @@ LONGEST = 300
 REACHED = ("the loss", "gradients", "weights", "a number the program read")
 """What an event may reach, in the order of telling."""
 
-UNATTRIBUTED = Place("<autograd>", 1, 1, 0, 0, "", "")
+UNATTRIBUTED = Place(NO_FILE, 1, 1, 0, 0, "", "")
 """Where autograd ran for a line that was made before the trace began."""
 
 

@@ -11,6 +11,7 @@ from dtlint.dtypes.dtype import DTYPES
 from dtlint.trace.words import listed
 
 __all__ = [
+    "NO_FILE",
     "SCHEMA",
     "WITHOUT_OVERFLOW",
     "DtypeError",
@@ -33,6 +34,9 @@ SCHEMA = 2
 VANISHES = 2.0**-25
 """What rounds to 0 in float16: at most half of its smallest positive value."""
 
+
+NO_FILE = "<autograd>"
+"""The file of the place where autograd ran for no line of the program's, or for one made before the trace began."""
 
 WITHOUT_OVERFLOW = "without overflow"
 """In the message of an operator that was given a number beyond the range of its dtype."""

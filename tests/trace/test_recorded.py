@@ -431,6 +431,18 @@ def test_other_errors_are_left_alone(program: Callable[[], Any], trace: Trace) -
     assert not hasattr(caught.value, "__notes__")
 
 
+def test_work_of_autograd_for_a_line_before_the_trace_has_no_line_number(trace: Trace) -> None:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1, timeout=timedelta(seconds=20))
+    try:
+        weight = torch.ones(4, requires_grad=True)
+        loss = (weight * 2).sum()
+        weight.register_hook(dist.all_reduce)
+        record = trace(loss.backward)
+    finally:
+        dist.destroy_process_group()
+    assert "at a place in autograd" in everything(record) and "<autograd>" not in everything(record)
+
+
 # -- what is born where -----------------------------------------------------------------------------------------------
 
 
