@@ -18,6 +18,7 @@ __all__ = [
     "INTEGRAL",
     "LEGACY_TENSORS",
     "LOW_PRECISION",
+    "REAL_PARTS",
     "SMALL_INTEGERS",
     "Category",
     "Info",
@@ -126,6 +127,8 @@ ARITHMETIC = tuple(
 )
 """The dtypes that programs compute in. float8 and the wide unsigned integers are for storage, complex32 is experimental."""
 COMPLEX = frozenset(name for name, info in DTYPES.items() if info.category is Category.COMPLEX)
+REAL_PARTS = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+"""The dtype of the real part, and of the imaginary one, of a complex tensor."""
 INTEGRAL = frozenset(name for name, info in DTYPES.items() if info.category is Category.INTEGER)
 SMALL_INTEGERS = frozenset({"int8", "uint8", "int16", "uint16"})
 """Integers that a float's usual values do not fit."""

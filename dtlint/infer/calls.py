@@ -694,6 +694,8 @@ def _tensor_method(tensor: Tensor, method: str, arguments: Arguments) -> Value:
         return tensor if sent else tensor.but(dtypes=None, symbol=None, cast=None)
     name = method.rstrip("_")
     in_place = method.endswith("_") and not method.startswith("_")
+    if method == "view" and (seen := _seen_as(arguments)) is not None:
+        return Tensor(dtype_of(seen), tensor.zero_dim, origin=arguments.node, symbol=_named(seen))
     if name in SHAPING:
         if tensor.zero_dim is None and tensor.span is None:
             return tensor
@@ -712,6 +714,14 @@ def _tensor_method(tensor: Tensor, method: str, arguments: Arguments) -> Value:
             return Tensor(tensor.dtypes, origin=arguments.node, symbol=tensor.symbol)
         return Tensor(dtype_of(given), origin=arguments.node, symbol=_named(given))
     return _of_tensor(method, tensor, arguments, _given_dtype(arguments), "torch.Tensor")
+
+
+def _seen_as(arguments: Arguments) -> Value | None:
+    """The dtype as which `x.view(torch.int16)` reads the bits of a tensor; None where a view is of a shape."""
+    given, nodes = arguments.args, arguments.node.args
+    if len(given) == 1 and (isinstance(given[0], (Dtype, DtypeOf)) or _is_called_dtype(nodes[0])):
+        return given[0]
+    return arguments.keywords.get("dtype") if not given else None
 
 
 def _kept_whole(tensor: Tensor) -> Trait:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from dtlint.dtypes.dtype import FLOATING, INTEGRAL, Category, named
+from dtlint.dtypes.dtype import FLOATING, INTEGRAL, REAL_PARTS, Category, named
 from dtlint.infer.arithmetic import operator_result, shared_region
 from dtlint.infer.arrays import as_operand
 from dtlint.infer.conditions import atoms
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Expressions", "item_of", "tensor_of"]
 
-_SAME_TENSOR = frozenset({"data", "T", "mT", "H", "mH", "real"})
-"""Attributes of a tensor that are tensors of its dtype (complex tensors aside)."""
+_SAME_TENSOR = frozenset({"data", "T", "mT", "H", "mH"})
+"""Attributes of a tensor that are tensors of its dtype."""
 
 NAMED_RESULTS = {"values": 0, "indices": 1, "eigenvalues": 0, "eigenvectors": 1}
 """What `max`, `sort`, `topk` and their kin call the two that they give. No tuple or list of Python's has such attributes."""
@@ -311,6 +311,8 @@ class Expressions:
         """An attribute of a tensor: a tensor of its dtype, the dtype itself, or numbers."""
         if name in _SAME_TENSOR:
             return base
+        if name in ("real", "imag"):
+            return _part_of(base, name)
         if name == "grad":
             return Tensor(base.dtypes, symbol=base.symbol)
         if not self.symbolic:
@@ -671,6 +673,15 @@ def tensor_of(value: Unknown) -> Tensor:
     """An unknown value that turns out to be a tensor."""
     symbol = of_atom(value.atom) if value.atom is not None else None
     return Tensor(under=value.under, scaled=value.scaled, symbol=symbol)
+
+
+def _part_of(tensor: Tensor, name: str) -> Tensor:
+    """`x.real` or `x.imag`, which for a complex tensor is of the floating dtype that it is made of."""
+    if tensor.dtypes is None or (name == "imag" and tensor.dtypes.isdisjoint(REAL_PARTS)):
+        return Tensor(under=tensor.under)
+    if tensor.dtypes.isdisjoint(REAL_PARTS):
+        return tensor
+    return tensor.but(dtypes=frozenset(REAL_PARTS.get(dtype, dtype) for dtype in tensor.dtypes), symbol=None, cast=None)
 
 
 def _inside(atom: Atom, name: str) -> Atom:

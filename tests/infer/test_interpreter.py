@@ -198,6 +198,20 @@ CASES = {
         reveal(torch.abs(z) ** 2)  # float32
         reveal(torch.ones(3, dtype=torch.float16).abs())  # float16
     """,
+    "a part of a complex number is real": """
+        z = torch.zeros(3, dtype=torch.complex64)
+        reveal(z.real)  # float32
+        reveal(z.imag)  # float32
+        reveal(torch.ones(3, dtype=torch.float16).real)  # float16
+    """,
+    "a view of another dtype reads the bits as that": """
+        x = torch.ones(4)
+        reveal(x.view(torch.int32))  # int32
+        reveal(x.view(dtype=torch.uint8))  # uint8
+        reveal(x.view(2, 2))  # float32
+        reveal(x.view(unknown.get_dtype()))  # ?
+        reveal(x.view(-1))  # float32
+    """,
     "branches join": """
         x = torch.ones(2)
         if flag:
