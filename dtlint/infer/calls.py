@@ -214,8 +214,8 @@ def _cast(method: str, arguments: Arguments) -> tuple[bool, Dtypes, Symbol | Non
 
 
 def _is_called_dtype(node: ast.expr) -> bool:
-    """Does the program call it a dtype: `dtype`, `x.dtype`, `args.weight_dtype`?"""
-    return (path_of(node) or "").endswith("dtype")
+    """Does the program call it a dtype: `dtype`, `x.dtype`, `args.weight_dtype`, `self.get_dtype()`?"""
+    return (path_of(node.func if isinstance(node, ast.Call) else node) or "").endswith("dtype")
 
 
 def _is_no_dtype(node: ast.expr, value: Value) -> bool:

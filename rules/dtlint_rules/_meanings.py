@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["counts", "is_device", "is_setting", "names_dtype", "written_dtype"]
 
-_ASKING = frozenset({"get_parameter_dtype", "get_dtype"})
-"""Functions of models that give their dtype."""
 _DEVICES = frozenset({"rank", "local_rank", "gpu", "dev", "cuda"})
 _SETTINGS = re.compile(r"(?:^|[._])(?:config|cfg|args|opts?|hparams|settings)\.")
 _COUNTS = re.compile(
@@ -30,11 +28,12 @@ _COUNTS = re.compile(
 
 
 def names_dtype(node: ast.expr) -> bool:
-    """Does an expression read as a dtype: `torch.float16`, `x.dtype`, `weight_dtype`, `next(m.parameters()).dtype`?"""
+    """Does an expression read as a dtype: `torch.float16`, `x.dtype`, `weight_dtype`, `next(m.parameters()).dtype`,
+    `get_parameter_dtype(m)`?"""
     if isinstance(node, ast.Attribute) and node.attr.endswith("dtype"):
         return True
     if isinstance(node, ast.Call):
-        return last_name(node) in _ASKING
+        return last_name(node).endswith("dtype")
     if not isinstance(node, (ast.Attribute, ast.Name)):
         return False
     base, _, name = (path_of(node) or "").rpartition(".")

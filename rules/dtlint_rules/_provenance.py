@@ -6,6 +6,7 @@ Read in the order in which the function runs, for a name that is bound again has
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.names import path_of
@@ -132,6 +133,8 @@ class Provenance:
             return CASTS[name]
         if name == "type_as" and node.args:
             return f"{ast.unparse(node.args[0])}.dtype"
+        if name == "view":
+            return self._dtype(node.args[0]) if len(node.args) == 1 and names_dtype(node.args[0]) else None
         return self._told_to(node) if name in ("to", "type") else None
 
     def _told_to(self, node: ast.Call) -> str | None:
@@ -172,6 +175,12 @@ class Provenance:
 
     def _take_apart(self, targets: list[ast.expr], roots: Roots, value: ast.expr) -> None:
         items = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+        mapped = _mapped(value)
+        if mapped is not None and len(mapped.items) == len(targets):
+            each = [self._applied(mapped.function, self[item]) for item in mapped.items]
+            for target, made in zip(targets, each, strict=True):
+                self.bind(target, made, value)
+            return
         for index, target in enumerate(targets):
             if len(items) == len(targets):
                 self.bind(target, self[items[index]], items[index])
@@ -270,6 +279,18 @@ class Provenance:
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
+    def _applied(self, function: ast.Lambda, given: Roots) -> Roots:
+        """The origins of what a lambda of one parameter gives for what it is given."""
+        (parameter,) = function.args.args
+        outer = self.bound.get(parameter.arg)
+        self.bound[parameter.arg] = given
+        roots = self.read(function.body)
+        if outer is None:
+            del self.bound[parameter.arg]
+        else:
+            self.bound[parameter.arg] = outer
+        return roots
+
     def _call(self, node: ast.Call) -> Roots:
         name = last_name(node)
         receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -277,6 +298,9 @@ class Provenance:
         held = NOTHING if receiver is None or of_torch else self.read(receiver)
         given = [self.read(argument) for argument in node.args]
         every = NOTHING.union(held, *given, *[self.read(keyword.value) for keyword in node.keywords])
+        mapped = _mapped(node)
+        if mapped is not None:
+            return self._applied(mapped.function, NOTHING.union(*map(self.__getitem__, mapped.items)))
         dtype = self.told(node)
         if dtype is not None and (of_torch or held or name in ("to", "type", "type_as", *CASTS)):
             return frozenset({Origin(Kind.CAST, dtype, node, held or every)})
@@ -298,6 +322,25 @@ class Provenance:
         if receiver is None and name in _GATHERING:
             return every
         return frozenset({Origin.at(Kind.CALLED, path_of(node.func) or name, node, every)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Mapped:
+    """`map(lambda x: x.float(), [q, k, v])`."""
+
+    function: ast.Lambda
+    items: list[ast.expr]
+
+
+def _mapped(node: ast.expr) -> _Mapped | None:
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "map"):
+        return None
+    if len(node.args) != 2 or not isinstance(node.args[1], (ast.Tuple, ast.List)):
+        return None
+    function = node.args[0]
+    if not isinstance(function, ast.Lambda) or len(function.args.args) != 1:
+        return None
+    return _Mapped(function, node.args[1].elts)
 
 
 _READERS: dict[type[ast.expr], Callable[[Provenance, Any], Roots]] = {

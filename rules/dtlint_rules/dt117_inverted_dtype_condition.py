@@ -94,6 +94,8 @@ class InvertedDtypeCondition(Rule):
             return
         for condition in atoms(call.flow.conditions):
             if _says_none(condition, target) and not _bound_since(target, condition, call):
+                if _moves(call.node):
+                    return
                 yield self._found(call, condition, f"`{target}` is None here, and so the cast does nothing")
                 return
             if _says_equal(condition, call, target) and not _bound_since(_subject(call), condition, call):
@@ -127,6 +129,11 @@ def _target(call: Call) -> str | None:
         if (path_of(argument) or "").endswith("dtype") or written_dtype(argument)
     ]
     return path_of(given[0]) if len(given) == 1 else None
+
+
+def _moves(node: ast.Call) -> bool:
+    """Does a cast move the tensor as well: `x.to(device, dtype)`, `x.to(dtype, memory_format=fmt)`?"""
+    return len(node.args) > 1 or any(keyword.arg in ("device", "memory_format") for keyword in node.keywords)
 
 
 def _subject(call: Call) -> str:

@@ -26,6 +26,34 @@ BAD = {
             return turns[:, : dim // 2].contiguous().half()  # <-
         """,
     ),
+    "DT117": (
+        """
+        def load(tensor, device, dtype=None):
+            if dtype is None:
+                tensor = tensor.to(dtype, non_blocking=True)  # <-
+            return tensor.to(device)
+        """,
+    ),
+    "DT301": (
+        """
+        def attend(q, k, v):
+            dtype = q.dtype
+            q, k = map(lambda x: x.transpose(1, 2).float(), (q, k))
+            scores = (q @ k.mT).float().softmax(-1)
+            return (scores @ v).to(dtype)  # <-
+        """,
+    ),
+    "DT302": (
+        """
+        class Encoder(nn.Module):
+            def forward(self, sound):
+                features = self.feature_extractor(sound, return_tensors="pt")
+                return self.model(features.input_features.to(self.device()), features.attention_mask)  # <-
+
+            def quiet(self):
+                return self.model.half()
+        """,
+    ),
     "DT313": (
         """
         def save(path):
@@ -49,6 +77,35 @@ GOOD = {
             angles = torch.outer(torch.arange(length).float(), torch.ones(dim))
             turns = torch.polar(torch.ones_like(angles), angles)
             return turns[:, : dim // 2].real.contiguous().half(), turns.imag.contiguous().half()
+        """,
+    ),
+    "DT117": (
+        """
+        def move(tensor, device, dtype=None, non_blocking=False):
+            if dtype is not None:
+                return tensor.dequantize().to(device, dtype)
+            return tensor.to(device, dtype, non_blocking)  # to the device, and no cast
+        """,
+    ),
+    "DT301": (
+        """
+        def attend(q, k, v, chunk):
+            dtype = q.dtype
+            q, k, v = map(lambda x: x.transpose(1, 2).float(), [q, k, v])
+            q, k, v = map(lambda x: rearrange(x, "b (n c) d -> b n c d", c=chunk), [q, k, v])
+            scores = (q @ k.mT).float().softmax(-1)
+            return (scores @ v).to(dtype)
+        """,
+    ),
+    "DT302": (
+        """
+        class Encoder(nn.Module):
+            def forward(self, sound):
+                features = self.feature_extractor(sound, return_tensors="pt")
+                return self.model(features.input_features.to(self.model_dtype()), features.attention_mask)
+
+            def quiet(self):
+                return self.model.half()
         """,
     ),
     "DT313": (
