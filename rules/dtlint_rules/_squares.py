@@ -72,7 +72,10 @@ def is_widened(node: ast.expr, flow: Flow, also: frozenset[str] = frozenset()) -
 def _widens(node: ast.AST, wide: frozenset[str] = _WIDE) -> bool:
     if not isinstance(node, ast.Call):
         return False
-    return last_name(node) in wide or any((path_of(part) or "").rpartition(".")[2] in wide for part in given(node))
+    return last_name(node) in wide or any(
+        (part.value if isinstance(part, ast.Constant) else (path_of(part) or "").rpartition(".")[2]) in wide
+        for part in given(node)
+    )
 
 
 def _is_called_wide(tree: ast.Module, name: str) -> bool:

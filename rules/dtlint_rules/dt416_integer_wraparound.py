@@ -9,16 +9,17 @@ from dtlint.dtypes.dtype import DTYPES, SMALL_INTEGERS
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._names import last_name
+from dtlint_rules._assignments import assignments, source_of
+from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import SMALL
 from dtlint_rules._numbers import number_at
-from dtlint_rules._parts import same
+from dtlint_rules._parts import receiver, same
 from dtlint_rules._squares import WIDE_INTEGERS, is_widened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Operation
+    from dtlint.infer.events import Flow, Operation
     from dtlint.infer.values import Value
 
 __all__ = ["IntegerWraparound"]
@@ -96,7 +97,7 @@ class IntegerWraparound(Rule):
         info = DTYPES[kind]
         number = operation.right if left else operation.left
         if left and right:
-            if left != right or not isinstance(operator, ast.Sub) or info.min < 0:
+            if left != right or not isinstance(operator, ast.Sub) or info.min < 0 or _is_ordered(node, operation.flow):
                 return
             text = f"The difference of two {kind} tensors wraps around: 3 - 5 is {int(info.max) - 1}"
         elif isinstance(number, Constant) and type(number.value) is int:
@@ -136,7 +137,7 @@ class IntegerWraparound(Rule):
                 or any(map(_is_no_byte, values))
             ):
                 continue
-            if _is_made_of_ints(high.value):
+            if _is_made_of_ints(high.value) or _is_item_of_a_list(high.value, flow):
                 continue
             yield Finding(
                 product,
@@ -144,6 +145,45 @@ class IntegerWraparound(Rule):
                 help="Cast before: `.to(torch.int32)`, or `.astype(np.int32)` in NumPy",
             )
             return
+
+
+_GREATEST = frozenset({"max", "amax", "maximum"})
+_LEAST = frozenset({"min", "amin", "minimum"})
+
+
+def _is_ordered(node: ast.BinOp | ast.AugAssign, flow: Flow) -> bool:
+    """Is what is subtracted never the greater: the maximum of it and others less it, or a maximum less a minimum?"""
+    if not isinstance(node, ast.BinOp):
+        return False
+    greater, less = _chosen(node.left, flow, _GREATEST), _chosen(node.right, flow, _LEAST)
+    if any(same(of, other) for of in greater for other in (node.right, *less)):
+        return True
+    rests = [value for of in less if isinstance(of, ast.Name) for _, value in assignments(flow.scope).get(of.id, ())]
+    return any(
+        isinstance(rest, ast.BinOp) and isinstance(rest.op, ast.Sub) and same(rest.left, node.left) for rest in rests
+    )
+
+
+def _chosen(node: ast.expr, flow: Flow, names: frozenset[str]) -> list[ast.expr]:
+    """What a maximum or minimum is taken of: `x` of `x.max(dim=1).values`, `x` and `y` of `torch.maximum(x, y)`."""
+    made = source_of(node, flow) or node
+    while isinstance(made, (ast.Attribute, ast.Subscript)):
+        made = made.value
+    if not isinstance(made, ast.Call) or last_name(made) not in names:
+        return []
+    held = receiver(made)
+    return [*made.args, *([held] if held is not None and path_of(held) not in ("torch", "th") else [])]
+
+
+def _is_item_of_a_list(node: ast.expr, flow: Flow) -> bool:
+    """Is it what a loop takes of a list that the module writes out: `for i, colour in enumerate(COLOURS)`?"""
+    if not isinstance(node, ast.Name):
+        return False
+    for loop in reversed(flow.loops):
+        if node.id in names_in(loop.node.target):
+            lists = [value for name in names_in(loop.node.iter) for _, value in assignments(flow.tree).get(name, ())]
+            return any(isinstance(value, (ast.List, ast.Tuple)) for value in lists)
+    return False
 
 
 def _small(value: Value) -> str | None:

@@ -13,7 +13,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Module
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._assignments import source_of
+from dtlint_rules._assignments import assignments, source_of
 from dtlint_rules._edges import is_kept, is_mended
 from dtlint_rules._fixes import bracketed
 from dtlint_rules._names import last_name, names_in
@@ -172,7 +172,7 @@ class UnstableFormulation(Rule):
         summed = _summed(below)
         if given is None or summed is None or not (same(summed, node.left) or same(summed, top)):
             return
-        if _is_bounded(source_of(given, operation.flow) or given):
+        if _is_bounded(source_of(given, operation.flow) or given) or _is_lowered(given, operation.flow):
             return
         yield Finding(
             node,
@@ -424,6 +424,16 @@ def _is_bounded(node: ast.expr | None) -> bool:
             and last_name(part).startswith(("clamp", "neg", "log", "cos", "sin", "tanh", "norm", "dist", "cdist"))
         )
         for part in nodes([node])
+    )
+
+
+def _is_lowered(given: ast.expr, flow: Flow) -> bool:
+    """Is something subtracted from a name above the exponential of it: `x = x - x.amax(-1)`, then `x = x.exp()`?"""
+    if not isinstance(given, ast.Name):
+        return False
+    return any(
+        line < given.lineno and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub)
+        for line, value in assignments(flow.scope).get(given.id, ())
     )
 
 

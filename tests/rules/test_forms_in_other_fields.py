@@ -61,6 +61,28 @@ BAD = {
             path.write_bytes(tensor.view(-1).numpy().tobytes())  # <-
         """,
     ),
+    "DT416": (
+        """
+        def spread(x: Tensor, device):
+            assert x.dtype == torch.uint8
+            least = x.min(dim=1, keepdim=True).values
+            return x - least.maximum(torch.tensor(3, dtype=torch.uint8))  # <-
+        """,
+        """
+        def labels(colours, table):
+            for colour in colours:
+                yield table[colour[0] * 256 + colour[1]]  # <-
+        """,
+    ),
+    "DT417": (
+        """
+        def attend(scores, mask):
+            scores = scores + mask
+            scores = torch.exp(scores)
+            scores = scores / torch.sum(scores, dim=-1, keepdim=True)  # <-
+            return scores
+        """,
+    ),
 }
 
 GOOD = {
@@ -114,6 +136,40 @@ GOOD = {
             tensor = torch.randn(3, 4, dtype=torch.bfloat16)
             path.write_bytes(tensor.view(torch.int16).numpy().tobytes())
             path.write_bytes(tensor.view(dtype=torch.int16).numpy().tobytes())
+        """,
+    ),
+    "DT416": (
+        """
+        def spread(x: Tensor, most):
+            assert x.dtype == torch.uint8
+            greatest = x.max(dim=1, keepdim=True).values
+            least = x.min(dim=1, keepdim=True).values
+            reach = greatest - least
+            reach = torch.minimum(reach, torch.tensor(most, dtype=torch.uint8))
+            floor = greatest - reach
+            raised = x.maximum(floor)
+            return raised - x, raised - floor  # the greater less the smaller
+        """,
+        """
+        COLOURS = [[0, 0, 0], [128, 0, 0]]
+
+        def table(labels):
+            for i, colour in enumerate(COLOURS):
+                labels[(colour[0] * 256 + colour[1]) * 256 + colour[2]] = i  # Python's ints
+
+        def indices(image, labels):
+            image = image.permute(1, 2, 0).numpy().astype("int32")
+            return labels[image[:, :, 0] * 256 + image[:, :, 1]]
+        """,
+    ),
+    "DT417": (
+        """
+        def attend(scores, mask):
+            scores = scores + mask
+            scores = scores - scores.max(dim=-1, keepdim=True).values
+            scores = torch.exp(scores)
+            scores = scores / torch.sum(scores, dim=-1, keepdim=True)
+            return scores
         """,
     ),
 }
