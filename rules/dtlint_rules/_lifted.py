@@ -7,6 +7,7 @@ float32, float64 or complex. But it is not half, and that is all that a rule abo
 from __future__ import annotations
 
 import ast
+import re
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,8 @@ _REDUCING = frozenset({"sum", "mean", "std", "var", "norm", "prod", "amax", "ami
 _FLOATS = frozenset({"float32", "float64", "float", "double"})
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 """A product `a @ b` is none of it: it promotes nothing, and is half under autocast."""
+_SAYS_FLOAT32 = re.compile(r"(?:^|_)(?:fp|f|float)32(?:_|$)")
+"""Names that say what they hold: `state_fp32`, `c_f32`."""
 _DEEPEST = 12
 
 
@@ -105,6 +108,8 @@ class _Reading:
     def _named(self, node: ast.Name, at: ast.AST, depth: int) -> _Width:
         if node.id in _inside(self.flow.scope):
             return _Width.UNKNOWN
+        if _SAYS_FLOAT32.search(node.id):
+            return _Width.WIDE
         if (known := self._known(node)) is not _Width.UNKNOWN:
             return known
         found = _bound_before(node.id, at, self.flow.scope)

@@ -46,6 +46,8 @@ _MEMBERS = frozenset(
 )
 """What arrays and tensors have and modules have not."""
 _OF_TORCH = ("torch.", "F.", "th.")
+_LEAVING = frozenset({"item", "tolist", "numpy"})
+"""Methods of tensors that give none."""
 
 
 def is_tensor(node: ast.expr, value: Value, flow: Flow) -> bool:
@@ -94,7 +96,7 @@ def _computed(node: ast.expr) -> Iterator[ast.expr]:
             queue.append(part.operand)
         elif isinstance(part, ast.Subscript):
             queue.append(part.value)
-        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr not in _LEAVING:
             queue.append(part.func.value)
 
 
@@ -106,6 +108,6 @@ def _shows_tensor(part: ast.expr) -> bool:
         return not path.endswith((".item", ".size", ".tolist"))
     if path.startswith(("np.", "numpy.", "math.")) or not isinstance(part.func, ast.Attribute):
         return False
-    if part.func.attr in ("item", "tolist", "numpy"):
+    if part.func.attr in _LEAVING:
         return False
     return part.func.attr in _METHODS or any(keyword.arg in _KEYWORDS for keyword in part.keywords)
