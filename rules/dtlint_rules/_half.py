@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION
 from dtlint.infer.reach import Reach, reach
 from dtlint.infer.values import Tensor
-from dtlint_rules._imports import imports, imports_torch
+from dtlint_rules._imports import imports, imports_torch, is_a_test
 from dtlint_rules._lifted import is_lifted
 from dtlint_rules._names import names_in
 
@@ -43,12 +43,14 @@ def half_at(
     of: ast.expr | None = None,
 ) -> Reached | None:
     """How that half dtype, or any where it is None, reaches the running code and these values; None where it does not,
-    where a test for half has been made and this is the other branch, and where `of`, the expression of the values, has
+    where a test for half has been made and this is the other branch, in tests, which know the dtypes they give, and where `of`, the expression of the values, has
     been promoted with float32."""
     if not imports_torch(flow.tree) or any(not _ASKING.isdisjoint(names_in(held.test)) for held in flow.conditions):
         return None
     region = flow.contexts[-1] if flow.contexts else None
     if region is not None and region.enabled is False and not values:
+        return None
+    if is_a_test(flow.tree):
         return None
     found = reach(flow, *(value for value in values if not _is_any_floating(value)))
     owner = flow.function.owner if flow.function is not None else None

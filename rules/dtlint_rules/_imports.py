@@ -7,7 +7,12 @@ import ast
 from dtlint_rules._kept import kept
 from dtlint_rules._statements import statements
 
-__all__ = ["imports", "imports_torch"]
+__all__ = ["imports", "imports_torch", "is_a_test", "writes_kernels"]
+
+
+_OF_KERNELS = frozenset(
+    {"triton", "cutlass", "cupy", "tilelang", "tvm_ffi", "pycuda", "cuda", "flash_attn", "deep_gemm"}
+)
 
 
 @kept
@@ -20,6 +25,16 @@ def imports(tree: ast.Module) -> frozenset[str]:
         elif type(node) is ast.ImportFrom and node.module and not node.level:
             found.add(node.module.partition(".")[0])
     return frozenset(found)
+
+
+def writes_kernels(tree: ast.Module) -> bool:
+    """Does a module write kernels for GPUs, or call a package of them? What it is given fits them, or they are not called."""
+    return not imports(tree).isdisjoint(_OF_KERNELS)
+
+
+def is_a_test(tree: ast.Module) -> bool:
+    """Does a module test others? It knows the dtypes that it gives them, and no caller brings another."""
+    return not imports(tree).isdisjoint(("pytest", "unittest"))
 
 
 def imports_torch(tree: ast.Module) -> bool:

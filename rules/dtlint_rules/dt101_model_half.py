@@ -14,6 +14,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Key, Module, Optimizer, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS
+from dtlint_rules._imports import is_a_test
 from dtlint_rules._kept import kept
 from dtlint_rules._needs import HALF_BY_NAME
 from dtlint_rules._parts import receiver, root_of, subject_of
@@ -36,7 +37,8 @@ class ModelHalf(Rule):
     ## What it does
     Reports `.half()`, `.bfloat16()`, `.to(torch.float16)` and their like on a whole model: as a warning where the file
     shows that the model is trained, else as information. Single layers, casts of `self` inside a module, copies that
-    are only made to be saved, and, for inference, models whose norms are cast back in a loop are left alone.
+    are only made to be saved, for inference models whose norms are cast back in a loop, and what tests make are left
+    alone.
 
     ## Why it matters
     Training needs more than a half dtype has. In float16, gradients below 3e-8 become 0, GradScaler refuses float16
@@ -124,7 +126,7 @@ class ModelHalf(Rule):
         return ()
 
     def on_end(self, end: End) -> Iterator[Finding]:
-        if end.flow.function is not None:
+        if end.flow.function is not None or not self.casts or is_a_test(end.flow.tree):
             return
         for cast in self.casts:
             partial = cast.identity in self.partial or (cast.seen.scope, cast.root) in self.partial

@@ -14,8 +14,9 @@ from dtlint.infer.values import Constant, Dtype
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._asked import asks_bfloat16
-from dtlint_rules._assignments import assignments, bound_once
+from dtlint_rules._assignments import assignments, bindings, bound_once
 from dtlint_rules._functions import body_of, defaults, own_nodes, parameters
+from dtlint_rules._imports import is_a_test
 from dtlint_rules._meanings import written_dtype
 from dtlint_rules._names import last_name, said
 from dtlint_rules._parts import given, keyword, receiver, subject_of
@@ -106,10 +107,12 @@ class HardcodedCast(Rule):
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         if call.method in ("half", "bfloat16") and not call.node.args:
-            return [*(_other_half(call.node, call.flow) if call.method == "half" else ()), *_fixed_half(call)]
-        if "dtype" not in call.keywords and "torch_dtype" not in call.keywords and call.method != "to":
+            found = [*(_other_half(call.node, call.flow) if call.method == "half" else ()), *_fixed_half(call)]
+        elif "dtype" not in call.keywords and "torch_dtype" not in call.keywords and call.method != "to":
             return ()
-        return self._cast(call)
+        else:
+            found = list(self._cast(call))
+        return found if found and not is_a_test(call.flow.tree) else ()
 
     def on_assign(self, assign: Assign) -> Iterator[Finding]:
         if assign.expression is not None:
@@ -168,7 +171,7 @@ class HardcodedCast(Rule):
             return
         parameter = _unread_parameter(function.node)
         if parameter is None and call.target.startswith("torch."):
-            parameter = _parameter_for(function, ast.unparse(node))
+            parameter = _parameter_for(function, ast.unparse(node), call.flow)
         if parameter is None:
             yield from _made_in_half(call, node, value.name)
             return
@@ -543,16 +546,42 @@ def _unread_parameter(function: ast.AST) -> ast.arg | None:
     return None
 
 
-def _parameter_for(function: FunctionInfo, literal: str) -> ast.arg | None:
-    """The parameter of the function, or of its class's `__init__`, that is a dtype and has this default."""
-    functions = [function.node]
-    if function.owner is not None and (init := function.owner.method("__init__")) is not None:
-        functions.append(init.node)
-    for node in functions:
-        for parameter, default in defaults(node.args):
-            if parameter.arg.endswith("dtype") and ast.unparse(default) == literal:
-                return parameter
+def _parameter_for(function: FunctionInfo, literal: str, flow: Flow) -> ast.arg | None:
+    """The parameter of the function, or of its class's `__init__`, that is a dtype and has this default, is not tested
+    for it, and is not called after something else than what is made here: `logits_dtype`, of hidden states."""
+    for parameter, default in defaults(function.node.args):
+        if _is_dtype_of(parameter, default, literal) and _is_of_these(parameter.arg, flow):
+            return None if _is_tested(parameter.arg, literal, flow.scope) else parameter
+    init = function.owner.method("__init__") if function.owner is not None else None
+    for parameter, default in defaults(init.node.args) if init is not None else ():
+        if _is_dtype_of(parameter, default, literal):
+            return parameter
     return None
+
+
+def _is_dtype_of(parameter: ast.arg, default: ast.expr, literal: str) -> bool:
+    return parameter.arg.endswith("dtype") and ast.unparse(default) == literal
+
+
+_OF_ALL = re.compile(r"^(?:torch|weights?|model|params?|parameter|compute|default|data|inputs?|inference|tensor|_)*$")
+"""What comes before `dtype` in the names of parameters that are meant for all that is made."""
+
+
+def _is_of_these(parameter: str, flow: Flow) -> bool:
+    """Does a parameter speak of all tensors, or of those that the running statement assigns?"""
+    of = parameter.removesuffix("dtype").strip("_")
+    names = {name for name, _ in bindings(flow.statement)} if flow.statement is not None else set[str]()
+    return _OF_ALL.search(of) is not None or any(of in name for name in names) or isinstance(flow.statement, ast.Return)
+
+
+def _is_tested(parameter: str, literal: str, scope: ast.AST) -> bool:
+    """Is a parameter compared with a dtype: `if dtype is not torch.bfloat16: raise`?"""
+    return any(
+        isinstance(node, ast.Compare)
+        and path_of(node.left) == parameter
+        and any(path_of(part) == literal for part in nodes(node.comparators))
+        for node in own_nodes(scope)
+    )
 
 
 def _buffer_behind(node: ast.expr, flow: Flow, owner: ClassInfo) -> str | None:

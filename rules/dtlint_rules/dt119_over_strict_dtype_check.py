@@ -14,7 +14,7 @@ from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
 from dtlint_rules._functions import own_nodes, parameters
-from dtlint_rules._imports import imports
+from dtlint_rules._imports import is_a_test, writes_kernels
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import given
 from dtlint_rules._within import parents_at
@@ -22,7 +22,7 @@ from dtlint_rules._within import parents_at
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from dtlint.infer.events import Call, Operation
+    from dtlint.infer.events import Call, Flow, Operation
     from dtlint.infer.scopes import FunctionInfo
     from dtlint.source.place import Place
 
@@ -42,9 +42,9 @@ class OverStrictDtypeCheck(Rule):
     of float16 and float32 alone is left alone, for that is what many kernels support.
 
     As information, it reports such checks for float32 and float64 alone, and `assert x.dtype == torch.float32` of an
-    argument, in code that half can reach and that calls no kernel; and an `assert a.dtype == b.dtype`, or an `if` that
-    raises, on two arguments of a function: under autocast the one may come from a matmul and be half, the other from a
-    softmax and be float32.
+    argument, in code that half can reach; and an `assert a.dtype == b.dtype`, or an `if` that raises, on two arguments of
+    a function: under autocast the one may come from a matmul and be half, the other from a softmax and be float32. Left
+    alone is what stands ahead of a kernel, or beside a list of the dtypes that pass, or asks of an output.
 
     ## Why it matters
     The three were all floating dtypes there were when the check was written. Under autocast on a CPU, and in most
@@ -129,7 +129,9 @@ class OverStrictDtypeCheck(Rule):
         if first is not None and operation.right == Dtype("float32"):
             yield from self._float32_alone(operation, node, first, operator)
             return
-        if first is None or second is None or first == second:
+        if first is None or second is None or first == second or any(map(_has_its_own, (first, second))):
+            return
+        if _is_of_kernels(operation.flow):
             return
         if _raises(node, operator, parents_at(node, operation.flow)):
             yield Finding(
@@ -149,7 +151,9 @@ class OverStrictDtypeCheck(Rule):
         branches = isinstance(operation.operator, ast.Eq) and not isinstance(around.get(node), ast.Assert)
         if branches or not _raises(node, operator, around) or _needs_float32(scope, name):
             return  # `elif x.dtype == torch.float32`, too, is one of several dtypes that pass
-        if reach(operation.flow).level >= Reach.LIBRARY and not _is_a_test(operation.flow.tree):
+        if _is_of_kernels(operation.flow):
+            return
+        if reach(operation.flow).level >= Reach.LIBRARY and not is_a_test(operation.flow.tree):
             yield Finding(
                 node,
                 f"The check raises for `{name}` in half precision, as it comes under autocast or from a half model",
@@ -166,7 +170,7 @@ class OverStrictDtypeCheck(Rule):
         operator = operation.operator
         if not isinstance(operator, ast.cmpop) or not _raises(node, operator, parents_at(node, operation.flow)):
             return
-        if reach(operation.flow).level >= Reach.LIBRARY and not _is_a_test(operation.flow.tree):
+        if reach(operation.flow).level >= Reach.LIBRARY and not is_a_test(operation.flow.tree):
             yield Finding(
                 node,
                 "The check names float32 and float64 alone, and so raises for a half tensor",
@@ -184,6 +188,27 @@ _KERNEL = re.compile(
 def _calls_kernels(scope: ast.AST) -> bool:
     return any(
         _KERNEL.search(last_name(node)) for node in own_nodes(scope) if isinstance(node, (ast.Name, ast.Attribute))
+    )
+
+
+_OWN = re.compile(r"^self$|(?:^|_)(?:out|outputs?|result|dst|buffer|cache|companion)(?:_|$)")
+"""Names of what is written into, or holds others: it has a dtype of its own, which is asked of what comes in."""
+
+
+def _has_its_own(name: str) -> bool:
+    return _OWN.search(name) is not None
+
+
+def _is_of_kernels(flow: Flow) -> bool:
+    """Does a check stand ahead of a kernel, or beside a list of the dtypes that pass? Then the two that differ are refused
+    for a reason."""
+    if writes_kernels(flow.tree) or _calls_kernels(flow.scope):
+        return True
+    return any(
+        isinstance(node, ast.Compare)
+        and isinstance(node.ops[0], (ast.In, ast.NotIn))
+        and last_name(node.left) == "dtype"
+        for node in own_nodes(flow.scope)
     )
 
 
@@ -218,10 +243,6 @@ def _lacks_bfloat16(value: Value | None) -> bool:
 def _listed(value: Value | None) -> set[str]:
     """The dtypes of a list."""
     return {item.name for item in value.items if isinstance(item, Dtype)} if isinstance(value, Items) else set()
-
-
-def _is_a_test(tree: ast.Module) -> bool:
-    return not imports(tree).isdisjoint(("pytest", "unittest"))
 
 
 def _raises(test: ast.Compare, operator: ast.cmpop, around: Mapping[ast.AST, ast.AST]) -> bool:

@@ -11,6 +11,8 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Dtype, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
+from dtlint_rules._functions import defaults
+from dtlint_rules._imports import is_a_test
 from dtlint_rules._names import last_name, mentions, said
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._parts import keyword
@@ -78,7 +80,7 @@ class Float64OnDevice(Rule):
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         finding = self._moved(call) if call.method in ("to", "double") else self._made(call)
-        if finding is None or is_script(call.flow.tree) or _asks(call.flow):
+        if finding is None or is_script(call.flow.tree) or is_a_test(call.flow.tree) or _asks(call.flow):
             return ()
         return (finding,)
 
@@ -86,7 +88,7 @@ class Float64OnDevice(Rule):
         """`torch.zeros(n, dtype=torch.float64, device=x.device)`."""
         package, _, name = call.target.rpartition(".")
         dtype, device = call.argument(None, "dtype"), call.argument_node(None, "device")
-        if package != "torch" or name not in _FACTORIES or dtype != Dtype("float64") or not _is_open(device):
+        if package != "torch" or name not in _FACTORIES or dtype != Dtype("float64") or not _is_open(device, call.flow):
             return None
         assert device is not None
         return Finding(
@@ -109,7 +111,7 @@ class Float64OnDevice(Rule):
             message = f"MPS and some other devices have no float64: where `{text}` lies on one, this raises"
             return Finding(call.node, message, help=_HELP)
         device = call.argument_node(0, "device")
-        if not _is_open(device):
+        if not _is_open(device, call.flow):
             return None
         dtypes, origin = tensor.dtypes, tensor.origin
         if dtypes is None:
@@ -175,10 +177,21 @@ def _is_array_of_list(node: ast.expr) -> bool:
     )
 
 
-def _is_open(device: ast.expr | None) -> bool:
-    """Is it a device that the program or its caller decides: `x.device`, `device`, `self.device`?"""
+def _is_open(device: ast.expr | None, flow: Flow) -> bool:
+    """Is it a device that the program or its caller decides: `x.device`, `device`, `self.device`? Not one that the
+    function takes from CUDA: `device = torch.device("cuda", rank)`."""
     path = path_of(device) if device is not None else None
-    return path is not None and path.rpartition(".")[2].endswith("device")
+    if path is None or not path.rpartition(".")[2].endswith("device"):
+        return False
+    made = [value for _, value in assignments(flow.scope).get(path, ()) if value is not None]
+    if not made and flow.function is not None:
+        made = [default for parameter, default in defaults(flow.function.node.args) if parameter.arg == path]
+    return not made or not all(_is_of_cuda(value) for value in made)
+
+
+def _is_of_cuda(device: ast.expr) -> bool:
+    texts = [part.value for part in ast.walk(device) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    return bool(texts) and all(text.startswith("cuda") for text in texts)
 
 
 def _is_closed(call: Call) -> bool:

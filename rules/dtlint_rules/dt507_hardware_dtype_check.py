@@ -13,6 +13,7 @@ from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments, bindings
 from dtlint_rules._functions import defaults, own_nodes, parameters
+from dtlint_rules._imports import is_a_test, writes_kernels
 from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name, mentions, names, said
 from dtlint_rules._parts import receiver, subject_of
@@ -33,7 +34,7 @@ _ASKING = {
 """Questions about the GPU, and what they do where there is none."""
 _UNTIL = {"torch.cuda.is_bf16_supported": (2, 5)}
 """The release from which on a question answers everywhere."""
-_GUARDS = ("available", "cuda", "gpu", "device", "hip", "rocm", "bf16")
+_GUARDS = ("available", "cuda", "gpu", "device", "hip", "rocm", "nvidia", "bf16")
 """In names of a test that keeps the question from machines without CUDA."""
 _CHECKS = frozenset(
     {"is_bf16_supported", "get_device_capability", "get_device_properties", "is_torch_bf16_gpu_available"}
@@ -97,7 +98,7 @@ class HardwareDtypeCheck(Rule):
     def on_call(self, call: Call) -> Iterable[Finding]:
         if call.target in _ASKING and not mentions(call.flow.conditions, _GUARDS):
             self.asked.append((call.node, call.target))
-        elif call.method == "half" or call.name in _LOADING:
+        elif (call.method == "half" or call.name in _LOADING) and not is_a_test(call.flow.tree):
             return _on_any_device(call)
         return ()
 
@@ -126,7 +127,7 @@ class HardwareDtypeCheck(Rule):
 
     def on_end(self, end: End) -> Iterator[Finding]:
         tree = end.flow.tree
-        if end.flow.function is not None:
+        if end.flow.function is not None or (self.asked and (writes_kernels(tree) or is_a_test(tree))):
             return
         for node, target in self.asked:
             if not _is_guarded(node, tree) and (target.endswith("supported") or _decides(node, tree)):

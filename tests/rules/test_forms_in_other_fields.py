@@ -11,11 +11,25 @@ HEAD = "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom 
 BENCH = Bench("DT101", "DT599", HEAD)
 
 BAD = {
+    "DT101": (
+        """
+        model = nn.Sequential(nn.Linear(4, 4), nn.ReLU()).half()  # <-
+        optimizer = torch.optim.SGD(model.parameters())
+        model(torch.ones(3, 4).half()).sum().backward()
+        optimizer.step()
+        """,
+    ),
     "DT103": (
         """
         def narrow():
             weight = torch.randn(4, 4)
             return weight.view(2, 8).to(torch.int8)  # <-
+        """,
+    ),
+    "DT113": (
+        """
+        def make(shape, weight_dtype: torch.dtype = torch.bfloat16):
+            return torch.zeros(shape, dtype=torch.bfloat16)  # <-
         """,
     ),
     "DT115": (
@@ -32,6 +46,13 @@ BAD = {
             if dtype is None:
                 tensor = tensor.to(dtype, non_blocking=True)  # <-
             return tensor.to(device)
+        """,
+    ),
+    "DT119": (
+        """
+        def blend(first, second):
+            assert first.dtype == second.dtype  # <-
+            return (first + second) / 2
         """,
     ),
     "DT301": (
@@ -61,6 +82,29 @@ BAD = {
             path.write_bytes(tensor.view(-1).numpy().tobytes())  # <-
         """,
     ),
+    "DT314": (
+        """
+        def grid(n, device="cpu"):
+            return torch.arange(n, dtype=torch.float64, device=device)  # <-
+        """,
+    ),
+    "DT401": (
+        """
+        def hide(scores, mask):
+            return scores.masked_fill(mask, -1e9)  # <-
+        """,
+    ),
+    "DT403": (
+        """
+        def clipped(grads, most):
+            norm = grads.norm(2)
+            return grads * (most / (norm + 1e-10))  # <-
+        """,
+        """
+        def scaled(state):
+            return state / state.abs().amax(dim=-1, keepdim=True).clamp(min=1e-30)  # <-
+        """,
+    ),
     "DT416": (
         """
         def spread(x: Tensor, device):
@@ -83,14 +127,52 @@ BAD = {
             return scores
         """,
     ),
+    "DT507": (
+        """
+        FAST = torch.cuda.get_device_capability()[0] >= 8  # <-
+        """,
+    ),
 }
 
 GOOD = {
+    "DT101": (
+        """
+        import pytest
+
+        model = nn.Sequential(nn.Linear(4, 4), nn.ReLU()).half()
+        optimizer = torch.optim.SGD(model.parameters())
+
+        def test_step():
+            model(torch.ones(3, 4).half()).sum().backward()
+            optimizer.step()
+        """,
+    ),
     "DT103": (
         """
         def exponents(x: Tensor):
             assert x.dtype == torch.float32
             return (x.view(torch.int32) >> 23).to(torch.uint8)  # the bits of the float, and no float
+        """,
+    ),
+    "DT113": (
+        """
+        def route(hidden, count, logits_dtype: torch.dtype = torch.bfloat16):
+            weights = torch.randn(count, hidden, dtype=torch.bfloat16)
+            return weights, torch.randn(count).to(logits_dtype)
+        """,
+        """
+        def experts(x, output_dtype: torch.dtype = torch.bfloat16):
+            if output_dtype is not torch.bfloat16:
+                raise ValueError("bfloat16 alone")
+            output = torch.empty(x.shape, dtype=torch.bfloat16)
+            return output
+        """,
+        """
+        import pytest
+
+        @pytest.mark.parametrize("dtype", ["bfloat16"])
+        def test_decode(dtype: str):
+            return torch.randn(3, dtype=torch.bfloat16)
         """,
     ),
     "DT115": (
@@ -107,6 +189,28 @@ GOOD = {
             if dtype is not None:
                 return tensor.dequantize().to(device, dtype)
             return tensor.to(device, dtype, non_blocking)  # to the device, and no cast
+        """,
+    ),
+    "DT119": (
+        """
+        import triton
+
+        def gemm(a, b):
+            assert a.dtype == b.dtype
+            return launch(a, b)
+        """,
+        """
+        def append(key, value):
+            if key.dtype not in (torch.float16, torch.bfloat16):
+                raise ValueError("half alone")
+            if value.dtype != key.dtype:
+                raise ValueError("they differ")
+        """,
+        """
+        def reduce(x, output):
+            if output.dtype != x.dtype:
+                raise ValueError("they differ")
+            output.copy_(x.sum(0))
         """,
     ),
     "DT301": (
@@ -136,6 +240,41 @@ GOOD = {
             tensor = torch.randn(3, 4, dtype=torch.bfloat16)
             path.write_bytes(tensor.view(torch.int16).numpy().tobytes())
             path.write_bytes(tensor.view(dtype=torch.int16).numpy().tobytes())
+        """,
+    ),
+    "DT314": (
+        """
+        def plan(rank, n):
+            device = torch.device("cuda", rank)
+            return torch.full((n,), 0.5, dtype=torch.float64, device=device)
+
+        def total(values, device=torch.device("cuda")):
+            return torch.tensor(values, dtype=torch.float64, device=device)
+        """,
+        """
+        import pytest
+
+        def reference(n, device):
+            return torch.arange(n, dtype=torch.float64, device=device)
+        """,
+    ),
+    "DT401": (
+        """
+        import unittest
+
+        def hide(scores, mask):
+            return scores.masked_fill(mask, -1e9)
+        """,
+    ),
+    "DT403": (
+        """
+        def rate(grad, most):
+            norm = grad.norm(2).item()
+            return most / (norm + 1e-10)  # of Python's floats
+        """,
+        """
+        def scaled(state_fp32):
+            return state_fp32 / state_fp32.abs().amax(dim=-1, keepdim=True).clamp(min=1e-30)
         """,
     ),
     "DT416": (
@@ -170,6 +309,18 @@ GOOD = {
             scores = torch.exp(scores)
             scores = scores / torch.sum(scores, dim=-1, keepdim=True)
             return scores
+        """,
+    ),
+    "DT507": (
+        """
+        IS_NVIDIA = vendor() == "nvidia"
+        IS_HOPPER = IS_NVIDIA and torch.cuda.get_device_capability()[0] >= 9
+        """,
+        """
+        import triton
+
+        def launch(x):
+            return 8 if torch.cuda.get_device_capability()[0] >= 10 else 4
         """,
     ),
 }
