@@ -163,8 +163,8 @@ def _listed(codes: tuple[str, ...]) -> str:
 
 
 def cell_diagnostics(source: Source) -> Iterator[Diagnostic]:
-    """DT802 for each cell of a notebook that Python's parser does not take."""
-    for cell, error in source.notebook.broken if source.notebook is not None else ():
+    """DT802 for each cell of a notebook that IPython would not run."""
+    for cell, error in source.notebook.refused if source.notebook is not None else ():
         told = syntax_diagnostic(source, error, "cell", cell.first)
         yield replace(told, help="The other cells are checked; none is fixed until this one parses")
 

@@ -87,6 +87,11 @@ class Notebook:
         return tuple((cell, error) for cell in self.cells if (error := _error(mask(cell.text))) is not None)
 
     @property
+    def refused(self) -> Iterator[tuple[Cell, Exception]]:
+        """Those of them that IPython does not run either: it takes the indent of a cell's first line off all lines."""
+        return ((cell, error) for cell, error in self.broken if _error(mask(_outdented(cell.text))) is not None)
+
+    @property
     def readable(self) -> str:
         """The joined text with empty lines in place of the cells that do not parse: such a cell does not run."""
         gone = {cell for cell, _ in self.broken}
@@ -130,6 +135,14 @@ class Notebook:
                 literal = _literal(document[cell.start : cell.end], cell.head + new)
                 document = document[: cell.start] + literal + document[cell.end :]
         return Notebook(document)
+
+
+def _outdented(text: str) -> str:
+    """A cell without the indent of its first line, as IPython's `leading_indent` takes it off."""
+    lines = text.split("\n")
+    first = next((line for line in lines if line.strip()), "")
+    indent = first[: len(first) - len(first.lstrip())]
+    return "\n".join(line.removeprefix(indent) for line in lines)
 
 
 def _error(text: str) -> Exception | None:

@@ -14,7 +14,8 @@ class UnreadableFile(Rule):
     ## What it does
     Reports a file that is no Python which this interpreter can parse: a syntax error, bytes that are not valid in the
     file's encoding, a null byte, UTF-16, a notebook whose JSON is broken. The other files are checked nevertheless, and
-    of a notebook the cells that do parse; it is not fixed before all of them do.
+    of a notebook the cells that do parse; it is not fixed before all of them do. Cells that IPython runs without the
+    indent of their first line are neither reported nor checked.
     A selection does not leave this rule out; `ignore = ["DT802"]` does.
 
     ## Why it matters

@@ -121,6 +121,24 @@ def test_a_syntax_error_in_a_notebook_has_its_cell() -> None:
     assert diagnostic.lines == ((2, "y = 1"), (3, "z = ("))
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [
+        " x = 1\n x",
+        "\n    @takes('wrd')\n    def pipeline(wrd):\n        yield wrd",
+        ' !tts --text "hello" \\\n      --out out.wav',
+        " with open(path) as file:\n    text = file.read()\n",
+    ],
+)
+def test_a_cell_that_ipython_outdents_is_not_said_to_be_broken(cell: str) -> None:
+    assert check(notebook("import torch", cell), "n.ipynb") == []
+
+
+def test_a_cell_that_is_indented_and_broken_is() -> None:
+    (diagnostic,) = check(notebook(" x = 1\n y = ("), "n.ipynb")
+    assert diagnostic.message.startswith("The cell does not parse: ")
+
+
 def test_the_cells_beside_a_broken_one_are_checked_and_not_fixed() -> None:
     cast = "import torch\nx = torch.zeros(3)\nx.type(torch.float16, inplace=True)\nx"
     cells = [cast, "def f(:\n  '''\n", f"%%time\n{cast}", "1 +", f"{cast}  # noqa: DT102\n{cast}"]
