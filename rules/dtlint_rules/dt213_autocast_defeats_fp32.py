@@ -7,7 +7,9 @@ import re
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
+from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import bound_once
 from dtlint_rules._imports import imports_torch
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, End, Flow, Operation
+    from dtlint.infer.scopes import FunctionInfo
     from dtlint.infer.values import Value
 
 __all__ = ["AutocastDefeatsFp32"]
@@ -157,9 +160,24 @@ class AutocastDefeatsFp32(Rule):
         function = flow.function
         if function is None or flow.contexts or _MADE_ONCE.search(function.name):
             return
+        if _is_of_init_alone(function):
+            return
         left, right = (_names_of(operand, function.node) for operand in operands)
         if _is_position_by_frequency(left, right) and not _is_float64(function.node, values):
             self.found.append((node, flow.statement, outer))
+
+
+def _is_of_init_alone(function: FunctionInfo) -> bool:
+    """Is it a method that `__init__` calls, and no other method of its class? Models are made outside autocast."""
+    body = function.owner.node.body if function.owner is not None else []
+    calling = {
+        method.name
+        for method in body
+        if isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for node in nodes([method])
+        if isinstance(node, ast.Attribute) and path_of(node) == f"self.{function.name}"
+    }
+    return calling == {"__init__"}
 
 
 def _cast_to_float32(value: Value) -> ast.expr | None:

@@ -24,7 +24,7 @@ from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
-from dtlint_rules._parts import below, receiver
+from dtlint_rules._parts import below, keyword, receiver
 from dtlint_rules._provenance import follows, may_be_cast
 from dtlint_rules._regions import is_off
 from dtlint_rules._sinks import RAISING, escapes
@@ -138,12 +138,17 @@ class MixedDtypePromotion(Rule):
         scope = end.node
         place, moved = self.casting.pop(scope, None), self.moved.pop(scope, ())
         casts = [call for call in facts(scope).telling if follows(call)] if place is not None else []
-        if place is None or not (casts or moved):
+        if place is None or not (casts or moved) or _is_kernel(scope):
             return ()
         branches = [node for node in statements(scope) if isinstance(node, ast.If) and _may_part(node)]
         operate = bool(moved) or (_takes_attribute(casts, scope) and _has_siblings(scope))
         found = list(_judged(end, branches, operate, moved)) if branches or operate else []
         return found if found and half_at(place, dtype=None) is not None else ()
+
+
+def _is_kernel(scope: ast.AST) -> bool:
+    """Is a function compiled for a GPU, `@triton.jit`? Who writes kernels chooses the width of each step."""
+    return any(last_name(part) in ("jit", "kernel", "prim_func") for part in getattr(scope, "decorator_list", ()))
 
 
 def _judged(end: End, branches: list[ast.If], operate: bool, moved: Iterable[ast.Call]) -> Iterator[Finding]:
@@ -249,6 +254,8 @@ def _of_branches(node: ast.If, origins: Origins, scope: ast.AST) -> Iterator[Fin
             tensor = _cast_to(origins[cast.value])
             if tensor is None or not _is_foreign(origins[plain.value], tensor) or _has_dtype_of(plain.value):
                 continue
+            if _is_made_like(plain.value, tensor):
+                continue
             if not _is_cast_call(cast.value) and not _is_of_torch(origins[plain.value]):
                 continue  # where one branch makes it, the other may have been given it in that dtype
             if not _is_used_uncast(name, node, scope, origins):
@@ -304,6 +311,15 @@ def _is_foreign(roots: Roots, tensor: str) -> bool:
     if not roots or any(origin.kind == Kind.CAST or counts(origin) for origin in roots):
         return False
     return not any(_is_of(origin, tensor) or _is_owned(origin, tensor) for root in roots for origin in root.closure())
+
+
+def _is_made_like(node: ast.expr, tensor: str) -> bool:
+    """`torch.zeros_like(h)`, `h.new_zeros(n)`, of `h`."""
+    if not isinstance(node, ast.Call) or keyword(node, "dtype") is not None:
+        return False
+    name, held = last_name(node), receiver(node)
+    like = node.args[0] if name.endswith("_like") and node.args else held if name.startswith("new_") else None
+    return like is not None and path_of(like) == tensor
 
 
 def _is_owned(origin: Origin, tensor: str) -> bool:

@@ -81,6 +81,7 @@ _ON_ACTIVATIONS = frozenset({"quantile", "nanquantile", "fft", "interpolate", "v
 """What models do to their activations, in whatever dtype they compute. The others work on statistics and weights, which
 numerical code keeps in float32."""
 _WIDE = frozenset({"float", "float32", "double", "float64"})
+_HALF = frozenset({"float16", "half", "bfloat16"})
 
 
 class HalfUnsupportedOp(Rule):
@@ -226,7 +227,7 @@ def _cast_too_late(call: Call, subject: Operand) -> ast.expr | None:
     result goes back: `gram.cholesky().to(torch.float32).cholesky_inverse().to(x.dtype)`."""
     symbol = subject.value.symbol if isinstance(subject.value, Tensor) else None
     decides = symbol.sole if symbol is not None and symbol.exact else None
-    if decides is None or _asks_for_wide(call.flow.scope):
+    if decides is None or _asks_for(_WIDE, call.flow.scope):
         return None
     over = [part for part in within(call.node, call.flow) if isinstance(part, ast.Call)]
     cast = next((part for part in over if _upcast(part) and receiver(part) is call.node), None)
@@ -268,18 +269,22 @@ def _is_given(node: ast.expr, flow: Flow) -> bool:
         return False
     names = {argument.arg for argument in ast.walk(flow.function.node.args) if isinstance(argument, ast.arg)}
     roots = origins_of(flow.scope)[node]
-    if any(origin.kind == Kind.CAST for origin in roots) and _asks_for_wide(flow.scope):
+    casts = [origin.text for origin in roots if origin.kind == Kind.CAST]
+    if casts and (
+        _asks_for(_WIDE, flow.scope) or (any(cast in FLOAT32 for cast in casts) and _asks_for(_HALF, flow.scope))
+    ):
         return False
     return any(
         origin.kind == Kind.GIVEN and origin.text.partition(".")[0] in names - {"self", "cls"} for origin in roots
     )
 
 
-def _asks_for_wide(scope: ast.AST) -> bool:
-    """Does the function compare a dtype with float32 or float64, and so cast all others?"""
+def _asks_for(dtypes: frozenset[str], scope: ast.AST) -> bool:
+    """Does the function compare a dtype with one of these: with float32, and so casts all others, or with half, which it
+    casts?"""
     return any(
         isinstance(part, ast.Compare)
         and (path_of(part.left) or "").endswith("dtype")
-        and not _WIDE.isdisjoint(said(part))
+        and not dtypes.isdisjoint(said(part))
         for part in ast.walk(scope)
     )

@@ -137,6 +137,8 @@ class LowPrecisionPositions(Rule):
             return
         if not _encodes_positions(call, by_name_alone=name == "linspace") or _is_exponent_of_two(call):
             return
+        if _counts_pairs(call.node) and _is_widened_again(call.node, call.flow):
+            return  # the even numbers up to 512, which bfloat16 has
         asked = path_of(chosen) is not None and last_name(chosen) not in _HALVES
         if asked and (not _is_computed_with(call.flow.scope) or _is_of_pixels(call.node, chosen, call.flow.scope)):
             return  # a grid of pixels, in the dtype that somebody wants it in
@@ -255,6 +257,13 @@ def _is_of_positions(chosen: ast.expr, flow: Flow) -> bool:
 def _is_widened_again(node: ast.Call, flow: Flow) -> bool:
     """Is the cast value cast on to float32 at once?"""
     return any(isinstance(part, ast.Call) and last_name(part) in ("float", "double") for part in within(node, flow))
+
+
+def _counts_pairs(count: ast.Call) -> bool:
+    """`torch.arange(0, dim, 2)`, of channels."""
+    if len(count.args) != 3 or not isinstance(count.args[2], ast.Constant) or count.args[2].value != 2:
+        return False
+    return any(_CHANNELS.search(name.lower()) is not None for name in names_in(count.args[1]))
 
 
 def _lost(count: ast.Call) -> str:

@@ -55,6 +55,24 @@ BAD = {
             return (first + second) / 2
         """,
     ),
+    "DT213": (
+        """
+        class Rotary(nn.Module):
+            def __init__(self, dim, length):
+                super().__init__()
+                self.register_buffer("inv_freq", 1.0 / 10000 ** (torch.arange(0, dim, 2).float() / dim))
+                self.fill(length)
+
+            def fill(self, length):
+                positions = torch.arange(length).float()
+                self.angles = torch.matmul(positions[:, None], self.inv_freq[None])  # <-
+
+            def forward(self, x):
+                if x.shape[1] > len(self.angles):
+                    self.fill(x.shape[1])
+                return x * self.angles.cos().to(x.dtype)
+        """,
+    ),
     "DT301": (
         """
         def attend(q, k, v):
@@ -73,6 +91,28 @@ BAD = {
 
             def quiet(self):
                 return self.model.half()
+        """,
+    ),
+    "DT303": (
+        """
+        class Block(nn.Module):
+            def forward(self, x, emb=None):
+                h = self.layers(x)
+                if emb is None:
+                    scale = torch.zeros(h.shape)  # <-
+                else:
+                    scale = self.emb(emb).to(h.dtype)
+                return self.out(h + scale)
+        """,
+    ),
+    "DT311": (
+        """
+        def convolve(waveform: Tensor, kernel: Tensor):
+            dtype = waveform.dtype
+            if dtype == torch.float16 or dtype == torch.bfloat16:
+                waveform = waveform.float()
+            found = torch.fft.rfft(kernel)  # <-
+            return torch.fft.rfft(waveform) * found
         """,
     ),
     "DT313": (
@@ -103,6 +143,13 @@ BAD = {
         """
         def scaled(state):
             return state / state.abs().amax(dim=-1, keepdim=True).clamp(min=1e-30)  # <-
+        """,
+    ),
+    "DT410": (
+        """
+        def frequencies(dim, base, dtype):
+            inv_freq = 1.0 / base ** (torch.arange(0, dim, 2, dtype=dtype) / dim)  # <-
+            return inv_freq
         """,
     ),
     "DT416": (
@@ -213,6 +260,22 @@ GOOD = {
             output.copy_(x.sum(0))
         """,
     ),
+    "DT213": (
+        """
+        class Rotary(nn.Module):
+            def __init__(self, dim, length):
+                super().__init__()
+                self.register_buffer("inv_freq", 1.0 / 10000 ** (torch.arange(0, dim, 2).float() / dim))
+                self.fill(length)
+
+            def fill(self, length):
+                positions = torch.arange(length).float()
+                self.angles = torch.matmul(positions[:, None], self.inv_freq[None])
+
+            def forward(self, x):
+                return x * self.angles.cos().to(x.dtype)
+        """,
+    ),
     "DT301": (
         """
         def attend(q, k, v, chunk):
@@ -232,6 +295,37 @@ GOOD = {
 
             def quiet(self):
                 return self.model.half()
+        """,
+    ),
+    "DT303": (
+        """
+        class Block(nn.Module):
+            def forward(self, x, emb=None):
+                h = self.layers(x)
+                if emb is None:
+                    scale = torch.zeros_like(h)
+                else:
+                    scale = self.emb(emb).to(h.dtype)
+                return self.out(h + scale)
+        """,
+        """
+        @triton.jit
+        def scaled(x, PRECISE: tl.constexpr):
+            if PRECISE:
+                y = x.to(tl.float32) * tl.exp2(x)
+            else:
+                y = (x.to(tl.float32) * tl.exp2(x)).to(x.dtype)
+            return tl.dot(y, x)
+        """,
+    ),
+    "DT311": (
+        """
+        def convolve(waveform: Tensor, kernel: Tensor):
+            dtype = waveform.dtype
+            if dtype == torch.float16 or dtype == torch.bfloat16:
+                waveform = waveform.float()
+                kernel = kernel.float()
+            return torch.fft.rfft(waveform) * torch.fft.rfft(kernel)
         """,
     ),
     "DT313": (
@@ -275,6 +369,13 @@ GOOD = {
         """
         def scaled(state_fp32):
             return state_fp32 / state_fp32.abs().amax(dim=-1, keepdim=True).clamp(min=1e-30)
+        """,
+    ),
+    "DT410": (
+        """
+        def frequencies(dim, base, dtype):
+            inv_freq = 1.0 / base ** (torch.arange(0, dim, 2, dtype=dtype)[: dim // 2].float() / dim)
+            return inv_freq
         """,
     ),
     "DT416": (
