@@ -168,6 +168,8 @@ def _judge(node: ast.expr, flow: Flow, operands: list[_Operand], name: str, weig
             if cast is None or also is not None:
                 continue
             roots = origins[other.node]
+            if roots & origins[wide.node]:
+                continue  # it was made of the other: it has met float32 before
             if not (
                 is_open(other.value, roots)
                 or _is_of_layers(other.value, roots, flow)

@@ -75,6 +75,18 @@ BAD = {
     ),
     "DT301": (
         """
+        def sample(x, shape):
+            basis = torch.from_numpy(np.eye(4)).to(torch.float32)
+            mask = torch.zeros(*shape)
+
+            def replaced(first, second):
+                first = torch.einsum("bchw,cd->bdhw", first, basis)  # <-
+                mixed = first * mask
+                return torch.einsum("bdhw,cd->bchw", mixed, basis)
+
+            return replaced(x, x).to(x.dtype)
+        """,
+        """
         def attend(q, k, v):
             dtype = q.dtype
             q, k = map(lambda x: x.transpose(1, 2).float(), (q, k))
