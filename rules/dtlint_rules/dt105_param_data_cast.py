@@ -10,6 +10,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS
+from dtlint_rules._imports import is_a_test
 from dtlint_rules._needs import CASTS
 from dtlint_rules._parts import given
 
@@ -89,7 +90,7 @@ class ParamDataCast(Rule):
         return ()
 
     def on_end(self, end: End) -> Iterator[Finding]:
-        if end.flow.function is None:
+        if end.flow.function is None and self.suspected and not is_a_test(end.flow.tree):
             for finding, scope, module in self.suspected:
                 if (scope, module) not in self.buffers:
                     yield finding

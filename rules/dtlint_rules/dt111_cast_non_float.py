@@ -33,8 +33,8 @@ _STATES = re.compile(
     r"(^|_|\.)(state_?dicts?|sd|ckpt|checkpoint|loaded_state|weights_dict)(_|$)|state_dict$", re.IGNORECASE
 )
 """How dicts of a module's parameters and buffers are called."""
-_BATCHES = re.compile(r"(^|_|\.)(batch|inputs|encodings?|encoded_inputs?|sample|features|kwargs)$")
-"""How what a data loader or a tokenizer gives is called."""
+_BATCHES = re.compile(r"(^|_|\.)(batch|inputs|encodings?|encoded_inputs?|sample|kwargs)$|(^|\.|batch_|input_)features$")
+"""How what a data loader or a tokenizer gives is called. `node_features`, of a graph, are floats."""
 _LOADERS = frozenset(
     {"torch.load", "safetensors.torch.load_file", "safetensors.torch.load", "torch.nn.Module.state_dict"}
 )

@@ -26,6 +26,20 @@ BAD = {
             return weight.view(2, 8).to(torch.int8)  # <-
         """,
     ),
+    "DT105": (
+        """
+        def narrow(model, dtype: torch.dtype):
+            for param in model.parameters():
+                param.data = param.data.to(dtype)  # <-
+            return model.eval()
+        """,
+    ),
+    "DT111": (
+        """
+        def moved(features, device):
+            return {name: value.to(device).float() for name, value in features.items()}  # <-
+        """,
+    ),
     "DT113": (
         """
         def make(shape, weight_dtype: torch.dtype = torch.bfloat16):
@@ -211,6 +225,22 @@ GOOD = {
         def exponents(x: Tensor):
             assert x.dtype == torch.float32
             return (x.view(torch.int32) >> 23).to(torch.uint8)  # the bits of the float, and no float
+        """,
+    ),
+    "DT105": (
+        """
+        import pytest
+
+        def build(model, dtype: torch.dtype):
+            for param in model.parameters():
+                param.data = param.data.to(dtype)
+            return model.eval()
+        """,
+    ),
+    "DT111": (
+        """
+        def moved(node_features, device):
+            return {kind: value.to(device).float() for kind, value in node_features.items()}
         """,
     ),
     "DT113": (
