@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Tensor, Trait
+from dtlint.infer.values import Tensor, Trait, Unknown
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import source_of
 from dtlint_rules._casts import CAST_METHODS
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import CASTS
@@ -74,7 +75,11 @@ class CastResultDiscarded(Rule):
         """By scope, what stands in blocks that may raise as planned."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        if not isinstance(call.receiver, Tensor) or not call.cast[0]:
+        if not isinstance(call.receiver, Tensor):
+            if _is_product(call):
+                self.casts.add(call.node)
+            return ()
+        if not call.cast[0]:
             return ()
         self.casts.add(call.node)
         targets = bound_to(call.node, call.flow.statement)
@@ -85,7 +90,8 @@ class CastResultDiscarded(Rule):
         return () if call.node not in self.casts else self._thrown_away(discard, call)
 
     def _thrown_away(self, discard: Discard, call: Call) -> Iterator[Finding]:
-        if not isinstance(call.receiver, Tensor) or not isinstance(call.node.func, ast.Attribute):
+        tensor = call.receiver if isinstance(call.receiver, Tensor) else Tensor()
+        if not isinstance(call.node.func, ast.Attribute):
             return
         is_cast, dtypes = call.cast
         if not is_cast or "inplace" in call.keywords or self._made_for_its_effects(discard):
@@ -93,7 +99,7 @@ class CastResultDiscarded(Rule):
         became = f" to {next(iter(dtypes))}" if dtypes is not None and len(dtypes) == 1 else ""
         subject = path_of(call.node.func.value)
         fix = None
-        if subject is not None and _can_be_assigned(subject, call.receiver, discard.flow):
+        if subject is not None and _can_be_assigned(subject, tensor, discard.flow):
             fix = _assigning(discard.node, call.node.func.value)
         yield Finding(
             call.node,
@@ -133,6 +139,22 @@ class CastResultDiscarded(Rule):
         if scope not in self.expected:
             self.expected[scope] = {part for block in _expecting(scope) for outer in block for part in ast.walk(outer)}
         return statement in self.expected[scope]
+
+
+def _is_product(call: Call) -> bool:
+    """Is what is cast a matrix product, by the name that it was given: `y = a @ b`, `y.to(torch.float32)`? Modules have
+    none, and arrays no such method."""
+    statement = call.flow.statement
+    if (
+        not isinstance(statement, ast.Expr)
+        or statement.value is not call.node
+        or not isinstance(call.receiver, Unknown)
+    ):
+        return False
+    if not call.cast[0]:
+        return False
+    made = source_of(receiver(call.node), call.flow)
+    return isinstance(made, ast.BinOp) and isinstance(made.op, ast.MatMult)
 
 
 def _assigning(statement: ast.Expr, subject: ast.expr) -> Callable[[Place], Fix | None]:

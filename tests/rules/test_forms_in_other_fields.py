@@ -26,6 +26,15 @@ BAD = {
             return weight.view(2, 8).to(torch.int8)  # <-
         """,
     ),
+    "DT104": (
+        """
+        def compare(a, b, expected):
+            wide = torch.float32
+            found = a @ b
+            found.to(wide)  # <-
+            return (found - expected).abs().max()
+        """,
+    ),
     "DT105": (
         """
         def narrow(model, dtype: torch.dtype):
@@ -225,6 +234,16 @@ GOOD = {
         def exponents(x: Tensor):
             assert x.dtype == torch.float32
             return (x.view(torch.int32) >> 23).to(torch.uint8)  # the bits of the float, and no float
+        """,
+    ),
+    "DT104": (
+        """
+        def build(first, second, device):
+            layer = first | second
+            layer.to(torch.float32)  # it may be a module
+            found = first @ second
+            found.to(device)
+            return layer, found
         """,
     ),
     "DT105": (
