@@ -168,8 +168,9 @@ def _judge(node: ast.expr, flow: Flow, operands: list[_Operand], name: str, weig
             if cast is None or also is not None:
                 continue
             roots = origins[other.node]
-            if roots & origins[wide.node]:
-                continue  # it was made of the other: it has met float32 before
+            known = origins[wide.node]
+            if roots & known and all(origin.kind == Kind.GIVEN for origin in known):
+                continue  # it was made of the other, which is float32 where it is given: it has met that before
             if not (
                 is_open(other.value, roots)
                 or _is_of_layers(other.value, roots, flow)
