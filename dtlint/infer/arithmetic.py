@@ -161,7 +161,7 @@ def span_of(values: Sequence[Value | None]) -> tuple[float, float] | None:
 def dtype_of_numbers(values: list[Value], default: Dtypes) -> Dtypes:
     """The dtype that `arange` and `full` take from their numbers: integers give int64, a float the default dtype."""
     kinds = {_number_dtype(value, default) for value in values}
-    if None in kinds or not kinds:
+    if None in kinds or not kinds or kinds & COMPLEX:
         return None
     return default if kinds & FLOATING else frozenset({"int64"})
 

@@ -1,19 +1,19 @@
 """NumPy, as far as torch meets it: the dtypes of arrays, so that `from_numpy` and `torch.tensor` are known.
 
-Promotion is NumPy 2's: Python's numbers are weak, NumPy's own scalars are not. Source: NEP 50; every line of the tests
-was run on NumPy 2.4. Before NumPy 2 the platform's integer is int32 on Windows.
+Every line of the tests was run on NumPy 2.4. Before NumPy 2 the platform's integer is int32 on Windows.
 """
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, Category
-from dtlint.dtypes.promotion import promote
+from dtlint.infer.array_promotion import floated, joined, mixed, of_numbers, scalar_of
+from dtlint.infer.symbols import category_of
 from dtlint.infer.values import (
+    NONE,
     UNKNOWN,
     Array,
     Constant,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dtlint.infer.calls import Arguments
     from dtlint.infer.values import Dtypes
 
-__all__ = ["array_call", "array_method", "array_operator", "as_operand", "of_arrays", "picture_method"]
+__all__ = ["array_call", "array_method", "of_arrays", "picture_method"]
 
 _FLOAT64, _INT64, _UINT8 = frozenset({"float64"}), frozenset({"int64"}), frozenset({"uint8"})
 
@@ -91,96 +91,6 @@ def _dtype(value: Value | None) -> Dtypes:
     return frozenset(found)
 
 
-# -- promotion --------------------------------------------------------------------------------------------------------
-
-
-def _promoted(left: str, right: str) -> str | None:
-    """`numpy.promote_types` for the dtypes that both have: an integer that a float cannot hold lifts it."""
-    a, b = DTYPES[left], DTYPES[right]
-    if a.category > b.category:
-        a, b = b, a
-    if a.category is Category.INTEGER and b.category is Category.FLOAT:
-        lifted = "float64" if a.bits >= 32 else "float32" if a.bits == 16 else "float16"
-        return lifted if DTYPES[lifted].bits > b.bits else b.name
-    if a.category is b.category is Category.INTEGER and (a.min < 0) is not (b.min < 0):
-        unsigned = a if a.min == 0 else b
-        needed = max(a.bits, b.bits) if unsigned.bits < max(a.bits, b.bits) else 2 * unsigned.bits
-        return f"int{needed}" if needed <= 64 else "float64"
-    if a.category is b.category:
-        return a.name if a.bits >= b.bits else b.name
-    return b.name if a.category is Category.BOOL else promote(left, right) if b.category is Category.COMPLEX else None
-
-
-def _with_number(dtype: str, number: Category) -> str:
-    """The dtype of an array and a Python number: the array's, unless the number is of a higher category."""
-    if DTYPES[dtype].category >= number:
-        return dtype
-    return {Category.INTEGER: "int64", Category.FLOAT: "float64"}.get(number, "complex128")
-
-
-def _strong(value: Value) -> Dtypes:
-    return value.dtypes if isinstance(value, Array) else None
-
-
-def _mixed(operands: Sequence[Value]) -> Dtypes:
-    """The dtype of an elementwise operation on arrays and numbers; None where it is not known."""
-    from dtlint.infer.symbols import category_of
-
-    result: str | None = None
-    numbers: list[Category] = []
-    for value in operands:
-        if isinstance(value, Array):
-            if value.dtypes is None or len(value.dtypes) != 1:
-                return None
-            (dtype,) = value.dtypes
-            result = dtype if result is None else _promoted(result, dtype)
-            if result is None:
-                return None
-        else:
-            category = category_of(value)
-            if category is None:
-                return None
-            numbers.append(category)
-    if result is None:
-        return None
-    for category in numbers:
-        result = _with_number(result, category)
-    return frozenset({result})
-
-
-def _scalar(operands: Sequence[Value]) -> bool | None:
-    """Is what an elementwise operation gives a scalar?"""
-    arrays = [value for value in operands if isinstance(value, Array)]
-    if any(value.scalar is False for value in arrays):
-        return False
-    return True if all(value.scalar for value in arrays) else None
-
-
-def _floated(dtypes: Dtypes) -> Dtypes:
-    """What a function for floats makes of a dtype: a small integer becomes a small float."""
-    if dtypes is None or len(dtypes) != 1:
-        return None
-    info = DTYPES[next(iter(dtypes))]
-    if info.category >= Category.FLOAT:
-        return dtypes
-    return frozenset({"float16" if info.bits <= 8 else "float32" if info.bits == 16 else "float64"})
-
-
-def array_operator(operator: ast.operator, left: Value, right: Value, node: ast.expr | None) -> Value:
-    """Arithmetic on arrays and numbers."""
-    dtypes = _mixed((left, right))
-    if isinstance(operator, ast.Div) and dtypes is not None:
-        dtypes = dtypes if DTYPES[next(iter(dtypes))].category >= Category.FLOAT else _FLOAT64
-    return Array(dtypes, _scalar((left, right)), node)
-
-
-def as_operand(value: Value) -> Value:
-    """An array as torch's arithmetic takes it: a tensor of its dtype, with dimensions whatever it has."""
-    if isinstance(value, Array) and value.scalar is False:
-        return Tensor(value.dtypes, zero_dim=False, origin=value.origin)
-    return value
-
-
 def of_arrays(value: Value | None) -> Tensor | None:
     """The tensor that `torch.tensor`, `torch.as_tensor` and `torch.from_numpy` make of an array, or of a list of them."""
     if isinstance(value, Array):
@@ -201,9 +111,10 @@ _ZEROS = frozenset(
     {"zeros", "ones", "empty", "eye", "identity", "linspace", "logspace", "geomspace", "hanning", "hamming"}
 )
 _LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "full_like"})
-_FOR_FLOATS = frozenset(
+_FOR_TWO_FLOATS = frozenset({"arctan2", "hypot", "true_divide", "divide"})
+_FOR_FLOATS = _FOR_TWO_FLOATS | frozenset(
     {"sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "tanh"}
-    | {"sinh", "cosh", "deg2rad", "rad2deg", "radians", "degrees", "exp2", "cbrt", "arctan2", "hypot", "true_divide"}
+    | {"sinh", "cosh", "deg2rad", "rad2deg", "radians", "degrees", "exp2", "cbrt"}
 )
 _KEEPING = frozenset(
     {
@@ -237,11 +148,19 @@ _KEEPING = frozenset(
     | {"ascontiguousarray", "copy", "rot90", "unique", "take", "broadcast_to", "diag", "triu", "tril", "amax", "amin"}
 )
 """Functions whose result has the first array's dtype."""
+_OF_ONE = frozenset({"abs", "absolute", "negative", "square", "isnan", "isinf", "isfinite", "logical_not"})
+"""Functions of one array: a second is what they write into."""
+_ROUNDING = frozenset({"round", "around"})
+_UNSHAPED = frozenset({"squeeze", "reshape", "amax", "amin", "take", "diag", "clip"})
+"""Functions that may give an array without dimensions for one with some."""
 _MIXING = frozenset(
     {"add", "subtract", "multiply", "maximum", "minimum", "power", "mod", "dot", "matmul", "cross", "fmax"}
 )
 _JOINING = frozenset({"concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"})
 _AVERAGES = frozenset({"mean", "std", "var", "median", "average", "nanmean", "nanstd", "percentile", "quantile"})
+_QUANTILES = frozenset({"percentile", "quantile"})
+_SPREADS = frozenset({"std", "var", "nanstd"})
+"""What is real of complex numbers too."""
 _SUMS = frozenset({"sum", "prod", "cumsum", "cumprod", "nansum"})
 _PICKS = frozenset({"max", "min", "nanmax", "nanmin", "ptp"})
 _INDICES = frozenset(
@@ -252,6 +171,8 @@ _TRUTHS = frozenset(
 )
 _DRAWS = frozenset({"rand", "randn", "random", "random_sample", "standard_normal", "ranf"})
 _DISTRIBUTIONS = frozenset({"uniform", "normal", "beta", "gamma", "exponential", "laplace", "lognormal", "dirichlet"})
+_OF_ONE_PARAMETER = frozenset({"exponential", "dirichlet", "poisson", "geometric"})
+"""Distributions whose sizes come second."""
 _INTEGERS = frozenset({"randint", "integers", "poisson", "binomial", "geometric"})
 
 
@@ -267,28 +188,32 @@ def array_call(name: str, arguments: Arguments) -> Value | None:
 
 def _numpy(name: str, arguments: Arguments) -> Value | None:
     first = arguments.get(0, "a")
-    given = arguments.keywords.get("dtype")
+    given = arguments.keywords.get("dtype", NONE)
+    if given == NONE and name in _DTYPE_PLACES and len(arguments.args) > _DTYPE_PLACES[name]:
+        given = arguments.args[_DTYPE_PLACES[name]]
     origin = arguments.node
-    if given is not None and not (isinstance(given, Constant) and given.value is None):
-        scalar = None if name in _SUMS | _AVERAGES | {"array", "asarray", "full"} else False
-        return Array(_dtype(given), scalar, origin) if name in _MADE else None
-    if not arguments.complete:
+    shaped = _shaped(arguments.get(0, "shape")) if name in _SIZED else None if name in _MAYBE_SCALAR else False
+    if given != NONE:
+        return Array(_dtype(given), shaped, origin) if name in _MADE else None
+    if not arguments.complete or "out" in arguments.keywords:
         return None
     if name in _ZEROS:
-        place = {"zeros": 1, "ones": 1, "empty": 1}.get(name)
-        positional = arguments.args[place] if place is not None and len(arguments.args) > place else None
-        return Array(_FLOAT64 if positional is None else _dtype(positional), False, origin)
+        between = name in _BETWEEN and not all(map(_is_real, _ends(arguments)))
+        return Array(None if between else _FLOAT64, shaped, origin)
     if name in ("array", "asarray", "asanyarray", "ascontiguousarray"):
-        second = arguments.args[1] if len(arguments.args) > 1 else None
-        made = _of_data(first, arguments)
-        return replace(made, dtypes=made.dtypes if second is None else _dtype(second), origin=origin)
-    if name in ("arange", "full"):
-        numbers = arguments.args[1:2] if name == "full" else arguments.args[:3]
-        return Array(_of_numbers(numbers), False if name == "arange" else None, origin)
+        return replace(_of_data(first, arguments), origin=origin)
+    if name == "full":
+        return Array(of_numbers(arguments.args[1:2]), shaped, origin)
+    if name == "arange":
+        numbers = [_plain(value) for value in arguments.args]
+        known = not any(isinstance(value, Array) for value in numbers)
+        return Array(of_numbers([*numbers, Constant(0)]) if known else None, False, origin)
     if name in _DTYPES and name not in ("float", "int", "bool", "complex"):
-        inner = arguments.args[0] if arguments.args else None
-        shaped = inner.scalar if isinstance(inner, Array) else not isinstance(inner, Items)
-        return Array(frozenset({_DTYPES[name]}), shaped, origin)
+        inner = arguments.args[0] if arguments.args else Constant(0)
+        if isinstance(inner, Array):
+            return Array(frozenset({_DTYPES[name]}), inner.scalar, origin)
+        scalar = True if isinstance(inner, (Constant, Number)) else False if isinstance(inner, Items) else None
+        return Array(frozenset({_DTYPES[name]}), scalar, origin)
     if name in ("frombuffer", "fromfile", "genfromtxt", "loadtxt"):
         return Array(_FLOAT64 if name == "loadtxt" else None, None, origin)
     if name == "where" and len(arguments.args) == 3:
@@ -296,6 +221,44 @@ def _numpy(name: str, arguments: Arguments) -> Value | None:
     return _of_arrays(name, arguments)
 
 
+def _shaped(size: Value | None) -> bool | None:
+    """Is an array of this size a scalar, or becomes one? `()` has no dimensions, and what is computed of it is a scalar."""
+    sized = isinstance(size, Number) or (isinstance(size, Constant) and isinstance(size.value, int))
+    return False if sized or (isinstance(size, Items) and size.items) else None
+
+
+def _ends(arguments: Arguments) -> list[Value]:
+    """What `linspace` and its like go between."""
+    return [*arguments.args[:2], *(value for name, value in arguments.keywords.items() if name in ("start", "stop"))]
+
+
+def _is_real(value: Value) -> bool:
+    category = category_of(value)
+    return not isinstance(value, Array) and category is not None and category <= Category.FLOAT
+
+
+def _plain(value: Value) -> Value:
+    """NumPy's own default integers and floats count for `arange` like Python's numbers."""
+    if isinstance(value, Array) and value.dtypes in (_INT64, _FLOAT64):
+        return Number(Category.INTEGER if value.dtypes == _INT64 else Category.FLOAT)
+    return value
+
+
+_SIZED = frozenset({"zeros", "ones", "empty", "full"})
+_BETWEEN = frozenset({"linspace", "logspace", "geomspace", "hanning", "hamming"})
+"""What makes numbers between others: float64, if those are Python's."""
+_DTYPE_PLACES = {
+    **dict.fromkeys(("zeros", "ones", "empty", "identity", "array", "asarray", "asanyarray", "ascontiguousarray"), 1),
+    **dict.fromkeys(("zeros_like", "ones_like", "empty_like"), 1),
+    **dict.fromkeys(("sum", "prod", "cumsum", "cumprod", "nansum", "mean", "std", "var", "nanmean", "full"), 2),
+    "full_like": 2,
+    "eye": 3,
+    "arange": 3,
+    "linspace": 5,
+    "logspace": 5,
+    "geomspace": 4,
+}
+"""Where `dtype` stands among the arguments by position."""
 _MADE = (
     _ZEROS
     | _LIKE
@@ -304,42 +267,103 @@ _MADE = (
     | {"array", "asarray", "asanyarray", "ascontiguousarray", "arange", "full", "frombuffer"}
 ) | {"fromfile", "fromiter", "loadtxt", "genfromtxt", "memmap"}
 """Functions that give an array of the dtype that they are asked for."""
+_MAYBE_SCALAR = _LIKE | _SUMS | _AVERAGES | {"array", "asarray", "full"}
 
 
 def _of_arrays(name: str, arguments: Arguments) -> Value | None:
     """A function of one array, or several."""
-    first, origin = arguments.args[0] if arguments.args else None, arguments.node
+    args, origin = arguments.args, arguments.node
+    first = args[0] if args else None
     if name in _JOINING:
         items = first.items if isinstance(first, Items) else (first.item,) if isinstance(first, Iteration) else ()
-        return Array(_mixed(items) if items else None, False, origin)
+        return Array(joined(items) if items else None, False, origin)
     if name in _INDICES:
-        return Array(_INT64, None, origin)
-    operands = [value for value in arguments.args if isinstance(value, (Array, Constant, Number))]
-    if not isinstance(first, Array):
-        if name in _FOR_FLOATS and isinstance(first, (Constant, Number)):
-            return Array(_FLOAT64, True, origin)
-        return (
-            Array(_of_numbers(operands), _scalar(operands), origin) if name in _MIXING and len(operands) == 2 else None
-        )
+        return Array(_INT64 if name != "bincount" or _is_alone(arguments, "minlength") else None, None, origin)
+    if name in _FOR_FLOATS or name in _MIXING:
+        return _computed(name, args, arguments)
+    if not isinstance(first, Array) or (name in _OF_ONE and len(args) > 1):
+        return None
     if name in _LIKE:
         return Array(first.dtypes, first.scalar, origin)
+    if name == "clip":
+        return _clipped(first, args[1:], arguments)
     if name in _KEEPING:
-        return Array(first.dtypes, False if first.scalar is False and name not in ("amax", "amin") else None, origin)
-    if name in _FOR_FLOATS:
-        return Array(_floated(first.dtypes if len(operands) == 1 else _mixed(operands)), _scalar(operands), origin)
-    if name in _MIXING:
-        known = len(operands) == len(arguments.args) >= 2
-        return Array(
-            _mixed(operands[:2]) if known else None, None if name in ("dot", "matmul") else _scalar(operands), origin
-        )
+        if name == "unique" and not _is_alone(arguments, "axis"):
+            return None  # a tuple
+        keeps = first.scalar is False and name not in _UNSHAPED
+        return Array(_kept_dtypes(name, first.dtypes), False if keeps else None, origin)
     if name in _AVERAGES or name in _SUMS or name in _PICKS:
         return _reduced(name, first, arguments)
-    return Array(frozenset({"bool"}), None, origin) if name in _TRUTHS else None
+    return Array(frozenset({"bool"}), None, origin) if name in _TRUTHS and len(args) <= 2 else None
+
+
+def _is_alone(arguments: Arguments, *harmless: str) -> bool:
+    """Is it the only argument, aside from these?"""
+    return len(arguments.args) == 1 and set(arguments.keywords) <= set(harmless)
+
+
+def _computed(name: str, args: Sequence[Value], arguments: Arguments) -> Array | None:
+    """A function that computes element by element, or with matrices: what it is given beyond is written into."""
+    if not all(isinstance(value, (Array, Constant, Number)) for value in args):
+        return None
+    if len(args) != (2 if name in _MIXING or name in _FOR_TWO_FLOATS else 1):
+        return None
+    matrices = name in ("dot", "matmul", "cross")
+    arrays = any(isinstance(value, Array) for value in args)
+    dtypes = joined(args) if matrices else mixed(args) if arrays else of_numbers(args)
+    if name in ("true_divide", "divide"):
+        dtypes = _FLOAT64 if dtypes is not None and _is_whole(dtypes) else dtypes
+    elif name in _FOR_FLOATS:
+        dtypes = floated(dtypes)
+    elif name in ("power", "mod") and dtypes is not None and "bool" in dtypes:
+        dtypes = frozenset({"int8"})
+    return Array(dtypes, None if matrices else scalar_of(args), arguments.node)
+
+
+def _is_whole(dtypes: Dtypes) -> bool:
+    return dtypes is not None and all(DTYPES[name].category < Category.FLOAT for name in dtypes)
+
+
+def _clipped(array: Array, bounds: Sequence[Value], arguments: Arguments) -> Array:
+    """`np.clip(array, low, high)` promotes all three."""
+    bounds = [value for value in (*bounds, *arguments.keywords.values()) if value != NONE]
+    known = set(arguments.keywords) <= {"min", "max", "a_min", "a_max"} and len(bounds) <= 2
+    return Array(mixed([array, *bounds]) if known else None, scalar_of([array, *bounds]), arguments.node)
+
+
+_REAL = {"complex64": "float32", "complex128": "float64"}
+
+
+def _kept_dtypes(name: str, dtypes: Dtypes) -> Dtypes:
+    """The dtypes of the first array, as a function of its numbers keeps them."""
+    if dtypes is None:
+        return None
+    if name in ("abs", "absolute"):
+        return frozenset(_REAL.get(dtype, dtype) for dtype in dtypes)
+    lifted = {"square": "int8", **dict.fromkeys(_ROUNDING, "float16")}.get(name, "bool")
+    return frozenset(lifted if dtype == "bool" else dtype for dtype in dtypes)
 
 
 def _reduced(name: str, array: Array, arguments: Arguments, given: int = 1) -> Array:
     whole = len(arguments.args) <= given and not arguments.keywords and not name.startswith("cum")
-    return Array(_reduced_dtypes(name, array.dtypes), True if whole else None, arguments.node)
+    asked = name in _QUANTILES and not (
+        len(arguments.args) <= 2
+        and set(arguments.keywords) <= {"axis", "keepdims", "q"}
+        and all(_is_fraction(name, value) for value in (*arguments.args[1:2], arguments.keywords.get("q", _HALF)))
+    )
+    dtypes = None if asked or {"out", "weights"} & set(arguments.keywords) else _reduced_dtypes(name, array.dtypes)
+    return Array(dtypes, True if whole else None, arguments.node)
+
+
+_HALF = Constant(0.5)
+
+
+def _is_fraction(name: str, value: Value) -> bool:
+    """Does it say for certain that numbers between those of the array are asked for? The quantiles 0 and 1 are none."""
+    if isinstance(value, Array):
+        return False
+    category = category_of(value)
+    return category is Category.FLOAT or (name == "percentile" and category is Category.INTEGER)
 
 
 def _reduced_dtypes(name: str, dtypes: Dtypes) -> Dtypes:
@@ -347,7 +371,7 @@ def _reduced_dtypes(name: str, dtypes: Dtypes) -> Dtypes:
         return dtypes if name in _PICKS else None
     info = DTYPES[next(iter(dtypes))]
     if info.category >= Category.FLOAT:
-        return dtypes
+        return frozenset({_REAL.get(info.name, info.name)}) if name in _SPREADS else dtypes
     if name in _AVERAGES:
         return _FLOAT64
     return frozenset({"uint64"}) if info.category is Category.INTEGER and info.min == 0 else _INT64
@@ -356,27 +380,14 @@ def _reduced_dtypes(name: str, dtypes: Dtypes) -> Dtypes:
 def _where(arguments: Arguments) -> Array:
     operands = arguments.args[1:]
     if any(isinstance(value, Array) for value in operands):
-        return Array(_mixed(operands), None, arguments.node)
-    return Array(_of_numbers(operands), None, arguments.node)
-
-
-def _of_numbers(values: Sequence[Value]) -> Dtypes:
-    """The dtype that NumPy gives Python's numbers."""
-    from dtlint.infer.symbols import category_of
-
-    if not values:
-        return None
-    categories = [category_of(value) if not isinstance(value, Array) else None for value in values]
-    if None in categories:
-        return _mixed(values) if any(isinstance(value, Array) for value in values) else None
-    highest = max(category for category in categories if category is not None)
-    return frozenset({"bool"}) if highest is Category.BOOL else frozenset({_with_number("bool", highest)})
+        return Array(mixed(operands), None, arguments.node)
+    return Array(of_numbers(operands), None, arguments.node)
 
 
 def _of_data(data: Value | None, arguments: Arguments) -> Array:
     """`np.array(data)`: of an array, a tensor, a picture, or literal numbers in lists."""
-    if isinstance(data, Array):
-        return data
+    if isinstance(data, Array):  # of a scalar an array without dimensions
+        return replace(data, scalar=False if data.scalar is False else None)
     if isinstance(data, Picture):
         return Array(data.dtypes, False)
     if isinstance(data, Tensor):
@@ -386,13 +397,15 @@ def _of_data(data: Value | None, arguments: Arguments) -> Array:
     shaped = False if isinstance(data, (Items, Iteration)) else None
     if leaves is None or any(isinstance(leaf, Tensor) for leaf in leaves):
         return Array(None, shaped)
-    return Array(_of_numbers(leaves), shaped)
+    return Array(of_numbers(leaves), shaped)
 
 
 def _leaves(data: Value | None) -> list[Value] | None:
     """The numbers and arrays in nested lists; None where those are not all in view."""
+    if isinstance(data, Iteration):  # of none it is float64
+        return [data.item] if category_of(data.item) is Category.FLOAT else None
     if not isinstance(data, Items):
-        return [data.item] if isinstance(data, Iteration) else None if data is None else [data]
+        return None if data is None else [data]
     found: list[Value] = []
     for item in data.items:
         inner = _leaves(item)
@@ -412,14 +425,17 @@ def _random(name: str, arguments: Arguments) -> Value | None:
     if name in _DISTRIBUTIONS or name in _INTEGERS:
         asked = arguments.keywords.get("dtype")
         dtypes = _dtype(asked) if asked is not None else _FLOAT64 if name in _DISTRIBUTIONS else _INT64
-        if size is not None or len(arguments.args) > 2:
+        place = 1 if name in _OF_ONE_PARAMETER else 2
+        if len(arguments.args) > place + 1:
+            dtypes = None
+        if size not in (None, NONE) or len(arguments.args) > place:
             return Array(dtypes, False, origin)
         numbers = all(isinstance(value, (Constant, Number)) for value in arguments.args) and asked is None
         category = Category.FLOAT if name in _DISTRIBUTIONS else Category.INTEGER
         return Number(category) if numbers and arguments.complete else None
     if name in ("permutation", "choice"):
-        if isinstance(first, Array):
-            return Array(first.dtypes, None, origin)
+        if isinstance(first, Array):  # one without dimensions is a count
+            return Array(first.dtypes, None, origin) if first.scalar is False else None
         counted = isinstance(first, Number) or (isinstance(first, Constant) and isinstance(first.value, int))
         sized = name == "permutation" or size is not None or len(arguments.args) > 1
         return Array(_INT64, False, origin) if counted and sized else None
@@ -428,9 +444,7 @@ def _random(name: str, arguments: Arguments) -> Value | None:
 
 # -- methods ----------------------------------------------------------------------------------------------------------
 
-_SHAPING = frozenset(
-    {"reshape", "transpose", "ravel", "flatten", "squeeze", "copy", "swapaxes", "repeat", "clip", "round"}
-)
+_SHAPING = frozenset({"transpose", "ravel", "flatten", "copy", "swapaxes", "repeat", "squeeze", "reshape"})
 
 
 def array_method(array: Array, method: str, arguments: Arguments) -> Value:
@@ -439,17 +453,21 @@ def array_method(array: Array, method: str, arguments: Arguments) -> Value:
     if method in ("astype", "view"):
         return Array(_dtype(given), array.scalar, arguments.node) if given is not None else Array(None, None)
     if method in _SHAPING:
-        return replace(array, scalar=False if array.scalar is False else None)
+        return replace(array, scalar=False if array.scalar is False and method not in _UNSHAPED else None)
+    if method == "round":
+        return replace(array, dtypes=_kept_dtypes(method, array.dtypes))
+    if method == "clip":
+        return _clipped(array, arguments.args, arguments)
     if method in _SUMS or method in _AVERAGES:
-        if given is not None:
+        if given is not None and given != NONE:
             return Array(_dtype(given), None, arguments.node)
         return _reduced(method, array, arguments, 0)
     if method in _PICKS:
         return _reduced(method, array, arguments, 0)
-    if method in ("argmax", "argmin", "argsort"):
+    if method in ("argmax", "argmin", "argsort") and len(arguments.args) <= 1:
         return Array(_INT64, None, arguments.node)
-    if method == "dot" and arguments.args:
-        return Array(_mixed([array, arguments.args[0]]), None, arguments.node)
+    if method == "dot" and len(arguments.args) == 1:
+        return Array(joined([array, arguments.args[0]]), None, arguments.node)
     if method == "item" and array.dtypes is not None and len(array.dtypes) == 1:
         return Number(DTYPES[next(iter(array.dtypes))].category)
     return UNKNOWN
@@ -495,7 +513,7 @@ def _decoded(name: str, arguments: Arguments) -> Value:
 
 def _kept(name: str, arguments: Arguments) -> Value:
     given = arguments.args[0] if arguments.args else None
-    return Array(_strong(given) if given is not None else None, False, arguments.node)
+    return Array(given.dtypes if isinstance(given, Array) else None, False, arguments.node)
 
 
 _PICTURES: dict[str, Maker] = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtlint.dtypes.dtype import FLOATING, INTEGRAL, REAL_PARTS, Category, named
 from dtlint.infer.arithmetic import operator_result, shared_region
-from dtlint.infer.arrays import as_operand
+from dtlint.infer.array_promotion import beside_tensor
 from dtlint.infer.conditions import atoms
 from dtlint.infer.events import Assign, Call, Condition, Event, Flow, Listeners, Operation, Reference, has_dtype
 from dtlint.infer.evidence import NO_EVIDENCE, Evidence, Kind, gather
@@ -488,7 +488,9 @@ class Expressions:
             return computed(operator, left, right, node)
         if one is Array and other is Tensor and left.scalar is not True:  # type: ignore[attr-defined]
             return UNKNOWN  # NumPy's operator is asked first, and knows no tensors
-        result = operator_result([left, as_operand(right)], self.default, node)
+        if one is Tensor and other is Array and right.scalar is False:  # type: ignore[attr-defined]
+            return beside_tensor(operator, left, right, node)  # type: ignore[arg-type]
+        result = operator_result([left, right], self.default, node)
         if not isinstance(result, Tensor):
             if isinstance(result, Unknown) and result.under is not None:
                 return Unknown(_still_under(operator, left, right))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.annotations import declared, declared_by
 from dtlint.infer.arithmetic import in_place_of
+from dtlint.infer.array_promotion import written_into
 from dtlint.infer.calling import Calling
 from dtlint.infer.conditions import atoms
 from dtlint.infer.events import Condition, Discard, End, Enter, Exit, Flow, Listeners, Loop, Operation, Reference
@@ -25,6 +26,7 @@ from dtlint.infer.survey import facts
 from dtlint.infer.symbols import of_atom
 from dtlint.infer.values import (
     UNKNOWN,
+    Array,
     Autocast,
     Class,
     Constant,
@@ -248,7 +250,9 @@ class Interpreter(Calling):
         load = ast.copy_location(_as_load(target), target)
         left, right = self.value(load), self.value(node.value)
         result = self.operated(node.op, left, right, node.value)
-        if isinstance(left, Tensor) and isinstance(result, Tensor):
+        if isinstance(left, Array):
+            result = written_into(left, result)
+        elif isinstance(left, Tensor) and isinstance(result, Tensor) and _is_in_place(node.op, right):
             result = in_place_of(left, result)
         if self.tells_of(node.op, left, right):
             self.emit(Operation(node, self.flow, node.op, left, right, result))
@@ -702,6 +706,11 @@ def result_of(node: FunctionNode, returned: Value | None, falls_off: bool) -> Va
 
 def _ignored(_: ast.stmt) -> None:
     """What a statement does of which nothing is known: `pass`, and what newer Pythons may bring."""
+
+
+def _is_in_place(operator: ast.operator, right: Value) -> bool:
+    """Does `tensor += right` write into the tensor? Tensors have no such product of matrices, and leave arrays to NumPy."""
+    return not isinstance(operator, ast.MatMult) and not (isinstance(right, Array) and right.scalar is not True)
 
 
 def _as_load(target: ast.expr) -> ast.expr:

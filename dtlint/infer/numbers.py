@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dtlint.dtypes.dtype import DTYPES, Category
-from dtlint.infer.arrays import array_operator
+from dtlint.infer.array_promotion import array_operator
 from dtlint.infer.symbols import category_of
 from dtlint.infer.values import UNKNOWN, Array, Constant, Dtypes, Iteration, Number, Tensor, Value
 

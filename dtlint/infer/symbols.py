@@ -72,8 +72,12 @@ def category_of(value: Value) -> Category | None:
     if isinstance(value, Number):
         return value.category
     if isinstance(value, Array):  # torch takes NumPy's scalars for Python's numbers
-        known = value.scalar is True and value.dtypes is not None and len(value.dtypes) == 1
-        return DTYPES[next(iter(value.dtypes))].category if known and value.dtypes else None
+        if value.scalar is not True or value.dtypes is None or len(value.dtypes) != 1:
+            return None
+        (dtype,) = value.dtypes
+        # float64 and complex128 are Python's float and complex; of others only whole numbers are not read as floats
+        whole = DTYPES[dtype].category is Category.INTEGER
+        return Category.INTEGER if whole else Category.COMPLEX if dtype == "complex128" else Category.FLOAT
     number = value.value if isinstance(value, Constant) else None
     return _CATEGORIES.get(type(number))
 

@@ -77,6 +77,67 @@ CASES = {
         reveal(np.argmax(f4))  # int64
         reveal(np.power(2, 3))  # scalar int64
     """,
+    "what has no dimensions becomes a scalar when it is computed with": """
+        z, f4 = np.ones(()), np.ones((2, 3), np.float32)
+        reveal(torch.ones(2) * (z + 1))  # tensor ?
+        reveal(torch.ones(2) * (f4 + 1).mean())  # tensor float32
+        reveal(torch.ones(3) * (f4 @ f4[0]))  # tensor ?
+        reveal(np.float32([1, 2]))  # float32
+        reveal(torch.ones(2).half() * np.float32(sizes))  # tensor ?
+    """,
+    "truths and complex numbers": """
+        b, c, i8 = np.ones(3, bool), np.ones(3, np.complex64), np.arange(3)
+        reveal(b + b)  # bool
+        reveal(b**2)  # int64
+        reveal(b**b)  # int8
+        reveal(c * i8)  # complex128
+        reveal(c * np.float32(1))  # complex64
+        reveal(np.ones(2, np.float16) * 1j)  # complex64
+        reveal(np.abs(c))  # float32
+        reveal(np.std(c))  # scalar float32
+        reveal(np.round(b))  # float16
+        reveal(np.exp(True))  # scalar float16
+        reveal(np.exp(1j))  # scalar complex128
+    """,
+    "a bound, a weight, a dtype by position and what is written into": """
+        i4, f4, u1 = np.ones(3, np.int32), np.ones(3, np.float32), np.ones(3, np.int8)
+        reveal(np.clip(i4, 0.5, 2))  # float64
+        reveal(i4.clip(0, 1))  # int32
+        reveal(np.bincount(i4, f4))  # ?
+        reveal(np.full(3, 0, np.float32))  # float32
+        reveal(np.arange(0, 3, 1, np.float32))  # float32
+        reveal(np.arange(f4.max()))  # ?
+        reveal(np.zeros_like(i4, np.float32))  # float32
+        reveal(np.sum(i4, 0, np.float32))  # float32
+        reveal(np.exp(i4, f4))  # ?
+        reveal(np.true_divide(u1, 2))  # float64
+        reveal(np.hypot(2, u1))  # float16
+        reveal(np.dot(2, u1))  # ?
+        reveal(np.linspace(f4, 1))  # ?
+        reveal(np.unique(i4, return_counts=True))  # ?
+        reveal(np.array([np.float32(1), 1.0]))  # ?
+        reveal(np.hstack([f4, 1.0]))  # ?
+        reveal(np.random.exponential(1.0, 3))  # float64
+    """,
+    "an array that is changed in place keeps its dtype": """
+        f4, scalar = np.ones(3, np.float32), np.float32(1)
+        f4 *= np.ones(3)
+        scalar *= np.float64(1)
+        reveal(f4)  # float32
+        reveal(scalar)  # scalar float64
+    """,
+    "beside a tensor NumPy promotes, and gives a tensor": """
+        t, h, i8 = torch.ones(3), torch.ones(3).half(), torch.ones(3).long()
+        reveal(t * np.arange(3))  # tensor float64
+        reveal(h - np.ones(3, np.float32))  # tensor float32
+        reveal(i8 / np.arange(3))  # tensor float64
+        reveal(torch.ones(3).bfloat16() * np.ones(3))  # tensor ?
+        t += np.ones(3)
+        reveal(t)  # tensor float64
+        reveal(i8 * np.bool_(True))  # tensor float32
+        reveal(i8 * np.int32(2))  # tensor int64
+        reveal(h * np.complex64(1))  # tensor float16
+    """,
     "torch takes their dtype, and takes their scalars for Python's numbers": """
         t, h = torch.ones(2), torch.ones(2).half()
         reveal(torch.from_numpy(np.ones(3)))  # tensor float64
