@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from dtlint.dtypes.dtype import ALIASES, COMPLEX, FLOATING, LEGACY_TENSORS, Category
+from dtlint.dtypes.dtype import ALIASES, COMPLEX, DTYPES, FLOATING, LEGACY_TENSORS, Category
 from dtlint.infer.arithmetic import (
     constant_of,
     dtype_of_category,
@@ -45,9 +45,11 @@ from dtlint.infer.kinds import (
     TENSOR_FUNCTIONS,
 )
 from dtlint.infer.names import path_of
+from dtlint.infer.ops import is_op
 from dtlint.infer.scopes import is_module_class
 from dtlint.infer.symbols import asked, category_of, same_dtype, symbol_of
 from dtlint.infer.values import (
+    NONE,
     UNKNOWN,
     Array,
     Autocast,
@@ -221,7 +223,7 @@ def _is_called_dtype(node: ast.expr) -> bool:
 def _is_no_dtype(node: ast.expr, value: Value) -> bool:
     """Is an argument of `.to` neither a dtype nor a tensor: a string, a number, or what is called a device?"""
     if all(isinstance(choice, (Constant, Device)) for choice in options(value)):
-        return True
+        return not any(type(choice.value) in (float, complex) for choice in options(value) if type(choice) is Constant)
     named = node.func if isinstance(node, ast.Call) else node
     return "device" in (path_of(named) or "").rpartition(".")[2]
 
@@ -288,7 +290,7 @@ def external_result(name: str, arguments: Arguments) -> Value:
     if name in _UNLIKE:
         return _UNLIKE[name](arguments)
     if package in ("torch", "torch.nn.functional", "torch.linalg", "torch.special"):
-        return _function_result(last, arguments)
+        return _function_result(last, arguments, package)
     return UNKNOWN
 
 
@@ -298,7 +300,7 @@ def _embedded(arguments: Arguments) -> Value:
     if weight is None or indices is None or not arguments.complete:
         return Tensor(origin=arguments.node)
     given = Arguments(arguments.node, [weight, indices], {}, arguments.default, True, arguments.region)
-    made = _function_result("embedding", given)
+    made = _function_result("embedding", given, "torch")
     return made if isinstance(made, Tensor) else Tensor(origin=arguments.node)
 
 
@@ -356,7 +358,7 @@ def _of_einops(name: str, arguments: Arguments) -> Value:
         return UNKNOWN
     given = arguments.get(0, "tensor") or UNKNOWN
     if isinstance(given, (Items, Iteration)):
-        given = _function_result("stack", Arguments(arguments.node, [given], {}, arguments.default))
+        given = _function_result("stack", Arguments(arguments.node, [given], {}, arguments.default), "torch")
     if name != "reduce":
         if isinstance(given, Tensor):
             return method_result(given, "reshape", arguments)
@@ -481,8 +483,11 @@ def modules_of(value: Value | None) -> frozenset[Key]:
     return frozenset()
 
 
-def _function_result(name: str, arguments: Arguments) -> Value:
-    """A function of torch or torch.nn.functional, by its last name."""
+def _function_result(name: str, arguments: Arguments, package: str) -> Value:
+    """A function of torch or one of its packages, by its last name."""
+    written = arguments.keywords.get("out", NONE)
+    if written != NONE:  # it is what comes back
+        return written if isinstance(written, Tensor) else UNKNOWN
     given = _given_dtype(arguments)
     if not arguments.complete and given is None:
         given = UNKNOWN  # `**kwargs` may bring a dtype
@@ -493,6 +498,8 @@ def _function_result(name: str, arguments: Arguments) -> Value:
     first = arguments.args[0] if arguments.args else None
     if name in FLOAT_FACTORIES:
         scalar = _is_scalar_shape(arguments)
+        if given is None and any(map(_may_be_complex, arguments.args)):
+            return Tensor(None, scalar, origin=origin)
         if given is None:
             return Tensor(arguments.default, scalar, traits | Trait.DEFAULTED, origin=origin, span=span)
         return Tensor(chosen, scalar, traits, origin=origin, span=span, symbol=symbol)
@@ -516,7 +523,7 @@ def _function_result(name: str, arguments: Arguments) -> Value:
         value = _elementwise(name, arguments)
         return value.but(traits=value.traits | _TRAITS.get(name, Trait.NONE))
     if isinstance(first, Tensor):
-        return _of_tensor(name, first, arguments, given)
+        return _of_tensor(name, first, arguments, given, package)
     if name == "einsum" and first is not None:
         return _contracted(arguments.args[1:], arguments)
     if name in TENSOR_FUNCTIONS:
@@ -538,9 +545,17 @@ def _contracted(operands: Sequence[Value], arguments: Arguments) -> Tensor:
     return made
 
 
+def _may_be_complex(value: Value) -> bool:
+    if isinstance(value, Tensor):
+        return value.dtypes is not None and bool(value.dtypes & COMPLEX)
+    return category_of(value) is Category.COMPLEX
+
+
 def _elementwise(name: str, arguments: Arguments) -> Tensor:
     """A function that gives the promotion of some operands: always a tensor."""
     operands = _elements(name, arguments)
+    if _has_alpha_first(name, arguments.args[1:]):
+        return Tensor(under=shared_region(operands), origin=arguments.node)
     value = operator_result(operands, arguments.default, arguments.node)
     if isinstance(value, Tensor):
         return value.but(zero_dim=False) if name in ("cat", "stack") else value
@@ -550,6 +565,11 @@ def _elementwise(name: str, arguments: Arguments) -> Tensor:
         traits = Trait.DEFAULTED if category is Category.FLOAT else Trait.NONE
         return Tensor(dtype_of_category(category, arguments.default), traits=traits, origin=arguments.node)
     return Tensor(under=shared_region(operands), origin=arguments.node)
+
+
+def _has_alpha_first(name: str, operands: Sequence[Value]) -> bool:
+    """Is it `add(input, alpha, other)`, as it was called long ago?"""
+    return name in ADDING and len(operands) > 1
 
 
 def _elements(name: str, arguments: Arguments) -> list[Value]:
@@ -599,6 +619,10 @@ def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, given: Value | N
         tensor = tensor.but(under=None)
     if name == "abs" and tensor.dtypes is not None and tensor.dtypes & COMPLEX:
         return _from_table(called, tensor, arguments, owner) or Tensor(under=tensor.under, origin=arguments.node)
+    if name in _CLAMPS and not called.endswith("_") and not _holds_bounds(tensor, arguments):
+        made = _from_table(called, tensor, arguments, owner)
+        clamped = made if isinstance(made, Tensor) else Tensor(origin=arguments.node)
+        return clamped.but(under=tensor.under, traits=tensor.traits | Trait.CLAMPED)
     if name in SAME_DTYPE:
         span = tensor.span if name in MOVES else None
         rank = False if tensor.zero_dim is False and name in KEEPING_DIMENSIONS else None
@@ -613,6 +637,8 @@ def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, given: Value | N
     under = shared_region((tensor, *arguments.args))
     if given is not None and (name in FLOAT_RESULT or name in TAKING_DTYPE):
         chosen = dtype_of(given)
+        if chosen is not None and chosen & COMPLEX and name in _NORMS:
+            chosen = None  # that is what they compute in: they give the real dtype
         return Tensor(chosen, under=under, scaled=tensor.scaled, origin=arguments.node, symbol=_named(given))
     if name in FLOAT_RESULT or name in TENSOR_FUNCTIONS:
         made = _from_table(called, tensor, arguments, owner)
@@ -633,8 +659,24 @@ def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, given: Value | N
     return Unknown(tensor.under, tensor.scaled) if made is None else made
 
 
-_FUNCTIONS = ("torch.nn.functional", "torch", "torch.linalg", "torch.special", "torch.Tensor")
-"""Where the table has the functions of torch; of `torch.unique` it has the method alone."""
+_NORMS = frozenset({"norm", "vector_norm", "matrix_norm"})
+_CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
+
+
+def _holds_bounds(tensor: Tensor, arguments: Arguments) -> bool:
+    """Has the tensor a dtype that holds the bounds it is clamped to, so that it keeps it?"""
+    bounds = [value for value in (*arguments.args[-2:], *arguments.keywords.values()) if value is not tensor]
+    if any(isinstance(value, Tensor) for value in bounds):
+        return all(isinstance(value, Tensor) and same_dtype(tensor, value) for value in bounds if value != NONE)
+    if tensor.dtypes is None:
+        return True
+    highest = max((category for bound in bounds if (category := category_of(bound)) is not None), default=Category.BOOL)
+    return all(DTYPES[dtype].category >= highest for dtype in tensor.dtypes)
+
+
+_PACKAGES = ("torch.nn.functional", "torch", "torch.linalg", "torch.special", "torch.Tensor")
+"""Where the table has the functions of torch. Those of one name in two packages are seldom the same: `torch.lu` is not
+`torch.linalg.lu`. Of `torch.unique` it has the method alone."""
 
 
 def _from_table(name: str, tensor: Tensor, arguments: Arguments, owner: str) -> Tensor | Items | None:
@@ -642,12 +684,13 @@ def _from_table(name: str, tensor: Tensor, arguments: Arguments, owner: str) -> 
     if not arguments.complete or (tensor.dtypes is None and tensor.symbol is None):
         return None
     args = [tensor, *arguments.args] if owner == "torch.Tensor" else arguments.args
-    owners = _FUNCTIONS if owner == "torch" else (owner,)
-    for package in owners:
-        made = asked(f"{package}.{name}", args, arguments.keywords, arguments.default, arguments.region, arguments.node)
-        if made is not None:
-            return made
-    return None
+    if owner == "torch.linalg" and name == "norm":
+        owner = "torch"  # the same, and better known
+    owners = (owner, *_PACKAGES) if owner in _PACKAGES else (owner,)
+    op = next((op for package in owners if is_op(op := f"{package}.{name}")), None)
+    if op is None:
+        return None
+    return asked(op, args, arguments.keywords, arguments.default, arguments.region, arguments.node)
 
 
 _TRAITS = dict.fromkeys(
@@ -703,6 +746,8 @@ def _tensor_method(tensor: Tensor, method: str, arguments: Arguments) -> Value:
     if method == "numpy":
         return Array(tensor.dtypes, False if tensor.zero_dim is False else None, arguments.node)
     if name in SCALING or name in ADDING:
+        if _has_alpha_first(name, arguments.args) and not in_place:
+            return Tensor(under=tensor.under, origin=arguments.node)
         value = operator_result([tensor, *arguments.args[:1]], arguments.default, arguments.node)
         if not isinstance(value, Tensor):
             return value

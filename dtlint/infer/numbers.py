@@ -142,7 +142,8 @@ _FOLDS: dict[type[ast.operator], Callable[[Any, Any], object]] = {
 def folded(operator: ast.operator, left: object, right: object) -> Value:
     """Arithmetic on constant numbers; powers only of small exponents, for `10**1000000` has no place in a checker."""
     if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
-        return UNKNOWN
+        complex_ = isinstance(left, (int, float, complex)) and isinstance(right, (int, float, complex))
+        return Number(Category.COMPLEX) if complex_ and type(operator) in _FOLDS else UNKNOWN
     try:
         if isinstance(operator, ast.Pow):
             return Constant(left**right) if abs(right) <= 64 and abs(left) <= 1e6 else UNKNOWN

@@ -10,11 +10,24 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import ARITHMETIC, Category
+from dtlint.dtypes.dtype import ARITHMETIC, COMPLEX, FLOATING, Category
 from dtlint.dtypes.table import DTYPE, UNKNOWN, Outcome, load
 from dtlint.infer.regions import as_cast, policies_for
+from dtlint.infer.values import (
+    NONE,
+    Constant,
+    Dtype,
+    Either,
+    Items,
+    Iteration,
+    Number,
+    Tensor,
+    Unknown,
+    Value,
+    join,
+    options,
+)
 from dtlint.infer.values import UNKNOWN as UNKNOWN_VALUE
-from dtlint.infer.values import Constant, Dtype, Either, Items, Iteration, Number, Tensor, Unknown, Value, join, options
 
 if TYPE_CHECKING:
     import ast
@@ -58,6 +71,8 @@ def op_result(
         return None
     standards = _DEFAULTS if default is None else sorted(default)
     last = op.rpartition(".")[2].rstrip("_")
+    if _is_beyond_table(last, args, keywords):
+        return UNKNOWN_VALUE
     if last in _AGREEING or last == "scaled_dot_product_attention":
         args, keywords = _as_agreeing(last, args, keywords)
     names = list(keywords)
@@ -93,6 +108,18 @@ def op_result(
         isinstance(value, Tensor) and value.zero_dim is False for value in (*args, *keywords.values())
     )
     return with_dimensions(result) if dimensioned else result
+
+
+def _is_beyond_table(op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> bool:
+    """Is it a call whose result depends on what the table does not know?"""
+    first = args[0] if args else None
+    whole = isinstance(first, Tensor) and (first.dtypes is None or not first.dtypes <= FLOATING | COMPLEX)
+    if op in ("add", "sub", "subtract"):  # `add(input, alpha, other)`, as it was called long ago
+        return len(args) > 2
+    if op in ("clamp", "clip"):  # of whole numbers: a number beside a tensor is taken for a tensor too
+        kinds = {isinstance(bound, Tensor) for bound in (*args[1:], *keywords.values()) if bound != NONE}
+        return whole and len(kinds) > 1
+    return whole and op == "sum_to_size"  # of this size already, it is not summed
 
 
 _AGREEING = frozenset({"addmm", "baddbmm", "addbmm", "addmv", "addr", "mm", "bmm", "matmul", "linear"})

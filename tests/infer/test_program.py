@@ -151,6 +151,36 @@ PROGRAMS = {
         y = x.new_tensor([1, len(x)])  # float16
         y.sum()
     """,
+    "a bound that the dtype does not hold promotes": """
+        whole = torch.arange(3)
+        a = whole.clamp(0.5, 2)  # float32
+        b = torch.clip(whole, 0, 2)  # int64
+        c = whole.bool().clamp(0)  # int64
+        d = torch.ones(3).half().clamp(min=0.1)  # float16
+        e = torch.clamp(whole, torch.tensor(1.0, dtype=torch.float64), 2)  #
+        f = torch.clamp(torch.ones(3).half(), torch.zeros(3))  # float32
+        a.sum()
+    """,
+    "what was never asked of the table is not claimed": """
+        x, y = torch.arange(3), torch.ones(3)
+        a = torch.sub(x, 2, 0.5)  #
+        b = x.add(2, y)  #
+        lu, pivots = torch.lu(torch.eye(3))
+        c = pivots + 1  #
+        d = torch.linspace(0, 1 + 2j, 3)  #
+        e = torch.linalg.vector_norm(y, dtype=torch.complex64)  #
+        f = x.sum_to_size(3) + y  #
+        g = y.to(0.5)  #
+        h = y.to(0)  # float32
+        a.sum()
+    """,
+    "a product of matrices is no change in place": """
+        x = torch.ones(3, 3)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            x @= x
+            y = x  # bfloat16
+        y.sum()
+    """,
     "operands that must agree": """
         x = torch.randn(2, 2)
         y = torch.matmul(x, unknown())
