@@ -88,6 +88,12 @@ class Functions(Promises):
         self.missing = 0
         """Counts the attributes that were asked for and not there: they may be assigned later."""
         self.call_path: list[str] = []
+        self.reading_now = 0
+        """The reading of a function that is under way, by its number; 0 outside of all."""
+        self.made_by: dict[Key, int] = {}
+        """The reading in which each object was made, by its identity: one that a second makes stands for both."""
+        self.made_here: list[Key] = []
+        """The objects that were made, one after the other."""
         self.breaks: list[list[State] | None] = []
         """For each loop being run, the states at its breaks; None where they count as ends of an iteration."""
         self.casts_at_returns: dict[Key, Cast] | None = None
@@ -308,6 +314,7 @@ class Functions(Promises):
         )
         known = self.known.get(key)
         if known is not None:
+            self.made_again(known.made)
             self.flow.state.casts = known.casts.copy()
             self.defaults_set += known.defaults
             self.defaults_at_yield = known.defaults_at_yield
@@ -321,14 +328,19 @@ class Functions(Promises):
             return UNKNOWN
         self.contexts_of[id(info.node)] = self.contexts_of.get(id(info.node), 0) + 1
         self.in_progress.add(key)
-        missing, set_before = self.missing, len(self.defaults_set)
+        missing, set_before, made_before = self.missing, len(self.defaults_set), len(self.made_here)
         result, casts = self.reading_of(info, bound)
         self.in_progress.discard(key)
         if self.missing == missing or _lines(info) > _SHORT:
             defaults = tuple(dict.fromkeys(self.defaults_set[set_before:]))
-            self.known[key] = _Outcome(result, casts, defaults, self.defaults_at_yield)
+            self.known[key] = _Outcome(
+                result, casts, defaults, self.defaults_at_yield, tuple(self.made_here[made_before:])
+            )
         self.flow.state.casts = casts.copy()
         return result
+
+    def made_again(self, keys: Sequence[Key]) -> None:
+        """A call makes others of the objects that one like it has made."""
 
     def give_up(self, info: FunctionInfo) -> None:
         """A call is not read: what it does is what it may do to anybody."""
@@ -356,6 +368,7 @@ class Functions(Promises):
     def reading_of(self, info: FunctionInfo, bound: dict[str, Value]) -> tuple[Value, dict[Key, Cast]]:
         """Read a function's body from the names and paths it begins with: its result, and the casts it leaves behind."""
         self.readings += 1
+        outer_reading, self.reading_now = self.reading_now, self.readings
         self.reached.add(id(info.node))
         assert info.module is not None
         saved = (self.flow, self.outer, self.returned, self.alive, self.exits, self.call_made, self.muted)
@@ -390,6 +403,7 @@ class Functions(Promises):
                     item = join(item, other)
                 result = Iteration(item)
         self.call_path.pop()
+        self.reading_now = outer_reading
         self.contexts_at_entry = outer_contexts
         casts = self.flow.state.casts if self.alive else None
         if self.casts_at_returns is not None:
@@ -491,12 +505,14 @@ class _Outcome:
         casts: the casts of modules that it leaves behind.
         defaults: the default dtypes that it sets on the way.
         defaults_at_yield: the default dtype at each of its `yield`s.
+        made: the objects that it makes.
     """
 
     result: Value
     casts: dict[Key, Cast]
     defaults: tuple[Dtypes, ...]
     defaults_at_yield: list[Dtypes]
+    made: tuple[Key, ...]
 
 
 @dataclass(slots=True)

@@ -348,15 +348,25 @@ class Instances(Functions):
         """The dtypes that a module's floating weight has now, made with `made`."""
         if made is not None and not made & (FLOATING | COMPLEX):
             return made
-        casts = self.flow.state.casts
-        latest: Cast | None = None
-        for above in self.objects.above(key):
-            if above.startswith(ANYBODY):
+        if any(above.startswith(ANYBODY) for above in self.objects.above(key)):
+            return None
+        found: set[str] = set()
+        for cast in self.casts_over(key, set()):
+            dtypes = made if cast is None else cast[1]
+            if dtypes is None:
                 return None
-            cast = casts.get(above)
-            if cast is not None and (latest is None or cast[0] > latest[0]):
-                latest = cast
-        return made if latest is None else latest[1]
+            found |= dtypes
+        return frozenset(found)
+
+    def casts_over(self, key: Key, below: set[Key]) -> set[Cast | None]:
+        """The casts of which each may be the last of a module's weights: where several own it, one may be another's."""
+        own = self.flow.state.casts.get(key)
+        owners = self.objects.owners.get(key, set()) - below - {key}
+        if not owners:
+            return {own}
+        found = {cast for owner in owners for cast in self.casts_over(owner, below | {key})}
+        latest = {max(filter(None, (own, cast)), key=_clock, default=None) for cast in found}
+        return latest if len(latest) == 1 else {*latest, max(filter(None, latest), key=_clock)}
 
     def cast_module(self, module: Module, dtypes: Dtypes) -> None:
         """A cast in place of all floating weights of a module and what it owns."""
@@ -371,6 +381,10 @@ class Instances(Functions):
             for name, value in known.items():
                 if isinstance(value, Tensor) and value.traits & (Trait.PARAMETER | Trait.BUFFER):
                     known[name] = replace(value, dtypes=None)
+
+
+def _clock(cast: Cast) -> int:
+    return cast[0]
 
 
 _PLACED = Trait.ON_CPU | Trait.ON_CUDA

@@ -131,6 +131,8 @@ class Program(Places):
         self.order.clear()
         self.given_up.clear()
         self.closures_made.clear()
+        self.made_by.clear()
+        self.made_here.clear()
         self.readings = self.clock = 0
         for module in (self.main, *self.project.modules.values()):
             if module is not None:

@@ -10,6 +10,7 @@ from dtlint.dtypes.dtype import COMPLEX, FLOATING
 from dtlint.infer.calls import Arguments, cast_target, dtype_of, method_result
 from dtlint.infer.layers import layer_result
 from dtlint.infer.program.fields import Field, fields_in, has_generated_init, is_dict
+from dtlint.infer.program.functions import SUPPOSED
 from dtlint.infer.program.instances import ITEMS, LAYER
 from dtlint.infer.program.owned import Owned
 from dtlint.infer.program.promises import meeting
@@ -36,6 +37,8 @@ from dtlint.infer.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dtlint.infer.scopes import ClassInfo
 
 __all__ = ["Making"]
@@ -50,9 +53,14 @@ class Making(Owned):
         """The identity of what a call makes: its place, and the calls that led there."""
         place = f"{self.module.name}{arguments.key}"
         key = "/".join((*self.call_path, place))
-        if self.loops_open:
+        if self.loops_open or self.made_by.setdefault(key, self.reading_now) != self.reading_now:
             self.objects.stand_for_several(key)
+        self.made_here.append(key)
         return key
+
+    def made_again(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            self.objects.stand_for_several(key)
 
     def construct(self, info: ClassInfo, arguments: Arguments) -> Value:
         key = self.identity(arguments)
@@ -61,7 +69,10 @@ class Making(Owned):
         if has_generated_init(info):
             self.fill_dataclass(info, made, arguments)
         elif builder is not None:
+            path = self.call_path  # two of one class are made at different places, and so is what they hold
+            self.call_path = [SUPPOSED, key] if self.supposed else [key]
             self.apply(builder, made, arguments.args, arguments.keywords, arguments.complete)
+            self.call_path = path
         elif isinstance(made, Module):
             self.make_inherited(made, arguments)
         elif isinstance(made, Instance) and is_dict(info):
@@ -263,7 +274,8 @@ class Making(Owned):
             if method == "add_module" and isinstance(arguments.args[0], Constant):
                 self.set_attribute(module, arguments.args[0], arguments.args[-1])
             return target, UNKNOWN
-        if method in _ALTERING:
+        taking = method == "load_state_dict" and arguments.keywords.get("assign", NONE) not in (NONE, Constant(False))
+        if method in _ALTERING or taking:
             self.cast_module(module, None)
         return target, method_result(module, method, arguments)
 
@@ -285,7 +297,8 @@ def _each(items: tuple[Value, ...]) -> list[Value]:
 _MOST_STEPS = 4
 """Rounds through layers of unknown number, until what comes out no longer changes."""
 _ALTERING = frozenset({"_apply", "to_empty"})
-"""Methods that may give a module weights of any dtype. load_state_dict copies into those that it has."""
+"""Methods that may give a module weights of any dtype. load_state_dict copies into those that it has, unless it is told to
+assign."""
 
 
 def _may_be_dtype(value: Value) -> bool:
