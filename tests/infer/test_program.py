@@ -174,6 +174,85 @@ PROGRAMS = {
         h = y.to(0)  # float32
         a.sum()
     """,
+    "two of one class have layers of their own": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(2, 2)
+                self.norm = nn.LayerNorm(2)
+
+        def make(size):
+            return nn.Linear(size, size)
+
+        student, teacher = Net(), Net()
+        student.half()
+        a = teacher.fc.weight  # float32
+        b = student.fc.weight  # float16
+        c = student.norm(torch.ones(1, 2).half())  # float16
+        query, key = make(2), make(2)
+        query.half()
+        d = key.weight  #
+        a.sum()
+    """,
+    "what a module is given after a cast is not cast": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(2, 2)
+
+        net = Net().half()
+        net.head = nn.Linear(2, 2)
+        a = net.head.weight  # float32
+        b = net.fc.weight  # float16
+        net.register_parameter("scale", nn.Parameter(torch.ones(2)))
+        c = net.scale  #
+        a.sum()
+    """,
+    "weights that are replaced one by one": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(2, 2)
+                self.plain = torch.ones(2)
+
+        net = Net()
+        for p in net.parameters():
+            p.data = p.data * 0.5
+        a = net.fc.weight  # float32
+        for p in net.parameters():
+            p.data = p.data.bfloat16()
+        b = net.fc.weight  #
+        c = net.plain  # float32
+        tied = nn.Linear(2, 2)
+        d = tied.bias  # float32
+        tied.weight = nn.Parameter(torch.ones(2, 2).double())
+        e = tied.weight + 0  #
+        t = torch.ones(2)
+        t.data = t.data.half()
+        f = t  # float16
+        loaded = Net()
+        loaded.load_state_dict(torch.load("net.pt"), assign=True)
+        g = loaded.fc.weight  #
+        a.sum()
+    """,
+    "a module that says itself what a cast does to it": """
+        class Rotary(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("freq", torch.ones(2))
+
+            def _apply(self, fn, recurse=True):
+                freq = self.freq
+                super()._apply(fn, recurse)
+                self.freq = freq
+                return self
+
+        rotary = Rotary()
+        a = rotary.freq  # float32
+        rotary.half()
+        b = rotary.freq  #
+        a.sum()
+    """,
     "a product of matrices is no change in place": """
         x = torch.ones(3, 3)
         with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -92,6 +92,8 @@ class Functions(Promises):
         """The reading of a function that is under way, by its number; 0 outside of all."""
         self.made_by: dict[Key, int] = {}
         """The reading in which each object was made, by its identity: one that a second makes stands for both."""
+        self.casting_themselves: set[Key] = set()
+        """Modules whose class says by `_apply` what a cast does to them."""
         self.made_here: list[Key] = []
         """The objects that were made, one after the other."""
         self.breaks: list[list[State] | None] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import operator
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -76,6 +77,8 @@ class Instances(Functions):
         """Modules that are cast anywhere: to what is read for anybody, they may have been, or not."""
         self.clock = 0
         """Counts the casts of modules: of two, the later holds."""
+        self.attached: dict[tuple[Key, Key], int] = {}
+        """The count when a module was given another, which casts before that have not reached."""
 
     # -- attributes
 
@@ -219,7 +222,7 @@ class Instances(Functions):
         given = self.objects.get(base.key, name)
         if given is not None:
             return self.owned(given, base)
-        if isinstance(base, Module) and name in ("weight", "bias", "in_proj_weight", "running_mean", "running_var"):
+        if isinstance(base, Module) and name in _WEIGHTS_OF_LAYERS:
             return Tensor(self.cast_of(base.key, base.dtypes), traits=Trait.PARAMETER)
         return UNKNOWN
 
@@ -232,9 +235,12 @@ class Instances(Functions):
                     self.flow.state.forget(path_of(target.value) or "")
                     self.apply(setter, choice, [value], {}, True)
                 else:
+                    self.held_from_here(choice, target.attr, value)
                     self.objects.put(choice.key, target.attr, value)
             elif isinstance(choice, Tensor) and target.attr == "data":
                 self.places_lost()
+                if not _is_like(value, choice.dtypes):
+                    self.data_replaced(target.value, value)
             elif isinstance(choice, Class):
                 self.put_in_class(choice, target.attr, value)
             elif isinstance(choice, Namespace):
@@ -269,6 +275,34 @@ class Instances(Functions):
             module.names[attribute] = value if before is None else join(before, value)
             self.objects.changed |= module.names[attribute] != before
 
+    def held_from_here(self, owner: Module | Instance, name: str, value: Value) -> None:
+        """What is assigned to a module has not been cast with it before."""
+        if not isinstance(owner, Module):
+            return
+        if owner.info is None and name in _WEIGHTS_OF_LAYERS:
+            self.objects.put(owner.key, name, Tensor(owner.dtypes, traits=Trait.PARAMETER))  # what it is made with
+            if not _is_like(value, self.cast_of(owner.key, owner.dtypes)):
+                self.cast_module(owner, None)
+        casts = {cast[1] for cast in self.casts_over(owner.key, set()) if cast is not None}
+        if isinstance(value, Module):
+            self.attached.setdefault((owner.key, value.key), self.clock)
+        is_weight = isinstance(value, Tensor) and bool(value.traits & (Trait.PARAMETER | Trait.BUFFER))
+        if is_weight and any(not _is_like(value, dtypes) for dtypes in casts):
+            self.cast_module(owner, None)
+
+    def data_replaced(self, node: ast.expr, value: Value) -> None:
+        """`p.data = ...` in another dtype: a weight of a module that is named, or of whichever."""
+        owner = self.quietly(node.value) if isinstance(node, ast.Attribute) else UNKNOWN
+        if isinstance(node, ast.Name) and isinstance(value, Tensor):
+            self.flow.state.names[node.id] = value
+        keys = [owner.key] if isinstance(owner, Module) else self.made_here
+        self.clock += 1
+        for key in keys:
+            self.flow.state.casts[key] = (self.clock, None)
+            if key not in self.ever_cast:
+                self.ever_cast.add(key)
+                self.objects.changed = True
+
     def set_attribute(self, target: Value, name: Value, value: Value) -> Value:
         """`setattr(x, name, value)`."""
         if isinstance(name, Either) and all(isinstance(choice, Constant) for choice in name.choices):
@@ -277,6 +311,7 @@ class Instances(Functions):
             return NONE
         if isinstance(target, (Module, Instance)):
             if isinstance(name, Constant) and isinstance(name.value, str):
+                self.held_from_here(target, name.value, value)
                 self.objects.put(target.key, name.value, value)
             else:
                 self.objects.open_up(target.key)
@@ -350,8 +385,11 @@ class Instances(Functions):
             return made
         if any(above.startswith(ANYBODY) for above in self.objects.above(key)):
             return None
+        casts = self.casts_over(key, set())
+        if casts != {None} and not self.casting_themselves.isdisjoint(self.objects.above(key)):
+            return None
         found: set[str] = set()
-        for cast in self.casts_over(key, set()):
+        for cast in casts:
             dtypes = made if cast is None else cast[1]
             if dtypes is None:
                 return None
@@ -364,7 +402,11 @@ class Instances(Functions):
         owners = self.objects.owners.get(key, set()) - below - {key}
         if not owners:
             return {own}
-        found = {cast for owner in owners for cast in self.casts_over(owner, below | {key})}
+        found: set[Cast | None] = set()
+        for owner in owners:
+            since = self.attached.get((owner, key), 0)
+            casts = self.casts_over(owner, below | {key})
+            found |= {None if cast is None or cast[0] <= since else cast for cast in casts}
         latest = {max(filter(None, (own, cast)), key=_clock, default=None) for cast in found}
         return latest if len(latest) == 1 else {*latest, max(filter(None, latest), key=_clock)}
 
@@ -379,8 +421,28 @@ class Instances(Functions):
             self.objects.changed = True
         for known in (self.flow.state.names, self.flow.state.paths):
             for name, value in known.items():
-                if isinstance(value, Tensor) and value.traits & (Trait.PARAMETER | Trait.BUFFER):
-                    known[name] = replace(value, dtypes=None)
+                known[name] = _as_weights_of_any(value)
+
+
+def _as_weights_of_any(value: Value) -> Value:
+    """The value with weights, and lists of them, in whatever dtype a cast may have left them."""
+    if isinstance(value, Tensor):
+        return replace(value, dtypes=None) if value.traits & (Trait.PARAMETER | Trait.BUFFER) else value
+    if isinstance(value, Iteration):
+        item = _as_weights_of_any(value.item)
+        return value if item is value.item else replace(value, item=item)
+    if isinstance(value, Items):
+        items = tuple(map(_as_weights_of_any, value.items))
+        return value if all(map(operator.is_, items, value.items)) else Items(items)
+    return value
+
+
+def _is_like(value: Value, dtypes: Dtypes) -> bool:
+    """Is it a tensor of the one dtype that these are?"""
+    return isinstance(value, Tensor) and dtypes is not None and len(dtypes) == 1 and value.dtypes == dtypes
+
+
+_WEIGHTS_OF_LAYERS = frozenset({"weight", "bias", "in_proj_weight", "running_mean", "running_var"})
 
 
 def _clock(cast: Cast) -> int:

@@ -132,6 +132,7 @@ class Program(Places):
         self.given_up.clear()
         self.closures_made.clear()
         self.made_by.clear()
+        self.attached.clear()
         self.made_here.clear()
         self.readings = self.clock = 0
         for module in (self.main, *self.project.modules.values()):

@@ -65,6 +65,8 @@ class Making(Owned):
     def construct(self, info: ClassInfo, arguments: Arguments) -> Value:
         key = self.identity(arguments)
         made: Module | Instance = Module(info.node.name, key, info) if info.is_module else Instance(info, key)
+        if info.method("_apply") is not None:
+            self.casting_themselves.add(key)
         builder = info.method("__init__")
         if has_generated_init(info):
             self.fill_dataclass(info, made, arguments)
