@@ -174,6 +174,18 @@ PROGRAMS = {
         h = y.to(0)  # float32
         a.sum()
     """,
+    "a global that a function assigns": """
+        total, other = torch.zeros(1), torch.zeros(1)
+
+        def widen():
+            global total
+            total = total.double()
+
+        widen()
+        a = total + 1  #
+        b = other + 1  # float32
+        a.sum()
+    """,
     "two of one class have layers of their own": """
         class Net(nn.Module):
             def __init__(self):

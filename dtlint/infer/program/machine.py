@@ -82,6 +82,7 @@ class Program(Places):
         """Functions that were to be read for anybody, and were not: nothing can be claimed of what is in them."""
         self.sure: set[ast.expr] = set()
         """Expressions that are operands, or asked for what only tensors have: so they give no module and no batch."""
+        self.globals_of: dict[int, frozenset[str]] = {}
         self.settled = False
         """Has a round shown nothing that the one before it did not? Only then can anything be claimed."""
         self.broken_off = False
@@ -177,6 +178,22 @@ class Program(Places):
         return value if isinstance(value, (Module, Instance, Class, External, Namespace)) else UNKNOWN
 
     # -- expressions
+
+    def name(self, node: ast.Name) -> Value:
+        """A global of which functions assign a tensor may have any dtype, at the top of its module too."""
+        value = super().name(node)
+        if isinstance(value, Tensor) and self.flow.function is None and node.id in self.declared_global():
+            return replace(value, dtypes=None, symbol=None, cast=None)
+        return value
+
+    def declared_global(self) -> frozenset[str]:
+        """The names that functions of the running module declare to be global."""
+        found = self.globals_of.get(id(self.tree))
+        if found is None:
+            statements = [part for part in ast.walk(self.tree) if isinstance(part, ast.Global)]
+            found = frozenset(name for statement in statements for name in statement.names)
+            self.globals_of[id(self.tree)] = found
+        return found
 
     def attribute(self, node: ast.Attribute) -> Value:
         value = super().attribute(node)
