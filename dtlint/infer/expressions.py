@@ -636,6 +636,9 @@ class Expressions:
             after = join(before, Iteration(added))
         state = self.flow.state
         for known in (state.names, state.paths):
+            for name, value in known.items():
+                if value is before:  # another name for it
+                    known[name] = after
             if path in known:
                 known[path] = after
         if path in state.names:

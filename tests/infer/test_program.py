@@ -174,6 +174,21 @@ PROGRAMS = {
         h = y.to(0)  # float32
         a.sum()
     """,
+    "a container is changed under each of its names": """
+        held = {"a": torch.ones(1)}
+        same = held
+        same.update(a=torch.ones(1).int())
+        a = held["a"] + 0  # float32|int32
+        kept = {"a": torch.ones(1)}
+        again = kept
+        again["a"] = torch.ones(1).half()
+        b = kept["a"] + 0  # float16|float32
+        tensors = [torch.ones(2)]
+        others = tensors
+        others[0] = others[0].double()
+        c = tensors[0] + 0  # float32|float64
+        a.sum()
+    """,
     "a global that a function assigns": """
         total, other = torch.zeros(1), torch.zeros(1)
 

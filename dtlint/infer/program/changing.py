@@ -44,6 +44,7 @@ class Changing(Copying):
         path = path_of(node)
         before = self.quietly(node)
         self.note_change(node, before, value)
+        value = self.under_other_names(path, before, value)
         state = self.flow.state
         if isinstance(node, ast.Attribute):
             if path is not None:
@@ -99,6 +100,23 @@ class Changing(Copying):
         function = self.flow.function
         if isinstance(node, ast.Name) and function is not None and node.id in _parameters(function):
             self.changed_parameters.setdefault(id(function.node), set()).add(node.id)
+
+    def under_other_names(self, path: str | None, before: Value, value: Value) -> Value:
+        """What a container is now that others name too: they name the same one, or one that was made alike."""
+        state = self.flow.state
+        if not isinstance(before, CONTAINERS):
+            return value
+        others = [
+            (names, name)
+            for names in (state.names, state.paths)
+            for name, held in names.items()
+            if held is before and name != path
+        ]
+        if others:
+            value = join(before, value)
+        for names, name in others:
+            names[name] = value
+        return value
 
     def given_back(self, info: FunctionInfo, node: ast.Call, bound_first: bool) -> None:
         """Containers that a function was given, and has changed."""
