@@ -31,7 +31,8 @@ AGREEING = frozenset(
         "LazyLinear",
     }
 )
-"""Input and weight must be of one dtype, or the call raises: so the result has the weight's. Autocast casts both."""
+"""Input and weight must be of one dtype, or the call raises: so the result has the weight's. Autocast casts both, those
+of Bilinear aside, which cuda promotes and cpu leaves alone."""
 
 LOOKUPS = frozenset({"Embedding", "EmbeddingBag"})
 """The result has the weight's dtype, whatever autocast says."""
@@ -120,7 +121,7 @@ def layer_result(name: str, weights: Dtypes, arguments: Arguments, autocast: Aut
     dtypes = given.dtypes if isinstance(given, Tensor) else None
     origin = arguments.node
     if name in AGREEING or name in RECURRENT:
-        result = _agreed(weights, dtypes, autocast)
+        result = _agreed(weights, dtypes, autocast) if autocast is None or name != "Bilinear" else None
         if name in AGREEING:
             return Tensor(result, origin=origin)
         if autocast is not None:

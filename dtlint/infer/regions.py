@@ -69,6 +69,8 @@ def policies_for(
         return (None,)
     devices = (autocast.device,) if autocast.device is not None else _DEVICES
     policies = {table.autocast(device, op) for device in devices}
+    if op.rpartition(".")[2] in _OF_SEVERAL:
+        policies.add("composite")
     if policies & {"composite", "unknown"} and op.rpartition(".")[2] in _NEVER_LOWERING and _none_is_half(args):
         policies -= {"composite", "unknown"}
         policies.add(None)
@@ -87,8 +89,13 @@ _NEVER_LOWERING = frozenset(
     {"mean", "nanmean", "square", "std", "var", "masked_select", "normalize", "pairwise_distance", "cross_entropy"}
     | {"nll_loss", "NLLLoss", "CrossEntropyLoss", "roll", "tile", "hstack", "vstack", "dstack", "column_stack"}
     | {"concat", "concatenate", "row_stack", "float_power", "trapz", "gumbel_softmax"}
+    | {"pad", "max_pool3d", "MaxPool3d", "LocalResponseNorm"}
 )
 """Ops that call others within, none of which autocast gives a lower dtype: on float32 it has nothing to do for them."""
+
+
+_OF_SEVERAL = frozenset({"inner", "pad", "max_pool3d", "MaxPool3d", "LocalResponseNorm"})
+"""Ops that call another aten op for another mode, or another number of dimensions, than the table has seen."""
 
 
 def _none_is_half(args: Sequence[Value]) -> bool:

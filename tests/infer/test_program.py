@@ -285,6 +285,9 @@ PROGRAMS = {
         with torch.autocast("cpu", dtype=torch.bfloat16):
             x @= x
             y = x  # bfloat16
+            z = torch.inner(x.float(), x.float()) + 0  #
+            w = F.pad(x.float(), (1, 1))  # float32
+            v = nn.Bilinear(3, 3, 1)(x.float(), x.float()) + 0  #
         y.sum()
     """,
     "operands that must agree": """
