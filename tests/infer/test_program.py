@@ -174,6 +174,21 @@ PROGRAMS = {
         h = y.to(0)  # float32
         a.sum()
     """,
+    "dataclasses.replace makes another, with other fields": """
+        import dataclasses
+
+        @dataclasses.dataclass
+        class Config:
+            dtype: torch.dtype
+
+            def __post_init__(self):
+                self.scale = torch.ones(2, dtype=self.dtype)  #
+
+        config = Config(torch.float16)
+        other = dataclasses.replace(config, dtype=torch.float64)
+        a = other.scale + 0  #
+        a.sum()
+    """,
     "a container is changed under each of its names": """
         held = {"a": torch.ones(1)}
         same = held

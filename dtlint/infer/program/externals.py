@@ -27,6 +27,7 @@ from dtlint.infer.values import (
     External,
     Function,
     GradScaler,
+    Instance,
     Items,
     Iteration,
     Module,
@@ -102,6 +103,10 @@ class Externals(Loading):
             return found
         if name == "functools.lru_cache" and not any(isinstance(value, Function) for value in args):
             return External(name)
+        if name == "dataclasses.replace" and args and isinstance(args[0], (Module, Instance)):
+            for maker in map(args[0].info.method, ("__init__", "__post_init__")) if args[0].info is not None else ():
+                if maker is not None:  # it makes another, of values that are not followed
+                    self.loosen(maker)
         if name == "dataclasses.fields" and len(args) == 1:
             return self.fields_of(args[0])
         if name == "dataclasses.field":
