@@ -887,6 +887,27 @@ def test_a_program_that_takes_too_long_to_read_is_claimed_nothing(
     assert not reading.tensors
 
 
+def test_a_layer_that_ever_more_modules_share_is_read_in_no_time(tmp_path: Path) -> None:
+    """There are two to the power of 30 chains of owners above it."""
+    layers = "".join(f"a{n} = Pair(a{n - 1}, b{n - 1})\nb{n} = Pair(b{n - 1}, a{n - 1})\n" for n in range(1, 30))
+    source = f"""
+class Pair(nn.Module):
+    def __init__(self, one, other):
+        super().__init__()
+        self.one, self.other = one, other
+
+layer = nn.Linear(2, 2)
+a0 = Pair(layer, layer)
+b0 = Pair(layer, layer)
+{layers}a29.half()
+weight = layer.weight  #
+layer(torch.ones(1, 2).half())  # float16
+"""
+    path = tmp_path / "program.py"
+    path.write_text(HEAD + source)
+    hold(path)
+
+
 def test_all_tensors_of_a_line_are_claimed(tmp_path: Path) -> None:
     """What a method is called on, what has an attribute, and what is handed over: none goes without a claim."""
     path = tmp_path / "line.py"

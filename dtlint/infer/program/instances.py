@@ -283,12 +283,12 @@ class Instances(Functions):
             self.objects.put(owner.key, name, Tensor(owner.dtypes, traits=Trait.PARAMETER))  # what it is made with
             if not _is_like(value, self.cast_of(owner.key, owner.dtypes)):
                 self.cast_module(owner, None)
-        casts = {cast[1] for cast in self.casts_over(owner.key, set()) if cast is not None}
         if isinstance(value, Module):
             self.attached.setdefault((owner.key, value.key), self.clock)
-        is_weight = isinstance(value, Tensor) and bool(value.traits & (Trait.PARAMETER | Trait.BUFFER))
-        if is_weight and any(not _is_like(value, dtypes) for dtypes in casts):
-            self.cast_module(owner, None)
+        if isinstance(value, Tensor) and value.traits & (Trait.PARAMETER | Trait.BUFFER):
+            casts = self.casts_of(owner.key)
+            if casts is None or any(cast is not None and not _is_like(value, cast[1]) for cast in casts):
+                self.cast_module(owner, None)
 
     def data_replaced(self, node: ast.expr, value: Value) -> None:
         """`p.data = ...` in another dtype: a weight of a module that is named, or of whichever."""
@@ -383,10 +383,9 @@ class Instances(Functions):
         """The dtypes that a module's floating weight has now, made with `made`."""
         if made is not None and not made & (FLOATING | COMPLEX):
             return made
-        if any(above.startswith(ANYBODY) for above in self.objects.above(key)):
-            return None
-        casts = self.casts_over(key, set())
-        if casts != {None} and not self.casting_themselves.isdisjoint(self.objects.above(key)):
+        owners = self.objects.above(key)
+        casts = None if any(owner.startswith(ANYBODY) for owner in owners) else self.casts_of(key)
+        if casts is None or (casts != {None} and not self.casting_themselves.isdisjoint(owners)):
             return None
         found: set[str] = set()
         for cast in casts:
@@ -396,8 +395,12 @@ class Instances(Functions):
             found |= dtypes
         return frozenset(found)
 
+    def casts_of(self, key: Key) -> set[Cast | None] | None:
+        """The casts of which each may be the last of a module's weights; None where too many own it."""
+        return None if len(self.objects.above(key)) > _MOST_OWNERS else self.casts_over(key, set())
+
     def casts_over(self, key: Key, below: set[Key]) -> set[Cast | None]:
-        """The casts of which each may be the last of a module's weights: where several own it, one may be another's."""
+        """Those of a module that is part of others `below`: where several own it, one may be another's."""
         own = self.flow.state.casts.get(key)
         owners = self.objects.owners.get(key, set()) - below - {key}
         if not owners:
@@ -442,6 +445,9 @@ def _is_like(value: Value, dtypes: Dtypes) -> bool:
     return isinstance(value, Tensor) and dtypes is not None and len(dtypes) == 1 and value.dtypes == dtypes
 
 
+_MOST_OWNERS = 20
+"""Modules that one may be part of for its casts to be followed: through each chain of owners, of which there may be two to
+the power of half as many."""
 _WEIGHTS_OF_LAYERS = frozenset({"weight", "bias", "in_proj_weight", "running_mean", "running_var"})
 
 
