@@ -42,6 +42,36 @@ def hold(path: Path) -> None:
 
 
 PROGRAMS = {
+    "a weight that two layers share is cast with either": """
+        embedding = nn.Embedding(4, 4)
+        head = nn.Linear(4, 4, bias=False)
+        head.weight = embedding.weight
+        a = embedding.weight  # float32
+        head.half()
+        b = embedding.weight  #
+        both = nn.ModuleList([embedding, head]).bfloat16()
+        c = embedding.weight  # bfloat16
+    """,
+    "a shallow copy of a module has the same weights, a deep one its own": """
+        import copy
+        shallow, deep = nn.Linear(2, 2), nn.Linear(2, 2)
+        copy.copy(shallow).half()
+        copy.deepcopy(deep).half()
+        a = shallow.weight  #
+        b = deep.weight  # float32
+    """,
+    "type casts the whole numbers of a module, too": """
+        class Table(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("ids", torch.arange(3))
+
+        halved, typed = Table(), Table()
+        halved.half()
+        typed.type(torch.float16)
+        a = halved.ids  # int64
+        b = typed.ids  #
+    """,
     "a function is read for what it is given": """
         def double(x):
             return x * 2  # float16|float32

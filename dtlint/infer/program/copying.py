@@ -25,6 +25,7 @@ from dtlint.infer.values import (
     Table,
     Tensor,
     Value,
+    options,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ class Copying(Making):
     def copy(self, value: Value, arguments: Arguments, deep: bool) -> Value:
         """What `copy.copy(value)` or `copy.deepcopy(value)` gives."""
         self.replaced = _assigned_behind(self.flow.block, self.flow.statement, arguments.node)
+        for module in options(value) if not deep else ():
+            if isinstance(module, Module):  # a shallow copy has the same weights: its casts are the other's
+                self.cast_module(module, None)
         copied = self.copied(value, self.identity(arguments), deep)
         self.replaced = frozenset()
         return copied

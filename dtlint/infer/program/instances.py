@@ -79,6 +79,10 @@ class Instances(Functions):
         """Counts the casts of modules: of two, the later holds."""
         self.attached: dict[tuple[Key, Key], int] = {}
         """The count when a module was given another, which casts before that have not reached."""
+        self.tied: set[frozenset[Key]] = set()
+        """Layers of which one was given the weight of the other: a cast of the one changes it in both."""
+        self.retyped: set[Key] = set()
+        """Modules whose whole numbers may be of another dtype than they were made with: `.type()` casts those too."""
 
     # -- attributes
 
@@ -283,12 +287,22 @@ class Instances(Functions):
             self.objects.put(owner.key, name, Tensor(owner.dtypes, traits=Trait.PARAMETER))  # what it is made with
             if not _is_like(value, self.cast_of(owner.key, owner.dtypes)):
                 self.cast_module(owner, None)
+            self.tie(owner)
         if isinstance(value, Module):
             self.attached.setdefault((owner.key, value.key), self.clock)
         if isinstance(value, Tensor) and value.traits & (Trait.PARAMETER | Trait.BUFFER):
             casts = self.casts_of(owner.key)
             if casts is None or any(cast is not None and not _is_like(value, cast[1]) for cast in casts):
                 self.cast_module(owner, None)
+
+    def tie(self, layer: Module) -> None:
+        """The running statement gives a layer a weight: is it another's, as in `head.weight = embedding.weight`?"""
+        given = getattr(self.flow.statement, "value", None)
+        if isinstance(given, ast.Attribute) and given.attr in _WEIGHTS_OF_LAYERS:
+            for choice in options(self.quietly(given.value)):
+                if isinstance(choice, Module) and (pair := frozenset({layer.key, choice.key})) not in self.tied:
+                    self.tied.add(pair)
+                    self.objects.changed = True
 
     def data_replaced(self, node: ast.expr, value: Value) -> None:
         """`p.data = ...` in another dtype: a weight of a module that is named, or of whichever."""
@@ -381,9 +395,9 @@ class Instances(Functions):
 
     def cast_of(self, key: Key, made: Dtypes) -> Dtypes:
         """The dtypes that a module's floating weight has now, made with `made`."""
-        if made is not None and not made & (FLOATING | COMPLEX):
-            return made
         owners = self.objects.above(key)
+        if made is not None and not made & (FLOATING | COMPLEX):
+            return made if self.retyped.isdisjoint(owners) else None
         casts = None if any(owner.startswith(ANYBODY) for owner in owners) else self.casts_of(key)
         if casts is None or (casts != {None} and not self.casting_themselves.isdisjoint(owners)):
             return None
@@ -422,9 +436,19 @@ class Instances(Functions):
         if module.key not in self.ever_cast:
             self.ever_cast.add(module.key)
             self.objects.changed = True
+        for pair in self.tied:
+            cast = {key for key in pair if module.key in self.objects.above(key)}
+            for key in pair - cast if cast else ():
+                self.flow.state.casts[key] = (self.clock, None)
         for known in (self.flow.state.names, self.flow.state.paths):
             for name, value in known.items():
                 known[name] = _as_weights_of_any(value)
+
+    def retype(self, module: Module) -> None:
+        """Whole numbers of a module get another dtype, or one that is not known."""
+        if module.key not in self.retyped:
+            self.retyped.add(module.key)
+            self.objects.changed = True
 
 
 def _as_weights_of_any(value: Value) -> Value:

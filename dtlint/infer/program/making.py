@@ -250,7 +250,9 @@ class Making(Owned):
         if method == "to" and not is_cast and any(_may_be_dtype(value) for value in arguments.args):
             is_cast, dtypes = True, None
         if is_cast:
-            if dtypes is None or dtypes <= FLOATING | COMPLEX:
+            if method == "type":
+                self.retype(module)
+            if method == "type" or dtypes is None or dtypes <= FLOATING | COMPLEX:
                 self.cast_module(module, dtypes)
             return target, module
         if method in ("register_buffer", "register_parameter") and len(arguments.args) >= 2:
@@ -279,6 +281,7 @@ class Making(Owned):
         taking = method == "load_state_dict" and arguments.keywords.get("assign", NONE) not in (NONE, Constant(False))
         if method in _ALTERING or taking:
             self.cast_module(module, None)
+            self.retype(module)
         return target, method_result(module, method, arguments)
 
 
