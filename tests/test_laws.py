@@ -36,7 +36,7 @@ ARROWS: dict[str, set[str]] = {
     "config": {"catalogue", "families", "source"},
     "infer": {"diagnostic", "dtypes", "source"},
     "check": {"catalogue", "config", "diagnostic", "dtypes", "infer", "rule", "source", "unexpected"},
-    "trace": {"catalogue", "diagnostic", "dtypes", "rule", "source"},
+    "trace": {"catalogue", "diagnostic", "dtypes", "rule", "source", "unexpected"},
     "report": {"catalogue", "diagnostic", "document", "dtypes", "rule", "trace"},
     "api": {"diagnostic", "report", "trace"},
     "cli": {

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import DTYPES, Category
+from dtlint.dtypes.dtype import DTYPES, REAL_PARTS, Category
 from dtlint.infer.array_promotion import floated, joined, mixed, of_numbers, scalar_of
 from dtlint.infer.symbols import category_of
 from dtlint.infer.values import (
@@ -331,15 +331,12 @@ def _clipped(array: Array, bounds: Sequence[Value], arguments: Arguments) -> Arr
     return Array(mixed([array, *bounds]) if known else None, scalar_of([array, *bounds]), arguments.node)
 
 
-_REAL = {"complex64": "float32", "complex128": "float64"}
-
-
 def _kept_dtypes(name: str, dtypes: Dtypes) -> Dtypes:
     """The dtypes of the first array, as a function of its numbers keeps them."""
     if dtypes is None:
         return None
     if name in ("abs", "absolute"):
-        return frozenset(_REAL.get(dtype, dtype) for dtype in dtypes)
+        return frozenset(REAL_PARTS.get(dtype, dtype) for dtype in dtypes)
     lifted = {"square": "int8", **dict.fromkeys(_ROUNDING, "float16")}.get(name, "bool")
     return frozenset(lifted if dtype == "bool" else dtype for dtype in dtypes)
 
@@ -371,7 +368,7 @@ def _reduced_dtypes(name: str, dtypes: Dtypes) -> Dtypes:
         return dtypes if name in _PICKS else None
     info = DTYPES[next(iter(dtypes))]
     if info.category >= Category.FLOAT:
-        return frozenset({_REAL.get(info.name, info.name)}) if name in _SPREADS else dtypes
+        return frozenset({REAL_PARTS.get(info.name, info.name)}) if name in _SPREADS else dtypes
     if name in _AVERAGES:
         return _FLOAT64
     return frozenset({"uint64"}) if info.category is Category.INTEGER and info.min == 0 else _INT64

@@ -23,6 +23,7 @@ from dtlint.trace.program import Located, Program, ProgramError, as_main, compil
 from dtlint.trace.rank import Rank
 from dtlint.trace.record import TraceRecord, nothing
 from dtlint.trace.schema import Unseen
+from dtlint.unexpected import in_one_line
 
 if TYPE_CHECKING:
     import types
@@ -69,7 +70,7 @@ class _Session:
             tracer.steps.heard = self.progress
             tracer.__enter__()
         except Exception as error:
-            what = " ".join(f"{type(error).__name__}: {error}".split())
+            what = in_one_line(error)
             self.missed = f"runs under a torch with which the tracer cannot start ({what})"
         else:
             self.tracer = tracer

@@ -43,8 +43,8 @@ def half_at(
     of: ast.expr | None = None,
 ) -> Reached | None:
     """How that half dtype, or any where it is None, reaches the running code and these values; None where it does not,
-    where a test for half has been made and this is the other branch, in tests, which know the dtypes they give, and where `of`, the expression of the values, has
-    been promoted with float32."""
+    where a test for half has been made and this is the other branch, in tests, which know the dtypes they give, and where
+    `of`, the expression of the values, has been promoted with float32."""
     if not imports_torch(flow.tree) or any(not _ASKING.isdisjoint(names_in(held.test)) for held in flow.conditions):
         return None
     region = flow.contexts[-1] if flow.contexts else None

@@ -9,10 +9,10 @@ from dtlint_rules._statements import statements
 
 __all__ = ["imports", "imports_torch", "is_a_test", "writes_kernels"]
 
-
 _OF_KERNELS = frozenset(
     {"triton", "cutlass", "cupy", "tilelang", "tvm_ffi", "pycuda", "cuda", "flash_attn", "deep_gemm"}
 )
+"""Packages in which kernels for GPUs are written, or that hold such kernels."""
 
 
 @kept

@@ -56,7 +56,8 @@ class HardwareDtypeCheck(Rule):
 
     As information, also float16 that is written out for a model in a program that falls back to the CPU, `model.half()`
     beside `device = "cuda" if torch.cuda.is_available() else "cpu"`, or that is given a device; and
-    `half = device.type != "cpu"`.
+    `half = device.type != "cpu"`. Files that import triton or another package of kernels run where there is a GPU, and are
+    left alone.
 
     ## Why it matters
     Both questions raise on a machine without CUDA, so that a script that would run on the CPU or on a Mac ends at its
