@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import tokenize
-from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Edit, Span
+from dtlint.source.lines import count_ends
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -122,10 +122,12 @@ class Suppressions:
         Args:
             within: the first and last lines of all that they will be asked about, whole statements; None: anything.
         """
-        lowered = source.data.lower()
-        if not _is_worth_reading(lowered):
-            return cls(source)
-        if within is not None and _FOR_DTLINT.search(lowered) is None and _is_for_others(source, within):
+        written = source.data if source.notebook is None else source.text.encode()
+        lowered = written.lower()
+        for_dtlint = b"dtlint" in lowered and _FOR_DTLINT.search(lowered) is not None
+        if not for_dtlint and (
+            b"noqa" not in lowered or (within is not None and _is_for_others(written, lowered, within))
+        ):
             return cls(source)
         suppressions = cls(source)
         for lines, comments in logical_lines(tokens(source)):
@@ -200,22 +202,22 @@ class Suppressions:
         return Edit(Span(directive.line, 0, directive.line + 1, 0), "")
 
 
-def _is_worth_reading(lowered: bytes) -> bool:
-    return b"noqa" in lowered or (b"dtlint" in lowered and _FOR_DTLINT.search(lowered) is not None)
+_FOR_OTHERS = re.compile(rb"\s*:\s*(?!DT)[A-Z]+[0-9]+(?![\w-])|(?!\s*:)")
+_FOR_US = re.compile(rb"dt[0-9]|noqa")
 
 
-_NOQA_LINE = re.compile(r"noqa([^\n]*)", re.IGNORECASE)
-_FOR_OTHERS = re.compile(r"(?:\s*:\s*(?!DT)[A-Z]+[0-9]+(?:[,\s]+(?!DT)[A-Z]+[0-9]+)*)?\s*")
-
-
-def _is_for_others(source: Source, within: Sequence[tuple[int, int]]) -> bool:
-    """Is every `noqa` blanket, or for codes of other linters, well written, and on none of some lines?"""
-    for found in _NOQA_LINE.finditer(source.text):
-        if _FOR_OTHERS.fullmatch(found[1]) is None:
+def _is_for_others(written: bytes, lowered: bytes, within: Sequence[tuple[int, int]]) -> bool:
+    """Is every `noqa` blanket, or for codes of other linters, whatever is said behind them, and on none of some lines?"""
+    at = lowered.find(b"noqa")
+    while at >= 0:
+        begin, end = at + 4, lowered.find(b"\n", at)
+        end = len(lowered) if end < 0 else end
+        if _FOR_OTHERS.match(written, begin, end) is None or _FOR_US.search(lowered, begin, end) is not None:
             return False
-        line = bisect_right(source.line_starts, found.start()) if within else 0
+        line = count_ends(written[:at].decode("latin-1")) + 1 if within else 0  # a character for each byte
         if any(first <= line <= last for first, last in within):
             return False
+        at = lowered.find(b"noqa", end)
     return True
 
 
