@@ -288,6 +288,8 @@ def _keeps(target: ast.expr, value: ast.expr) -> bool:
 def _asked(part: ast.AST) -> frozenset[str]:
     """Paths of which the code asks what they are."""
     whole = isinstance(part, (*SCOPES, ast.Module))
+    if whole and facts(part).called.isdisjoint(_QUESTIONS):
+        return frozenset()
     return frozenset(
         path
         for node in (facts(part).calls if whole else nodes([part], SCOPES))

@@ -46,7 +46,7 @@ def casts_flags(scope: ast.AST) -> bool:
     if any(node.attr == "float" and _are_flags(node.value, scope) for node in floats):
         return True
     names_it = any(node.attr == "float32" or path_of(node.value) in TORCH for node in floats)
-    return names_it and any(_is_cast_of_flags(call, scope) for call in facts(scope).calls)
+    return names_it and any(_is_cast_of_flags(call, scope) for call in facts(scope).telling)
 
 
 def cast_flags(mask: ast.expr, scope: ast.AST) -> ast.Call | None:

@@ -160,10 +160,10 @@ class AutocastDefeatsFp32(Rule):
         function = flow.function
         if function is None or flow.contexts or _MADE_ONCE.search(function.name):
             return
-        if _is_of_init_alone(function):
-            return
         left, right = (_names_of(operand, function.node) for operand in operands)
-        if _is_position_by_frequency(left, right) and not _is_float64(function.node, values):
+        if not _is_position_by_frequency(left, right) or _is_of_init_alone(function):
+            return
+        if not _is_float64(function.node, values):
             self.found.append((node, flow.statement, outer))
 
 

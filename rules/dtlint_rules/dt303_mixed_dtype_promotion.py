@@ -10,13 +10,13 @@ from dtlint.infer.names import path_of
 from dtlint.infer.reach import Reach
 from dtlint.infer.survey import facts
 from dtlint.infer.values import Tensor, Trait
-from dtlint.infer.walk import SCOPES, nodes
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
 from dtlint_rules._effects import FACTORIES, JOINING, NO_TENSOR
 from dtlint_rules._effects import TORCH as TORCH_PACKAGES
 from dtlint_rules._flags import cast_flags, casts_flags, is_scaled, is_uncast
-from dtlint_rules._functions import body_of
+from dtlint_rules._functions import own_nodes
 from dtlint_rules._half import half_at, place_in
 from dtlint_rules._masks import is_mask
 from dtlint_rules._meanings import counts, is_device, is_setting
@@ -129,21 +129,26 @@ class MixedDtypePromotion(Rule):
 
     def on_end(self, end: End) -> Iterable[Finding]:
         scope = end.node
-        masks = end.flow.function is not None and facts(scope).floats and casts_flags(scope)
-        if masks and _is_meant_for_half(end.flow) and not _switches_autocast_off(scope):
-            yield from _of_masks(end)
-        yield from self._ended(end)
-
-    def _ended(self, end: End) -> Iterable[Finding]:
-        scope = end.node
         place, moved = self.casting.pop(scope, None), self.moved.pop(scope, ())
-        casts = [call for call in facts(scope).telling if follows(call)] if place is not None else []
-        if place is None or not (casts or moved) or _is_kernel(scope):
-            return ()
-        branches = [node for node in statements(scope) if isinstance(node, ast.If) and _may_part(node)]
-        operate = bool(moved) or (_takes_attribute(casts, scope) and _has_siblings(scope))
-        found = list(_judged(end, branches, operate, moved)) if branches or operate else []
-        return found if found and half_at(place, dtype=None) is not None else ()
+        found: list[Finding] = []
+        masks = facts(scope).floats and end.flow.function is not None and casts_flags(scope)
+        if masks and _is_meant_for_half(end.flow) and not _switches_autocast_off(scope):
+            found += _of_masks(end)
+        if place is not None:
+            found += _of_casts(end, place, moved)
+        return found
+
+
+def _of_casts(end: End, place: Flow, moved: Iterable[ast.Call]) -> Iterable[Finding]:
+    """What a function casts to the dtype of something, and what it leaves as it is."""
+    scope = end.node
+    casts = [call for call in facts(scope).telling if follows(call)]
+    if not (casts or moved) or _is_kernel(scope):
+        return ()
+    branches = [node for node in statements(scope) if isinstance(node, ast.If) and _may_part(node)]
+    operate = bool(moved) or (_takes_attribute(casts, scope) and _has_siblings(scope))
+    found = list(_judged(end, branches, operate, moved)) if branches or operate else []
+    return found if found and half_at(place, dtype=None) is not None else ()
 
 
 def _is_kernel(scope: ast.AST) -> bool:
@@ -417,6 +422,8 @@ _PAIRS = (
     *({"gamma", "beta"}, {"scale", "zero"}, {"min", "max"}, {"alpha", "beta"}, {"alpha", "sigma"}),
 )
 
+_PAIRED = frozenset[str]().union(*_PAIRS)
+
 
 def _are_siblings(one: str, other: str) -> bool:
     """Are two paths attributes of one object that go together: `bn.running_mean` and `bn.running_var`?"""
@@ -428,7 +435,8 @@ def _are_siblings(one: str, other: str) -> bool:
 
 
 def _takes_attribute(casts: Iterable[ast.Call], scope: ast.AST) -> bool:
-    """May one of some casts be of an attribute: where it stands, or by a name that is bound to it?"""
+    """May one of some casts be of an attribute that another can be the sibling of: where it stands, or by a name that is
+    bound to it?"""
     called = {call.func for call in facts(scope).calls}
     queue = [part for cast in casts for part in _what_is_cast(cast)]
     asked: set[str] = set()
@@ -437,12 +445,24 @@ def _takes_attribute(casts: Iterable[ast.Call], scope: ast.AST) -> bool:
         if node is None:
             return True  # taken apart: what it was is not told
         for part in nodes([node]):
-            if isinstance(part, ast.Attribute) and part not in called and _text_of(part) is not None:
-                return True
-            if isinstance(part, ast.Name) and part.id not in asked:
-                asked.add(part.id)
-                queue += [value for _, value in assignments(scope).get(part.id, ())]
+            kind = type(part)
+            if kind in _IN_FAMILIES:
+                if part not in called and _may_have_sibling(_text_of(part)):  # type: ignore[arg-type]  # it is one of these
+                    return True
+            elif kind is ast.Name and part.id not in asked:  # type: ignore[attr-defined]
+                asked.add(part.id)  # type: ignore[attr-defined]
+                queue += [value for _, value in assignments(scope).get(part.id, ())]  # type: ignore[attr-defined]
     return False
+
+
+def _may_have_sibling(path: str | None) -> bool:
+    """May `_are_siblings` say yes to a path and another one?"""
+    family, _, name = (path or "").rpartition(".")
+    return family not in _PACKAGES and (family != "self" or not _PAIRED.isdisjoint(name.lower().split("_")))
+
+
+_PACKAGES = frozenset({"", "torch", "nn", "torch.nn", "np", "numpy", "math"})
+"""What no tensor is an attribute of, and what has no attributes."""
 
 
 def _what_is_cast(cast: ast.Call) -> list[ast.expr | None]:
@@ -457,13 +477,13 @@ def _has_siblings(scope: ast.AST) -> bool:
     """Does a function use two attributes, or items of attributes, that are siblings?"""
     families: dict[str, set[str]] = {"self": set()}
     called = {call.func for call in facts(scope).calls}
-    for node in nodes(body_of(scope), SCOPES):
+    for node in own_nodes(scope):
         if type(node) not in _IN_FAMILIES or node in called:
             continue
         if (path := _text_of(node)) is None:  # type: ignore[arg-type]  # it is one of these
             continue
         family = path.rpartition(".")[0]
-        if family in ("", "torch"):
+        if family in _PACKAGES:
             continue
         paths = families.setdefault(family, set())
         paths.add(path)
