@@ -23,7 +23,7 @@ def triggered(rules: Sequence[AnyRule], file: Text) -> list[AnyRule]:
     """The rules that judge code at all, and whose words stand in a file: one of the `triggers`, and one of each group
     in `needs`. The forms of words are those of `Rule.triggers`."""
     screen = _screen(tuple(rules))
-    words = file.words
+    words = screen.words & file.words
     absent = {group for group in screen.groups if group.words.isdisjoint(words)}
     return [
         rule
@@ -76,6 +76,7 @@ class _Screen:
                 rare = sorted((group for group in groups if not group.is_cheap), key=lambda group: bool(group.spelled))
                 self.rules.append((rule, [group for group in groups if group.is_cheap], rare))
         self.groups = [group for group in made.values() if group.is_cheap]
+        self.words = frozenset[bytes]().union(*(group.words for group in self.groups))
 
 
 @lru_cache(maxsize=8)

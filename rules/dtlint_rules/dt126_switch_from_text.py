@@ -74,6 +74,7 @@ class SwitchFromText(Rule):
     code, name = "DT126", "switch-from-text"
     fix = Applicability.UNSAFE
     triggers = (",type=bool", "(type=bool", *(f"bool({text}" for text in _TEXTS))
+    needs = (("add_argument", "add_arg", "argv", "environ", "getenv"),)
     calls = frozenset({"add_argument", "add_arg", "bool"})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
