@@ -9,7 +9,7 @@ from dtlint.infer.conditions import exclusive
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Module, Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._needs import attributes
+from dtlint_rules._needs import TORCH, attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -79,6 +79,7 @@ class ComplexCast(Rule):
         *attributes((*_MAKERS, *_MAY_BE_REAL, "eig", "eigvals", "chalf", "cfloat", "cdouble")),
         *("complex", "complex32", "complex64", "complex128"),
     )
+    needs = (TORCH,)
     calls = frozenset({*(name.rpartition(".")[2] for name in _MAKERS | _MAY_BE_REAL), *_KEEPING, *_CASTS})
 
     def __init__(self) -> None:

@@ -17,6 +17,7 @@ from dtlint_rules._fixes import limit_of
 from dtlint_rules._imports import imports_torch
 from dtlint_rules._masks import is_mask
 from dtlint_rules._names import last_name
+from dtlint_rules._needs import TORCH
 from dtlint_rules._numbers import number_at
 from dtlint_rules._parts import below, keyword, receiver, root_of
 from dtlint_rules._subjects import ABSENT, operand
@@ -80,6 +81,7 @@ class InfMaskNan(Rule):
     code, name = "DT405", "inf-mask-nan"
     fix = Applicability.UNSAFE
     triggers = ("inf", "Inf", "INF", "infinity", "Infinity", "INFINITY", ".log")
+    needs = (TORCH,)
     calls = frozenset({"triu", "tril", "masked_fill", "masked_fill_", *_SOFTMAXES})
     operators = frozenset({ast.Mult, ast.Add})
 
