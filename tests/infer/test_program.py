@@ -42,6 +42,99 @@ def hold(path: Path) -> None:
 
 
 PROGRAMS = {
+    "a method that is put in the place of another may be run wherever that is": """
+        class Layer(nn.Module):
+            def forward(self, x):
+                return x
+
+        def halved(self, x):
+            return x.half()
+
+        one = Layer()
+        a = one(torch.ones(2))  # float16|float32
+        Layer.forward = halved
+        b = one(torch.ones(2))  # float16|float32
+
+        class Other(nn.Module):
+            def forward(self, x):
+                return x
+
+        setattr(Other, "forward", open)
+        x = torch.ones(2)
+        c = Other()(x)
+        d = c + 1  #
+    """,
+    "a method that a class is given is bound to its instances": """
+        class Layer(nn.Module):
+            pass
+
+        def halved(self, x):
+            return x.half()
+
+        Layer.forward = halved
+        a = Layer()(torch.ones(2))  # float16
+    """,
+    "an instance that is given a forward runs that": """
+        layer = nn.Linear(2, 2)
+        layer.forward = lambda x: x.half()
+        a = layer(torch.ones(2, 2))  # float16|float32
+    """,
+    "a decorator that replaces what a class does is read for it": """
+        def doubled(cls):
+            plain = cls.forward
+
+            def forward(self, x):
+                return plain(self, x).double()
+
+            cls.forward = forward
+            return cls
+
+        def tuned(wide=True):
+            def wrapper(cls):
+                cls.forward = lambda self, x: x.double() if wide else x
+                return cls
+
+            return wrapper
+
+        def replaced(cls):
+            return Other
+
+        def grown(cls):
+            class Grown(cls):
+                def forward(self, x):
+                    return super().forward(x).half()
+
+            return Grown
+
+        class Other(nn.Module):
+            def forward(self, x):
+                return x.double()
+
+        @doubled
+        class First(Other):
+            def forward(self, x):
+                return x
+
+        @tuned()
+        class Second(nn.Module):
+            def forward(self, x):
+                return x
+
+        @replaced
+        class Third(nn.Module):
+            def forward(self, x):
+                return x
+
+        @grown
+        class Fourth(Other):
+            pass
+
+        x = torch.ones(2)
+        a = First()(x)  # float32|float64
+        b = Second()(x)  # float32|float64
+        c = Third()(x)  # float64
+        d = Fourth()(x)  # float16
+    """,
     "a weight that two layers share is cast with either": """
         embedding = nn.Embedding(4, 4)
         head = nn.Linear(4, 4, bias=False)

@@ -44,6 +44,7 @@ from dtlint.infer.values import (
     Value,
     join,
 )
+from dtlint.infer.walk import SCOPES, nodes
 
 if TYPE_CHECKING:
     from dtlint.infer.program.project import ModuleInfo, Project
@@ -118,6 +119,8 @@ class Functions(Promises):
         self.contexts_at_entry = 0
         self.regions_at_yield: dict[int, list[Autocast | None]] = {}
         """The autocast regions that generators have open where they yield, by the identity of their syntax."""
+        self.in_its_place: dict[int, list[FunctionInfo]] = {}
+        """What was put in the place of a method, by the identity of the method's syntax."""
         self.loose: dict[int, FunctionInfo] = {}
         """Functions that code may call that is not seen, by the identity of their syntax."""
         self.reached: set[int] = set()
@@ -247,6 +250,42 @@ class Functions(Promises):
             info = self.classes[id(node)] = ClassInfo(node, bases)
         return info
 
+    def define_class(self, node: ast.ClassDef) -> None:
+        """A decorator that may change the class, or give another, is read for it."""
+        super().define_class(node)
+        made = self.quietly(ast.Name(node.name, ast.Load())) if node.decorator_list else UNKNOWN
+        for part in reversed(node.decorator_list):
+            decorator = self.quietly(part)
+            if isinstance(made, Class) and isinstance(decorator, Function) and _rewrites(decorator.info, made.info):
+                given = self.apply(decorator.info, decorator.receiver, [made], {}, True)
+                if given != made:
+                    self.lose(made)
+                    made = given
+                    self.bind_name(node.name, made)
+
+    def put_in_place(self, owner: ClassInfo, name: str, value: Value) -> None:
+        """A class's method is replaced, or one is added: calls that go before have the one, and those behind the other."""
+        method = owner.method(name)
+        function = value.info if isinstance(value, Function) else None
+        if method is None and function is None:
+            return
+        if method is None and function is not None:
+            hidden = isinstance(function.node, ast.Lambda)  # whether it is bound to the instance nobody asks
+            self.lose(value)
+            owner.methods[name] = replace(function, owner=owner, module=None if hidden else function.module)
+            self.method_changed()
+        elif method is not None and (function is None or function.node is not method.node):
+            others = self.in_its_place.setdefault(id(method.node), [])
+            other = function or replace(method, module=None)
+            if function is None:
+                self.lose(value)
+            if all(known.node is not other.node for known in others):
+                others.append(other)
+                self.method_changed()
+
+    def method_changed(self) -> None:
+        """What was read before a method was replaced, may have called either."""
+
     def defaults_of(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> dict[str, Value]:
         arguments = node.args
         positional = arguments.posonlyargs + arguments.args
@@ -287,11 +326,26 @@ class Functions(Promises):
         complete: bool,
         paths: Mapping[str, Value] = _NO_PATHS,
     ) -> Value:
-        """Read a function for the arguments it is given.
+        """Read a function for the arguments it is given, and what was put in its place.
 
         Args:
             paths: what attributes of its arguments hold when it begins, by their dotted paths in its body.
         """
+        result = self.apply_itself(info, receiver, args, keywords, complete, paths)
+        for other in self.in_its_place.get(id(info.node), ()):
+            result = join(result, self.apply_itself(other, receiver, args, keywords, complete, paths))
+        return result
+
+    def apply_itself(
+        self,
+        info: FunctionInfo,
+        receiver: Value | None,
+        args: Sequence[Value],
+        keywords: dict[str, Value],
+        complete: bool,
+        paths: Mapping[str, Value],
+    ) -> Value:
+        """Read a function for the arguments it is given."""
         if info.module is None:  # what a decorator has made of it is not seen
             for value in (*args, *keywords.values()):
                 self.lose(value)
@@ -483,6 +537,24 @@ def _accessor(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
         if isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "getter", "deleter"):
             return decorator.attr
     return None
+
+
+def _rewrites(decorator: FunctionInfo, given: ClassInfo) -> bool:
+    """May a decorator of a class put functions in the place of its methods, or another class in its own?"""
+    if isinstance(decorator.node, ast.Lambda):
+        return False
+    inside = facts(decorator.node)
+    arguments = decorator.node.args
+    own = {argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    own |= {scope.name for scope in inside.inner if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    for part in nodes(decorator.node.body, SCOPES):
+        if isinstance(part, ast.Return) and isinstance(part.value, ast.Name) and part.value.id not in own:
+            return True
+    return any(name in _RUNNING or given.method(name) is not None for _, name in inside.stores)
+
+
+_RUNNING = frozenset({"forward", "__call__"})
+"""What an object runs when it is called, if its class has it, or inherits it from outside the program."""
 
 
 def _in_force(regions: Sequence[Autocast]) -> list[Autocast]:

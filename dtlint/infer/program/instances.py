@@ -131,7 +131,7 @@ class Instances(Functions):
     def class_member(self, base: Class, name: str) -> Value:
         for info in base.info.lineage:
             method = info.methods.get(name)
-            if method is not None and self.objects.get(_class_key(info), name) is None:
+            if method is not None:
                 return Function(method, base if _is_classmethod(method) else None)
         value = self.in_class(base.info, name)
         return UNKNOWN if value is None else value
@@ -163,10 +163,11 @@ class Instances(Functions):
         method = info.method(name)
         if method is not None and _is_property(method):  # whatever is in the instance: a property comes first
             return self.apply(method, base, [], {}, True)
-        if method is not None and given is None:
-            return Function(
+        if method is not None:
+            bound = Function(
                 method, base if method.is_plain_method else Class(info) if _is_classmethod(method) else None
             )
+            return bound if given is None else join(bound, self.owned(given, base))
         value = given
         if value is None:
             value = self.in_class(info, name)
@@ -258,7 +259,11 @@ class Instances(Functions):
 
     def put_in_class(self, owner: Class, name: str, value: Value) -> None:
         """An attribute of a class is assigned outside its body."""
+        self.put_in_place(owner.info, name, value)
         self.objects.put(_class_key(owner.info), name, value)
+
+    def method_changed(self) -> None:
+        self.objects.changed = True
 
     def in_class(self, info: ClassInfo, name: str) -> Value | None:
         """What a class and its parents bind to a name in their bodies, and what is assigned to it since."""
@@ -322,6 +327,9 @@ class Instances(Functions):
         if isinstance(name, Either) and all(isinstance(choice, Constant) for choice in name.choices):
             for choice in name.choices:
                 self.set_attribute(target, choice, value)
+            return NONE
+        if isinstance(target, Class) and isinstance(name, Constant):
+            self.put_in_class(target, str(name.value), value)
             return NONE
         if isinstance(target, (Module, Instance)):
             if isinstance(name, Constant) and isinstance(name.value, str):
