@@ -477,7 +477,12 @@ class Expressions:
             result = self.operated(part.op, left, right, part)
             if self.tells_of(part.op, left, right):
                 self.emit(Operation(part, self.flow, part.op, left, right, result))
+            if part is not node:
+                self.passed(part, result)
         return result
+
+    def passed(self, part: ast.BinOp, value: Value) -> None:
+        """An operand of a chain of operators has its value, though it was not evaluated for itself."""
 
     def operated(self, operator: ast.operator, left: Value, right: Value, node: ast.expr | None) -> Value:
         """The result of a binary operator."""
@@ -563,9 +568,13 @@ class Expressions:
             item = self.value(node.elt)
         self.flow.state.names = names
         if isinstance(node, ast.DictComp):
-            return Table({}, rest=item) if self.symbolic else UNKNOWN
+            return self.under_any_key(item)
         # What only selects, `[p for name, p in model.named_parameters() if ...]`, still comes from that module.
         return Iteration(item, of=of if isinstance(node.elt, ast.Name) else None)
+
+    def under_any_key(self, item: Value) -> Value:
+        """A dict whose keys are not known."""
+        return Table({}, rest=item) if self.symbolic else UNKNOWN
 
     def bind_target(
         self, target: ast.expr, value: Value, statement: ast.stmt | None = None, expression: ast.expr | None = None

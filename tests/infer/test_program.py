@@ -42,6 +42,26 @@ def hold(path: Path) -> None:
 
 
 PROGRAMS = {
+    "what a dict written as a loop holds is known, though its keys are not": """
+        model = nn.Linear(2, 2).bfloat16()
+        named = {name: weight for name, weight in model.named_parameters()}
+        trained = {name: weight for name, weight in named.items() if open(name)}
+        for name, weight in trained.items():
+            a = weight.detach()  # bfloat16
+        b = named["weight"]  # bfloat16
+        c = named.get("other")
+        named.update(other=torch.ones(2, dtype=torch.int32))
+        d = list(named.values())[0] + 1  # bfloat16|int32
+    """,
+    "each operand of a chain of operators is known": """
+        i, n = torch.arange(3), open("size")
+        a = (
+            i  # int64
+            + 1  # int64
+            + 2.5  # float32
+            + n
+        )
+    """,
     "a method that is put in the place of another may be run wherever that is": """
         class Layer(nn.Module):
             def forward(self, x):

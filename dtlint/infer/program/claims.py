@@ -149,6 +149,10 @@ class _Remembering(Interpreter):
 
         return remembered if kind in _KINDS else evaluate
 
+    def passed(self, part: ast.BinOp, value: Value) -> None:
+        if not self.muted:
+            self.remember(part, value)
+
     def remember(self, node: ast.expr, value: Value) -> None:
         """An expression was evaluated, not for the first time perhaps."""
         raise NotImplementedError

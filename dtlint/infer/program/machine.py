@@ -206,7 +206,10 @@ class Program(Places):
         return _INTEGER if function is not None and path_of(node) in sizes_in(function) else value
 
     def binary(self, node: ast.BinOp) -> Value:
-        self.sure.update((node.left, node.right))
+        part: ast.expr = node
+        while isinstance(part, ast.BinOp):
+            self.sure.update((part.left, part.right))
+            part = part.left
         return super().binary(node)
 
     # -- calls

@@ -160,6 +160,9 @@ class Turns(Truth):
             return Table(table, frozenset(perhaps)) if certain else UNKNOWN
         return Items(tuple(found)) if certain else Iteration(one_of(found))
 
+    def under_any_key(self, item: Value) -> Value:
+        return Table({}, rest=item)
+
 
 def _is_view(node: ast.expr) -> bool:
     """Is it `d.items()` or its like? A dict that is seen to be empty there is so: a list may have been filled since."""
