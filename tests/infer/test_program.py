@@ -42,6 +42,22 @@ def hold(path: Path) -> None:
 
 
 PROGRAMS = {
+    "a default that a dict is given leaves alone what is there": """
+        def made(**options):
+            options.setdefault("dtype", torch.float16)
+            options.setdefault("device", "cpu")
+            return torch.ones(2, **options)
+
+        a = made()  # float16
+        b = made(dtype=torch.float64)  # float64
+        kept = {"first": torch.ones(2)}
+        kept.setdefault("first", torch.ones(2).half())
+        kept.setdefault("second", torch.ones(2).half())
+        c = kept["first"]  # float32
+        d = kept["second"]  # float16
+        kept.setdefault(open("name"), torch.ones(2).int())
+        e = kept[open("other")]  # float16|float32|int32
+    """,
     "what a dict written as a loop holds is known, though its keys are not": """
         model = nn.Linear(2, 2).bfloat16()
         named = {name: weight for name, weight in model.named_parameters()}

@@ -9,7 +9,7 @@ from dtlint.infer.calling import CHANGING
 from dtlint.infer.expressions import item_of
 from dtlint.infer.names import path_of
 from dtlint.infer.program.binding import Perhaps
-from dtlint.infer.program.changing import Changing
+from dtlint.infer.program.changing import CONTAINERS, Changing
 from dtlint.infer.program.instances import ITEMS, is_open_book
 from dtlint.infer.values import (
     NONE,
@@ -71,6 +71,12 @@ class Containers(Changing):
             table = self.quietly(node.func.value)
             if isinstance(table, Table):
                 return self.table_call(table, node, node.func)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "setdefault" and not node.keywords:
+            table = self.quietly(node.func.value)
+            if isinstance(table, Table) and len(node.args) == 2:
+                default = self.quietly(node.args[1])
+                if not any(isinstance(choice, CONTAINERS) for choice in options(default)):  # that may be filled later
+                    return self.stored_default(table, node, node.func.value)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and path_of(node.func) == "sys.modules.get":
             self.values(node.args)
             return External("sys.modules[]")
@@ -232,6 +238,20 @@ class Containers(Changing):
             left = {name: value for name, value in table.items.items() if name != key}
             self.rebind(function.value, Table(left, table.perhaps - {key}, table.rest))
         return found
+
+    def stored_default(self, table: Table, node: ast.Call, target: ast.expr) -> Value:
+        """`d.setdefault(key, default)`, which leaves alone what is there."""
+        named, default = self.values(node.args)
+        key = named.value if isinstance(named, Constant) else None
+        if not isinstance(named, Constant) or not isinstance(key, Hashable):
+            rest = default if table.rest is None else join(table.rest, default)
+            self.rebind(target, Table(table.items, table.perhaps, rest))
+            return one_of([*table.items.values(), rest])
+        if key in table.items and key not in table.perhaps:
+            return table.items[key]
+        found = [value for value in (table.items.get(key), table.rest, default) if value is not None]
+        self.rebind(target, Table({**table.items, key: one_of(found)}, table.perhaps - {key}, table.rest))
+        return one_of(found)
 
     def bind_target(
         self, target: ast.expr, value: Value, statement: ast.stmt | None = None, expression: ast.expr | None = None
