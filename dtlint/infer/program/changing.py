@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.program.copying import Copying
+from dtlint.infer.program.objects import at_rest
 from dtlint.infer.values import (
     UNKNOWN,
     Class,
@@ -20,6 +21,7 @@ from dtlint.infer.values import (
     Module,
     Namespace,
     Table,
+    Unknown,
     Value,
     join,
     options,
@@ -83,7 +85,10 @@ class Changing(Copying):
             names, name = (None if module is None else module.names), held.name
         if names is not None and name in names:
             before = names[name]
-            names[name] = join(before, value)
+            if isinstance(before, Unknown):
+                self.lose(value)
+                return
+            names[name] = at_rest(join(before, value))
             self.objects.changed |= names[name] != before
 
     def changed_container(self, node: ast.expr) -> None:

@@ -13,7 +13,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.numbers import Limits, number_member
 from dtlint.infer.program.fields import Field, fields_in, has_generated_init
 from dtlint.infer.program.functions import ANYBODY, Functions
-from dtlint.infer.program.objects import Objects
+from dtlint.infer.program.objects import Objects, at_rest
 from dtlint.infer.program.order import Order
 from dtlint.infer.program.promises import Declared
 from dtlint.infer.program.torch_attributes import MODULE_ATTRIBUTES, TENSOR_ATTRIBUTES
@@ -281,7 +281,8 @@ class Instances(Functions):
         module = self.project.module(name)
         if module is not None:
             before = module.names.get(attribute)
-            module.names[attribute] = value if before is None else join(before, value)
+            if not isinstance(before, Unknown):
+                module.names[attribute] = value if before is None else at_rest(join(before, value))
             self.objects.changed |= module.names[attribute] != before
 
     def held_from_here(self, owner: Module | Instance, name: str, value: Value) -> None:

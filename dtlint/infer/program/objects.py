@@ -5,6 +5,8 @@ Both hold for the whole run, whatever the order: an attribute is all that is eve
 
 from __future__ import annotations
 
+import operator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dtlint.infer.values import UNKNOWN, Either, Items, Iteration, Key, Module, Table, Unknown, Value, join
@@ -12,7 +14,7 @@ from dtlint.infer.values import UNKNOWN, Either, Items, Iteration, Key, Module, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Objects", "one_list"]
+__all__ = ["Objects", "at_rest", "one_list"]
 
 
 class Objects:
@@ -81,7 +83,7 @@ class Objects:
         if isinstance(before, Unknown):  # anything already
             self.lost(value)
             return
-        after = value if before is None else one_list(join(before, value))
+        after = value if before is None else at_rest(one_list(join(before, value)))
         if isinstance(after, (Items, Table, Iteration)):
             self._holders.setdefault(id(after), (after, set()))[1].add((key, name))
         if before is None or before != after:
@@ -147,6 +149,30 @@ def one_list(value: Value) -> Value:
     for item in held[1:]:
         result = join(result, item)
     return Iteration(result)
+
+
+def at_rest(value: Value) -> Value:
+    """What is held by a container that may hold anything is no more than that: past a few choices a join is unknown,
+    and would else begin to count them again, round after round."""
+    if isinstance(value, Items):
+        items = tuple(map(_anything, value.items))
+        return value if all(map(operator.is_, items, value.items)) else Items(items)
+    if isinstance(value, Iteration):
+        item = _anything(value.item)
+        return value if item is value.item else replace(value, item=item)
+    if isinstance(value, Table):
+        table = {key: _anything(item) for key, item in value.items.items()}
+        rest = None if value.rest is None else _anything(value.rest)
+        same = rest is value.rest and all(map(operator.is_, table.values(), value.items.values()))
+        return value if same else Table(table, value.perhaps, rest)
+    return value
+
+
+def _anything(value: Value) -> Value:
+    """Unknown, if one of the choices is."""
+    if isinstance(value, Either):
+        return UNKNOWN if any(isinstance(choice, Unknown) for choice in value.choices) else value
+    return at_rest(value)
 
 
 def _nobody(value: Value) -> None:
