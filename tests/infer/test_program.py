@@ -42,6 +42,21 @@ def hold(path: Path) -> None:
 
 
 PROGRAMS = {
+    "modules that get out of sight in a container may be called with anything": """
+        class Layer(nn.Module):
+            def forward(self, x):
+                return x
+
+            def again(self, x):
+                y = self.forward(x)
+                return y  #
+
+        layers = nn.ModuleList([Layer(), Layer()])
+        open("peer").send(layers)
+        a = layers[0](torch.ones(2))  # float32
+        if __name__ == "__main__":
+            print(layers[0].again(torch.ones(2)))
+    """,
     "a default that a dict is given leaves alone what is there": """
         def made(**options):
             options.setdefault("dtype", torch.float16)

@@ -84,6 +84,14 @@ class Instances(Functions):
         self.retyped: set[Key] = set()
         """Modules whose whole numbers may be of another dtype than they were made with: `.type()` casts those too."""
 
+    def lose(self, value: Value, depth: int = 0) -> None:
+        """With a container of modules those get out of sight that are in it."""
+        super().lose(value, depth)
+        if isinstance(value, Module) and value.info is None and depth < 3:
+            added = self.objects.get(value.key, ITEMS)
+            for item in (*(value.items or ()), *(() if added is None else (added,))):
+                self.lose(item, depth + 1)
+
     # -- attributes
 
     def member(self, base: Value, name: str) -> Value:
