@@ -42,6 +42,19 @@ def hold(path: Path) -> None:
 
 
 PROGRAMS = {
+    "a buffer that is None on some paths is cast with its module": """
+        class Rotary(nn.Module):
+            def __init__(self, cached):
+                super().__init__()
+                if cached:
+                    self.register_buffer("table", torch.ones(2))
+                else:
+                    self.table = None
+
+        rotary = Rotary(open("cached"))
+        rotary.bfloat16()
+        a = rotary.table.detach()  # bfloat16
+    """,
     "modules that get out of sight in a container may be called with anything": """
         class Layer(nn.Module):
             def forward(self, x):

@@ -226,6 +226,8 @@ class Instances(Functions):
 
     def owned(self, value: Value, owner: Module | Instance) -> Value:
         """An attribute's value as it is now: weights have the dtype that their module was last cast to."""
+        if isinstance(value, Either):  # None on some paths
+            return reduce(join, [self.owned(choice, owner) for choice in value.choices])
         if isinstance(value, Tensor) and isinstance(owner, Module) and value.traits & (Trait.PARAMETER | Trait.BUFFER):
             traits = value.traits & ~_PLACED  # it moves with its module
             return replace(value, dtypes=self.cast_of(owner.key, value.dtypes), traits=traits)
