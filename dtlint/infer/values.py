@@ -6,6 +6,7 @@ the state, under the value's `key`. Unknown is a value too, and silent.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, Flag, auto
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from dtlint.dtypes.dtype import Category
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
 
@@ -54,8 +55,10 @@ __all__ = [
     "Trait",
     "Unknown",
     "Value",
+    "forget",
     "join",
     "options",
+    "told_of_forgotten",
 ]
 
 Dtypes = frozenset[str] | None
@@ -259,6 +262,7 @@ class Module(Value):
         if self.items is not None:
             self.size = _size(self.items)
             if self.size > LARGEST:
+                forget(self.items)
                 self.items, self.size = None, 1
 
 
@@ -403,6 +407,7 @@ class Items(Value):
     def __post_init__(self) -> None:
         self.size = _size(self.items)
         if self.size > LARGEST:
+            forget(self.items)
             self.items, self.size = (UNKNOWN,) * len(self.items), LARGEST
 
 
@@ -420,6 +425,7 @@ class Table(Value):
     def __post_init__(self) -> None:
         self.size = _size(self.items.values()) + (0 if self.rest is None else self.rest.size)
         if self.size > LARGEST:
+            forget((*self.items.values(), *(() if self.rest is None else (self.rest,))))
             self.items, self.size = dict.fromkeys(self.items, UNKNOWN), LARGEST
             self.rest = None if self.rest is None else UNKNOWN
 
@@ -436,6 +442,7 @@ class Iteration(Value):
     def __post_init__(self) -> None:
         self.size = 1 + self.item.size
         if self.size > LARGEST:
+            forget((self.item,))
             self.item, self.size = UNKNOWN, 2
 
 
@@ -449,7 +456,29 @@ class Either(Value):
     def __post_init__(self) -> None:
         self.size = _size(self.choices)
         if self.size > LARGEST:
+            forget(self.choices)
             self.choices, self.size = (UNKNOWN,), 2
+
+
+_told: list[Callable[[Value], None]] = []
+
+
+@contextmanager
+def told_of_forgotten(tell: Callable[[Value], None]) -> Iterator[None]:
+    """While this lasts, somebody is told of each value that is let go of because there are too many, or too large ones:
+    what can be called of it is called where nobody can say what it is."""
+    _told.append(tell)
+    try:
+        yield
+    finally:
+        _told.pop()
+
+
+def forget(values: Iterable[Value]) -> None:
+    """Let go of values: who wants to know is told."""
+    for tell in _told:
+        for value in values:
+            tell(value)
 
 
 def _size(values: Iterable[Value]) -> int:
@@ -503,7 +532,10 @@ def join(left: Value, right: Value) -> Value:
     for value in (*options(left), *options(right)):
         if value not in choices:
             choices.append(value)
-    return Either(tuple(choices)) if len(choices) <= _MOST_CHOICES else UNKNOWN
+    if len(choices) <= _MOST_CHOICES:
+        return Either(tuple(choices))
+    forget(choices)
+    return UNKNOWN
 
 
 def _join_lists(left: Items, right: Iteration) -> Iteration:

@@ -929,6 +929,52 @@ def test_imports_are_followed(tmp_path: Path) -> None:
     assert [shown(claim.dtypes) for claim in found[package / "model.py"]] == ["float16|float32"]
 
 
+LAYERS = """
+    import torch
+    from torch import nn
+
+
+    def part(x):
+        return x.contiguous()
+
+
+    class Block(nn.Module):
+        def __init__(self, width=4):
+            super().__init__()
+            self.register_buffer("mask", part(torch.zeros(1, width)))
+
+        def forward(self, x):
+            return part(x)
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "run(Block(), x)",
+        "layers = []\nfor n in sizes():\n    layers = layers + [Block(n), layers]\nnn.Sequential(*layers)(x)",
+        "layers = sizes()\nlayers += [Block()]\nnn.Sequential(*layers)(x)",
+        "\n".join(
+            (
+                *("class A(Block): pass", "class B(Block): pass", "class C(Block): pass", "class D(Block): pass"),
+                *("layer = A()", "if sizes():", "    layer = B()", "elif size():", "    layer = C()"),
+                *("elif run():", "    layer = D()", "elif run(0):", "    layer = Block()", "layer(x)"),
+            )
+        ),
+    ],
+)
+def test_a_module_out_of_sight_may_be_called_with_anything(program: str, tmp_path: Path) -> None:
+    """Its forward calls what is otherwise called with float32 alone, in another file than the program's."""
+    (tmp_path / "layers.py").write_text(textwrap.dedent(LAYERS))
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import torch\nfrom torch import nn\nfrom elsewhere import run, size, sizes\nfrom layers import Block\n\n"
+        f"x = torch.randn(2, 4).bfloat16()\n{program}\n"
+    )
+    found = claims(path, [tmp_path]).get(tmp_path / "layers.py", [])
+    assert [shown(claim.dtypes) for claim in found if claim.span.line == 7 and claim.dtypes is not None] == []
+
+
 def test_functions_of_a_library_are_read_for_anybody(tmp_path: Path) -> None:
     library = tmp_path / "library.py"
     library.write_text(

@@ -139,7 +139,12 @@ class Containers(Changing):
             return self.joined([left, right])
         if isinstance(operator, ast.Mult) and isinstance(left, Items):
             return Iteration(one_of(left.items))
-        return super().operated(operator, left, right, node)
+        result = super().operated(operator, left, right, node)
+        if type(result) is Unknown:
+            for side in (left, right):  # `xs + [layer]`, where nothing is known of `xs`
+                if isinstance(side, CONTAINERS):
+                    self.lose(side)
+        return result
 
     def sliced(self, base: Value, part: ast.Slice) -> Value | None:
         """`xs[a:b]` of a list."""

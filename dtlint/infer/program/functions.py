@@ -49,7 +49,7 @@ from dtlint.infer.walk import SCOPES, nodes
 if TYPE_CHECKING:
     from dtlint.infer.program.project import ModuleInfo, Project
 
-__all__ = ["ANYBODY", "ANY_REGION", "MOST_READINGS", "Functions", "Managed"]
+__all__ = ["ANYBODY", "ANY_REGION", "MOST_READINGS", "RUNNING", "Functions", "Managed"]
 
 _DEEPEST = 60
 """Calls inside one another that are followed."""
@@ -95,6 +95,8 @@ class Functions(Promises):
         """The reading in which each object was made, by its identity: one that a second makes stands for both."""
         self.casting_themselves: set[Key] = set()
         """Modules whose class says by `_apply` what a cast does to them."""
+        self.classes_made: set[int] = set()
+        """The classes that objects were made of, and their bases, by the identity of their syntax."""
         self.made_here: list[Key] = []
         """The objects that were made, one after the other."""
         self.breaks: list[list[State] | None] = []
@@ -550,10 +552,10 @@ def _rewrites(decorator: FunctionInfo, given: ClassInfo) -> bool:
     for part in nodes(decorator.node.body, SCOPES):
         if isinstance(part, ast.Return) and isinstance(part.value, ast.Name) and part.value.id not in own:
             return True
-    return any(name in _RUNNING or given.method(name) is not None for _, name in inside.stores)
+    return any(name in RUNNING or given.method(name) is not None for _, name in inside.stores)
 
 
-_RUNNING = frozenset({"forward", "__call__"})
+RUNNING = frozenset({"forward", "__call__"})
 """What an object runs when it is called, if its class has it, or inherits it from outside the program."""
 
 

@@ -22,7 +22,7 @@ from dtlint.infer.numbers import Categories, number_method
 from dtlint.infer.ops import REARRANGING, op_result, with_dimensions
 from dtlint.infer.program.choices import beside_array
 from dtlint.infer.program.folding import folded_method
-from dtlint.infer.program.functions import ANY_REGION, MOST_READINGS, Managed
+from dtlint.infer.program.functions import ANY_REGION, MOST_READINGS, RUNNING, Managed
 from dtlint.infer.program.instances import ITEMS
 from dtlint.infer.program.leaving import Opening
 from dtlint.infer.program.places import Places, operands
@@ -55,6 +55,7 @@ from dtlint.infer.values import (
     Value,
     join,
     options,
+    told_of_forgotten,
 )
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ class Program(Places):
         too long is broken off, and nothing is claimed of it."""
         self.statements_left = _MOST_STATEMENTS
         try:
-            self.rounds()
+            with told_of_forgotten(self.lose):
+                self.rounds()
         except TooLong:
             self.settled, self.broken_off = False, True
 
@@ -135,6 +137,7 @@ class Program(Places):
         self.made_by.clear()
         self.attached.clear()
         self.made_here.clear()
+        self.classes_made.clear()
         self.readings = self.clock = 0
         for module in (self.main, *self.project.modules.values()):
             if module is not None:
@@ -155,7 +158,7 @@ class Program(Places):
         done: set[int] = set()
         self.uncovered.clear()
         while True:
-            waiting = {key: info for key, info in self.loose.items() if key in self.reached}
+            waiting = {key: info for key, info in self.loose.items() if key in self.reached or self.may_be_run(info)}
             for key, info in self.defined.items():
                 if key not in self.reached or not self.is_program:
                     waiting[key] = info
@@ -171,6 +174,10 @@ class Program(Places):
                     # whoever calls a library's may have set another
                     self.default = self.default_anywhen if self.is_program else None
                     self.read_for_anybody(info)
+
+    def may_be_run(self, info: FunctionInfo) -> bool:
+        """May code that is not seen run a function that no call in view reads, by calling a module that has got out of sight?"""
+        return info.owner is not None and info.name in RUNNING and id(info.owner.node) in self.classes_made
 
     @staticmethod
     def widened(value: Value) -> Value:

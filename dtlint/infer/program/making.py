@@ -64,6 +64,7 @@ class Making(Owned):
 
     def construct(self, info: ClassInfo, arguments: Arguments) -> Value:
         key = self.identity(arguments)
+        self.classes_made.update(id(parent.node) for parent in info.lineage)
         made: Module | Instance = Module(info.node.name, key, info) if info.is_module else Instance(info, key)
         if info.method("_apply") is not None:
             self.casting_themselves.add(key)
@@ -202,9 +203,8 @@ class Making(Owned):
     def run_forward(self, module: Module, arguments: Arguments) -> Value:
         """What calling a module gives."""
         given = self.objects.of(module.key).get("forward")
-        if (
-            given is None
-        ):  # nor does it have what is given to nobody knows whom, which is seldom a layer of this program
+        # What is given to nobody knows whom is seldom given to a layer of this program.
+        if given is None:
             return self.run_own_forward(module, arguments)
         own = self.run_own_forward(module, arguments)  # what it ran until it was given another
         return join(own, self.called(arguments.node, given, UNKNOWN, "", arguments)[1])

@@ -9,7 +9,7 @@ import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dtlint.infer.values import UNKNOWN, Either, Items, Iteration, Key, Module, Table, Unknown, Value, join
+from dtlint.infer.values import UNKNOWN, Either, Items, Iteration, Key, Module, Table, Unknown, Value, forget, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,9 +170,12 @@ def at_rest(value: Value) -> Value:
 
 def _anything(value: Value) -> Value:
     """Unknown, if one of the choices is."""
-    if isinstance(value, Either):
-        return UNKNOWN if any(isinstance(choice, Unknown) for choice in value.choices) else value
-    return at_rest(value)
+    if not isinstance(value, Either):
+        return at_rest(value)
+    if not any(isinstance(choice, Unknown) for choice in value.choices):
+        return value
+    forget(value.choices)
+    return UNKNOWN
 
 
 def _nobody(value: Value) -> None:

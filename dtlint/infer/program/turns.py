@@ -9,7 +9,7 @@ from dtlint.infer.events import Loop
 from dtlint.infer.program.containers import one_of
 from dtlint.infer.program.truth import Truth
 from dtlint.infer.state import State
-from dtlint.infer.values import UNKNOWN, Constant, Items, Iteration, Module, Table, Value, join
+from dtlint.infer.values import Constant, Items, Iteration, Module, Table, Value, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,7 +108,7 @@ class Turns(Truth):
             if stable:
                 break
             if attempt >= 2:
-                start = _blurred(start, end)
+                start = self.blurred(start, end)
         self.muted -= 1
         end = self.iteration(start, body, begin)
         self.breaks.pop()
@@ -117,6 +117,15 @@ class Turns(Truth):
         self.resume(end, start if may_skip else None)
         if orelse and self.alive:
             self.block(orelse)
+
+    def blurred(self, start: State, end: State | None) -> State:
+        """What never comes to rest is unknown."""
+        state = start.copy()
+        for name, value in state.names.items():
+            if end is not None and end.names.get(name) != value:
+                state.names[name] = self.lost(value)
+        state.paths.clear()
+        return state
 
     def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
         """A list or dict written as a loop: item for item, when it is over a few that are known."""
@@ -157,7 +166,7 @@ class Turns(Truth):
                 found.append(self.value(node.elt))
         self.flow.state.names = names
         if isinstance(node, ast.DictComp):
-            return Table(table, frozenset(perhaps)) if certain else UNKNOWN
+            return Table(table, frozenset(perhaps)) if certain else self.lost(Table(table))
         return Items(tuple(found)) if certain else Iteration(one_of(found))
 
     def under_any_key(self, item: Value) -> Value:
@@ -179,13 +188,3 @@ def _same(before: State, after: State) -> bool:
         and all(after.paths.get(path) == value for path, value in before.paths.items())
         and before.casts == after.casts
     )
-
-
-def _blurred(start: State, end: State | None) -> State:
-    """What never comes to rest is unknown."""
-    state = start.copy()
-    for name, value in state.names.items():
-        if end is not None and end.names.get(name) != value:
-            state.names[name] = UNKNOWN
-    state.paths.clear()
-    return state
