@@ -13,6 +13,7 @@ __all__ = [
     "JOINING",
     "KEEPING",
     "LIKE",
+    "MAKING",
     "NO_DTYPE",
     "NO_TENSOR",
     "PRODUCTS",
@@ -27,6 +28,8 @@ FACTORIES = frozenset(
     {"zeros", "ones", "empty", "full", "rand", "randn", "linspace", "logspace", "eye", "tensor", "normal"}
 )
 """Functions that make a tensor of the default dtype, unless they are told another."""
+MAKING = FACTORIES | {"arange"}
+"""The same, and what makes numbers in order: of float32, where it is told."""
 DTYPE_FREE = frozenset({"arange", "randint", "randperm", "multinomial", "bernoulli"})
 """Functions that make integers mostly, or ones and zeros."""
 LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like"})

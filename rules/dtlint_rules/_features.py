@@ -14,7 +14,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
 from dtlint.infer.walk import SCOPES
 from dtlint_rules._calls import calls_of
-from dtlint_rules._effects import FACTORIES, FLOAT32
+from dtlint_rules._effects import FLOAT32, MAKING
 from dtlint_rules._kept import kept
 from dtlint_rules._layers import entered
 from dtlint_rules._names import last_name, names, said
@@ -33,7 +33,6 @@ __all__ = ["enters_layer", "features_of", "is_kept_wide", "may_be_given_features
 _PARTLY = frozenset({"autocast", "custom_fwd", "convert_module_to_f16", "convert_to_fp16"})
 """Names by which a file shows that the model is cast in part, or not at all: what meets time steps stays float32."""
 
-_MAKING = FACTORIES | {"arange"}
 _DEEPEST = 3
 
 
@@ -60,7 +59,7 @@ def _giving(tree: ast.Module) -> frozenset[str]:
     found = {
         key
         for key, function in functions.items()
-        if facts(function).floats and not _MAKING.isdisjoint(facts(function).called)
+        if facts(function).floats and not MAKING.isdisjoint(facts(function).called)
     }
     if not found:
         return frozenset()
@@ -156,7 +155,7 @@ def _makes_features(function: ast.FunctionDef, owner: ast.ClassDef | None, tree:
         return all(
             origin.kind == Kind.CALLED and _gives_features(origin.text, owner, tree, deep - 1) for origin in handed_on
         )
-    return not _MAKING.isdisjoint(facts(function).called)
+    return not MAKING.isdisjoint(facts(function).called)
 
 
 def _is_float32(origin: Origin) -> bool:

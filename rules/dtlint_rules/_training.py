@@ -1,6 +1,6 @@
-"""What a training script shows of its models: which are trained, which are half, and who else holds them.
+"""What a program shows of its models: which are trained, which are cast, and who else holds them.
 
-It is read from names and calls, for such scripts take their models from libraries that are not in view.
+It is read from names and calls, for training scripts and the like take their models from libraries that are not in view.
 """
 
 from __future__ import annotations
@@ -13,19 +13,35 @@ from typing import TYPE_CHECKING
 from dtlint.infer.calls import dtype_of
 from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
+from dtlint_rules._casts import TO_FLOATING
+from dtlint_rules._effects import FLOAT32
+from dtlint_rules._meanings import is_device, names_dtype
 from dtlint_rules._names import last_name, names, said
-from dtlint_rules._parts import receiver
+from dtlint_rules._origins import origins_of
+from dtlint_rules._parts import given, receiver
+from dtlint_rules._statements import statements
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Call
     from dtlint.infer.values import Dtypes
+    from dtlint_rules._origins import Origins
 
-__all__ = ["Models", "Pipeline", "upcasts"]
+__all__ = [
+    "ModelCast",
+    "Models",
+    "Pipeline",
+    "cast_models",
+    "casts_to_half",
+    "may_cast_models",
+    "trained_in",
+    "upcasts",
+]
 
 _UPCASTING = re.compile(r"cast_training_params|upcast|cast_\w*(?:fp32|float32)|autocast_adapter_dtype", re.IGNORECASE)
 """Names of functions that make trainable parameters float32."""
 _UNWRAPS = re.compile(r"unwrap|_get_module|extract_model", re.IGNORECASE)
 """Functions that give the model which a wrapper for training holds."""
+_HALF = frozenset({"torch.float16", "torch.half", "torch.bfloat16"})
 _PIPELINE = re.compile(r"(?:^|\.)\w*Pipeline\w*(?:\.from_(?:pretrained|pipe|single_file))?$")
 
 
@@ -117,3 +133,60 @@ def upcasts(tree: ast.Module) -> bool:
         and not {"float32", "float"}.isdisjoint(said(node.value))
         for node in nodes([tree])
     )
+
+
+class ModelCast:
+    """A cast of a model as a whole, and the dtype as it is written."""
+
+    __slots__ = ("node", "text")
+
+    def __init__(self, node: ast.Call, text: str) -> None:
+        self.node, self.text = node, text
+
+
+def may_cast_models(scope: ast.AST) -> bool:
+    """Does a function cast something in a statement of its own, as models are: `unet.to(device, dtype)`? Ask it before
+    origins are read."""
+    alone = [node.value for node in statements(scope) if isinstance(node, ast.Expr)]
+    return any(isinstance(value, ast.Call) and _is_told(value) for value in alone)
+
+
+def _is_told(call: ast.Call) -> bool:
+    """May a method be one that casts, to a dtype that it is told, not only a move to a device?"""
+    if last_name(call) in ("to", "type"):
+        return any(names_dtype(node) or not is_device(node) for node in given(call))
+    casts = isinstance(call.func, ast.Attribute) and call.func.attr in TO_FLOATING
+    return casts or any(keyword.arg == "dtype" for keyword in call.keywords)
+
+
+def cast_models(scope: ast.AST, origins: Origins) -> dict[str, ModelCast]:
+    """What a function casts as a whole and calls: `unet.to(device, dtype=weight_dtype)`. Not what it casts to float32."""
+    found: dict[str, ModelCast] = {}
+    for node in reversed(statements(scope)):
+        cast = node.value if isinstance(node, ast.Expr) else None
+        if not isinstance(cast, ast.Call) or not isinstance(cast.func, ast.Attribute):
+            continue
+        path, dtype = path_of(cast.func.value), origins.told(cast)
+        if path is not None and dtype is not None and dtype not in (*FLOAT32, "torch.float64"):
+            found[path] = ModelCast(cast, dtype)
+    called = {path_of(node.func) for node in nodes([scope]) if isinstance(node, ast.Call)} if found else ()
+    return {path: cast for path, cast in found.items() if path in called}
+
+
+def casts_to_half(scope: ast.AST) -> bool:
+    """Does a function cast a model that it calls to a half dtype that is written out, whatever else the file says?"""
+    return any(cast.text in _HALF for cast in cast_models(scope, origins_of(scope)).values())
+
+
+def trained_in(scope: ast.AST) -> set[str]:
+    """The models that a function trains or prepares: their weights stay float32, and autocast may be about them."""
+    found: set[str] = set()
+    for node in nodes([scope]):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        path = path_of(node.func.value)
+        if node.func.attr in ("train", "parameters") and path is not None:
+            found.add(path)
+        elif node.func.attr == "prepare":
+            found |= {path for argument in node.args if (path := path_of(argument)) is not None}
+    return found
