@@ -6,23 +6,28 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
+from dtlint.rule import Finding
 from dtlint_rules._assignments import assignments, bound_once
 from dtlint_rules._effects import FLOAT32, TORCH
 from dtlint_rules._masks import inverted, is_mask
-from dtlint_rules._meanings import counts
-from dtlint_rules._names import last_name, names_in
-from dtlint_rules._origin import Kind
+from dtlint_rules._names import last_name
+from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import given, receiver
+from dtlint_rules._sinks import escapes
+from dtlint_rules._texts import as_operand
+from dtlint_rules._widths import is_uncast
+from dtlint_rules._within import parents_in
 
 if TYPE_CHECKING:
-    from dtlint_rules._origin import Origin, Roots
+    from collections.abc import Iterator
 
-__all__ = ["cast_flags", "casts_flags", "is_scaled", "is_uncast"]
+    from dtlint.infer.events import End
+
+__all__ = ["cast_flags", "casts_flags", "is_scaled", "of_masks"]
 
 _GIVING_FLAGS = frozenset(
     {
@@ -38,6 +43,7 @@ _KEEPING_FLAGS = _VIEWS | {"to", "cuda", "cpu", "int", "long"}
 """Methods behind which ones and zeros are ones and zeros still."""
 _TELLING = (ast.Call, ast.Compare, ast.BinOp, ast.UnaryOp, ast.Subscript)
 _BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
+_ADDING_UP = frozenset({"sum", "mean"})
 
 
 def casts_flags(scope: ast.AST) -> bool:
@@ -124,32 +130,50 @@ def _are_flags(node: ast.expr, scope: ast.AST, *, named: bool = False) -> bool:
     return inner is not None and _are_flags(inner, scope, named=named)
 
 
-def is_uncast(node: ast.expr, roots: Roots) -> bool:
-    """Has a tensor the dtype of what is given, by all that it was computed from? Variances have not:
-    `model_log_variance` comes of a table in float32, of which a model's outputs are part at most."""
-    if not roots or any(_VARIANCE.search(name) is not None for name in names_in(node)):
-        return False
-    return all(map(_is_of_given, roots))
+def of_masks(end: End) -> Iterator[Finding]:
+    """`x * (labels == other).float()`, which comes out of the function or goes into a layer."""
+    origins = origins_of(end.node)
+    told: set[ast.expr] = set()
+    for node in reversed([node for node in origins.of if isinstance(node, (ast.BinOp, ast.Call))]):
+        sides = _multiplied(node)
+        for mask, other in (sides, sides[::-1]) if sides else ():
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and not is_scaled(mask, end.node):
+                continue
+            cast = cast_flags(mask, end.node)
+            if cast is None or cast in told or not is_uncast(other, origins[other]):
+                continue
+            if _is_summed(node, end.node) or not escapes(node, end.node, end.flow.tree):
+                continue
+            told.add(cast)
+            yield Finding(
+                cast,
+                f"A mask has no digits to keep: as float32 it promotes `{ast.unparse(other)}` to float32 if that is half",
+                help=f"Cast it to the dtype of what it meets: `.to({as_operand(other)}.dtype)`",
+                notes=((node, "it meets that here"),) if node.lineno != cast.lineno else (),
+            )
 
 
-def _is_of_given(origin: Origin) -> bool:
-    if origin.kind == Kind.GIVEN:
-        return not counts(origin) and _NUMBERS.search(origin.text) is None
-    if origin.kind == Kind.CAST:
-        return not origin.text.startswith("torch.") and origin.text.endswith("dtype")
+def _multiplied(node: ast.BinOp | ast.Call) -> tuple[ast.expr, ast.expr] | None:
+    """The two factors of a product, or what is added up: `x * mask`, `x.mul(mask)`, `scores + (1.0 - mask) * -1e4`."""
+    if isinstance(node, ast.BinOp):
+        return (node.left, node.right) if isinstance(node.op, (ast.Mult, ast.Add)) else None
+    if last_name(node) in ("mul", "multiply") and node.args:
+        held = receiver(node)
+        of_torch = held is not None and path_of(held) in TORCH
+        factors = node.args if of_torch or held is None else [held, *node.args]
+        return (factors[0], factors[1]) if len(factors) == 2 else None
+    return None
+
+
+def _is_summed(node: ast.expr, scope: ast.AST) -> bool:
+    """Is a product added up where it stands, as in the mean over tokens? A sum is well kept in float32."""
+    around = parents_in(scope)
+    parent = around.get(node)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in _ADDING_UP
     return (
-        origin.kind == Kind.CALLED
-        and any(map(_is_of_given, origin.of))
-        and not any(
-            part.kind == Kind.MADE or (part.kind == Kind.CAST and not _is_of_given(part)) for part in origin.closure()
-        )
+        isinstance(parent, ast.Call)
+        and last_name(parent) in _ADDING_UP
+        and bool(parent.args)
+        and parent.args[0] is node
     )
-
-
-_NUMBERS = re.compile(
-    r"^(?:np|math|cfg|config)\.|^self\.|(?:^|[._])(?:alphas?|betas?|gammas?|lambdas?|eps|scale|factor|coeff?|num|n|min"
-    r"|max|thr\w*|prob|rate|decay|weights?|temperature|sigmas?|margin|losse?s?|ratios?)(?:_|\d*$)",
-    re.IGNORECASE,
-)
-"""Names of what is a number more often than not, or a weight in a sum."""
-_VARIANCE = re.compile(r"(?:^|_)(?:variances?|log_?vars?|std)$")

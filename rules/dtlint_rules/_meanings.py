@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import ALIASES, DTYPES, named
 from dtlint.infer.names import path_of
+from dtlint.infer.walk import nodes
 from dtlint_rules._names import last_name
 from dtlint_rules._origin import Kind
 
 if TYPE_CHECKING:
     from dtlint_rules._origin import Origin
 
-__all__ = ["counts", "is_device", "is_setting", "names_dtype", "written_dtype"]
+__all__ = ["counts", "is_device", "is_setting", "names_dtype", "speaks_of_dtype", "written_dtype"]
 
 _DEVICES = frozenset({"rank", "local_rank", "gpu", "dev", "cuda"})
 _SETTINGS = re.compile(r"(?:^|[._])(?:config|cfg|args|opts?|hparams|settings)\.")
@@ -38,6 +39,19 @@ def names_dtype(node: ast.expr) -> bool:
         return False
     base, _, name = (path_of(node) or "").rpartition(".")
     return name.endswith("dtype") or (base in ("torch", "th") and (name in DTYPES or name in ALIASES))
+
+
+def speaks_of_dtype(node: ast.expr) -> bool:
+    """Does an expression name a dtype anywhere in it, or hand one on: `x.to(y.dtype)`, `f(x, out_dtype=other)`?"""
+    return any(map(_is_called_dtype, nodes([node])))
+
+
+def _is_called_dtype(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr.endswith("dtype")
+    if isinstance(node, ast.Name):
+        return node.id.endswith("dtype")
+    return isinstance(node, ast.keyword) and node.arg is not None and node.arg.endswith("dtype")
 
 
 def written_dtype(node: ast.expr) -> str | None:

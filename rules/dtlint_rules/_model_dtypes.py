@@ -13,6 +13,7 @@ from dtlint.infer.survey import facts
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding
 from dtlint_rules._calls import may_be_model, model_of
+from dtlint_rules._casts import TOLD
 from dtlint_rules._half import half_at
 from dtlint_rules._meanings import is_device, names_dtype
 from dtlint_rules._names import last_name
@@ -161,7 +162,7 @@ def _models_called(own: Facts) -> set[str]:
 def _told(casts: Iterable[ast.Call]) -> Iterator[ast.expr]:
     """What casts may take a dtype from: `x.dtype` of `.to(x.dtype)`, `x` of `.type_as(x)`."""
     for call in casts:
-        if last_name(call) in ("to", "type", "type_as"):
+        if last_name(call) in TOLD:
             yield from (node for node in call.args if names_dtype(node) or not is_device(node))
         yield from (part.value for part in call.keywords if part.arg == "dtype")
 

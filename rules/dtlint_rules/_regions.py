@@ -9,14 +9,14 @@ from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.values import Tensor, Unknown
 from dtlint_rules._names import last_name, said
 from dtlint_rules._parts import given
-from dtlint_rules._statements import around
+from dtlint_rules._statements import around, statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dtlint.infer.values import Autocast, Value
 
-__all__ = ["decided_here", "half_from", "is_off"]
+__all__ = ["decided_here", "half_from", "is_off", "switches_off"]
 
 _FORCING = ("disable_autocast", "no_autocast", "force_fp32", "float32_ctx", "fp32_context", "custom_fwd")
 """In names of contexts and decorators that keep autocast out."""
@@ -31,6 +31,13 @@ def is_off(context: ast.expr) -> bool:
         return False
     off = any(keyword.arg == "enabled" and _is_false(keyword.value) for keyword in context.keywords)
     return off or ("autocast" in name and (_to_float32(context) or any(map(_is_false, context.args))))
+
+
+def switches_off(scope: ast.AST) -> bool:
+    """Does a function run itself, or a part of it, in float32 on purpose: by a `with`, or a decorator?"""
+    entered = (node.items for node in statements(scope) if isinstance(node, (ast.With, ast.AsyncWith)))
+    contexts = [item.context_expr for items in entered for item in items]
+    return any(map(is_off, (*contexts, *getattr(scope, "decorator_list", ()))))
 
 
 def decided_here(statement: ast.AST, tree: ast.Module) -> bool:

@@ -5,18 +5,19 @@ As a function an op takes its tensor first; as a method it is called on it, and 
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING, NamedTuple
 
+from dtlint.infer.names import path_of
 from dtlint.infer.values import UNKNOWN
+from dtlint_rules._effects import TORCH
 from dtlint_rules._parts import receiver
 
 if TYPE_CHECKING:
-    import ast
-
     from dtlint.infer.events import Call
     from dtlint.infer.values import Value
 
-__all__ = ["ABSENT", "Operand", "is_function", "operand"]
+__all__ = ["ABSENT", "Operand", "flat", "is_function", "joined", "operand"]
 
 
 class Operand(NamedTuple):
@@ -44,3 +45,16 @@ def operand(call: Call, position: int = 0, name: str = "input") -> Operand | Non
         position -= 1
     given, value = call.argument_node(position, name), call.argument(position, name)
     return None if given is None else Operand(given, UNKNOWN if value is None else value)
+
+
+def joined(call: ast.Call) -> list[ast.expr]:
+    """The tensors that a joining function or method takes: `x` and `y`, of `torch.cat([x, y], 1)` and `x.add(y)`."""
+    if call.args and isinstance(call.args[0], (ast.List, ast.Tuple)):
+        return call.args[0].elts
+    held = receiver(call)
+    return [*call.args] if held is None or path_of(held) in TORCH else [held, *call.args]
+
+
+def flat(items: list[ast.expr]) -> list[ast.expr]:
+    """Expressions, and in place of each list and tuple what stands in it: `eq`, `x` and `y`, of `eq, [x, y]`."""
+    return [item for node in items for item in (flat(node.elts) if isinstance(node, (ast.List, ast.Tuple)) else [node])]

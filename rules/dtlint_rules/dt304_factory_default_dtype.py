@@ -15,7 +15,6 @@ from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments, bound_once
 from dtlint_rules._effects import FACTORIES, JOINING
-from dtlint_rules._flags import is_uncast
 from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._half import half_at, place_in
 from dtlint_rules._layers import entered
@@ -30,6 +29,7 @@ from dtlint_rules._provenance import measures
 from dtlint_rules._sinks import RAISING, escapes
 from dtlint_rules._statements import statements
 from dtlint_rules._texts import short
+from dtlint_rules._widths import is_uncast
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
