@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
 from dtlint.infer.walk import SCOPES
 from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name, said
@@ -14,9 +15,12 @@ from dtlint_rules._origins import origins_of
 from dtlint_rules._statements import statements
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
-__all__ = ["LAYERS", "ends_with_layer", "entered", "layers_of"]
+    from dtlint.infer.events import Flow
+    from dtlint_rules._origins import Origins
+
+__all__ = ["LAYERS", "ends_with_layer", "entered", "layers_of", "own_layer"]
 
 LAYERS = frozenset(
     {"Linear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Bilinear"}
@@ -130,4 +134,34 @@ def _is_layer(made: ast.expr, names: Collection[str]) -> bool:
         isinstance(made, ast.Call)
         and last_name(made) in names
         and not any(keyword.arg == "dtype" for keyword in made.keywords)
+    )
+
+
+def own_layer(
+    maker: ast.Call, operations: Sequence[ast.BinOp | ast.Call], origins: Origins, place: Flow
+) -> ast.Call | None:
+    """The layer of its module that a tensor goes into as a call makes it: `self.project(torch.linspace(0, 1, n)[:, None])`."""
+    owner = place.function.owner if place.function is not None else None
+    if owner is None or not (owner.is_module or _runs(owner.node)) or _is_of_making(place.scope, owner.node):
+        return None
+    layers = entered(owner.node)
+    for node in operations if layers else ():
+        if isinstance(node, ast.Call) and node.args and path_of(node.func) in layers:
+            roots = origins[node.args[0]]
+            if roots and all(root.node is maker for root in roots):
+                return node
+    return None
+
+
+def _is_of_making(scope: ast.AST, owner: ast.ClassDef) -> bool:
+    """Is a method run while its module is made, in float32, to see what sizes come out: `self.conv(torch.zeros(1, *shape))`?"""
+    name = getattr(scope, "name", "")
+    made = next((node for node in owner.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"), None)
+    return made is not None and (scope is made or name in facts(made).called)
+
+
+def _runs(owner: ast.ClassDef) -> bool:
+    """Is a class a module by its looks, whose base is defined in another file: `class Generator(NeuralModule)`?"""
+    return bool(owner.bases) and any(
+        isinstance(node, ast.FunctionDef) and node.name == "forward" for node in owner.body
     )

@@ -1,0 +1,146 @@
+"""A tensor of the default dtype that meets the tensor it was made after: in arithmetic and what joins tensors, which promote
+that one, in a product, which raises, in place of a layer's bias, or in a model."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from dtlint.infer.names import path_of
+from dtlint.rule import Finding
+from dtlint_rules._assignments import assignments
+from dtlint_rules._effects import JOINING
+from dtlint_rules._factories import MAKERS, fix_after, into_model, is_in, is_noise, made_after, roots_told, says
+from dtlint_rules._names import last_name
+from dtlint_rules._sinks import RAISING, escapes
+from dtlint_rules._subjects import flat, joined
+from dtlint_rules._texts import short
+from dtlint_rules._within import parents_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dtlint.infer.events import Flow
+    from dtlint_rules._origin import Origin
+    from dtlint_rules._origins import Origins
+
+__all__ = ["meeting"]
+
+_MIXERS = re.compile(r"noise|noisy|q_sample|mix|lerp|blend|interpolate", re.IGNORECASE)
+"""Names of functions that add up what they are given."""
+_PRODUCTS = frozenset({"conv1d", "conv2d", "conv3d", "linear", "grid_sample"})
+_REFUSING = RAISING | {"grid_sample"}
+_RECURRENT = re.compile(r"(?:^|_)(?:lstm|gru|rnn|cells?)\d*$", re.IGNORECASE)
+"""Names of recurrent layers, whose states have to be of the dtype of their input."""
+
+
+def meeting(
+    factory: ast.Call,
+    after: dict[Origin, ast.expr | None],
+    operations: Sequence[ast.BinOp | ast.Call],
+    origins: Origins,
+    place: Flow,
+) -> Finding | None:
+    """Where a factory's tensor meets one that it was made after: what raises first, and then what promotes."""
+    noise, instead = is_noise(factory), _instead(factory, origins, place)
+    promoted: Finding | None = None
+    for node in operations:
+        operands = _operands(node, noise)
+        if operands is None or not is_in(factory, operands, origins):
+            continue
+        if noise and isinstance(node, ast.Call) and (model := _configured(node, factory, origins, place.scope)):
+            return into_model(factory, node, model)
+        if instead is not None and _raises(node) and len({origin for part in operands for origin in origins[part]}) > 1:
+            return _in_place_of(factory, node, instead)
+        for operand in operands if _joins(node) else ():
+            origin = next((origin for origin in roots_told(origins[operand], factory) if origin in after), None)
+            if origin is None or is_in(factory, [operand], origins):
+                continue
+            if _raises(node):
+                return _finding(factory, node, operand, after[origin])
+            if promoted is None and not _is_padding(factory, operand) and escapes(node, place.scope, place.tree):
+                promoted = _finding(factory, node, operand, after[origin])
+    return promoted
+
+
+def _operands(node: ast.expr, noise: bool) -> list[ast.expr] | None:
+    """The expressions that meet in an operation, or go into a call; None if it is neither."""
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if not isinstance(node, ast.Call):
+        return None
+    if last_name(node) in JOINING or last_name(node) in _PRODUCTS:
+        return joined(node)
+    return flat(node.args) if noise or _joins(node) else None
+
+
+def _joins(node: ast.expr) -> bool:
+    """Are the operands of an operation promoted to one dtype, or refused?"""
+    if isinstance(node, ast.BinOp):
+        return not isinstance(node.op, (ast.Mod, ast.FloorDiv))
+    name = last_name(node) if isinstance(node, ast.Call) else ""
+    return name in JOINING or name in _PRODUCTS or any(known.search(name) for known in (_RECURRENT, _MIXERS))
+
+
+def _raises(node: ast.expr) -> bool:
+    """Does an operation refuse operands of two dtypes?"""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.MatMult)
+    return last_name(node) in _REFUSING or _RECURRENT.search(last_name(node)) is not None
+
+
+def _is_padding(factory: ast.Call, operand: ast.expr) -> bool:
+    """Is it one for each token, in front of a mask that says which tokens count? Such a mask holds integers or flags."""
+    return last_name(factory) == "ones" and "mask" in ast.unparse(operand)
+
+
+def _instead(factory: ast.Call, origins: Origins, place: Flow) -> str | None:
+    """The attribute of a layer that a factory stands in for where it is None, made after another attribute of that layer:
+    `torch.zeros(n, device=conv.weight.device) if conv.bias is None else conv.bias`."""
+    choice = parents_at(factory, place).get(factory)
+    if not isinstance(choice, ast.IfExp) or factory is choice.test:
+        return None
+    other = path_of(choice.orelse if choice.body is factory else choice.body) or ""
+    layer, _, attribute = other.rpartition(".")
+    if attribute not in ("weight", "bias") or not layer:
+        return None
+    texts = {origin.text for _, roots in made_after(factory, origins, place) for origin in roots}
+    return other if texts & {f"{layer}.weight", f"{layer}.bias"} else None
+
+
+def _in_place_of(factory: ast.Call, node: ast.expr, other: str) -> Finding:
+    layer = other.rpartition(".")[0]
+    return Finding(
+        factory,
+        f"{says(factory)}, where it stands in for `{other}`, which has the dtype of `{layer}`",
+        help=f"Pass `dtype={layer}.weight.dtype`",
+        notes=((node, "here it meets what need not be float32"),),
+        fix=fix_after(f"{layer}.weight"),
+    )
+
+
+def _configured(call: ast.Call, factory: ast.Call, origins: Origins, scope: ast.AST) -> str | None:
+    """The model that a call runs on a factory's tensor, where the shape of that is what the model is configured for."""
+    model = path_of(call.func)
+    if model is None or not call.args or not is_in(factory, [call.args[0]], origins):
+        return None
+    spoken = list(factory.args)
+    for name in [part.id for argument in factory.args for part in ast.walk(argument) if isinstance(part, ast.Name)]:
+        spoken += [value for _, value in assignments(scope).get(name, ()) if value is not None]
+    paths = (path_of(part) or "" for value in spoken for part in ast.walk(value) if isinstance(part, ast.Attribute))
+    return model if any(path.startswith(f"{model}.") for path in paths) else None
+
+
+def _finding(factory: ast.Call, node: ast.expr, operand: ast.expr, after: ast.expr | None) -> Finding:
+    met, told = ast.unparse(operand), path_of(after) if after is not None else None
+    source = told or met
+    op = "`@`" if isinstance(node, ast.BinOp) else f"`{last_name(node)}`"
+    refused, promoted = f"{op} raises if `{short(met)}` is half", f"`{short(met)}` is promoted to it if that is half"
+    return Finding(
+        factory,
+        f"{says(factory)}, and {refused if _raises(node) else promoted}",
+        help=f"Pass `dtype={source}.dtype`" if len(source) < 40 else "Pass the dtype of the tensor that it meets",
+        notes=((node, f"it meets `{short(met)}` here"),) if node.lineno != factory.lineno else (),
+        fix=fix_after(told) if told is not None and last_name(factory) in MAKERS - {"where"} else None,
+    )
