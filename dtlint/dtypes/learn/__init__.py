@@ -1409,7 +1409,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m dtlint.dtypes.learn", description="Learn the operator table from torch."
     )
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "tables" / f"torch-{version}.json")
+    parser.add_argument(
+        "--output", type=Path, default=Path(__file__).parent.parent / "tables" / f"torch-{version}.json"
+    )
     parser.add_argument(
         "--only", action="append", default=[], metavar="OP", help="learn this entry of the database only"
     )
@@ -1418,7 +1420,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.output.write_text(written(table), encoding="utf-8")
     print(f"{len(table['ops'])} ops of torch {table['torch']} in {options.output}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
