@@ -16,7 +16,12 @@ pytest.importorskip("expecttest", reason="torch's operator database needs it")
 if not torch.__version__.startswith(LATEST):
     pytest.skip(f"the table is of torch {LATEST}", allow_module_level=True)
 
-from dtlint.dtypes import learn  # noqa: E402  (needs torch)
+from dtlint.dtypes.learn.abstraction import abstracted  # noqa: E402  (needs torch)
+from dtlint.dtypes.learn.audit import disagree, random_question  # noqa: E402
+from dtlint.dtypes.learn.database import database, database_ops, names_of_database  # noqa: E402
+from dtlint.dtypes.learn.learning import learn  # noqa: E402
+from dtlint.dtypes.learn.names import names_of  # noqa: E402
+from dtlint.dtypes.learn.writing import written  # noqa: E402
 
 SEED = 20260713
 SAMPLE = ("abs", "sum", "index_select", "nn.functional.softmax", "linalg.svd", "zeros_like")
@@ -34,12 +39,12 @@ def _quiet() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def entries() -> list[str]:
-    return learn.names_of_database()
+    return names_of_database()
 
 
 def test_a_sample_learned_again_says_the_same() -> None:
     table = load()
-    again = Table.read(learn.written(learn.learn(SAMPLE)))
+    again = Table.read(written(learn(SAMPLE)))
     assert again.ops
     for op in again.ops:
         assert again.forms(op) == table.forms(op), op
@@ -47,14 +52,12 @@ def test_a_sample_learned_again_says_the_same() -> None:
 
 
 def test_learning_twice_gives_the_same_bytes() -> None:
-    assert learn.written(learn.learn(["abs", "torch.nn.Linear"])) == learn.written(
-        learn.learn(["abs", "torch.nn.Linear"])
-    )
+    assert written(learn(["abs", "torch.nn.Linear"])) == written(learn(["abs", "torch.nn.Linear"]))
 
 
 def test_at_least_600_entries_of_the_operator_database_are_covered() -> None:
     ops = load().ops
-    covered = [info for info in learn.database() if any(name in ops for name in learn.names_of(info))]
+    covered = [info for info in database() if any(name in ops for name in names_of(info))]
     assert len(covered) >= 600
 
 
@@ -63,14 +66,14 @@ def test_no_answer_differs_from_torch(entries: list[str]) -> None:
     table, answered = load(), 0
     for op in _ops(rng.sample(entries, 60)):
         for _ in range(6):
-            call, default = learn.random_question(op, rng)
-            args, kwargs = learn.abstracted(call)
+            call, default = random_question(op, rng)
+            args, kwargs = abstracted(call)
             outcome = table.call(op.name, args, kwargs, default=default)
             answered += outcome.known
-            assert not learn.disagree(table, op, call, default), (op.name, args, kwargs, default, outcome)
+            assert not disagree(table, op, call, default), (op.name, args, kwargs, default, outcome)
     assert answered > 300
 
 
 def _ops(names: list[str]) -> Iterator[Any]:
-    for _, ops in learn.database_ops(names):
+    for _, ops in database_ops(names):
         yield from (op for op, _ in ops if op.calls)
