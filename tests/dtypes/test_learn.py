@@ -17,10 +17,10 @@ if not torch.__version__.startswith(LATEST):
     pytest.skip(f"the table is of torch {LATEST}", allow_module_level=True)
 
 from dtlint.dtypes.learn.abstraction import abstracted  # noqa: E402  (needs torch)
-from dtlint.dtypes.learn.audit import disagree, random_question  # noqa: E402
 from dtlint.dtypes.learn.database import database, database_ops, names_of_database  # noqa: E402
 from dtlint.dtypes.learn.learning import learn  # noqa: E402
 from dtlint.dtypes.learn.names import names_of  # noqa: E402
+from dtlint.dtypes.learn.quiz import disagree, random_question  # noqa: E402
 from dtlint.dtypes.learn.writing import written  # noqa: E402
 
 SEED = 20260713
@@ -76,4 +76,4 @@ def test_no_answer_differs_from_torch(entries: list[str]) -> None:
 
 def _ops(names: list[str]) -> Iterator[Any]:
     for _, ops in database_ops(names):
-        yield from (op for op, _ in ops if op.calls)
+        yield from (op for op in ops if op.calls)

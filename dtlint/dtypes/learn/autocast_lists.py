@@ -12,7 +12,7 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BESIDE_HEADER", "KEYS", "POLICIES", "autocast_lists", "header_policies", "registered"]
+__all__ = ["KEYS", "autocast_lists", "registered"]
 
 POLICIES = {
     "LOWER_PRECISION_FP": "lower",
@@ -31,6 +31,7 @@ BESIDE_HEADER = {
 """Ops that are registered beside the header's lists, in aten/src/ATen/autocast_mode.cpp."""
 
 KEYS = {"cpu": "AutocastCPU", "cuda": "AutocastCUDA", "mps": "AutocastMPS", "xpu": "AutocastXPU"}
+"""The dispatch key of each device's autocast."""
 
 
 def registered(device: str) -> frozenset[str]:
@@ -39,7 +40,7 @@ def registered(device: str) -> frozenset[str]:
     return frozenset(name.removeprefix("aten::").partition(".")[0] for name in names if name.startswith("aten::"))
 
 
-def header_policies() -> dict[str, str]:
+def _header_policies() -> dict[str, str]:
     """The policy of each op in the lists of the header in torch's wheel."""
     text = (Path(torch.__file__).parent / "include/ATen/autocast_mode.h").read_text()
     found: dict[str, str] = {}
@@ -51,7 +52,7 @@ def header_policies() -> dict[str, str]:
 
 def autocast_lists(observed_on_cpu: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """The ops of each policy by device. mps casts where the others set the optional dtype."""
-    header = header_policies()
+    header = _header_policies()
     lists: dict[str, dict[str, str]] = {}
     for device in KEYS:
         by_policy: dict[str, set[str]] = defaultdict(set)

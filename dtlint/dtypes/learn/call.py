@@ -18,14 +18,21 @@ Spot = tuple[object, "int | None"]
 
 @dataclass
 class Call:
-    """The arguments of one call, as real values."""
+    """The arguments of one call, as real values.
+
+    Attributes:
+        args: the positional arguments.
+        kwargs: the keyword arguments.
+        base: the dtype that the call was made for; its tensors of another dtype are indices and masks.
+    """
 
     args: list[Any]
     kwargs: dict[str, Any] = field(default_factory=dict)
+    base: str = "float32"
 
-    def tensors(self) -> list[tuple[object, int | None]]:
-        """Where the tensors stand: the argument's place or name, and the place in a list."""
-        found: list[tuple[object, int | None]] = []
+    def tensors(self) -> list[Spot]:
+        """Where the tensors stand."""
+        found: list[Spot] = []
         for place, value in [*enumerate(self.args), *self.kwargs.items()]:
             if isinstance(value, torch.Tensor):
                 found.append((place, None))
@@ -37,29 +44,29 @@ class Call:
         """The argument at a place or of a name."""
         return self.args[place] if isinstance(place, int) else self.kwargs[str(place)]
 
-    def tensor(self, at: tuple[object, int | None]) -> torch.Tensor:
-        """The tensor at a place."""
+    def tensor(self, at: Spot) -> torch.Tensor:
+        """The tensor at a spot."""
         value = self.get(at[0])
         found = value if at[1] is None else value[at[1]]
         assert isinstance(found, torch.Tensor)
         return found
 
     def changed(self, values: Mapping[Any, Any]) -> Call:
-        """A copy with other arguments; lists are copied, so that their items can be set."""
+        """A copy with other values at some spots, places and names; lists are copied, so that their items can be set."""
         args, kwargs = list(self.args), dict(self.kwargs)
-        for place, value in values.items():
-            if isinstance(place, tuple):
-                holder: Any = args if isinstance(place[0], int) else kwargs
-                if place[1] is None:
-                    holder[place[0]] = value
-                else:
-                    holder[place[0]] = list(holder[place[0]])
-                    holder[place[0]][place[1]] = value
-            elif isinstance(place, int):
-                args[place] = value
+        for at, value in values.items():
+            place, number = at if isinstance(at, tuple) else (at, None)
+            holder: Any = args if isinstance(place, int) else kwargs
+            if number is None:
+                holder[place] = value
             else:
-                kwargs[str(place)] = value
-        return Call(args, kwargs)
+                holder[place] = list(holder[place])
+                holder[place][number] = value
+        return Call(args, kwargs, self.base)
+
+    def cloned(self) -> Call:
+        """A copy with tensors of its own, for an op that may change them."""
+        return self.changed({at: self.tensor(at).clone() for at in self.tensors()})
 
 
 def groups_of(call: Call) -> list[list[Spot]]:

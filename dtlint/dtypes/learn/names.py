@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["DUNDERS", "NAMESPACES", "names_of", "resolved"]
+__all__ = ["names_of", "resolved"]
 
 NAMESPACES = (
     "torch",
@@ -22,6 +22,7 @@ NAMESPACES = (
     "torch.masked",
     "torch.Tensor",
 )
+"""Where the names are public."""
 
 DUNDERS = {
     "add": ("__add__", "__radd__", "__iadd__"),
@@ -61,17 +62,14 @@ def resolved(name: str) -> Any:
 
 @cache
 def _public_names() -> dict[int, list[str]]:
-    """Every public callable of torch by identity."""
+    """The public names of every function of torch, by its identity."""
     found: dict[int, list[str]] = defaultdict(list)
     for namespace in NAMESPACES:
         holder = resolved(namespace)
-        for name in sorted(dir(holder)):
-            if (
-                not name.startswith("_")
-                and callable(getattr(holder, name, None))
-                and not isinstance(getattr(holder, name), type)
-            ):
-                found[id(getattr(holder, name))].append(f"{namespace}.{name}")
+        for name in (name for name in sorted(dir(holder)) if not name.startswith("_")):
+            value = getattr(holder, name, None)
+            if _is_function(value):
+                found[id(value)].append(f"{namespace}.{name}")
     return found
 
 
@@ -89,5 +87,12 @@ def names_of(info: Any) -> list[str]:
         names += _public_names().get(id(variant), ())
         if hasattr(variant, "__name__"):
             names.append(f"torch.Tensor.{variant.__name__}")
-    names = [name for name in dict.fromkeys(names) if callable(resolved(name)) and not isinstance(resolved(name), type)]
-    return [name for name in names if re.fullmatch(r"__\w+__|(?!_)\w+", name.rpartition(".")[2])]
+    return [name for name in dict.fromkeys(names) if _is_public(name) and _is_function(resolved(name))]
+
+
+def _is_public(name: str) -> bool:
+    return re.fullmatch(r"__\w+__|(?!_)\w+", name.rpartition(".")[2]) is not None
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and not isinstance(value, type)

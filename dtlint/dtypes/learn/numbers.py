@@ -13,23 +13,22 @@ if TYPE_CHECKING:
     from dtlint.dtypes.form import Form
     from dtlint.dtypes.learn.call import Call
 
-__all__ = ["NUMBERS", "with_numbers"]
+__all__ = ["with_numbers"]
 
-NUMBERS: dict[str, Callable[[Any], Any]] = {
-    "bool": lambda value: True,
-    "int64": lambda value: int(_real(value)) or 1,
-    "float": lambda value: float(_real(value)) or 1.0,
-    "complex": lambda value: complex(_real(value), 1),
-}
+USUAL_NUMBER = 2
+"""What stands where no number is given."""
 
-
-def _real(value: Any) -> float:
-    real = getattr(value, "real", 2)
-    return real if isinstance(real, (int, float)) and math.isfinite(real) else 2
+_KINDS: tuple[Callable[[float], Any], ...] = (
+    lambda value: True,
+    lambda value: int(value) or 1,
+    lambda value: float(value) or 1.0,
+    lambda value: complex(value, 1),
+)
+"""A bool, an int, a float and a complex of about a value; none is zero, which may not be divided by."""
 
 
 def with_numbers(form: Form, call: Call, full: bool) -> Iterator[Call]:
-    """The call with a number of each kind wherever its form takes one."""
+    """The call with a number of each kind wherever its form takes one; where it gives none, only if all is asked."""
     for index, parameter in enumerate(form.parameters):
         if "n" not in parameter.kinds:
             continue
@@ -37,6 +36,12 @@ def with_numbers(form: Form, call: Call, full: bool) -> Iterator[Call]:
         given = place != parameter.name or parameter.name in call.kwargs
         if not given and (not full or parameter.default == "N"):
             continue
-        value = call.get(place) if given else None
-        for make in NUMBERS.values():
-            yield call.changed({place: make(None if isinstance(value, torch.Tensor) else value)})
+        value = _real(call.get(place)) if given else USUAL_NUMBER
+        for number in _KINDS:
+            yield call.changed({place: number(value)})
+
+
+def _real(value: Any) -> float:
+    """The real part of a finite number; a tensor's, or another argument's, is the usual number."""
+    real = USUAL_NUMBER if isinstance(value, torch.Tensor) else getattr(value, "real", USUAL_NUMBER)
+    return real if isinstance(real, (int, float)) and math.isfinite(real) else USUAL_NUMBER

@@ -9,22 +9,32 @@ from typing import TYPE_CHECKING, Any
 
 from dtlint.dtypes.form import Form, Parameter
 from dtlint.dtypes.learn.abstraction import abstracted
+from dtlint.dtypes.learn.names import resolved
 from dtlint.dtypes.learn.schemas import forms_of_schemas
-from dtlint.dtypes.learn.signatures import forms_of_signature
+from dtlint.dtypes.learn.signatures import form_of_signature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dtlint.dtypes.learn.call import Call
 
-__all__ = ["Op", "form_of", "forms_of"]
+__all__ = ["Op", "form_of", "op_of"]
 
 _BINARY_OPERATOR = Form((Parameter("input", "t"), Parameter("other", "tn")))
+_UNARY_OPERATOR = Form(_BINARY_OPERATOR.parameters[:1])
+_UNARY_NAMES = frozenset({"__neg__", "__abs__", "__pos__", "__invert__"})
 
 
 @dataclass
 class Op:
-    """One public name, how it is called, and the calls that are made of it."""
+    """One public name, how it is called, and the calls that are made of it.
+
+    Attributes:
+        name: the qualified name: "torch.Tensor.add_".
+        function: what is called.
+        calls: the calls that are asked again.
+        forms: the ways to call it.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -35,19 +45,23 @@ class Op:
     def mutates(self) -> bool:
         """Does it change its arguments?"""
         last = self.name.rpartition(".")[2]
-        return (last.endswith("_") and not last.endswith("__")) or bool(
-            re.fullmatch(r"__i[a-z]+__", last) and last != "__invert__"
-        )
+        if last.endswith("__"):
+            return re.fullmatch(r"__i[a-z]+__", last) is not None and last not in _UNARY_NAMES
+        return last.endswith("_")
 
 
-def forms_of(name: str, function: Callable[..., Any], calls: Sequence[Call]) -> list[Form]:
-    """The forms of a public name."""
+def op_of(name: str, calls: list[Call]) -> Op:
+    """The op of a public name, in the forms that torch itself tells of."""
+    function = resolved(name)
+    return Op(name, function, calls, _forms_of(name, function, calls))
+
+
+def _forms_of(name: str, function: Callable[..., Any], calls: Sequence[Call]) -> list[Form]:
     last = name.rpartition(".")[2]
     if last.startswith("__"):
-        unary = last in ("__neg__", "__abs__", "__pos__", "__invert__")
-        return [Form(_BINARY_OPERATOR.parameters[: 1 if unary else 2])]
+        return [_UNARY_OPERATOR if last in _UNARY_NAMES else _BINARY_OPERATOR]
     if inspect.isfunction(function):
-        return forms_of_signature(function, calls)
+        return [form_of_signature(function, calls)]
     return forms_of_schemas(getattr(function, "__name__", last), name.startswith("torch.Tensor."))
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from dtlint.dtypes.form import Form, Parameter
 from dtlint.dtypes.learn.call import Call
-from dtlint.dtypes.learn.extras import ramp
 from dtlint.dtypes.learn.op import Op
+from dtlint.dtypes.learn.ramp import ramp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["OPTIMIZERS", "optimizer_ops"]
+__all__ = ["optimizer_ops"]
 
 OPTIMIZERS = (
     "Adadelta",
@@ -31,28 +31,28 @@ OPTIMIZERS = (
     "Rprop",
     "SGD",
 )
+"""All but SparseAdam, which takes sparse gradients, and LBFGS, whose step takes a closure."""
 
 
 def optimizer_ops(only: Sequence[str] = ()) -> Iterator[Op]:
-    """A step of each optimizer: what it demands of the dtype of a parameter, and of a gradient."""
-    for name in OPTIMIZERS:
-        made = getattr(torch.optim, name)
+    """A step of each optimizer, which demands something of a parameter's dtype; and an assignment to `grad`."""
+    of_parameters = Form((Parameter("params", "t"),))
+    of_gradients = Form((Parameter("self", "t"), Parameter("grad", "t")))
+    ops = [Op(f"torch.optim.{name}.step", _step_of(name), [Call([ramp()])], [of_parameters]) for name in OPTIMIZERS]
+    ops.append(Op("torch.Tensor.grad", _assign, [Call([ramp(), ramp()])], [of_gradients]))
+    yield from (op for op in ops if not only or op.name in only)
 
-        def step(parameter: torch.Tensor, made: Any = made) -> None:
-            weight = torch.nn.Parameter(parameter.clone(), requires_grad=True)
-            weight.grad = torch.ones_like(weight)
-            made([weight]).step()
 
-        if not only or f"torch.optim.{name}.step" in only:
-            yield Op(f"torch.optim.{name}.step", step, [Call([ramp()])], [Form((Parameter("params", "t"),))])
+def _step_of(name: str) -> Callable[[torch.Tensor], None]:
+    optimizer = getattr(torch.optim, name)
 
-    def assign(tensor: torch.Tensor, gradient: torch.Tensor) -> None:
-        tensor.detach().requires_grad_().grad = gradient
+    def step(parameter: torch.Tensor) -> None:
+        weight = torch.nn.Parameter(parameter.clone(), requires_grad=True)
+        weight.grad = torch.ones_like(weight)
+        optimizer([weight]).step()
 
-    if not only or "torch.Tensor.grad" in only:
-        yield Op(
-            "torch.Tensor.grad",
-            assign,
-            [Call([ramp(), ramp()])],
-            [Form((Parameter("self", "t"), Parameter("grad", "t")))],
-        )
+    return step
+
+
+def _assign(tensor: torch.Tensor, gradient: torch.Tensor) -> None:
+    tensor.detach().requires_grad_().grad = gradient

@@ -1,14 +1,15 @@
-"""What is known of a parameter before it is asked, and what it takes where overloads or configurations differ."""
+"""What a parameter's name says of it, and what it takes where overloads or configurations differ."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from dtlint.dtypes.form import Parameter
+from dtlint.dtypes.form import FREE, Parameter
 
-__all__ = ["FREE_PARAMETERS", "either"]
+__all__ = ["DTYPE_PARAMETERS", "either", "free", "seen_of"]
+
+DTYPE_PARAMETERS = frozenset({"dtype", "out_dtype"})
+"""Parameters that take a dtype."""
 
 FREE_PARAMETERS = frozenset(
     {
@@ -24,6 +25,16 @@ FREE_PARAMETERS = frozenset(
     }
 )
 """Parameters that say where and how a tensor lies, never what dtype it has."""
+
+
+def seen_of(name: str) -> frozenset[str]:
+    """What a parameter has been seen to be given before it is observed: anything, if its name says that it is free."""
+    return frozenset({FREE}) if name in FREE_PARAMETERS else frozenset()
+
+
+def free(name: str, *, keyword: bool = False, default: str | None = None) -> Parameter:
+    """A parameter that may be given anything, and decides no dtype."""
+    return Parameter(name, "", keyword, default, frozenset({FREE}))
 
 
 def either(a: Parameter, b: Parameter) -> Parameter:
