@@ -15,7 +15,7 @@ from dtlint_rules._factories import MAKERS, fix_after, into_model, is_in, is_noi
 from dtlint_rules._names import last_name
 from dtlint_rules._sinks import RAISING, escapes
 from dtlint_rules._subjects import flat, joined
-from dtlint_rules._texts import short
+from dtlint_rules._texts import as_operand, short
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _configured(call: ast.Call, factory: ast.Call, origins: Origins, scope: ast.
 
 def _finding(factory: ast.Call, node: ast.expr, operand: ast.expr, after: ast.expr | None) -> Finding:
     met, told = ast.unparse(operand), path_of(after) if after is not None else None
-    source = told or met
+    source = told or as_operand(operand)
     op = "`@`" if isinstance(node, ast.BinOp) else f"`{last_name(node)}`"
     refused, promoted = f"{op} raises if `{short(met)}` is half", f"`{short(met)}` is promoted to it if that is half"
     return Finding(

@@ -6,7 +6,6 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Severity
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor
 from dtlint.infer.walk import nodes
@@ -55,8 +54,7 @@ class AutocastDefeatsFp32(Rule):
     and the angles of the embedding with them. Elementwise products are not cast: `position[:, None] * inv_freq` is what
     the product computes, and stays float32.
 
-    An `einsum` that sums nothing is computed elementwise by torch 2.13, which leaves it in float32; older releases
-    compute it with `bmm`, which autocast casts. It is reported as information.
+    An `einsum` that sums nothing is computed elementwise, too, and is not reported.
 
     ## Example
     ```python
@@ -92,8 +90,8 @@ class AutocastDefeatsFp32(Rule):
     operators = frozenset({ast.MatMult})
 
     def __init__(self) -> None:
-        self.found: list[tuple[ast.expr, ast.stmt, bool]] = []
-        """Products of positions and frequencies, with their statements, and whether they sum nothing."""
+        self.found: list[tuple[ast.expr, ast.stmt]] = []
+        """Products of positions and frequencies, with their statements."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         node = call.node
@@ -105,16 +103,15 @@ class AutocastDefeatsFp32(Rule):
             operands, values = [node.func.value, *node.args], [call.receiver, *call.args]
         else:
             return ()
-        if len(operands) < 2:
+        if len(operands) < 2 or (einsum and _sums_nothing(node.args[0])):
             return ()
-        outer = einsum and _sums_nothing(node.args[0])
-        return self._judged(node, operands[-2:], values[-2:], call.flow, outer)
+        return self._judged(node, operands[-2:], values[-2:], call.flow)
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         if not isinstance(operation.operator, ast.MatMult) or not isinstance(operation.node, ast.BinOp):
             return ()
         node = operation.node
-        return self._judged(node, [node.left, node.right], [operation.left, operation.right], operation.flow, False)
+        return self._judged(node, [node.left, node.right], [operation.left, operation.right], operation.flow)
 
     def on_end(self, end: End) -> Iterable[Finding]:
         return self._not_decided(end.flow.tree) if end.flow.function is None and self.found else ()
@@ -122,18 +119,8 @@ class AutocastDefeatsFp32(Rule):
     def _not_decided(self, tree: ast.Module) -> Iterator[Finding]:
         if not imports_torch(tree) and "torch" not in " ".join(names(tree)):
             return
-        for node, statement, outer in self.found:
-            if decided_here(statement, tree):
-                continue
-            if outer:
-                yield Finding(
-                    node,
-                    "Positions and frequencies meet in `einsum`, which older releases of torch run in half under "
-                    "autocast: bfloat16 holds whole numbers up to 256",
-                    help="Multiply elementwise, `positions[..., None] * frequencies`, which autocast does not cast",
-                    severity=Severity.INFO,
-                )
-            else:
+        for node, statement in self.found:
+            if not decided_here(statement, tree):
                 yield Finding(
                     node,
                     "Under autocast this product of positions and frequencies runs in half: "
@@ -141,11 +128,9 @@ class AutocastDefeatsFp32(Rule):
                     help="Multiply elementwise, or compute it under `torch.autocast(x.device.type, enabled=False)`",
                 )
 
-    def _judged(
-        self, node: ast.expr, operands: list[ast.expr], values: list[Value], flow: Flow, outer: bool
-    ) -> Iterator[Finding]:
+    def _judged(self, node: ast.expr, operands: list[ast.expr], values: list[Value], flow: Flow) -> Iterator[Finding]:
         region = flow.autocast
-        if region is not None and region.enabled and not outer and region.dtype in ("float16", "bfloat16", None):
+        if region is not None and region.enabled and region.dtype in ("float16", "bfloat16", None):
             casts = [_cast_to_float32(value) for value in values]
             if all(cast is not None for cast in casts):
                 yield Finding(
@@ -164,7 +149,7 @@ class AutocastDefeatsFp32(Rule):
         if not _is_position_by_frequency(left, right) or _is_of_init_alone(function):
             return
         if not _is_float64(function.node, values):
-            self.found.append((node, flow.statement, outer))
+            self.found.append((node, flow.statement))
 
 
 def _is_of_init_alone(function: FunctionInfo) -> bool:
