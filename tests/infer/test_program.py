@@ -1186,3 +1186,58 @@ def test_a_class_body_that_asks_for_another_module_leaves_that_its_names(tmp_pat
         """)
     )
     hold(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "vars(held)['weight'] = other",
+        "vars(held).update(weight=other)",
+        "held.__dict__['weight'] = other",
+        "held.__dict__.update(weight=other)",
+        "table = held.__dict__; table['weight'] = other",
+        "object.__setattr__(held, 'weight', other)",
+    ],
+)
+@pytest.mark.parametrize("place", ["self.weight = torch.zeros(3)", "pass"])
+def test_attributes_are_changed_in_the_dict_behind_them(change: str, place: str, tmp_path: Path) -> None:
+    path = tmp_path / "main.py"
+    path.write_text(
+        HEAD
+        + textwrap.dedent(f"""
+            class Held:
+                weight = torch.zeros(3)
+
+                def __init__(self):
+                    {place}
+
+                def read(self):
+                    return self.weight
+
+            other = torch.zeros(3, dtype=torch.float16)
+            held = Held()
+            {change}
+            read = held.read()
+            plain = held.weight
+        """)
+    )
+    assert "float32" not in [claimed(path).get(line) for line in (15, 16)]
+
+
+def test_a_dict_of_attributes_that_is_only_read_changes_none(tmp_path: Path) -> None:
+    path = tmp_path / "main.py"
+    path.write_text(
+        HEAD
+        + textwrap.dedent("""
+            class Held:
+                def __init__(self):
+                    self.weight = torch.zeros(3)
+
+            held = Held()
+            print({**vars(held)}, dict(held.__dict__), "weight" in held.__dict__, held.__dict__["weight"])
+            for name, value in vars(held).items():
+                print(name)
+            print(held.weight + 1)  # float32
+        """)
+    )
+    hold(path)

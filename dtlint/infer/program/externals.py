@@ -119,7 +119,7 @@ class Externals(Loading):
             return self.is_instance(*args)
         if name in ("builtins.getattr", "builtins.hasattr") and len(args) >= 2:
             return self.asked_attribute(name, *args)
-        if name == "builtins.setattr" and len(args) == 3:
+        if name in _SETTERS and len(args) == 3:
             return self.set_attribute(*args)
         if name in ("copy.copy", "copy.deepcopy") and args:
             return self.copy(args[0], arguments, name == "copy.deepcopy")
@@ -376,6 +376,7 @@ _NEVER_CALLING = tuple(
 _DEVICES = frozenset(
     {"torch.device", "torch.accelerator.current_accelerator", "torch.get_default_device", "torch.cuda.current_device"}
 )
+_SETTERS = frozenset({"builtins.setattr", "builtins.object.__setattr__", "torch.nn.Module.__setattr__"})
 _SWITCHING_OFF = "utils.generic.maybe_autocast"
 """transformers' own: with `enabled=False` no autocast is in force inside, whether one was around it or not."""
 _MADE = (Autocast, GradScaler, Optimizer, NullContext, Device)

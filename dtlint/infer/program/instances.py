@@ -179,6 +179,8 @@ class Instances(Functions):
         value = given
         if value is None:
             value = self.in_class(info, name)
+            if value is not None and base.key in self.objects.open:  # the instance may have its own
+                return UNKNOWN
         if value is None:
             layer = self.objects.get(base.key, LAYER)
             weight = self.layer_member(layer, name) if isinstance(layer, Module) else UNKNOWN

@@ -20,6 +20,7 @@ from dtlint.infer.interpreter import TooLong
 from dtlint.infer.names import path_of
 from dtlint.infer.numbers import Categories, number_method
 from dtlint.infer.ops import REARRANGING, op_result, with_dimensions
+from dtlint.infer.program.attribute_tables import ATTRIBUTE_TABLES, reading_places
 from dtlint.infer.program.choices import beside_array
 from dtlint.infer.program.folding import folded_method
 from dtlint.infer.program.functions import ANY_REGION, MOST_READINGS, RUNNING, Managed
@@ -204,6 +205,8 @@ class Program(Places):
 
     def attribute(self, node: ast.Attribute) -> Value:
         value = super().attribute(node)
+        if node.attr in ATTRIBUTE_TABLES:
+            self.table_in_hand(node, node.value)
         if node.attr == "shape" and any(type(choice) is Unknown for choice in options(value)):
             known = [choice for choice in options(value) if type(choice) is not Unknown]
             return reduce(join, [Iteration(_INTEGER), *known])
@@ -225,7 +228,20 @@ class Program(Places):
         function = node.func
         if isinstance(function, ast.Attribute) and function.attr in _OF_TENSORS:
             self.sure.add(function.value)
+        if isinstance(function, ast.Name) and function.id == "vars" and len(node.args) == 1:
+            self.table_in_hand(node, node.args[0])
         return super().call(node)
+
+    def table_in_hand(self, table: ast.expr, owner: ast.expr) -> None:
+        """An expression gives the dict of an object's attributes: unless it is only read, any may be another."""
+        if table in reading_places(self.tree):
+            return
+        self.flow.state.forget(path_of(owner) or "")
+        for choice in options(self.quietly(owner)):
+            if isinstance(choice, (Module, Instance)):
+                self.objects.open_up(choice.key)
+            if isinstance(choice, Module):
+                self.cast_module(choice, None)
 
     def method_of(self, receiver: Value, name: str) -> Value:
         return self.member(receiver, name)

@@ -1,0 +1,45 @@
+"""The dicts behind attributes: what has `x.__dict__` or `vars(x)` in hand may change any attribute of x under its name.
+
+Most only read it, in a handful of ways; whatever does anything else with it is taken to change it.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+__all__ = ["ATTRIBUTE_TABLES", "reading_places"]
+
+ATTRIBUTE_TABLES = frozenset({"__dict__", "_buffers", "_parameters"})
+"""Attributes that are such dicts; the last two are those of torch.nn.Module."""
+
+_READING_METHODS = frozenset({"__contains__", "__getitem__", "__len__", "copy", "get", "items", "keys", "values"})
+_READERS = frozenset(
+    {"copy", "deepcopy", "dict", "dumps", "isinstance", "len", "list", "print", "repr", "set", "sorted", "str", "tuple"}
+)
+
+
+@lru_cache(maxsize=64)
+def reading_places(tree: ast.Module) -> frozenset[ast.expr]:
+    """Every expression of a file whose value is no more than read where it stands."""
+    return frozenset(read for node in ast.walk(tree) for read in _read_by(node))
+
+
+def _read_by(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.Attribute):
+        return [node.value] if node.attr in _READING_METHODS else []
+    if isinstance(node, ast.Subscript):
+        return [node.value] if isinstance(node.ctx, ast.Load) else []
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if isinstance(node, ast.Dict):
+        return [value for key, value in zip(node.keys, node.values, strict=True) if key is None]
+    if isinstance(node, (ast.For, ast.comprehension)):
+        return [node.iter]
+    if isinstance(node, ast.FormattedValue):
+        return [node.value]
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
+        spread = [keyword.value for keyword in node.keywords if keyword.arg is None]
+        return [*spread, *node.args] if name in _READERS else spread
+    return []
