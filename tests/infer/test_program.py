@@ -1241,3 +1241,19 @@ def test_a_dict_of_attributes_that_is_only_read_changes_none(tmp_path: Path) -> 
         """)
     )
     hold(path)
+
+
+@pytest.mark.parametrize(
+    "cast",
+    [
+        "nn.Module.half(layer)",
+        "getattr(layer, 'half')()",
+        "[getattr(layer, method)() for method in ('double', 'half')]",
+        "getattr(layer, input())()",
+        "layer.__setattr__('weight', nn.Parameter(torch.zeros(3, 3, dtype=torch.float16)))",
+    ],
+)
+def test_a_module_is_cast_by_methods_that_are_not_called_by_name(cast: str, tmp_path: Path) -> None:
+    path = tmp_path / "main.py"
+    path.write_text(f"{HEAD}layer = nn.Linear(3, 3)\n{cast}\nweight = layer.weight\n")
+    assert claimed(path).get(4) in (None, "", "float16")

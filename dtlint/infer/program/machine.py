@@ -71,6 +71,9 @@ _MOST_ROUNDS = 4
 """Rounds that each begin with what the one before it has shown."""
 _MOST_WIDENED = 4
 """Rounds after them, which add to what is known, and give up what still grows."""
+_MODULE_CASTS = frozenset(CASTS) | {"_apply", "to", "type"}
+"""Methods of a module that may cast its weights."""
+
 _MOST_STATEMENTS = 4_000_000
 """Statements that are run for one program, over all rounds: a minute or two."""
 
@@ -230,7 +233,16 @@ class Program(Places):
             self.sure.add(function.value)
         if isinstance(function, ast.Name) and function.id == "vars" and len(node.args) == 1:
             self.table_in_hand(node, node.args[0])
+        if isinstance(function, ast.Call) and isinstance(function.func, ast.Name) and function.func.id == "getattr":
+            asked = [self.quietly(argument) for argument in function.args[:2]]
+            if any(not isinstance(name, Constant) or name.value in _MODULE_CASTS for name in asked[1:]):
+                self.cast_somehow(asked[:1])  # getattr(layer, "half")()
         return super().call(node)
+
+    def cast_somehow(self, modules: list[Value]) -> None:
+        for choice in [choice for value in modules for choice in options(value)]:
+            if isinstance(choice, Module):
+                self.cast_module(choice, None)
 
     def table_in_hand(self, table: ast.expr, owner: ast.expr) -> None:
         """An expression gives the dict of an object's attributes: unless it is only read, any may be another."""
@@ -317,11 +329,15 @@ class Program(Places):
             if caller is not None:
                 return "", self.apply(caller, callee, arguments.args, arguments.keywords, arguments.complete)
             return "", UNKNOWN
+        if method == "__setattr__" and isinstance(receiver, (Module, Instance)) and not isinstance(callee, Function):
+            return "", self.of_parent(receiver, method, arguments)
         if isinstance(receiver, Module) and not isinstance(callee, (Function, Class)):
             return self.module_call(receiver, method, arguments)
         if isinstance(callee, External) and isinstance(receiver, Super):
             return "", self.of_parent(receiver.receiver, method, arguments)
         if isinstance(callee, External):
+            if callee.name.removeprefix("torch.nn.Module.") in _MODULE_CASTS:  # nn.Module.half(layer)
+                self.cast_somehow(arguments.args[:1])
             return callee.name, self.external_call(callee.name, arguments)
         computed = folded_method(receiver, method, arguments.args) if method and not arguments.keywords else None
         if computed is not None:
