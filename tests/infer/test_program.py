@@ -1257,3 +1257,17 @@ def test_a_module_is_cast_by_methods_that_are_not_called_by_name(cast: str, tmp_
     path = tmp_path / "main.py"
     path.write_text(f"{HEAD}layer = nn.Linear(3, 3)\n{cast}\nweight = layer.weight\n")
     assert claimed(path).get(4) in (None, "", "float16")
+
+
+def test_a_module_in_a_module_dict_may_be_stored_over(tmp_path: Path) -> None:
+    path = tmp_path / "main.py"
+    path.write_text(
+        HEAD
+        + textwrap.dedent("""
+            modules = nn.ModuleDict({"a": nn.Linear(3, 3)})
+            print(nn.ModuleDict({"a": nn.Linear(3, 3)})["a"].weight)  # float32
+            modules["a"] = nn.Linear(3, 3).half()
+            print(modules["a"].weight)  # float16|float32
+        """)
+    )
+    hold(path)

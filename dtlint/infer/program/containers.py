@@ -325,7 +325,8 @@ class Containers(Changing):
         if isinstance(base, Module):
             held = base.items
             if isinstance(constant, str):
-                return self.objects.get(base.key, constant) or UNKNOWN
+                made, stored = self.objects.get(base.key, constant), self.objects.get(base.key, ITEMS)
+                return UNKNOWN if made is None else made if stored is None else join(made, stored)
             if held is not None and isinstance(constant, int) and self.objects.get(base.key, ITEMS) is None:
                 return held[constant] if -len(held) <= constant < len(held) else UNKNOWN
             ordered = self.order.at(base.key, constant) if isinstance(constant, int) else []
