@@ -1268,6 +1268,9 @@ def test_a_module_in_a_module_dict_may_be_stored_over(tmp_path: Path) -> None:
             print(nn.ModuleDict({"a": nn.Linear(3, 3)})["a"].weight)  # float32
             modules["a"] = nn.Linear(3, 3).half()
             print(modules["a"].weight)  # float16|float32
+            others = nn.ModuleDict({"a": nn.Linear(3, 3)})
+            others.update({"a": nn.Linear(3, 3).double()})
+            print(others["a"].weight)  #
         """)
     )
     hold(path)

@@ -278,6 +278,8 @@ class Making(Owned):
             return target, self.modules(module, method) or method_result(module, method, arguments)
         if method in ("parameters", "named_parameters"):
             return target, self.parameters(module, method_result(module, method, arguments))
+        if method == "update" and module.info is None:  # of a ModuleDict: modules under keys that it may have
+            self.objects.put(module.key, ITEMS, UNKNOWN)
         if method in ("append", "extend", "insert", "add_module") and arguments.args:
             if method != "append":
                 self.order.disturb(module.key)
