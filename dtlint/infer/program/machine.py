@@ -103,7 +103,7 @@ class Program(Places):
         too long is broken off, and nothing is claimed of it."""
         self.statements_left = _MOST_STATEMENTS
         try:
-            with told_of_forgotten(self.lose):
+            with told_of_forgotten(self.lose_objects):
                 self.rounds()
         except TooLong:
             self.settled, self.broken_off = False, True
@@ -178,6 +178,12 @@ class Program(Places):
                     # whoever calls a library's may have set another
                     self.default = self.default_anywhen if self.is_program else None
                     self.read_for_anybody(info)
+
+    def lose_objects(self, value: Value) -> None:
+        """A join has let go of a value. Of classes there are many in one place where a program asks what something is,
+        and makes nothing of them."""
+        if not isinstance(value, Class):
+            self.lose(value)
 
     def may_be_run(self, info: FunctionInfo) -> bool:
         """May code that is not seen run a function that no call in view reads, by calling a module that has got out of sight?"""
