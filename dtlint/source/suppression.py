@@ -203,7 +203,9 @@ class Suppressions:
 
 
 _FOR_OTHERS = re.compile(rb"\s*:\s*(?!DT)[A-Z]+[0-9]+(?![\w-])|(?!\s*:)")
+"""What stands behind `noqa`: a colon and a code of another linter, or no colon, which makes it blanket."""
 _FOR_US = re.compile(rb"dt[0-9]|noqa")
+"""What may name a rule of dtlint further on in the line, in small letters."""
 
 
 def _is_for_others(written: bytes, lowered: bytes, within: Sequence[tuple[int, int]]) -> bool:

@@ -347,7 +347,7 @@ class Functions(Promises):
         complete: bool,
         paths: Mapping[str, Value],
     ) -> Value:
-        """Read a function for the arguments it is given."""
+        """The same, without what was put in its place."""
         if info.module is None:  # what a decorator has made of it is not seen
             for value in (*args, *keywords.values()):
                 self.lose(value)

@@ -71,11 +71,10 @@ _MOST_ROUNDS = 4
 """Rounds that each begin with what the one before it has shown."""
 _MOST_WIDENED = 4
 """Rounds after them, which add to what is known, and give up what still grows."""
-_MODULE_CASTS = frozenset(CASTS) | {"_apply", "to", "type"}
-"""Methods of a module that may cast its weights."""
-
 _MOST_STATEMENTS = 4_000_000
 """Statements that are run for one program, over all rounds: a minute or two."""
+_MODULE_CASTS = frozenset({"_apply", "to", "type", *CASTS})
+"""Methods of a module that may cast its weights."""
 
 
 class Program(Places):
@@ -246,6 +245,7 @@ class Program(Places):
         return super().call(node)
 
     def cast_somehow(self, modules: list[Value]) -> None:
+        """Modules are cast, nobody sees to what: by a method that is asked for by its name, or of the class itself."""
         for choice in [choice for value in modules for choice in options(value)]:
             if isinstance(choice, Module):
                 self.cast_module(choice, None)
