@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "constant_of",
+    "dtype_filled",
     "dtype_of_category",
     "dtype_of_data",
     "dtype_of_numbers",
@@ -159,11 +160,18 @@ def span_of(values: Sequence[Value | None]) -> tuple[float, float] | None:
 
 
 def dtype_of_numbers(values: list[Value], default: Dtypes) -> Dtypes:
-    """The dtype that `arange` and `full` take from their numbers: integers give int64, a float the default dtype."""
+    """The dtype that `arange` takes from its numbers: integers give int64, a float the default dtype."""
     kinds = {_number_dtype(value, default) for value in values}
     if None in kinds or not kinds or kinds & COMPLEX:
         return None
     return default if kinds & FLOATING else frozenset({"int64"})
+
+
+def dtype_filled(values: list[Value], default: Dtypes) -> Dtypes:
+    """The dtype that `full` takes from its number: that of `arange`, but for bool, which it keeps."""
+    if values and all(category_of(value) is Category.BOOL for value in values):
+        return frozenset({"bool"})
+    return dtype_of_numbers(values, default)
 
 
 def _number_dtype(value: Value, default: Dtypes) -> str | None:

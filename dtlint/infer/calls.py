@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dtlint.dtypes.dtype import ALIASES, COMPLEX, DTYPES, FLOATING, LEGACY_TENSORS, Category
 from dtlint.infer.arithmetic import (
     constant_of,
+    dtype_filled,
     dtype_of_category,
     dtype_of_data,
     dtype_of_numbers,
@@ -512,8 +513,11 @@ def _function_result(name: str, arguments: Arguments, package: str) -> Value:
         scalar = _is_scalar_shape(arguments) if name == "full" else False
         if given is not None:
             return Tensor(chosen, scalar, traits, origin=origin, span=span, symbol=symbol)
-        numbers = arguments.args[1:2] if name == "full" else arguments.args
-        dtypes = frozenset({"int64"}) if name in INT_FACTORIES else dtype_of_numbers(numbers, arguments.default)
+        if name == "full":
+            dtypes = dtype_filled(arguments.args[1:2], arguments.default)
+        else:
+            numbers: list[Value] = [Constant(0)] if name in INT_FACTORIES else arguments.args
+            dtypes = dtype_of_numbers(numbers, arguments.default)
         if dtypes is not None and dtypes == arguments.default:
             traits |= Trait.DEFAULTED
         return Tensor(dtypes, scalar, traits, origin=origin, span=span)

@@ -118,6 +118,7 @@ CASES = {
         reveal(torch.arange(3))  # int64
         reveal(torch.arange(0, 1, 0.1))  # float32
         reveal(torch.full((2,), 1))  # int64
+        reveal(torch.full((2, n), False, device=device))  # bool
         reveal(torch.tensor([1, 2]))  # int64
         reveal(torch.tensor([1, 2.0]))  # float32
         reveal(torch.tensor([[True], [False]]))  # bool
