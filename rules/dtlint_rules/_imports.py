@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 
+from dtlint.infer.names import path_of
 from dtlint_rules._kept import kept
 from dtlint_rules._statements import statements
 
@@ -32,9 +34,27 @@ def writes_kernels(tree: ast.Module) -> bool:
     return not imports(tree).isdisjoint(_OF_KERNELS)
 
 
+@kept
 def is_a_test(tree: ast.Module) -> bool:
-    """Does a module test others? It knows the dtypes that it gives them, and no caller brings another."""
-    return not imports(tree).isdisjoint(("pytest", "unittest"))
+    """Does a module test others? It knows the dtypes that it gives them, and no caller brings another.
+
+    Who has a base class of his own for tests imports neither of the packages that run them.
+    """
+    return not imports(tree).isdisjoint(("pytest", "unittest")) or any(
+        isinstance(node, ast.ClassDef) and _holds_tests(node) for node in tree.body
+    )
+
+
+_OF_TESTS = re.compile(r"^Test|Tests?(?:Case)?$|Tester$")
+"""How classes of tests are called, and what they inherit from: `class TestResize(BaseTester)`."""
+
+
+def _holds_tests(node: ast.ClassDef) -> bool:
+    """Has a class methods that a runner of tests collects?"""
+    called = [node.name, *((path_of(base) or "").rpartition(".")[2] for base in node.bases)]
+    return any(map(_OF_TESTS.search, called)) and any(
+        isinstance(part, ast.FunctionDef) and part.name.startswith("test_") for part in node.body
+    )
 
 
 def imports_torch(tree: ast.Module) -> bool:
