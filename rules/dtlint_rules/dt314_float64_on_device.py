@@ -11,7 +11,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Dtype, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
-from dtlint_rules._functions import defaults
+from dtlint_rules._functions import defaults, parameters
 from dtlint_rules._imports import is_a_test
 from dtlint_rules._names import last_name, mentions, said
 from dtlint_rules._needs import TORCH, attributes
@@ -43,7 +43,7 @@ class Float64OnDevice(Rule):
     ## What it does
     Reports `torch.arange(n, dtype=torch.float64, device=x.device)` and its kin, a cast to float64 of a tensor that the
     caller gives or that was made on the device of another, and `.to(device)` of a tensor that NumPy made float64, in code
-    that does not ask which device it is.
+    that does not ask which device it is, and does not choose between CUDA and the CPU itself.
 
     ## Why it matters
     MPS (Apple's GPUs) and several other accelerators have no float64: "Cannot convert a MPS Tensor to float64 dtype as
@@ -179,14 +179,39 @@ def _is_array_of_list(node: ast.expr) -> bool:
 
 def _is_open(device: ast.expr | None, flow: Flow) -> bool:
     """Is it a device that the program or its caller decides: `x.device`, `device`, `self.device`? Not one that the
-    function takes from CUDA: `device = torch.device("cuda", rank)`."""
+    function takes from CUDA, `device = torch.device("cuda", rank)`, nor one that a program takes from CUDA or the CPU."""
     path = path_of(device) if device is not None else None
     if path is None or not path.rpartition(".")[2].endswith("device"):
         return False
     made = [value for _, value in assignments(flow.scope).get(path, ()) if value is not None]
     if not made and flow.function is not None:
         made = [default for parameter, default in defaults(flow.function.node.args) if parameter.arg == path]
-    return not made or not all(_is_of_cuda(value) for value in made)
+    if made and all(_is_of_cuda(value) for value in made):
+        return False
+    return not _is_chosen(path, flow)
+
+
+def _is_chosen(path: str, flow: Flow) -> bool:
+    """Is it, by each assignment that there is, `torch.device("cuda" if torch.cuda.is_available() else "cpu")` or its kin:
+    in the running function, or in the module, if the function has no such name?"""
+    function, scope = flow.function, flow.scope
+    if path not in assignments(scope) and function is not None:
+        if any(parameter.arg == path for parameter in parameters(function.node)):
+            return False
+        scope = flow.tree
+    made = [value for _, value in assignments(scope).get(path, ())]
+    return bool(made) and all(value is not None and _has_float64(value) for value in made)
+
+
+def _has_float64(device: ast.expr) -> bool:
+    """Is a device written out, and one that has float64, in each case?"""
+    if isinstance(device, ast.IfExp):
+        return _has_float64(device.body) and _has_float64(device.orelse)
+    if isinstance(device, ast.Call):
+        return path_of(device.func) == "torch.device" and bool(device.args) and _has_float64(device.args[0])
+    if isinstance(device, ast.JoinedStr):
+        return bool(device.values) and _has_float64(device.values[0])
+    return isinstance(device, ast.Constant) and str(device.value).startswith(_HAVING_FLOAT64)
 
 
 def _is_of_cuda(device: ast.expr) -> bool:
