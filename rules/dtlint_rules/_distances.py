@@ -45,6 +45,8 @@ def distance(node: ast.expr, call: Call) -> Edge | None:
     found = _difference(node, flow)
     if found is None or not is_trained(flow) or is_kept(node, flow) or is_mended(flow.scope) or _is_measured(call):
         return None
+    if _joins_neighbours(found, flow):
+        return None
     return Edge(
         f"The gradient of `sqrt` at 0 is infinite, and where a row of `{short(found)}` is 0 the gradient of the square "
         "is 0: their product is NaN",
@@ -62,6 +64,26 @@ def _difference(node: ast.expr, flow: Flow) -> ast.BinOp | None:
     if not isinstance(made, ast.BinOp) or not isinstance(made.op, ast.Sub):
         return None
     return None if any(isinstance(side, ast.Constant) for side in (made.left, made.right)) else made
+
+
+_NEIGHBOURS = frozenset({"radius_graph", "knn_graph"})
+"""What makes a graph of the points that lie near to each other, and, unless it is told to, joins none with itself."""
+
+
+def _joins_neighbours(difference: ast.BinOp, flow: Flow) -> bool:
+    """Is it `pos[i] - pos[j]`, along the edges of a graph of neighbours? Atoms do not lie in one place."""
+    first, second = difference.left, difference.right
+    if not isinstance(first, ast.Subscript) or not isinstance(second, ast.Subscript):
+        return False
+    if path_of(first.value) is None or path_of(first.value) != path_of(second.value):
+        return False
+    graphs = [call for call in facts(flow.scope).calls if last_name(call) in _NEIGHBOURS]
+    return bool(graphs) and not any(_may_loop(graph) for graph in graphs)
+
+
+def _may_loop(graph: ast.Call) -> bool:
+    loop = keyword(graph, "loop")
+    return loop is not None and not (isinstance(loop, ast.Constant) and loop.value is False)
 
 
 def _summed_along(node: ast.expr) -> ast.expr | None:

@@ -11,11 +11,11 @@ from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._arcs import ARCS, arc, sine
 from dtlint_rules._assignments import assignments
-from dtlint_rules._distances import ROOTS, distance
+from dtlint_rules._distances import ROOTS, distance, is_trained
 from dtlint_rules._edges import is_mended, is_tested
 from dtlint_rules._functions import parameters
 from dtlint_rules._gradients import is_gradient_off
-from dtlint_rules._imports import imports_torch
+from dtlint_rules._imports import imports_torch, is_a_test
 from dtlint_rules._logarithms import one_sided
 from dtlint_rules._masked_means import masked_mean
 from dtlint_rules._misplaced import RECIPROCALS, beside_quotient, beside_reciprocal
@@ -50,13 +50,14 @@ class MissingEpsilon(Rule):
     clamp stands before it and no test asks for it; and a cosine that is computed by hand,
     `(x * y).sum(-1) / (x.norm(dim=-1) * y.norm(dim=-1))`. Other divisions are left alone: that a norm or a sum may be 0
     depends on the data, while equal values are to be expected of rewards, masks, constant images and batches of one,
-    and zeros of the rows that pad a batch.
+    and zeros of the rows that pad a batch. Tests, which know their values, are left alone.
 
     Reports also a share of what is true, `(a & b).sum() / (a | b).sum()`, whose divisor is 0 for empty masks; the arc
     cosine of a dot product that is not clamped, and the sine made of one, `torch.sqrt(1 - cos ** 2)`; one of
     `log(p + eps)` and `log(1 - p)` that has no epsilon; and, in `forward` and in functions that are named as losses,
     the row-wise distance by hand, `((a - b) ** 2).sum(-1).sqrt()`. These are left alone where the function tests the
-    values or replaces what is NaN.
+    values or replaces what is NaN, and so are distances along the edges of a graph of neighbours that it makes itself,
+    by `radius_graph` or `knn_graph`: they join points that lie apart.
 
     Reports, too, in `forward` and in functions that are named as losses or norms, an epsilon behind the root of a variance,
     `(x - mean) / (x.var().sqrt() + eps)`: the value is kept, and the gradient of the root is NaN. That of `x.std()` is 0.
@@ -110,7 +111,7 @@ class MissingEpsilon(Rule):
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         subject, value = operand(call) or ABSENT
-        if subject is None or (found := _edge(subject, call)) is None or not imports_torch(call.flow.tree):
+        if subject is None or (found := _edge(subject, call)) is None or not _is_judged(call.flow.tree):
             return
         only_of_tensors = last_name(call.node) not in ROOTS
         if is_function(call) or only_of_tensors or is_tensor(subject, value, call.flow):
@@ -128,16 +129,16 @@ class MissingEpsilon(Rule):
         else:
             return
         late = epsilon_behind_root(_unspread(divisor), flow)
-        if late is not None and imports_torch(flow.tree):
+        if late is not None and _is_judged(flow.tree):
             yield _told(node, late)
             return
         spread = named(_unspread(divisor), flow)
         if isinstance(node, ast.BinOp) and (found := _beside(node, spread, flow)) is not None:
-            if imports_torch(flow.tree):
+            if _is_judged(flow.tree):
                 yield _told(*found)
             return
         if _is_scaled_by_maximum(node, spread, flow):
-            if imports_torch(flow.tree) and not _asked_for(divisor, flow) and is_tensor(divisor, operation.right, flow):
+            if _is_judged(flow.tree) and not _asked_for(divisor, flow) and is_tensor(divisor, operation.right, flow):
                 where = "`x.max() + eps`"
                 yield from self._judged(node, "The maximum of what the minimum was subtracted from", where, flow)
             return
@@ -151,7 +152,7 @@ class MissingEpsilon(Rule):
         if not isinstance(numerator, ast.BinOp) or not isinstance(numerator.op, ast.Sub):
             return
         told = _spread(numerator, spread, flow)
-        if told is None or not imports_torch(flow.tree) or _asked_for(divisor, flow):
+        if told is None or not _is_judged(flow.tree) or _asked_for(divisor, flow):
             return
         if not is_tensor(numerator.left, operation.left, flow) and not (
             any(is_tensor(part, operation.right, flow) for part in (numerator.right, divisor))
@@ -175,9 +176,16 @@ def _told(node: ast.expr | ast.stmt, edge: Edge) -> Finding:
     return Finding(node, edge.happens, help=edge.help, notes=made)
 
 
+def _is_judged(tree: ast.Module) -> bool:
+    """Is it code of torch, and no test, which knows the values that it gives?"""
+    return imports_torch(tree) and not is_a_test(tree)
+
+
 def _leads_to_nan(node: ast.AST, flow: Flow) -> str:
     gives = "the division gives NaN, 0/0"
-    return gives if is_gradient_off(node, flow) else f"{gives}, and so do all gradients behind it"
+    if is_gradient_off(node, flow) or not is_trained(flow):
+        return gives
+    return f"{gives}, and so are all gradients that come back through it"
 
 
 def _edge(subject: ast.expr, call: Call) -> tuple[ast.expr, Edge] | None:
@@ -233,7 +241,7 @@ def _counts(node: ast.expr, flow: Flow) -> bool:
 
 def _shared(node: ast.BinOp, flow: Flow) -> Iterator[Finding]:
     """`(a & b).sum() / (a | b).sum()`."""
-    if not imports_torch(flow.tree) or _asked_for(node.right, flow) or _is_compared(node.right, flow):
+    if not _is_judged(flow.tree) or _asked_for(node.right, flow) or _is_compared(node.right, flow):
         return
     if is_tested(node.right, flow) or is_mended(flow.scope):
         return
@@ -312,7 +320,7 @@ def _of_norm(node: ast.expr) -> ast.expr | None:
 def _cosine(node: ast.BinOp, normed: tuple[ast.expr, ast.expr], operation: Operation) -> Iterator[Finding]:
     """The finding where what is divided is made of both."""
     flow = operation.flow
-    if not imports_torch(flow.tree) or _asked_for(node.right, flow):
+    if not _is_judged(flow.tree) or _asked_for(node.right, flow):
         return
     if not any(is_tensor(part, operation.right, flow) for part in (*normed, node.right)):
         return
