@@ -12,6 +12,7 @@ from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import bound_once
 from dtlint_rules._functions import parameters
+from dtlint_rules._lowered import is_lowered
 from dtlint_rules._names import last_name, mentions, names, said
 from dtlint_rules._parts import given
 from dtlint_rules._within import within
@@ -35,8 +36,8 @@ class AutocastDeviceHardcoded(Rule):
     in hand (`self.device`, a parameter `device`); one that is written for CUDA, whatever that device is, or though the
     program falls back to the CPU itself, `torch.device("cuda" if torch.cuda.is_available() else "cpu")`, and has no
     switch; and one that is written for CUDA and switched off, `enabled=False`, in code that takes tensors of any
-    device. Files that are for CUDA alone, by `.cuda()`, Triton or a GradScaler, are left alone, as are tests and
-    settings that choose the region.
+    device, around what autocast would cast to half: products, layers, functions of other files. Files that are for CUDA
+    alone, by `.cuda()`, Triton or a GradScaler, are left alone, as are tests and settings that choose the region.
 
     ## Why it matters
     Autocast is kept per device. A region for CUDA does nothing for tensors on the CPU, on XPU or on MPS: a model that
@@ -116,9 +117,11 @@ class AutocastDeviceHardcoded(Rule):
         if self.on:
             return
         for node in self.off:
-            within = next((part for part in around(node, tree) if isinstance(part, _REGIONS)), None)
-            in_function = any(isinstance(part, _FUNCTIONS) for part in around(node, tree))
-            if in_function and within is not None and not _only_moves(within):
+            outer = list(around(node, tree))
+            within = next((part for part in outer if isinstance(part, _REGIONS)), None)
+            owner = next((part for part in outer if isinstance(part, ast.ClassDef)), None)
+            in_function = any(isinstance(part, _FUNCTIONS) for part in outer)
+            if in_function and within is not None and is_lowered(within, tree, owner):
                 yield Finding(
                     node,
                     "This switches autocast off for CUDA alone: under autocast of the CPU, XPU or MPS it does nothing",
@@ -155,18 +158,6 @@ def _is_switched(node: ast.Call) -> bool:
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _REGIONS = (*_FUNCTIONS, ast.With, ast.AsyncWith)
-_MOVING = frozenset({"rearrange", "repeat", "reduce", "stack", "cat", "chunk", "split", "unbind", "view", "reshape"})
-"""What autocast leaves alone, on every device."""
-
-
-def _only_moves(region: ast.AST) -> bool:
-    """Does a region, or a decorated function, compute nothing that autocast would cast: `torch.stack((-b, a), dim=-1)`?"""
-    body = [part for statement in getattr(region, "body", []) for part in ast.walk(statement)]
-    called = [last_name(part) for part in body if isinstance(part, ast.Call)]
-    products = any(isinstance(part, ast.BinOp) and isinstance(part.op, (ast.MatMult, ast.Pow)) for part in body)
-    return bool(called) and not products and _MOVING.issuperset(called)
-
-
 _ANYWHERE = frozenset({"is_available", "amp", "is_bf16_supported"})
 """Of torch.cuda what programs for the CPU may use."""
 

@@ -17,6 +17,28 @@ from torch import Tensor
 )
 
 BAD = {
+    "DT208": (
+        """
+        @torch.autocast("cuda", enabled=False)  # <-
+        def rotate(positions: Tensor, freqs: Tensor):
+            angles = torch.einsum("i,ij->j", positions.float(), freqs)
+            return angles.sin(), angles.cos()
+        """,
+        """
+        class Norm(nn.Module):
+            @torch.autocast("cuda", enabled=False)  # <-
+            def forward(self, x):
+                return self.norm(x.float()).type_as(x)
+        """,
+        """
+        def mixed(x, weight):
+            return x @ weight
+
+        def rotate(x, weight):
+            with torch.autocast("cuda", enabled=False):  # <-
+                return mixed(x.float(), weight)
+        """,
+    ),
     "DT314": (
         """
         device = torch.device("cuda" if torch.cuda.is_available() else args.device)
@@ -52,6 +74,27 @@ BAD = {
 }
 
 GOOD = {
+    "DT208": (
+        """
+        @torch.autocast("cuda", enabled=False)
+        def rotate(positions: Tensor, freqs: Tensor):
+            angles = torch.einsum("i,j->ij", positions.float(), freqs)
+            return angles.sin(), angles.cos()
+        """,
+        """
+        def default(value, make):
+            return make() if value is None else value
+
+        def extract(table, t, shape):
+            return table.gather(-1, t).reshape(len(t), *(1,) * (len(shape) - 1))
+
+        class Diffusion(nn.Module):
+            @torch.autocast("cuda", enabled=False)
+            def q_sample(self, x, t, noise=None):
+                noise = default(noise, lambda: torch.randn_like(x))
+                return extract(self.alphas, t, x.shape) * x + extract(self.sigmas, t, x.shape) * noise
+        """,
+    ),
     "DT314": (
         """
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
