@@ -14,12 +14,14 @@ from dtlint.infer.survey import facts
 from dtlint.infer.values import Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._asserted import is_asserted_wide
 from dtlint_rules._assignments import source_of
 from dtlint_rules._fixes import respell
 from dtlint_rules._functions import body_of, parameters
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH, attributes
+from dtlint_rules._numbers import number_at
 from dtlint_rules._parts import keyword, receiver, root_of
 from dtlint_rules._subjects import ABSENT, operand
 from dtlint_rules._tensors import looks_like_tensor
@@ -72,7 +74,9 @@ class LowPrecisionPositions(Rule):
     or at once cast to, a half dtype, the dtype of another tensor or a dtype that the caller hands in: `dtype=x.dtype`,
     `dtype=dtype`, `.type_as(x)`; inverse frequencies that are cast so, `inv_freq.to(x.dtype)`; and what is named as
     frequencies, sinusoids or a rotary embedding and is cast so before its sine or cosine is taken,
-    `freqs.to(x.dtype).cos()`. Counts of 256 and less that are written out, and the dtypes of indices, are left alone.
+    `freqs.to(x.dtype).cos()`. Left alone are counts of 256 and less that are written out, and of 64 and less by default,
+    the dtypes of indices, dtypes that the program makes sure of, `assert dtype == torch.float32`, and frequencies beside
+    random angles, from which a model learns its own.
 
     ## Why it matters
     bfloat16 has every whole number up to 256 and float16 up to 2048; behind that, neighbours are the same number.
@@ -135,6 +139,8 @@ class LowPrecisionPositions(Rule):
         chosen = given if given is not None else cast
         if chosen is None or _counts_far_enough(call.node) or not _may_be_half(chosen, call, given is not None):
             return
+        if _are_few(call.node, call.flow) or _starts_random(call.node, call.flow):
+            return
         if not _encodes_positions(call, by_name_alone=name == "linspace") or _is_exponent_of_two(call):
             return
         if _counts_pairs(call.node) and _is_widened_again(call.node, call.flow):
@@ -164,6 +170,8 @@ class LowPrecisionPositions(Rule):
         made = source_of(counted, flow) if isinstance(counted, ast.Name) and self._counts(flow.scope) else None
         if not isinstance(made, ast.Call) or not _is_whole_count(made) or _counts_far_enough(made):
             return
+        if _are_few(made, flow):
+            return
         chosen = _cast_dtype(call.node, call.method)
         if chosen is None or not _may_be_half(chosen, call, False) or not _encodes_positions(call, by_name_alone=False):
             return
@@ -185,7 +193,7 @@ class LowPrecisionPositions(Rule):
         chosen = _cast_dtype(call.node, call.method)
         if chosen is None or call.node in self.narrowed or not _may_be_half(chosen, call, False):
             return
-        if _is_of_positions(chosen, call.flow) or _is_widened_again(call.node, call.flow):
+        if _is_of_positions(chosen, call.flow) or _is_widened_again(call.node, call.flow) or _meets_few(call):
             return
         if half_at(call.flow, call.result, dtype=None) is None:
             return
@@ -327,6 +335,8 @@ def _may_be_half(chosen: ast.expr, call: Call, as_argument: bool) -> bool:
     named_dtype = path.rpartition(".")[2].endswith("dtype")
     if path in _KEPT_APART or (as_argument and not named_dtype):
         return False
+    if named_dtype and is_asserted_wide(path, call.flow):
+        return False
     of = path.rpartition(".")[0] if named_dtype else path
     return _WHOLE.search(of.rpartition(".")[2]) is None and not _IS_ARRAY.search(of)
 
@@ -336,6 +346,45 @@ def _counts_far_enough(made: ast.Call) -> bool:
     ends = made.args[:2]
     numbers = [end.value for end in ends if isinstance(end, ast.Constant) and isinstance(end.value, (int, float))]
     return bool(ends) and len(numbers) == len(ends) and max(map(abs, numbers)) <= _EXACT
+
+
+_FEW = 64
+"""A count that is no more by default is one of registers, waves or taps, and no length of a text."""
+_VERY_FEW = 16
+"""Up to here the angles of half frequencies are right to a hundredth or two."""
+_TAPS = re.compile(r"(?:^|_)kernel(?:_|$)")
+
+
+def _are_few(made: ast.Call, flow: Flow, most: int = _FEW) -> bool:
+    """Are the numbers that a count ends at few by the default that they have, or the taps of a kernel? Not those of
+    channels: frequencies are made of these."""
+    ends = [*made.args[:2], *filter(None, (keyword(made, "start"), keyword(made, "end")))]
+    names = [name.lower() for end in ends for name in names_in(end)]
+    if not ends or any(map(_CHANNELS.search, names)):
+        return False
+    numbers = [number_at(end, flow) for end in ends]
+    if all(number is not None and abs(number.value) <= most for number in numbers):
+        return True
+    return most == _FEW and any(map(_TAPS.search, names))
+
+
+def _meets_few(call: Call) -> bool:
+    """Are frequencies multiplied with a few positions, such as those of registers?"""
+    product = next((part for part in within(call.node, call.flow) if isinstance(part, (ast.BinOp, ast.Call))), None)
+    if product is None:
+        return False
+    factors = [product.left, product.right] if isinstance(product, ast.BinOp) else product.args
+    for factor in factors:
+        made = source_of(root_of(factor), call.flow) if factor is not call.node else None
+        if isinstance(made, ast.Call) and _is_whole_count(made) and _are_few(made, call.flow, _VERY_FEW):
+            return True
+    return False
+
+
+def _starts_random(made: ast.Call, flow: Flow) -> bool:
+    """Are frequencies made beside random angles, to start from in training? These need no digits."""
+    of_channels = any(_CHANNELS.search(name.lower()) is not None for end in made.args for name in names_in(end))
+    return of_channels and not facts(flow.scope).called.isdisjoint(("rand", "randn", "uniform_", "normal_"))
 
 
 def _encodes_positions(call: Call, by_name_alone: bool) -> bool:

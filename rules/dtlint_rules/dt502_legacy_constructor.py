@@ -12,6 +12,7 @@ from dtlint.dtypes.dtype import FLOATING, LEGACY_TENSORS
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Either, External, Items, Module, Tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._asserted import asserted
 from dtlint_rules._functions import parameters
 from dtlint_rules._half import half_at
 from dtlint_rules._legacy import METHODS, TensorType, cast_by_method, tensor_type
@@ -19,6 +20,7 @@ from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import LEGACY, TORCH
 from dtlint_rules._origin import NOTHING, Kind, in_order
 from dtlint_rules._origins import origins_of
+from dtlint_rules._parts import same
 from dtlint_rules._placed import told_device
 from dtlint_rules._within import within
 
@@ -143,6 +145,8 @@ def _asked(call: Call) -> Iterator[Finding]:
         isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
     ):
         return  # who demands the type may well mean the device too
+    if any(_demands(held, subject, call.node.args[1]) for held in asserted(call.flow.scope)):
+        return  # it has demanded one of some types, and asks which it is
     given = call.args[1]
     kinds = [tensor_type(value) for value in (given.items if isinstance(given, Items) else [given])]
     known = [kind for kind in kinds if kind is not None]
@@ -155,6 +159,13 @@ def _asked(call: Call) -> Iterator[Finding]:
         f"`{known[0].name}` is a dtype and a device: this is False for {known[0].dtype} elsewhere than on the CPU",
         help=f"Ask `{subject}.dtype == torch.{known[0].dtype}`",
     )
+
+
+def _demands(held: ast.expr, subject: str | None, kind: ast.expr) -> bool:
+    """`isinstance(x, (torch.LongTensor, SparseTensor))`, in an `assert`, of the same `x` and the same type."""
+    if not isinstance(held, ast.Call) or path_of(held.func) != "isinstance" or len(held.args) != 2:
+        return False
+    return path_of(held.args[0]) == subject and any(same(part, kind) for part in ast.walk(held.args[1]))
 
 
 def _sized(call: Call) -> Iterator[Finding]:
