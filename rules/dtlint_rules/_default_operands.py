@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding
 from dtlint_rules._assignments import assignments
+from dtlint_rules._buffers import is_whole
 from dtlint_rules._effects import JOINING
 from dtlint_rules._factories import MAKERS, fix_after, into_model, is_in, is_noise, made_after, roots_told, says
 from dtlint_rules._names import last_name
@@ -55,7 +56,7 @@ def meeting(
             return _in_place_of(factory, node, instead)
         for operand in operands if _joins(node) else ():
             origin = next((origin for origin in roots_told(origins[operand], factory) if origin in after), None)
-            if origin is None or is_in(factory, [operand], origins):
+            if origin is None or is_in(factory, [operand], origins) or is_whole(origin.text, place):
                 continue
             if _raises(node):
                 return _finding(factory, node, operand, after[origin])

@@ -12,13 +12,15 @@ from dtlint.infer.survey import facts
 from dtlint.infer.values import UNKNOWN, Constant, Items, Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import source_of
+from dtlint_rules._buffers import is_of_constants
 from dtlint_rules._guards import is_guarded
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH
 from dtlint_rules._numbers import HALF, number_at, spelled
-from dtlint_rules._parts import same
-from dtlint_rules._squares import is_widened
+from dtlint_rules._parts import receiver, same
+from dtlint_rules._squares import is_widened, squared
 from dtlint_rules._subjects import ABSENT, is_function, operand
 from dtlint_rules._tensors import is_tensor, is_used_as_tensor
 
@@ -43,7 +45,9 @@ _CLAMPS = {
     **dict.fromkeys(("clamp", "clamp_", "clip", "clip_"), (0, "min")),
     **dict.fromkeys(("clamp_min", "clamp_min_"), (0, "min")),
 }
-_NOT_IN_HALF = re.compile(r"^(?:stft|istft|\w*fft\w*|mel\w*|spectrogram|cholesky\w*|eigh|svd)$")
+_NOT_IN_HALF = re.compile(
+    r"^(?:stft|istft|\w*fft\w*|mel\w*|spectrogram|cholesky\w*|eigh|eigvals|eigvalsh|svd|svdvals|lstsq|pinverse|slogdet)$"
+)
 """What has no half kernel, like signal processing and factorizations."""
 
 
@@ -62,7 +66,9 @@ class EpsilonUnderflow(Rule):
     can reach, or that take the place of zeros, `norm[norm == 0] = 1e-8`, or that `F.normalize` and
     `F.cosine_similarity` are given outside of autocast; `clamp(max=1 - 1e-8)`, which is a clamp to 1 in float32
     already, and `x < -1 + 1e-8`, which compares with -1 there. The number is found as a default, a constant of the
-    module or an attribute of the class, too. Optimizers and signal processing run in float32 and are left alone.
+    module or an attribute of the class, too. Optimizers, signal processing and linear algebra run in float32 and are left
+    alone, and so are variances of distributions, the sum of all squares of a tensor, and constants: buffers that are not
+    saved.
 
     ## Why it matters
     The smallest positive number of float16 is 5.96e-8, and whatever lies below half of it is 0. `x / (norm + 1e-8)` is
@@ -268,6 +274,8 @@ class EpsilonUnderflow(Rule):
             return
         if number.value < FLOAT.tiny and half_at(flow) is None:
             return
+        if is_of_constants(subject, flow) or _is_moment(subject) or _sums_squares(subject, flow):
+            return
         yield self._told(node, number, happens, "an epsilon", "it guards against zero here")
 
     def _told(self, node: ast.expr | ast.stmt, number: Number, happens: str, what: str, role: str) -> Finding:
@@ -288,6 +296,28 @@ def _message(value: float, happens: str) -> str:
             f"is 0 where subnormal numbers are flushed: {happens}"
         )
     return f"{spelled(value)} is 0 in float16, whose smallest number is 5.96e-08: {happens}"
+
+
+_MOMENTS = frozenset({"variance", "stddev", "covariance_matrix"})
+
+
+def _is_moment(subject: ast.expr) -> bool:
+    """Is it the variance of a distribution, `posterior.variance`? That of a Gaussian process comes out of a factorization,
+    and is kept from zero where it is computed."""
+    return isinstance(subject, ast.Attribute) and subject.attr in _MOMENTS and path_of(subject.value) != "self"
+
+
+def _sums_squares(subject: ast.expr, flow: Flow) -> bool:
+    """Is it the sum of all squares of a tensor, or several such, `torch.sum(x**2) + torch.sum(y**2)`? Only where nothing is
+    left of any of them is that 0."""
+    if isinstance(subject, ast.BinOp) and isinstance(subject.op, ast.Add):
+        return _sums_squares(subject.left, flow) and _sums_squares(subject.right, flow)
+    made = source_of(subject, flow) or subject
+    if not isinstance(made, ast.Call) or last_name(made) != "sum" or made.keywords:
+        return False
+    of_torch = path_of(made.func) in ("torch.sum", "th.sum")
+    summed = made.args[0] if of_torch and len(made.args) == 1 else None if made.args else receiver(made)
+    return summed is not None and squared(source_of(summed, flow) or summed) is not None
 
 
 def _tiny(node: ast.expr | None, flow: Flow) -> Number | None:
@@ -349,7 +379,8 @@ def _runs_in_float32(flow: Flow) -> bool:
     if function.name == "__init__" and not any("dtype" in name for name in names_in(function.node)):
         return True  # what a module makes of nothing is float32, until somebody casts the module
     return (
-        any(
+        _inverts(function.node)
+        or any(
             _NOT_IN_HALF.match(word) is not None
             for part in nodes([function.node])
             if isinstance(part, (ast.Call, ast.Attribute, ast.arg))
@@ -358,6 +389,17 @@ def _runs_in_float32(flow: Flow) -> bool:
         or _asks_for_smallest(function.node)
         or any(word in ("float64", "double") for word in names_in(function.node))
     )
+
+
+def _inverts(function: ast.AST) -> bool:
+    """Does a function invert a matrix, `m.inverse()` or `torch.linalg.inv(m)`, or solve for one, which half has not?"""
+    for call in facts(function).calls:
+        path = path_of(call.func) or ""
+        if last_name(call) == "inverse" and not call.args and not call.keywords and path != "self.inverse":
+            return True
+        if path in ("torch.inverse", "torch.linalg.inv", "torch.linalg.solve", "torch.linalg.qr", "torch.linalg.eig"):
+            return True
+    return False
 
 
 def _asks_for_smallest(function: ast.AST) -> bool:

@@ -53,6 +53,62 @@ BAD = {
             return torch.tensor(values, dtype=torch.float64, device=device)  # <-
         """,
     ),
+    "DT304": (
+        """
+        class Quantizer(nn.Module):
+            def __init__(self, levels):
+                super().__init__()
+                self.register_buffer("levels", torch.tensor(levels, dtype=torch.float32))
+
+            def bound(self, z):
+                half_l = (self.levels - 1) / 2
+                offset = torch.where(self.levels % 2 == 0, 0.5, 0.0)  # <-
+                return torch.tanh(z + offset / half_l)
+        """,
+    ),
+    "DT403": (
+        """
+        class Stem(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("var", torch.ones(3))
+
+            def forward(self, x):
+                return x / (self.var**0.5 + 1e-8)  # <-
+        """,
+        """
+        class Running(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.register_buffer("var", torch.zeros(width), persistent=False)
+
+            def forward(self, x):
+                self.var.lerp_(x.var(0), 0.1)
+                return x / (self.var + 1e-8)  # <-
+        """,
+        """
+        def fraction(attract: Tensor, repel: Tensor):
+            first, second = (attract**2).sum(-1), (repel**2).sum(-1)
+            return second / (first + second + 1e-10)  # <-
+        """,
+        """
+        def dice(p: Tensor, mask: Tensor):
+            return (p * mask).sum() / (mask.sum() + 1e-8)  # <-
+        """,
+        """
+        def unit(x: Tensor):
+            variance = x.var(-1, keepdim=True)
+            return x / (variance + 1e-8)  # <-
+        """,
+        """
+        class Flow(nn.Module):
+            def inverse(self):
+                return self
+
+            def forward(self, x):
+                return self.inverse()(x) / (x.abs().amax(-1) + 1e-8)  # <-
+        """,
+    ),
     "DT404": (
         """
         class Testimonials:
@@ -69,6 +125,52 @@ BAD = {
         class Distances(nn.Module):
             def forward(self, pos, edges):
                 return (pos[edges[0]] - pos[edges[1]]).pow(2).sum(dim=-1).sqrt()  # <-
+        """,
+    ),
+    "DT410": (
+        """
+        class Rotary(nn.Module):
+            def __init__(self, dim, dtype):
+                super().__init__()
+                assert dtype in (torch.float16, torch.float32)
+                self.dtype = dtype
+
+            def rotation(self, end):
+                positions = torch.arange(end, dtype=self.dtype)  # <-
+                return torch.outer(positions, self.frequencies).cos()
+        """,
+        """
+        class Rotary(nn.Module):
+            def __init__(self, length=1024):
+                super().__init__()
+                self.length = length
+
+            def forward(self, x):
+                positions = torch.arange(self.length, dtype=x.dtype)  # <-
+                return torch.outer(positions, self.frequencies).cos()
+        """,
+        """
+        class Rotary(nn.Module):
+            def __init__(self, length=1024):
+                super().__init__()
+                self.length = length
+
+            def forward(self, x):
+                positions = torch.arange(self.length, dtype=torch.float32)
+                return torch.outer(positions, self.inv_freq.to(x.dtype)).cos()  # <-
+        """,
+        """
+        def rope_freqs(dim, heads, device, dtype: torch.dtype):
+            return 1.0 / 10000 ** (torch.arange(0, dim, 4, device=device, dtype=dtype) / dim)  # <-
+        """,
+    ),
+    "DT502": (
+        """
+        def sparse(edge_index):
+            assert isinstance(edge_index, (Tensor, SparseTensor))
+            if isinstance(edge_index, torch.LongTensor):  # <-
+                edge_index = SparseTensor.from_edge_index(edge_index)
+            return edge_index
         """,
     ),
 }
@@ -116,6 +218,46 @@ GOOD = {
                 self.gradcheck(resize, (image,))
         """,
     ),
+    "DT304": (
+        """
+        class Quantizer(nn.Module):
+            def __init__(self, levels):
+                super().__init__()
+                levels = torch.tensor(levels, dtype=torch.int32)
+                self.register_buffer("levels", levels, persistent=False)
+
+            def bound(self, z):
+                half_l = (self.levels - 1) / 2
+                offset = torch.where(self.levels % 2 == 0, 0.5, 0.0)
+                return torch.tanh(z + offset / half_l)
+        """,
+    ),
+    "DT403": (
+        """
+        class Stem(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("var", torch.tensor(VARIANCES), persistent=False)
+
+            def forward(self, x):
+                return x / (self.var**0.5 + 1e-8)
+        """,
+        """
+        def fraction(attract: Tensor, repel: Tensor):
+            first, second = torch.sum(attract**2), torch.sum(repel**2)
+            return (second / (first + second + 1e-10)).item()
+        """,
+        """
+        def sample(model, x):
+            posterior = model.posterior(x)
+            return posterior.mean + torch.sqrt(posterior.variance + 1e-8)
+        """,
+        """
+        def rectified(ellipse: Tensor):
+            first = ellipse[..., 1:2] / (ellipse[..., 2:3] + 1e-9)
+            return torch.stack([first, ellipse[..., 0:1]], dim=-1).inverse()
+        """,
+    ),
     "DT404": (
         """
         from testing.base import BaseTester
@@ -131,6 +273,55 @@ GOOD = {
             def forward(self, pos, batch):
                 i, j = radius_graph(pos, r=self.cutoff, batch=batch)
                 return (pos[i] - pos[j]).pow(2).sum(dim=-1).sqrt()
+        """,
+    ),
+    "DT410": (
+        """
+        class Rotary(nn.Module):
+            def __init__(self, dim, dtype):
+                super().__init__()
+                assert dtype in (torch.float64, torch.float32)
+                self.dtype = dtype
+
+            def rotation(self, end):
+                positions = torch.arange(end, dtype=self.dtype)
+                return torch.outer(positions, self.frequencies).cos()
+        """,
+        """
+        def rotation(end, frequencies, dtype):
+            if dtype not in (torch.float64, torch.float32):
+                raise ValueError(dtype)
+            positions = torch.arange(end, dtype=dtype)
+            return torch.outer(positions, frequencies).cos()
+        """,
+        """
+        class Rotary(nn.Module):
+            def __init__(self, num_registers=4):
+                super().__init__()
+                self.num_registers = num_registers
+
+            def forward(self, x):
+                positions = torch.arange(self.num_registers, dtype=x.dtype)
+                return torch.outer(positions, self.inv_freq.to(x.dtype)).cos()
+        """,
+        """
+        def hanning(kernel_size: int, device, dtype: torch.dtype):
+            x = torch.arange(kernel_size, device=device, dtype=dtype)
+            return 0.5 - 0.5 * torch.cos(6.2832 * x / (kernel_size - 1))
+        """,
+        """
+        def rope_freqs(dim, heads, device, dtype: torch.dtype):
+            magnitude = 1.0 / 10000 ** (torch.arange(0, dim, 4, device=device, dtype=dtype) / dim)
+            return magnitude * torch.rand(heads, 1, device=device, dtype=dtype).cos()
+        """,
+    ),
+    "DT502": (
+        """
+        def sparse(edge_index):
+            assert isinstance(edge_index, (torch.LongTensor, SparseTensor))
+            if isinstance(edge_index, torch.LongTensor):
+                edge_index = SparseTensor.from_edge_index(edge_index)
+            return edge_index
         """,
     ),
 }
