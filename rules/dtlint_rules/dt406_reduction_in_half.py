@@ -20,6 +20,7 @@ from dtlint_rules._functions import body_of
 from dtlint_rules._half import half_at, is_half
 from dtlint_rules._names import last_name, names, names_in, said
 from dtlint_rules._needs import HALF, TORCH, attributes
+from dtlint_rules._norm_uses import is_called_elsewhere
 from dtlint_rules._parts import receiver, same
 from dtlint_rules._squares import is_widened, mean_of_squares, squared
 from dtlint_rules._subjects import ABSENT, operand
@@ -162,7 +163,7 @@ class ReductionInHalf(Rule):
         """`(x * x).mean()`, from which the square of `x.mean()` is subtracted."""
         flow = call.flow
         subject = mean_of_squares(call.node, flow)
-        if subject is None or flow.statement is None or not _is_variance(call.node, flow):
+        if subject is None or flow.statement is None or not _is_variance(call.node, flow) or is_called_elsewhere(flow):
             return
         function = call.target == "torch.mean"
         value = call.argument(0, "input") if function else call.receiver

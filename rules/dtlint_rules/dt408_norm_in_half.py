@@ -12,13 +12,13 @@ from dtlint.infer.survey import facts
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments, source_of
-from dtlint_rules._calls import calls_of
 from dtlint_rules._functions import body_of
 from dtlint_rules._guards import is_guarded
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
-from dtlint_rules._parts import same
+from dtlint_rules._norm_uses import is_called_elsewhere, is_of_queries, stands_behind_convolutions
+from dtlint_rules._parts import keyword, same
 from dtlint_rules._squares import is_widened, mean_of_squares
 from dtlint_rules._subjects import ABSENT, operand
 
@@ -42,7 +42,8 @@ class NormInHalf(Rule):
     Reports the root of a mean of squares, `x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)`, and in a class or
     function whose name speaks of a norm also the root of a variance, `(x - mean) * (var + eps).rsqrt()`, and
     `F.normalize`, where the input may be half and is not cast to float32 first. `F.rms_norm`, `F.layer_norm` and their
-    modules compute in float32 inside and are left alone, as is a function that asks for the dtype of its input.
+    modules compute in float32 inside and are left alone, as is a function that asks for the dtype of its input, and so
+    are norms that are made for queries and keys alone, by `F.normalize`, and those that stand behind convolutions alone.
 
     ## Why it matters
     In float16 the square of 256 is inf: the manual norm of [300, 200] is [0, 0], and a row of zeros is NaN where the
@@ -102,12 +103,7 @@ class NormInHalf(Rule):
         if not _keeps_dimensions(call.node):
             return
         subject = mean_of_squares(call.node, flow)
-        if (
-            subject is None
-            or not is_guarded(call.node, flow)
-            or is_widened(subject, flow)
-            or _is_called_elsewhere(flow)
-        ):
+        if subject is None or not is_guarded(call.node, flow) or is_widened(subject, flow) or is_called_elsewhere(flow):
             return
         value = call.argument(0, "input") if call.target == "torch.mean" else call.receiver
         if half_at(flow, *(() if value is None else (value,)), of=subject) is None:
@@ -125,10 +121,12 @@ class NormInHalf(Rule):
         if not _speaks_of_norm(flow) or not _keeps_dimensions(call.node):
             return
         subject, value = operand(call) or ABSENT
-        if subject is None or value is None or is_widened(subject, flow) or _is_called_elsewhere(flow):
+        if subject is None or value is None or is_widened(subject, flow) or is_called_elsewhere(flow):
             return
         divided = _divided_by_root(call.node, subject, flow)
         if divided is None or facts(flow.scope).dtype_tests or half_at(flow, value, of=subject) is None:
+            return
+        if stands_behind_convolutions(flow):
             return
         yield Finding(
             divided,
@@ -151,14 +149,24 @@ class NormInHalf(Rule):
             or not _is_scaled(call.node, flow)
         ):
             return
-        if is_widened(subject, flow) or half_at(flow, value, of=subject) is None:
+        if is_widened(subject, flow) or half_at(flow, value, of=subject) is None or is_of_queries(flow):
             return
         yield Finding(
             call.node,
             f"`{owner}` normalizes in the dtype of `{ast.unparse(subject)}`: in float16 a norm beyond 65504 makes all "
             "of it 0, and a row of zeros NaN, for the epsilon of 1e-12 is 0",
-            help="Use `F.rms_norm`, which computes in float32, or cast before: `x.float()`",
+            help="Use `F.rms_norm`, which computes in float32, or cast before: `x.float()`"
+            if _is_rms_norm(call.node)
+            else "Cast before: `x.float()`",
         )
+
+
+def _is_rms_norm(call: ast.Call) -> bool:
+    """Is it the norm of squares along the last dimension, which `F.rms_norm` takes: `F.normalize(x, dim=-1)`?"""
+    power = call.args[1] if len(call.args) > 1 else keyword(call, "p")
+    dim = call.args[2] if len(call.args) > 2 else keyword(call, "dim")
+    squares = power is None or (isinstance(power, ast.Constant) and power.value == 2)
+    return squares and dim is not None and ast.unparse(dim) == "-1"
 
 
 def _keeps_dimensions(call: ast.Call) -> bool:
@@ -235,11 +243,3 @@ def _is_scaled(node: ast.Call, flow: Flow) -> bool:
             for part in nodes([flow.scope])
         )
     return isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult)
-
-
-def _is_called_elsewhere(flow: Flow) -> bool:
-    """Is it a private method that nobody calls in this file, such as `_norm` of a subclass? The caller may cast."""
-    function = flow.function
-    if function is None or function.owner is None or not function.name.startswith("_"):
-        return False
-    return not calls_of(function.name, flow.tree)

@@ -127,6 +127,49 @@ BAD = {
                 return (pos[edges[0]] - pos[edges[1]]).pow(2).sum(dim=-1).sqrt()  # <-
         """,
     ),
+    "DT406": (
+        """
+        def _variance(x: Tensor):
+            return (x * x).mean(-1) - x.mean(-1) ** 2  # <-
+
+        def spread(x: Tensor):
+            return _variance(x).sqrt()
+        """,
+    ),
+    "DT408": (
+        """
+        class RMSNorm(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.scale = dim**0.5
+
+            def forward(self, x):
+                return F.normalize(x, dim=-1) * self.scale  # <-
+
+        class Attention(nn.Module):
+            def __init__(self, dim, dim_head):
+                super().__init__()
+                self.norm = RMSNorm(dim)
+                self.q_norm = RMSNorm(dim_head)
+                self.k_norm = RMSNorm(dim_head)
+        """,
+        """
+        class ChanLayerNorm(nn.Module):
+            def forward(self, x):
+                var, mean = torch.var_mean(x, dim=1, unbiased=False, keepdim=True)
+                return (x - mean) * (var + 1e-5).rsqrt()  # <-
+
+        class Block(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.stem = nn.Sequential(nn.Conv2d(3, dim, 3), ChanLayerNorm(), nn.GELU())
+                self.net = nn.Sequential(ChanLayerNorm(), nn.Conv2d(dim, dim, 1))
+
+            def forward(self, x):
+                x = self.stem(x)
+                return x + self.net(x)
+        """,
+    ),
     "DT410": (
         """
         class Rotary(nn.Module):
@@ -275,6 +318,46 @@ GOOD = {
                 return (pos[i] - pos[j]).pow(2).sum(dim=-1).sqrt()
         """,
     ),
+    "DT406": (
+        """
+        def _variance(x: Tensor):
+            return (x * x).mean(-1) - x.mean(-1) ** 2
+
+        def spread(x: Tensor):
+            return x.std(-1)
+        """,
+    ),
+    "DT408": (
+        """
+        class RMSNorm(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.scale = dim**0.5
+
+            def forward(self, x):
+                return F.normalize(x, dim=-1) * self.scale
+
+        class Attention(nn.Module):
+            def __init__(self, dim, dim_head):
+                super().__init__()
+                self.norm = nn.LayerNorm(dim)
+                self.q_norm = RMSNorm(dim_head)
+                self.k_norm = RMSNorm(dim_head)
+        """,
+        """
+        class ChanLayerNorm(nn.Module):
+            def forward(self, x):
+                var, mean = torch.var_mean(x, dim=1, unbiased=False, keepdim=True)
+                return (x - mean) * (var + 1e-5).rsqrt()
+
+        class Stem(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.net = nn.Sequential(
+                    nn.Conv2d(3, dim, 3), ChanLayerNorm(), nn.GELU(), nn.Conv2d(dim, dim, 3), ChanLayerNorm()
+                )
+        """,
+    ),
     "DT410": (
         """
         class Rotary(nn.Module):
@@ -327,3 +410,9 @@ GOOD = {
 }
 
 test_flagged, test_left_alone = BENCH.tests(BAD, GOOD)
+
+
+def test_a_norm_is_told_of_rms_norm_where_that_computes_it() -> None:
+    text = "class Norm(nn.Module):\n    def forward(self, x):\n        return F.normalize(x, {}) * self.scale\n"
+    helped = [BENCH.found("DT408", text.format(how))[0].help for how in ("dim=-1", "dim=1", "p=self.p, dim=-1")]
+    assert ["rms_norm" in (each or "") for each in helped] == [True, False, False]
