@@ -30,7 +30,7 @@ __all__ = ["is_handed_wide", "is_made_wide"]
 
 
 def is_handed_wide(name: str, flow: Flow) -> bool:
-    """Is a parameter of a private function float32 by a cast wherever the file calls the function?"""
+    """Is a parameter of a private function float32, by a cast or a factory, wherever the file calls the function?"""
     function = flow.function.node if flow.function is not None else None
     if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not function.name.startswith("_"):
         return False
@@ -44,12 +44,16 @@ def is_handed_wide(name: str, flow: Flow) -> bool:
         for call in own.calls
         if last_name(call) == function.name
     ]
-    return bool(handed) and all(argument is not None and _is_cast(argument, scope) for scope, argument in handed)
+    return bool(handed) and all(argument is not None and _is_wide(argument, scope) for scope, argument in handed)
 
 
-def _is_cast(argument: ast.expr, scope: ast.AST) -> bool:
-    """Is an argument made of what was cast to float32: `transpose(weight.float(), self.transposed)`?"""
-    return any(origin.kind == Kind.CAST and origin.text in WIDE for origin in origins_of(scope)[argument])
+def _is_wide(argument: ast.expr, scope: ast.AST) -> bool:
+    """Is an argument made of what was cast to float32, `transpose(weight.float(), self.transposed)`, or of nothing but what
+    a factory made that was told no dtype?"""
+    roots = origins_of(scope)[argument]
+    if any(origin.kind == Kind.CAST and origin.text in WIDE for origin in roots):
+        return True
+    return bool(roots) and all(origin.kind == Kind.MADE for origin in roots)
 
 
 def _handed(call: ast.Call, names: list[str], name: str) -> ast.expr | None:

@@ -376,6 +376,10 @@ def _picks_tensors(node: ast.expr) -> bool:
     )
 
 
+_ANY_TENSOR = frozenset({"Tensor", "DTensor", "FakeTensor"})
+"""Classes that hold tensors of every dtype. Others, such as `NF4Tensor`, have one of their own."""
+
+
 def _is_no_question(test: ast.expr) -> bool:
     """`v is not None`, `torch.is_tensor(v)`, `isinstance(v, Tensor)`: none says of what dtype a tensor is."""
     if isinstance(test, ast.Compare):
@@ -384,7 +388,9 @@ def _is_no_question(test: ast.expr) -> bool:
         return False
     asked = last_name(test)
     return asked in ("is_tensor", "torch_is_tensor", "hasattr", "exists") or (
-        asked == "isinstance" and len(test.args) == 2 and (path_of(test.args[1]) or "").endswith("Tensor")
+        asked == "isinstance"
+        and len(test.args) == 2
+        and (path_of(test.args[1]) or "").rpartition(".")[2] in _ANY_TENSOR
     )
 
 

@@ -23,6 +23,7 @@ from dtlint_rules._fixes import operand_text
 from dtlint_rules._functions import parameters
 from dtlint_rules._half import half_at
 from dtlint_rules._halfcasts import half_named
+from dtlint_rules._handed import is_handed_wide
 from dtlint_rules._kept import kept
 from dtlint_rules._layers import layers_of
 from dtlint_rules._meanings import counts
@@ -176,6 +177,8 @@ def _judge(node: ast.expr, flow: Flow, operands: list[_Operand], name: str, weig
                 or _is_of_layers(other.value, roots, flow)
                 or _come_of_one(origins[wide.node], other.value, roots)
             ):
+                continue
+            if roots and all(origin.kind == Kind.GIVEN and is_handed_wide(origin.text, flow) for origin in roots):
                 continue
             given = other.value if isinstance(other.value, Tensor) else UNKNOWN
             if half_at(flow, given, dtype=None) is None and not _casts_back(flow.scope):

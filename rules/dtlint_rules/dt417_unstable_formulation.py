@@ -437,10 +437,14 @@ def _is_lowered(given: ast.expr, flow: Flow) -> bool:
     )
 
 
+_IS_MAXIMUM = re.compile(r"(?:^|_)(?:max|amax|maximum|greatest|largest)(?:_|val|$)", re.IGNORECASE)
+
+
 def _is_clamped(node: ast.expr | None) -> bool:
-    """Is the exponent kept from large values: `-x.abs()`, `x.clamp(max=20)`, `x - x.max()`?"""
+    """Is the exponent kept from large values: `-x.abs()`, `x.clamp(max=20)`, `x - x.max()`, `x - maxval`?"""
     return node is None or any(
-        isinstance(part, ast.Call) and last_name(part).startswith(("clamp", "abs", "min", "max", "log", "tanh"))
+        (isinstance(part, ast.Call) and last_name(part).startswith(("clamp", "abs", "min", "max", "log", "tanh")))
+        or (isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub) and _IS_MAXIMUM.search(last_name(part.right)))
         for part in nodes([node])
     )
 

@@ -17,6 +17,28 @@ from torch import Tensor
 )
 
 BAD = {
+    "DT111": (
+        """
+        def load(state_dict, dtype):
+            for name, value in state_dict.items():
+                if isinstance(value, torch.Tensor):
+                    state_dict[name] = value.to(dtype)  # <-
+            return state_dict
+        """,
+    ),
+    "DT119": (
+        """
+        def check(x: Tensor):
+            assert x.dtype in (torch.float16, torch.float32, torch.float64)  # <-
+            return x * 2
+        """,
+        """
+        @register("align")
+        def align(x, boxes):
+            torch._check(x.dtype == boxes.dtype, lambda: "one dtype")  # <-
+            return x.new_empty(boxes.size(0))
+        """,
+    ),
     "DT208": (
         """
         @torch.autocast("cuda", enabled=False)  # <-
@@ -51,6 +73,16 @@ BAD = {
 
         def total(values, device):
             return torch.tensor(values, dtype=torch.float64, device=device)  # <-
+        """,
+    ),
+    "DT301": (
+        """
+        class Scores:
+            def scores(self, attributions, vectors):
+                return self._scores(attributions, vectors)
+
+            def _scores(self, attributions: Tensor, vectors: Tensor):
+                return torch.matmul(attributions.float(), vectors.transpose(1, 2)).sign()  # <-
         """,
     ),
     "DT304": (
@@ -207,6 +239,13 @@ BAD = {
             return 1.0 / 10000 ** (torch.arange(0, dim, 4, device=device, dtype=dtype) / dim)  # <-
         """,
     ),
+    "DT417": (
+        """
+        def add(x: Tensor, y: Tensor):
+            least, most = torch.minimum(x, y), torch.maximum(x, y)
+            return (most - least).exp().log1p() + least  # <-
+        """,
+    ),
     "DT502": (
         """
         def sparse(edge_index):
@@ -219,6 +258,28 @@ BAD = {
 }
 
 GOOD = {
+    "DT111": (
+        """
+        def load(state_dict, dtype):
+            for name, value in state_dict.items():
+                if isinstance(value, NF4Tensor):
+                    state_dict[name] = value.to(dtype)
+            return state_dict
+        """,
+    ),
+    "DT119": (
+        """
+        class CameraTest(BaseTester):
+            def test_dtype(self, camera):
+                assert camera.Q.dtype in (torch.float16, torch.float32, torch.float64)
+        """,
+        """
+        @register_meta("align")
+        def align(x, boxes):
+            torch._check(x.dtype == boxes.dtype, lambda: "one dtype")
+            return x.new_empty(boxes.size(0))
+        """,
+    ),
     "DT208": (
         """
         @torch.autocast("cuda", enabled=False)
@@ -259,6 +320,18 @@ GOOD = {
             def test_gradients(self, device):
                 image = torch.rand(1, 3, 4, 4, device=device, dtype=torch.float64)
                 self.gradcheck(resize, (image,))
+        """,
+    ),
+    "DT301": (
+        """
+        class Scores:
+            def scores(self, attributions, vectors):
+                vectors = torch.tensor(vectors.tolist())
+                vectors = vectors.to(attributions.device)
+                return self._scores(attributions, vectors)
+
+            def _scores(self, attributions: Tensor, vectors: Tensor):
+                return torch.matmul(attributions.float(), vectors.transpose(1, 2)).sign()
         """,
     ),
     "DT304": (
@@ -396,6 +469,13 @@ GOOD = {
         def rope_freqs(dim, heads, device, dtype: torch.dtype):
             magnitude = 1.0 / 10000 ** (torch.arange(0, dim, 4, device=device, dtype=dtype) / dim)
             return magnitude * torch.rand(heads, 1, device=device, dtype=dtype).cos()
+        """,
+    ),
+    "DT417": (
+        """
+        def add(x: Tensor, y: Tensor):
+            minval, maxval = (x, y) if x < y else (y, x)
+            return (minval - maxval).exp().log1p() + maxval
         """,
     ),
     "DT502": (
