@@ -14,6 +14,7 @@ from dtlint.infer.survey import facts
 from dtlint.infer.values import Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import source_of
 from dtlint_rules._effects import FLOAT32
 from dtlint_rules._functions import defaults
 from dtlint_rules._half import half_at, is_half
@@ -32,7 +33,7 @@ from dtlint_rules._within import within
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dtlint.infer.events import Call, Flow
+    from dtlint.infer.events import Call, Condition, Flow
     from dtlint_rules._subjects import Operand
 
 __all__ = ["HalfUnsupportedOp"]
@@ -40,6 +41,7 @@ __all__ = ["HalfUnsupportedOp"]
 _NOWHERE = "has no kernel for float16 and bfloat16"
 _REFUSED = "refuses float16 and bfloat16"
 _FFT = "has no kernel for bfloat16, and for float16 only CUDA's, for sizes that are powers of 2"
+_ON_CPU = "has no kernel for float16 and bfloat16 on the CPU"
 _NO_KERNEL = (
     *("linalg.svd", "linalg.svdvals", "linalg.eigh", "linalg.eigvalsh", "linalg.eig", "linalg.eigvals", "linalg.qr"),
     *("linalg.solve", "linalg.cholesky", "linalg.cholesky_ex", "linalg.lu", "linalg.lu_factor", "linalg.det"),
@@ -142,6 +144,10 @@ class HalfUnsupportedOp(Rule):
         subject = operand(call) if why is not None else None
         if subject is None or not call.complete:
             return ()
+        if any(_is_of_float32(held, subject.node) for held in call.flow.conditions):
+            return ()
+        if why == _FFT and _is_on_cpu(subject.node, call.flow):
+            why = _ON_CPU
         level = _level(call, subject) or _expected(call, subject) or _cast_too_late(call, subject)
         if level is None:
             return ()
@@ -171,6 +177,28 @@ def _lacking(call: Call) -> str | None:
             return None  # who asks whether it is the CPU casts there
         return "with antialias has no kernel for float16 and bfloat16 on CPU" if antialias else None
     return None if call.flow.autocast is not None and op in _IN_AUTOCAST else _OPS.get(op)
+
+
+def _is_of_float32(held: Condition, node: ast.expr) -> bool:
+    """Is it the branch of `if x.dtype == torch.float32:`, of an `x` that the expression is made of?"""
+    test = held.test
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.left, ast.Attribute):
+        return False
+    if test.left.attr != "dtype" or path_of(test.comparators[0]) not in FLOAT32:
+        return False
+    asked = path_of(test.left.value)
+    of = (path_of(part) for part in ast.walk(node) if isinstance(part, (ast.Name, ast.Attribute)))
+    return isinstance(test.ops[0], ast.Eq if held.holds else ast.NotEq) and asked is not None and asked in of
+
+
+def _is_on_cpu(node: ast.expr, flow: Flow) -> bool:
+    """Is a tensor fetched to the CPU, where it stands or where its name is bound: `y = x.cpu().detach()`?"""
+    made: ast.expr | None = source_of(node, flow) or node
+    while isinstance(made, ast.Call):
+        if last_name(made) == "cpu" or (last_name(made) == "to" and "cpu" in said(made)):
+            return True
+        made = receiver(made)
+    return False
 
 
 def _is_on(node: ast.expr | None, flow: Flow) -> bool:

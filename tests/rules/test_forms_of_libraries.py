@@ -98,6 +98,14 @@ BAD = {
                 return torch.tanh(z + offset / half_l)
         """,
     ),
+    "DT311": (
+        """
+        def edited(guidance: Tensor, level):
+            if guidance.dtype != torch.float64:
+                guidance = torch.quantile(guidance.abs(), level, dim=2)  # <-
+            return guidance.half()
+        """,
+    ),
     "DT403": (
         """
         class Stem(nn.Module):
@@ -348,6 +356,14 @@ GOOD = {
                 return torch.tanh(z + offset / half_l)
         """,
     ),
+    "DT311": (
+        """
+        def edited(guidance: Tensor, level):
+            if guidance.dtype == torch.float32:
+                return torch.quantile(guidance.abs(), level, dim=2)
+            return torch.quantile(guidance.abs().to(torch.float32), level, dim=2).half()
+        """,
+    ),
     "DT403": (
         """
         class Stem(nn.Module):
@@ -496,3 +512,10 @@ def test_a_norm_is_told_of_rms_norm_where_that_computes_it() -> None:
     text = "class Norm(nn.Module):\n    def forward(self, x):\n        return F.normalize(x, {}) * self.scale\n"
     helped = [BENCH.found("DT408", text.format(how))[0].help for how in ("dim=-1", "dim=1", "p=self.p, dim=-1")]
     assert ["rms_norm" in (each or "") for each in helped] == [True, False, False]
+
+
+def test_a_transform_on_the_cpu_is_told_of_the_cpu() -> None:
+    text = "def spectrum(x: Tensor):\n    y = x{}\n    return torch.fft.fft(y)\n"
+    (there,), (anywhere,) = (BENCH.found("DT311", text.format(moved)) for moved in (".cpu().detach()", ".detach()"))
+    assert "on the CPU" in there.message and "CUDA" not in there.message
+    assert "CUDA" in anywhere.message
