@@ -45,6 +45,7 @@ def meeting(
 ) -> Finding | None:
     """Where a factory's tensor meets one that it was made after: what raises first, and then what promotes."""
     noise, instead = is_noise(factory), _instead(factory, origins, place)
+    sizes = {path for argument in flat(factory.args) if (path := path_of(argument)) is not None}
     promoted: Finding | None = None
     for node in operations:
         operands = _operands(node, noise)
@@ -58,11 +59,19 @@ def meeting(
             origin = next((origin for origin in roots_told(origins[operand], factory) if origin in after), None)
             if origin is None or is_in(factory, [operand], origins) or is_whole(origin.text, place):
                 continue
+            if _is_number(operand, sizes):
+                continue
             if _raises(node):
                 return _finding(factory, node, operand, after[origin])
             if promoted is None and not _is_padding(factory, operand) and escapes(node, place.scope, place.tree):
                 promoted = _finding(factory, node, operand, after[origin])
     return promoted
+
+
+def _is_number(operand: ast.expr, sizes: set[str]) -> bool:
+    """Is it made of sizes of the factory's tensor: `width**0.5`, of `torch.randn(2, width) / width**0.5`?"""
+    names = {part.id for part in ast.walk(operand) if isinstance(part, ast.Name)}
+    return bool(names) and names <= sizes
 
 
 def _operands(node: ast.expr, noise: bool) -> list[ast.expr] | None:

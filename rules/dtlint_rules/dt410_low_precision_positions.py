@@ -16,8 +16,10 @@ from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._asserted import is_asserted_wide
 from dtlint_rules._assignments import source_of
+from dtlint_rules._calls import calls_of
+from dtlint_rules._effects import FLOAT32
 from dtlint_rules._fixes import respell
-from dtlint_rules._functions import body_of, parameters
+from dtlint_rules._functions import body_of, defaults, parameters
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH, attributes
@@ -75,8 +77,9 @@ class LowPrecisionPositions(Rule):
     `dtype=dtype`, `.type_as(x)`; inverse frequencies that are cast so, `inv_freq.to(x.dtype)`; and what is named as
     frequencies, sinusoids or a rotary embedding and is cast so before its sine or cosine is taken,
     `freqs.to(x.dtype).cos()`. Left alone are counts of 256 and less that are written out, and of 64 and less by default,
-    the dtypes of indices, dtypes that the program makes sure of, `assert dtype == torch.float32`, and frequencies beside
-    random angles, from which a model learns its own.
+    the dtypes of indices, dtypes that the program makes sure of, `assert dtype == torch.float32`, or that are float32 by
+    default in a function whose calls in the file leave it at that, and frequencies beside random angles, from which a
+    model learns its own.
 
     ## Why it matters
     bfloat16 has every whole number up to 256 and float16 up to 2048; behind that, neighbours are the same number.
@@ -139,7 +142,7 @@ class LowPrecisionPositions(Rule):
         chosen = given if given is not None else cast
         if chosen is None or _counts_far_enough(call.node) or not _may_be_half(chosen, call, given is not None):
             return
-        if _are_few(call.node, call.flow) or _starts_random(call.node, call.flow):
+        if _are_few(call.node, call.flow) or _starts_random(call.node, call.flow) or _is_left_wide(chosen, call.flow):
             return
         if not _encodes_positions(call, by_name_alone=name == "linspace") or _is_exponent_of_two(call):
             return
@@ -346,6 +349,25 @@ def _counts_far_enough(made: ast.Call) -> bool:
     ends = made.args[:2]
     numbers = [end.value for end in ends if isinstance(end, ast.Constant) and isinstance(end.value, (int, float))]
     return bool(ends) and len(numbers) == len(ends) and max(map(abs, numbers)) <= _EXACT
+
+
+def _is_left_wide(chosen: ast.expr, flow: Flow) -> bool:
+    """Is it a parameter that is float32 by default, and does the file call the function, and leave it at that?"""
+    function = flow.function.node if flow.function is not None else None
+    if not isinstance(chosen, ast.Name) or not isinstance(function, ast.FunctionDef):
+        return False
+    default = {parameter.arg: value for parameter, value in defaults(function.args)}.get(chosen.id)
+    if default is None or path_of(default) not in FLOAT32:
+        return False
+    names = [parameter.arg for parameter in parameters(function)]
+    position = names.index(chosen.id) - (names[0] == "self")
+    calls = calls_of(function.name, flow.tree)
+    return bool(calls) and not any(
+        len(call.args) > position
+        or any(isinstance(argument, ast.Starred) for argument in call.args)
+        or any(part.arg in (chosen.id, None) for part in call.keywords)
+        for call in calls
+    )
 
 
 _FEW = 64

@@ -212,6 +212,15 @@ BAD = {
     ),
     "DT410": (
         """
+        class Pipeline:
+            def embedding(self, w, embedding_dim: int = 512, dtype: torch.dtype = torch.float32):
+                freqs = torch.exp(torch.arange(embedding_dim // 2, dtype=dtype) * -0.1)  # <-
+                return torch.sin(w[:, None] * 1000.0 * freqs[None, :])
+
+            def __call__(self, w, latents):
+                return self.embedding(w, dtype=latents.dtype)
+        """,
+        """
         class Rotary(nn.Module):
             def __init__(self, dim, dtype):
                 super().__init__()
@@ -355,6 +364,15 @@ GOOD = {
                 offset = torch.where(self.levels % 2 == 0, 0.5, 0.0)
                 return torch.tanh(z + offset / half_l)
         """,
+        """
+        class Decoder(nn.Module):
+            def __init__(self, widths):
+                super().__init__()
+                width = widths[0]
+                for i in range(len(widths)):
+                    width = widths[i]
+                self.table = nn.Parameter(torch.randn(2, width) / width**0.5)
+        """,
     ),
     "DT311": (
         """
@@ -448,6 +466,15 @@ GOOD = {
         """,
     ),
     "DT410": (
+        """
+        class Pipeline:
+            def embedding(self, w, embedding_dim: int = 512, dtype: torch.dtype = torch.float32):
+                freqs = torch.exp(torch.arange(embedding_dim // 2, dtype=dtype) * -0.1)
+                return torch.sin(w[:, None] * 1000.0 * freqs[None, :])
+
+            def __call__(self, w, latents):
+                return self.embedding(w, embedding_dim=256).to(latents.dtype)
+        """,
         """
         class Rotary(nn.Module):
             def __init__(self, dim, dtype):
