@@ -376,10 +376,20 @@ GOOD = {
     ),
     "DT311": (
         """
-        def edited(guidance: Tensor, level):
-            if guidance.dtype == torch.float32:
-                return torch.quantile(guidance.abs(), level, dim=2)
-            return torch.quantile(guidance.abs().to(torch.float32), level, dim=2).half()
+        class Editing:
+            def edited(self, guidance, level):
+                change = None
+                for part in guidance:
+                    change = part
+                change = torch.abs(change)
+                if change.dtype == torch.float32:
+                    found = torch.quantile(torch.abs(change).flatten(start_dim=2), level, dim=2)
+                else:
+                    found = torch.quantile(torch.abs(change).to(torch.float32), level, dim=2).to(change.dtype)
+                return found
+
+            def run(self, x, level, dtype: torch.dtype):
+                return self.edited(x.to(dtype), level)
         """,
     ),
     "DT403": (
