@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
@@ -14,7 +15,7 @@ from dtlint.infer.values import Module
 from dtlint.infer.walk import SCOPES
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
-from dtlint_rules._functions import own_nodes
+from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import attributes
 from dtlint_rules._parts import below, given, keyword, receiver
@@ -24,7 +25,7 @@ from dtlint_rules._within import parents_at, within
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from dtlint.infer.events import Call, Flow
+    from dtlint.infer.events import Call, Flow, Reference
     from dtlint.source.place import Place
 
 __all__ = ["CastNonFloat"]
@@ -39,9 +40,16 @@ _LOADERS = frozenset(
     {"torch.load", "safetensors.torch.load_file", "safetensors.torch.load", "torch.nn.Module.state_dict"}
 )
 _MAPS = frozenset(
-    {"map", "tree_map", "tree_map_only", "map_structure", "apply_to_collection", "map_tensors", "recursively_apply"}
+    {
+        *("map", "tree_map", "tree_map_only", "map_structure", "apply_to_collection", "map_tensors"),
+        *("recursively_apply", "apply_to_tensors", "map_aggregate"),
+    }
 )
 """Functions that apply another to every tensor of a nest."""
+_NESTS = re.compile(r"(^|_|\.)(inputs?_?|args|kwargs|data|example_input\w*)$")
+"""How what is handed to a model is called besides, where something is applied to every tensor of it."""
+_DICTS = frozenset({"dict", "Dict", "Mapping", "abc.Mapping", "OrderedDict"})
+"""What batches come in: a list may hold what a layer is given, which is floating."""
 _CASTS = frozenset({"half", "float", "bfloat16", "double", "to", "type"})
 _MOVING = frozenset({"to", "cpu", "cuda", "detach", "clone", "contiguous"})
 _EXACT = frozenset({"float32", "float64"})
@@ -52,6 +60,8 @@ _OF_PICTURES = frozenset({"images", "return_tensors", "size", "do_resize", "do_r
 """What a processor is told of pictures."""
 _SETTINGS = re.compile(r"^(self|args|cfg|config|opt|model|self\.model|self\.config|accelerator)\.\w*dtype$")
 """Dtypes that a program is told, unlike `other.dtype`."""
+_TYPES = re.compile(r"^(?:dst|target|to|new|out)_type$")
+"""How a dtype that is handed in is called, too."""
 _ASKING = re.compile(r"\.dtype\b|is_floating_point|is_complex|[Ff]loat")
 """What stands in a test that asks for the dtype of a tensor."""
 
@@ -62,8 +72,10 @@ class CastNonFloat(Rule):
     ## What it does
     Reports a cast to a floating dtype, or to a `dtype` that is handed in, of each tensor of a state dict, of a batch
     or of a module's buffers, and of a tensor fetched from a module by its name, where nothing asks for the tensor's
-    dtype first. A test of the key, which picks out the tensors that are meant, counts as asking. As information, labels
-    and indices in the `to(self, *args, **kwargs)` of a container that casts its other tensors with them.
+    dtype first. A test of the key, which picks out the tensors that are meant, counts as asking. Also a cast to half, or
+    to a `dtype` that is handed in, of whatever a function finds that calls itself for the items of dicts, and a cast that
+    is handed to a function for nests, `tree_map(torch.Tensor.half, batch)`. As information, labels and indices in the
+    `to(self, *args, **kwargs)` of a container that casts its other tensors with them.
 
     ## Why it matters
     Not all of these tensors are floating. Token ids that become float16 raise `Expected tensor for argument #1
@@ -105,13 +117,27 @@ class CastNonFloat(Rule):
     fix = Applicability.UNSAFE
     triggers = attributes(_CASTS)
     calls = frozenset({*(name.rpartition(".")[2] for name in _LOADERS), *_CASTS})
+    references = frozenset(f"torch.Tensor.{name}" for name in ("half", "bfloat16", "float", "double"))
+    hears_where = MappingProxyType({"on_reference": tuple(sorted(_MAPS))})
 
     def __init__(self) -> None:
         self.loaded: set[tuple[ast.AST, str]] = set()
         """The names, with their scopes, that hold a state dict."""
 
+    def on_reference(self, reference: Reference) -> Iterator[Finding]:
+        """`tree_map(torch.Tensor.half, batch)`."""
+        node, known = reference.node, parents(reference.flow.tree)
+        around = known.get(node)
+        source = self._mapped(known.get(around) if isinstance(around, ast.keyword) else around, node, reference.flow)
+        if source is not None:
+            yield Finding(
+                node,
+                f"Every tensor of {source} is cast by `{last_name(node)}`, those that hold integers or flags too",
+                help="Hand in a function that casts only where `x.is_floating_point()`",
+            )
+
     def on_call(self, call: Call) -> Iterable[Finding]:
-        if call.target in _LOADERS:
+        if call.target in _LOADERS or call.method == "state_dict":
             self._state_made(call)
         if call.method not in _CASTS or not isinstance(call.node.func, ast.Attribute):
             return ()
@@ -139,15 +165,18 @@ class CastNonFloat(Rule):
         ):
             return
         inside = list(within(call.node, call.flow))
+        nested = None
         if isinstance(bare, ast.Name):
             subject, source = bare.id, self._source(call, bare.id, inside)
+            if source is None and (nested := _nest(bare.id, call)) is not None:
+                source = nested
         else:
             subject = last_name(bare.slice)  # `for key in state_dict: state_dict[key] = state_dict[key].half()`
             source = self._keyed(bare, inside, call.flow)
         dtypes = call.cast[1]
-        if source is None or (dtypes is not None and dtypes <= _EXACT and "state dict" in source):
+        if source is None or (dtypes is not None and dtypes <= _EXACT and ("state dict" in source or nested)):
             return  # float32 holds the counters of a state dict, and loading brings them back
-        if _asked(call, subject, inside):
+        if nested is None and _asked(call, subject, inside):
             return
         text = ast.unparse(bare)
         to = next(iter(dtypes)) if dtypes is not None and len(dtypes) == 1 else "a floating dtype"
@@ -216,7 +245,9 @@ class CastNonFloat(Rule):
         if called.rpartition(".")[2] not in _MAPS:
             return None
         others = [argument for argument in given(parent) if argument is not function]
-        return next(filter(None, (self._collection(other, flow) for other in others)), None)
+        if any(_ASKING.search(ast.unparse(other)) for other in others):
+            return None  # `apply_to_collection(batch, torch.FloatTensor, ...)`
+        return next(filter(None, (self._collection(other, flow, _NESTS) for other in others)), None)
 
     def _handed_on(self, name: str, flow: Flow) -> str | None:
         """`def to_half(t): return t.half()`, mapped over a batch by its name."""
@@ -232,7 +263,7 @@ class CastNonFloat(Rule):
                     return source
         return None
 
-    def _collection(self, node: ast.expr, flow: Flow) -> str | None:
+    def _collection(self, node: ast.expr, flow: Flow, besides: re.Pattern[str] | None = None) -> str | None:
         if isinstance(node, ast.Call):
             return "the state dict" if (path_of(node.func) or "").endswith(".state_dict") else None
         path = path_of(node)
@@ -240,7 +271,47 @@ class CastNonFloat(Rule):
             return None
         if (flow.scope, path) in self.loaded or _STATES.search(path):
             return f"the state dict `{path}`"
+        if besides is not None and besides.search(path):
+            return f"`{path}`"
         return f"`{path}`" if _BATCHES.search(path) and not _is_of_pictures(path, flow) else None
+
+
+def _nest(name: str, call: Call) -> str | None:
+    """What a function that calls itself for the items of dicts casts, where nothing has asked for its dtype:
+    `return {k: to_half(v) for k, v in x.items()} if isinstance(x, dict) else x.half()`."""
+    function, flow = call.flow.scope, call.flow
+    if not isinstance(function, ast.FunctionDef) or name not in {each.arg for each in parameters(function)}:
+        return None
+    if len(assignments(function).get(name, ())) > 1 or not _is_alone(call):
+        return None
+    said_so = " ".join(ast.unparse(part.test) for part in atoms(flow.conditions))
+    said_so += " ".join(ast.unparse(part.test) for part in within(call.node, flow) if isinstance(part, ast.IfExp))
+    if _ASKING.search(said_so) or f"isinstance({name}, " not in said_so:
+        return None
+    calls = [node for node in own_nodes(function) if isinstance(node, ast.Call)]
+    itself = any(
+        path_of(node.func) in (function.name, f"self.{function.name}", f"cls.{function.name}") for node in calls
+    )
+    opened = any(
+        last_name(node) == "isinstance"
+        and len(node.args) == 2
+        and path_of(node.args[0]) == name
+        and _is_dict(node.args[1])
+        for node in calls
+    )
+    return f"what `{function.name}` is given" if itself and opened else None
+
+
+def _is_dict(node: ast.expr) -> bool:
+    listed = node.elts if isinstance(node, ast.Tuple) else [node]
+    return any((path_of(each) or "").rpartition("collections.")[2] in _DICTS for each in listed)
+
+
+def _is_alone(call: Call) -> bool:
+    """Is the cast all that happens to the tensor: is it returned, or bound to its name?"""
+    statement = call.flow.statement
+    value = statement.value if isinstance(statement, (ast.Return, ast.Assign)) else None
+    return value is call.node or (isinstance(value, ast.IfExp) and call.node in (value.body, value.orelse))
 
 
 def _with_the_rest(call: Call, cast: ast.expr) -> Iterator[Finding]:
@@ -332,11 +403,13 @@ def _is_floating_cast(call: Call) -> bool:
     from dtlint.dtypes.dtype import FLOATING
 
     is_cast, dtypes = call.cast
-    if not is_cast or dtypes is not None:
-        return is_cast and dtypes is not None and dtypes <= FLOATING
-    if call.method != "to":
+    if dtypes is not None:
+        return is_cast and dtypes <= FLOATING
+    if call.method not in ("to", "type"):
         return False
     written = [*call.node.args, *filter(None, [keyword(call.node, "dtype")])]
+    if not is_cast:
+        return len(written) == 1 and _TYPES.search(path_of(written[0]) or "") is not None
     named = [path for node in written if (path := path_of(node) or "").endswith("dtype")]
     # `v.to(other.dtype)` follows what is there already.
     return bool(named) and all("." not in path or _SETTINGS.search(path) for path in named)

@@ -1,0 +1,106 @@
+"""Forms that fixes in public repositories show, and right code that looks like them.
+
+In bad code, `# <-` stands on each line that is flagged, and no other line is.
+"""
+
+from __future__ import annotations
+
+import pytest
+from bench import Bench, cases, marked
+
+HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import Tensor, nn\n"
+BENCH = Bench("DT101", "DT599", HEAD)
+
+BAD = {
+    "DT111": (
+        """
+        class Engine:
+            def cast_inputs(self, inputs):
+                if isinstance(inputs, (list, tuple)):
+                    return inputs.__class__(self.cast_inputs(each) for each in inputs)
+                elif isinstance(inputs, dict):
+                    return {key: self.cast_inputs(each) for key, each in inputs.items()}
+                elif hasattr(inputs, "half"):
+                    return inputs.half()  # <-
+                else:
+                    return inputs
+        """,
+        """
+        def cast_type(inputs, src_type, dst_type):
+            if isinstance(inputs, torch.Tensor):
+                return inputs.to(dst_type)  # <-
+            elif isinstance(inputs, dict):
+                return {key: cast_type(each, src_type, dst_type) for key, each in inputs.items()}
+            return inputs
+        """,
+        """
+        def move(batch):
+            return apply_to_collection(batch, Tensor, function=Tensor.half)  # <-
+        """,
+        """
+        from torch.utils._pytree import tree_map
+
+        def move(inputs):
+            return tree_map(torch.Tensor.bfloat16, inputs)  # <-
+        """,
+        """
+        def example(model, input_):
+            return apply_to_collection(input_, torch.Tensor, lambda x: x.type(model.dtype))  # <-
+        """,
+        """
+        def export(manager, dtype):
+            states = manager.model.state_dict()
+            return {name: each.to(dtype) for name, each in states.items()}  # <-
+        """,
+    ),
+}
+
+GOOD = {
+    "DT111": (
+        """
+        def to_half(x):
+            if isinstance(x, dict):
+                return {key: to_half(each) for key, each in x.items()}
+            if isinstance(x, torch.Tensor) and x.is_floating_point():
+                return x.half()
+            return x
+        """,
+        """
+        class Conv(nn.Conv1d):
+            def cast(self, x, dtype):  # what a layer is given is floating
+                if isinstance(x, (list, tuple)):
+                    return [self.cast(each, dtype) for each in x]
+                return x.to(dtype)
+        """,
+        """
+        def widened(outputs):
+            if isinstance(outputs, dict):
+                return {key: widened(each) for key, each in outputs.items()}
+            return outputs.float()  # of what a model gives, to float32
+        """,
+        """
+        def to_device(x, device):
+            if isinstance(x, dict):
+                return {key: to_device(each, device) for key, each in x.items()}
+            return x.to(device)
+        """,
+        """
+        def move(batch):
+            return apply_to_collection(batch, (torch.FloatTensor, torch.cuda.FloatTensor), function=Tensor.half)
+        """,
+        """
+        def narrowed(tensors):
+            return list(map(torch.Tensor.half, tensors))
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "text"), cases(BAD))
+def test_bad_code_is_flagged_where_the_arrows_stand(code: str, text: str) -> None:
+    assert BENCH.flagged(code, text) == marked(BENCH.source(text))
+
+
+@pytest.mark.parametrize(("code", "text"), cases(GOOD))
+def test_right_code_is_left_alone(code: str, text: str) -> None:
+    assert BENCH.flagged(code, text) == []
