@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Severity
 from dtlint.dtypes.dtype import named
+from dtlint.infer.around import around
+from dtlint.infer.conditions import atoms
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Dtype, External, Items, Tensor, Value
 from dtlint.rule import Finding, Rule
@@ -58,6 +60,8 @@ _FOR_A_CLASS = (
 )
 """How a dtype, or a class of tensors, stands where a class is asked for: `type(x) == torch.float32`, and also
 `isinstance(x, torch.half)`."""
+_EQUAL = ("==torch.", "is torch.", "==th.")
+"""How a dtype is asked for, and perhaps asked for again in the same chain."""
 _NUMBER_TYPES = frozenset({"builtins.float", "builtins.int", "builtins.bool", "builtins.complex"})
 
 
@@ -71,13 +75,15 @@ class DtypeComparedWithString(Rule):
     `x.dtype == torch.float16 or torch.bfloat16`, which is always true. What is kept of a tensor, `dtype = x.dtype`, or
     looked up by its name, `dtype = getattr(torch, name)`, is none of the names that it may be compared with either, nor is
     `model.dtype` the `name` that is looked up in torch. And a dtype where a class is due,
-    `isinstance(x, torch.float16)` and `type(x) == torch.float16`.
+    `isinstance(x, torch.float16)` and `type(x) == torch.float16`. And an `elif` that asks for a dtype that the same chain
+    has asked for above.
 
     ## Why it matters
     Each of them is False for every tensor, without an error: a `torch.dtype` equals itself alone, `str(x.dtype)`
     begins with `torch.`, and `x.type()` is a string such as `"torch.FloatTensor"`. NumPy dtypes do equal strings, so
     the comparison is right where it was copied from. A dtype that stands alone behind `or` is true of itself: the
-    branch is taken for every dtype. `isinstance` raises for what is no class, `isinstance() arg 2 must be a type`.
+    branch is taken for every dtype. The second of two equal tests is never true, and the dtype that was meant there falls
+    through. `isinstance` raises for what is no class, `isinstance() arg 2 must be a type`.
 
     ## Example
     ```python
@@ -121,6 +127,7 @@ class DtypeComparedWithString(Rule):
             *_ASKED_FOR_A_LIST,
             *_ALONE,
             *_FOR_A_CLASS,
+            *_EQUAL,
         ),
     )
     calls = frozenset({"isinstance"})
@@ -176,6 +183,7 @@ class DtypeComparedWithString(Rule):
         if isinstance(operation.right, Dtype) and isinstance(node.ops[0], _EQUALITIES):
             if isinstance(node.ops[0], (ast.Eq, ast.Is)):
                 yield from _alone(operation, node)
+                yield from _again(operation, node)
             yield from _of_two(operation, node)
         if isinstance(node.ops[0], (ast.In, ast.NotIn)):
             sides = [(left, operation.left, right, operation.right)]
@@ -216,6 +224,28 @@ def _alone(operation: Operation, node: ast.Compare) -> Iterator[Finding]:
                 help=f"Write `{ast.unparse(node.left)} in ({ast.unparse(node.comparators[0])}, {path})`",
             )
             return
+
+
+def _again(operation: Operation, node: ast.Compare) -> Iterator[Finding]:
+    """`elif dtype == torch.float16`, behind `if dtype == torch.float16`."""
+    flow, asked = operation.flow, ast.dump(node)
+    before = next((held for held in atoms(flow.conditions) if not held.holds and ast.dump(held.test) == asked), None)
+    if before is None:
+        return
+    chain = [part for part in around(node, flow.tree) if isinstance(part, ast.If)]
+    inner = next((part for part in chain if node in ast.walk(part.test)), None)
+    for outer in chain:
+        if inner is None or outer.orelse != [inner]:
+            continue
+        if before.test in ast.walk(outer.test):
+            yield Finding(
+                node,
+                f"`{ast.unparse(node)}` is never true here: the same dtype has been asked for above",
+                help="Ask for the dtype that is meant",
+                notes=((before.test, "it has been asked for here"),),
+            )
+            return
+        inner = outer
 
 
 def _first_alone(node: ast.Compare, listed: ast.BoolOp) -> Iterator[Finding]:

@@ -53,6 +53,26 @@ BAD = {
             return {name: each.to(dtype) for name, each in states.items()}  # <-
         """,
     ),
+    "DT120": (
+        """
+        def name_of(dtype):
+            if dtype == torch.float8_e4m3fn:
+                return "e4m3"
+            elif dtype == torch.float8_e4m3fn:  # <-
+                return "e5m2"
+            raise ValueError
+        """,
+        """
+        def width(x: Tensor):
+            if x.dtype == torch.float16 or x.dtype == torch.bfloat16:
+                n = 2
+            elif x.dtype == torch.float32:
+                n = 4
+            elif x.dtype == torch.bfloat16:  # <-
+                n = 8
+            return n
+        """,
+    ),
 }
 
 GOOD = {
@@ -91,6 +111,23 @@ GOOD = {
         """
         def narrowed(tensors):
             return list(map(torch.Tensor.half, tensors))
+        """,
+    ),
+    "DT120": (
+        """
+        def width(x: Tensor):
+            if x.dtype == torch.float16:
+                return 2
+            x = x.half()
+            if x.dtype == torch.float16:
+                return 4
+        """,
+        """
+        def both(x: Tensor, y: Tensor):
+            if x.dtype == torch.float16 and y.dtype == torch.float16:
+                return 1
+            elif x.dtype == torch.float16:
+                return 2
         """,
     ),
 }
