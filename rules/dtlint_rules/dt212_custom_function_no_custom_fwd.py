@@ -5,10 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.diagnostic import Severity
+from dtlint.infer.around import around
+from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._imports import is_a_test, writes_kernels
 from dtlint_rules._names import last_name, words
 from dtlint_rules._parts import given
+from dtlint_rules._regions import is_off
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +36,9 @@ class CustomFunctionNoCustomFwd(Rule):
     ## What it does
     Reports subclasses of `torch.autograd.Function` whose `forward` and `backward` both multiply matrices, in a file
     that speaks of autocast, mixed precision or half, where neither is decorated with `torch.amp.custom_fwd` and
-    `custom_bwd`.
+    `custom_bwd`. As information, in any other file, those that a module applies to its own weights,
+    `Project.apply(x, self.weight)`: it will be asked for autocast one day. A Function that is only applied where autocast
+    is switched off is left alone.
 
     ## Why it matters
     Under autocast the forward's product casts its inputs to half, but what was saved for backward is as it came.
@@ -85,12 +92,7 @@ class CustomFunctionNoCustomFwd(Rule):
     code, name = "DT212", "custom-function-no-custom-fwd"
     triggers = ("save_for_backward",)
     references = _FUNCTIONS
-    needs = (
-        (
-            *("*utocast*", "*loat16*", "*LOAT16*", "*mixed_precision*", "*MIXED_PRECISION*"),
-            *("*GradScaler*", "*gradscaler*"),
-        ),
-    )
+    needs = (("*Function*",),)
 
     def __init__(self) -> None:
         self.bases: set[ast.expr] = set()
@@ -101,11 +103,14 @@ class CustomFunctionNoCustomFwd(Rule):
 
     def on_end(self, end: End) -> Iterator[Finding]:
         tree = end.flow.tree
-        if end.flow.function is not None or not self.bases or not _speaks_of_half(tree):
+        if end.flow.function is not None or not self.bases:
             return
         for node in nodes([tree]):
-            if isinstance(node, ast.ClassDef) and not self.bases.isdisjoint(node.bases):
-                yield from _judged(node)
+            if not isinstance(node, ast.ClassDef) or self.bases.isdisjoint(node.bases):
+                continue
+            products = _products(node)
+            if products is not None and (severity := _matters(node, tree)) is not None:
+                yield _found(*products, severity)
 
 
 def _speaks_of_half(tree: ast.Module) -> bool:
@@ -113,19 +118,58 @@ def _speaks_of_half(tree: ast.Module) -> bool:
     return any(word in text for word in ("autocast", "gradscaler", "mixed_precision", "bfloat16", "float16"))
 
 
-def _judged(node: ast.ClassDef) -> Iterator[Finding]:
+def _matters(node: ast.ClassDef, tree: ast.Module) -> Severity | None:
+    """How bad it is for the program that a Function is not made for autocast; None where that never meets it."""
+    applied = [
+        call for call in nodes([tree]) if isinstance(call, ast.Call) and path_of(call.func) == f"{node.name}.apply"
+    ]
+    if applied and all(_is_kept_from_autocast(call, tree) for call in applied):
+        return None
+    if _speaks_of_half(tree):
+        return Severity.WARNING
+    if is_a_test(tree) or writes_kernels(tree):
+        return None
+    return Severity.INFO if any(map(_is_given_weights, applied)) else None
+
+
+def _is_kept_from_autocast(call: ast.Call, tree: ast.Module) -> bool:
+    """Is it run where autocast is switched off?"""
+    for part in around(call, tree):
+        if isinstance(part, (ast.With, ast.AsyncWith)) and any(is_off(item.context_expr) for item in part.items):
+            return True
+        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return any(map(is_off, part.decorator_list))
+    return False
+
+
+def _is_given_weights(call: ast.Call) -> bool:
+    """`Project.apply(x, self.weight)`: the weights of a module, which stay float32 under autocast."""
+    return any(
+        isinstance(part, ast.Attribute) and part.attr.endswith("weight") and path_of(part.value) == "self"
+        for part in call.args
+    )
+
+
+def _products(node: ast.ClassDef) -> tuple[ast.FunctionDef, ast.expr, ast.expr] | None:
+    """The forward of a Function, and a product there and in backward, of which that one raises."""
     methods = {part.name: part for part in node.body if isinstance(part, ast.FunctionDef)}
     forward, backward = methods.get("forward"), methods.get("backward")
     if forward is None or backward is None or _is_aware(node):
-        return
+        return None
     product, gradient = _product(forward), _product(backward)
-    if product is not None and gradient is not None and _saves(forward) and not _casts(backward):
-        yield Finding(
-            forward.decorator_list[-1] if forward.decorator_list else product,
-            "Under autocast the gradient is half in `backward` and what `forward` saves is not: the product there raises",
-            help="Decorate `forward` with `torch.amp.custom_fwd` and `backward` with `torch.amp.custom_bwd`",
-            notes=((product, "autocast casts this product to half"), (gradient, "this product raises")),
-        )
+    if product is None or gradient is None or not _saves(forward) or _casts(backward):
+        return None
+    return forward, product, gradient
+
+
+def _found(forward: ast.FunctionDef, product: ast.expr, gradient: ast.expr, severity: Severity) -> Finding:
+    return Finding(
+        forward.decorator_list[-1] if forward.decorator_list else product,
+        "Under autocast the gradient is half in `backward` and what `forward` saves is not: the product there raises",
+        help="Decorate `forward` with `torch.amp.custom_fwd` and `backward` with `torch.amp.custom_bwd`",
+        notes=((product, "autocast casts this product to half"), (gradient, "this product raises")),
+        severity=severity,
+    )
 
 
 def _is_aware(node: ast.ClassDef) -> bool:

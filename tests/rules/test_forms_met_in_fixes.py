@@ -73,6 +73,24 @@ BAD = {
             return n
         """,
     ),
+    "DT212": (
+        """
+        class Product(torch.autograd.Function):
+            @staticmethod  # <-
+            def forward(ctx, x, weight):
+                ctx.save_for_backward(x, weight)
+                return torch.matmul(x, weight.t())
+
+            @staticmethod
+            def backward(ctx, grad):
+                x, weight = ctx.saved_tensors
+                return grad.matmul(weight), grad.t().matmul(x)
+
+        class Layer(nn.Module):
+            def forward(self, x):
+                return Product.apply(x, self.weight)
+        """,
+    ),
 }
 
 GOOD = {
@@ -128,6 +146,44 @@ GOOD = {
                 return 1
             elif x.dtype == torch.float16:
                 return 2
+        """,
+    ),
+    "DT212": (
+        """
+        class Product(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, weight):
+                ctx.save_for_backward(x, weight)
+                return torch.matmul(x, weight.t())
+
+            @staticmethod
+            def backward(ctx, grad):
+                x, weight = ctx.saved_tensors
+                return grad.matmul(weight), grad.t().matmul(x)
+
+        def product(x, weight):
+            x, weight = cast_if_autocast_enabled(x, weight)
+            with torch.amp.autocast("cuda", enabled=False):
+                return Product.apply(x, weight)
+
+        class Layer(nn.Module):
+            def forward(self, x):
+                return product(x, self.weight)
+        """,
+        """
+        class Product(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                ctx.save_for_backward(x, y)
+                return x @ y
+
+            @staticmethod
+            def backward(ctx, grad):
+                x, y = ctx.saved_tensors
+                return grad @ y.t(), x.t() @ grad
+
+        def solve(x, y):  # of whatever a program in float32 computes
+            return Product.apply(x, y)
         """,
     ),
 }
