@@ -170,7 +170,7 @@ def _look_over(tree: ast.Module) -> _Survey:
             name = next(_last(call.func), "")
             if name not in _RUNS:
                 found += _asked_by_call(call, name)
-            elif isinstance(call.func, ast.Attribute):
+            elif isinstance(call.func, ast.Attribute) and len(call.args) < _KERNEL_TAKES:
                 runs = True
         found += [place for node in own.halves for place in _named(node)]
         found += [place for node in own.dtype_tests for place in _asked_by_test(node)]
@@ -278,6 +278,8 @@ def _as_place(node: ast.AST) -> ast.expr:
 
 _RUNS = frozenset({"backward", "zero_grad"})
 """Methods of a training loop."""
+_KERNEL_TAKES = 2
+"""What a `backward` takes at least that is no step of training: that of an extension, `kernels.backward(grad, x)`."""
 
 
 def _only_defines(tree: ast.Module) -> bool:

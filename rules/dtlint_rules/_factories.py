@@ -16,7 +16,7 @@ from dtlint.infer.survey import facts
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding
 from dtlint_rules._assignments import assignments
-from dtlint_rules._effects import FACTORIES
+from dtlint_rules._effects import FACTORIES, KEEPING
 from dtlint_rules._functions import parameters
 from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
@@ -108,13 +108,33 @@ def made_after(factory: ast.Call, origins: Origins, place: Flow) -> Iterator[tup
 
 
 def _given(factory: ast.Call, place: Flow) -> Iterator[ast.expr]:
-    """What a factory is given, and the methods that are called on its result at once: `torch.zeros(n).to(x.device)`."""
+    """What a factory is given, and the methods that are called on its result at once, `torch.zeros(n).to(x.device)`, or on
+    what is made of it there: `torch.triu(torch.ones(n, n)).to(x.device)`."""
     yield from given(factory)
     known = parents_at(factory, place)
-    method = known.get(factory)
-    while isinstance(method, ast.Attribute) and isinstance(call := known.get(method), ast.Call):
-        yield from given(call)
-        method = known.get(call)
+    node: ast.AST = factory
+    while (outer := known.get(node)) is not None:
+        call = known.get(outer) if isinstance(outer, ast.Attribute) else None
+        if isinstance(call, ast.Call) and call.func is outer:
+            yield from given(call)
+            node = call
+        elif isinstance(outer, (ast.List, ast.Tuple, ast.UnaryOp)) or _keeps(outer, node):
+            node = outer
+        else:
+            return
+
+
+def _keeps(outer: ast.AST, node: ast.AST) -> bool:
+    """Has what is computed the dtype of what is given there: `torch.triu(x, 1)`, `-0.5 * x`?"""
+    if isinstance(outer, ast.BinOp):
+        other = outer.left if node is outer.right else outer.right
+        return isinstance(other, (ast.Constant, ast.UnaryOp))
+    return (
+        isinstance(outer, ast.Call)
+        and node is not outer.func
+        and (last_name(outer) in KEEPING or last_name(outer) in ("stack", "cat"))
+        and path_of(outer.func) in (f"torch.{last_name(outer)}", f"F.{last_name(outer)}")
+    )
 
 
 def _is_of_plain(origin: Origin, plain: set[str]) -> bool:
@@ -130,8 +150,8 @@ def roots_told(roots: Roots, factory: ast.Call) -> Iterator[Origin]:
         if origin.node is factory or (origin.kind == Kind.CAST and origin.text.startswith("torch.")):
             continue
         yield origin
-        if origin.kind == Kind.CALLED:
-            yield from roots_told(origin.of, factory)
+        if origin.kind in (Kind.CALLED, Kind.CAST):
+            yield from roots_told(origin.of, factory)  # cast to the dtype of another tensor, which may be half as well
 
 
 def is_in(factory: ast.Call, operands: Iterable[ast.expr], origins: Origins) -> bool:

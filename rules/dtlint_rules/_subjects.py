@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dtlint.infer.names import path_of
 from dtlint.infer.values import UNKNOWN
 from dtlint_rules._effects import TORCH
-from dtlint_rules._parts import receiver
+from dtlint_rules._parts import keyword, receiver
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Call
@@ -47,12 +47,19 @@ def operand(call: Call, position: int = 0, name: str = "input") -> Operand | Non
     return None if given is None else Operand(given, UNKNOWN if value is None else value)
 
 
+_OPERANDS = frozenset({"input", "other", "weight", "bias", "mat", "mat1", "mat2", "batch1", "batch2", "tensor", "end"})
+"""How what joins tensors, and products, call the tensors that they take."""
+
+
 def joined(call: ast.Call) -> list[ast.expr]:
-    """The tensors that a joining function or method takes: `x` and `y`, of `torch.cat([x, y], 1)` and `x.add(y)`."""
-    if call.args and isinstance(call.args[0], (ast.List, ast.Tuple)):
-        return call.args[0].elts
+    """The tensors that a joining function or method takes: `x` and `y`, of `torch.cat([x, y], 1)`, `x.add(y)` and
+    `F.linear(input=x, weight=y)`."""
+    listed = call.args[0] if call.args else keyword(call, "tensors")
+    if isinstance(listed, (ast.List, ast.Tuple)):
+        return listed.elts
+    named = [part.value for part in call.keywords if part.arg in _OPERANDS]
     held = receiver(call)
-    return [*call.args] if held is None or path_of(held) in TORCH else [held, *call.args]
+    return [*call.args, *named] if held is None or path_of(held) in TORCH else [held, *call.args, *named]
 
 
 def flat(items: list[ast.expr]) -> list[ast.expr]:

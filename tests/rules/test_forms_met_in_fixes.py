@@ -91,6 +91,33 @@ BAD = {
                 return Product.apply(x, self.weight)
         """,
     ),
+    "DT304": (
+        """
+        class Rotated(nn.Module):
+            def forward(self, x: Tensor):
+                rotation = torch.eye(self.width, device=x.device)  # <-
+                for name in self.names:
+                    rotation = self.turns[name] @ rotation
+                x = x.to(self.base().weight.dtype)
+                weight = torch.mm(rotation, self.base().weight)
+                return F.linear(input=x, weight=weight, bias=self.bias)
+        """,
+        """
+        class Block(torch.autograd.Function):
+            @staticmethod
+            def backward(ctx, grad):
+                return kernels.backward(grad, ctx.x, ctx.y)
+
+        def padded(x: Tensor):
+            zero = torch.zeros(x.shape[0], 1, device=x.device)  # <-
+            return torch.cat(dim=1, tensors=[zero, x])
+        """,
+        """
+        def attend(x: Tensor):
+            mask = torch.triu(torch.full((3, 3), float("-inf")), 1).to(x.device)  # <-
+            return (x @ x.transpose(-1, -2)) + mask
+        """,
+    ),
 }
 
 GOOD = {
@@ -184,6 +211,15 @@ GOOD = {
 
         def solve(x, y):  # of whatever a program in float32 computes
             return Product.apply(x, y)
+        """,
+    ),
+    "DT304": (
+        """
+        class Rotated(nn.Module):
+            def forward(self, x: Tensor):
+                x = x.to(torch.float32)
+                rotation = torch.eye(self.width, device=x.device)
+                return F.linear(input=x, weight=rotation)
         """,
     ),
 }
