@@ -15,6 +15,7 @@ from dtlint.infer.values import Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
+from dtlint_rules._cast_up import left_half
 from dtlint_rules._effects import FLOAT32
 from dtlint_rules._functions import defaults
 from dtlint_rules._half import half_at, is_half
@@ -90,12 +91,13 @@ class HalfUnsupportedOp(Rule):
     """An operator without a half kernel is given a tensor that can be half.
 
     ## What it does
-    Reports `torch.quantile`, most of `torch.linalg`, `torch.fft`, `view_as_complex`, `ctc_loss`,
-    `nn.init.orthogonal_` and `interpolate` with `antialias=True` on a tensor that is float16 or bfloat16, and on one
-    whose dtype the caller decides in code that asks for half itself; `orthogonal_` of a weight where the same file
-    casts another weight to float32 for it, or other values to the dtype of a weight; and ops whose result is cast to
-    float32, and then back to the dtype that the operand has: there the cast stands behind the op instead of before
-    it. A tensor that was cast to float32 before is fine.
+    Reports `torch.quantile`, most of `torch.linalg`, `torch.fft`, `view_as_complex`, `ctc_loss`, `nn.init.orthogonal_`
+    and `interpolate` with `antialias=True` on a tensor that is float16 or bfloat16, and on one whose dtype the caller
+    decides in code that asks for half itself; `orthogonal_` of a weight where the same file casts another weight to
+    float32 for it, or other values to the dtype of a weight; an operand that is computed from what the function casts
+    to float32 where that is half, and is not cast with it, or is on the CPU alone; and ops whose result is cast to
+    float32, and then back to the dtype that the operand has: there the cast stands behind the op instead of before it.
+    A tensor that was cast to float32 before is fine.
 
     ## Why it matters
     These operators raise RuntimeError in half: `quantile() input tensor must be either float or double dtype`,
@@ -148,7 +150,9 @@ class HalfUnsupportedOp(Rule):
             return ()
         if why == _FFT and _is_on_cpu(subject.node, call.flow):
             why = _ON_CPU
-        level = _level(call, subject) or _expected(call, subject) or _cast_too_late(call, subject)
+        level = (
+            _level(call, subject) or _expected(call, subject) or _cast_too_late(call, subject) or _left(call, subject)
+        )
         if level is None:
             return ()
         half = is_half(subject.value)
@@ -260,6 +264,14 @@ def _cast_too_late(call: Call, subject: Operand) -> ast.expr | None:
     over = [part for part in within(call.node, call.flow) if isinstance(part, ast.Call)]
     cast = next((part for part in over if _upcast(part) and receiver(part) is call.node), None)
     return cast if any(_follows(part, decides.text) for part in over) else None
+
+
+def _left(call: Call, subject: Operand) -> ast.expr | None:
+    """The cast that the author makes of what the operand was computed from, where that is half."""
+    op, value = tensor_op(call), subject.value
+    if op not in _OPS or (isinstance(value, Tensor) and value.dtypes is not None and not value.dtypes >= FLOATING):
+        return None
+    return left_half(subject.node, call.flow.scope, on_cpu_too=_OPS[op] in (_NOWHERE, _REFUSED))
 
 
 def _follows(cast: ast.Call, name: str) -> bool:

@@ -118,6 +118,26 @@ BAD = {
             return (x @ x.transpose(-1, -2)) + mask
         """,
     ),
+    "DT311": (
+        """
+        def directions(layer, delta):
+            weight = layer.weight.data
+            merged = weight + delta
+            narrow = weight.dtype in (torch.float16, torch.bfloat16)
+            if narrow:
+                weight = weight.float()
+            before = torch.linalg.svd(weight)
+            return before, torch.linalg.svd(merged)  # <-
+        """,
+        """
+        def rotation(layer, eye):
+            skew = layer.skew()
+            narrow = skew.device.type == "cpu" and skew.dtype in (torch.float16, torch.bfloat16)
+            if narrow:
+                skew = skew.float()
+            return torch.linalg.solve(eye - skew, eye + skew)  # <-
+        """,
+    ),
 }
 
 GOOD = {
@@ -220,6 +240,23 @@ GOOD = {
                 x = x.to(torch.float32)
                 rotation = torch.eye(self.width, device=x.device)
                 return F.linear(input=x, weight=rotation)
+        """,
+    ),
+    "DT311": (
+        """
+        def directions(layer, delta):
+            weight = layer.weight.data
+            if weight.dtype in (torch.float16, torch.bfloat16):
+                weight = weight.float()
+            merged = weight + delta
+            return torch.linalg.svd(merged)
+        """,
+        """
+        def directions(layer, other):
+            weight = layer.weight.data
+            if weight.dtype == torch.float16:
+                weight = weight.float()
+            return torch.linalg.svd(weight), torch.linalg.svd(other)
         """,
     ),
 }
