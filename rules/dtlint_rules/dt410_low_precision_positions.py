@@ -54,6 +54,10 @@ _KEPT_APART = frozenset({"freqs_dtype", "pos_dtype", "position_dtype", "rope_dty
 _CHANNELS = re.compile(r"dims?(?:_|$)|channels?|bands?|(?:^|_)(?:half|feats?|features|heads?)(?:_|$)")
 """Names of counts of channels, which are small; what is made of them are frequencies."""
 _PIXELS = re.compile(r"(?:^|_)(?:h|w|height|width|int)(?:_|$)")
+_FEW = re.compile(
+    r"kernel|window|dim|channel|head|band|level|scale|ratio|factor|group|class|anchor|step|fps|rate|\bks?\b"
+)
+"""Names of sizes whose product need not be large, and of what is no size."""
 _COMPUTING = frozenset({"sin", "cos", "exp", "pow", "outer", "einsum", "mul", "div", "matmul", "polar", "log", "ger"})
 _CASTS = frozenset({"to", "type_as", "half", "bfloat16", "type"})
 _INVERSE = re.compile(r"(?:^|_)(?:inv(?:erse)?_?freqs?|inv(?:erse)?_frequenc(?:y|ies)|freqs?_inv)(?:_|$)")
@@ -74,8 +78,9 @@ class LowPrecisionPositions(Rule):
     ## What it does
     Reports `torch.arange` and `torch.linspace` in code that computes an encoding of positions, where they are made in,
     or at once cast to, a half dtype, the dtype of another tensor or a dtype that the caller hands in: `dtype=x.dtype`,
-    `dtype=dtype`, `.type_as(x)`; inverse frequencies that are cast so, `inv_freq.to(x.dtype)`; and what is named as
-    frequencies, sinusoids or a rotary embedding and is cast so before its sine or cosine is taken,
+    `dtype=dtype`, `.type_as(x)`; a `torch.arange` that numbers the elements of a tensor so, up to a product of its
+    sizes, `torch.arange(B * H * W, dtype=x.dtype)`; inverse frequencies that are cast so, `inv_freq.to(x.dtype)`; and
+    what is named as frequencies, sinusoids or a rotary embedding and is cast so before its sine or cosine is taken,
     `freqs.to(x.dtype).cos()`. Left alone are counts of 256 and less that are written out, and of 64 and less by default,
     the dtypes of indices, dtypes that the program makes sure of, `assert dtype == torch.float32`, or that are float32 by
     default in a function whose calls in the file leave it at that, and frequencies beside random angles, from which a
@@ -144,7 +149,8 @@ class LowPrecisionPositions(Rule):
             return
         if _are_few(call.node, call.flow) or _starts_random(call.node, call.flow) or _is_left_wide(chosen, call.flow):
             return
-        if not _encodes_positions(call, by_name_alone=name == "linspace") or _is_exponent_of_two(call):
+        labels = name == "arange" and _counts_elements(call.node)
+        if not (labels or _encodes_positions(call, by_name_alone=name == "linspace")) or _is_exponent_of_two(call):
             return
         if _counts_pairs(call.node) and _is_widened_again(call.node, call.flow):
             return  # the even numbers up to 512, which bfloat16 has
@@ -156,7 +162,7 @@ class LowPrecisionPositions(Rule):
         yield Finding(
             call.node,
             f"`{name}` counts in {_shown(chosen)}, which may be half: {_lost(call.node)}",
-            help="Count in float32 or int64, and cast the encoding at the end",
+            help=f"Count in float32 or int64, and cast {'at' if labels else 'the encoding at'} the end",
             fix=partial(respell, node=given, name="torch.float32", message="Count in float32") if given else None,
         )
 
@@ -419,6 +425,24 @@ def _encodes_positions(call: Call, by_name_alone: bool) -> bool:
         return any(_POSITIONS.search(name.lower()) is not None for name in names)
     words = (word for part in body_of(call.flow.scope) for word in names_in(part))
     return any(_POSITIONS.search(name.lower()) is not None for name in (*names, *words))
+
+
+def _counts_elements(made: ast.Call) -> bool:
+    """Are the elements of a tensor numbered, `torch.arange(1, B * H * W + 1)`: as many as the product of its sizes?"""
+    ends = made.args[:2]
+    if not ends:
+        return False
+    end = ends[-1]
+    if isinstance(end, ast.BinOp) and isinstance(end.op, (ast.Add, ast.Sub)) and isinstance(end.right, ast.Constant):
+        end = end.left
+    if isinstance(end, ast.Call):
+        return last_name(end) == "numel"
+    factors = 0
+    while isinstance(end, ast.BinOp) and isinstance(end.op, ast.Mult):
+        if isinstance(end.right, ast.Constant) or _FEW.search(" ".join(names_in(end.right)).lower()):
+            return False
+        end, factors = end.left, factors + 1
+    return factors > 0 and not isinstance(end, ast.Constant) and not _FEW.search(" ".join(names_in(end)).lower())
 
 
 def _is_exponent_of_two(call: Call) -> bool:

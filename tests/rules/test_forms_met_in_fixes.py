@@ -138,6 +138,15 @@ BAD = {
             return torch.linalg.solve(eye - skew, eye + skew)  # <-
         """,
     ),
+    "DT410": (
+        """
+        def components(image: Tensor):
+            B, _, H, W = image.shape
+            labels = torch.arange(1, B * H * W + 1, device=image.device, dtype=image.dtype)  # <-
+            labels = labels.view(B, 1, H, W)
+            return torch.mul(F.max_pool2d(labels, 3, stride=1, padding=1), image == 1)
+        """,
+    ),
 }
 
 GOOD = {
@@ -257,6 +266,16 @@ GOOD = {
             if weight.dtype == torch.float16:
                 weight = weight.float()
             return torch.linalg.svd(weight), torch.linalg.svd(other)
+        """,
+    ),
+    "DT410": (
+        """
+        def taps(x: Tensor, kernel_h, kernel_w):
+            return x * torch.arange(kernel_h * kernel_w, device=x.device, dtype=x.dtype)
+        """,
+        """
+        def numbered(x: Tensor, ids: Tensor):
+            return ids * torch.arange(x.shape[0] * x.shape[1], dtype=ids.dtype)
         """,
     ),
 }
