@@ -13,7 +13,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Dtype
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._asked import asks_bfloat16
+from dtlint_rules._asked import asks_bfloat16, asks_float16
 from dtlint_rules._assignments import assignments, bindings, bound_once
 from dtlint_rules._functions import body_of, defaults, own_nodes, parameters
 from dtlint_rules._imports import is_a_test
@@ -45,7 +45,7 @@ class HardcodedCast(Rule):
     - `torch.float32 if mixed_precision == "no" else torch.float16`: a setting that can also be `"bf16"`, taken for a
       switch.
     - `torch.float16 if args.fp16 or args.bf16 else torch.float32`: float16 for what asks for bfloat16, in an expression
-      or under an `if`.
+      or under an `if`; and bfloat16 for what asks for float16.
     - `dtype=torch.bfloat16` in a class or function that has a parameter `*_dtype=torch.bfloat16` for it, or a parameter
       `dtype` that nothing reads.
     - `return out.to(torch.bfloat16)` in a function that casts what it is given to float32 first, and never asks for its
@@ -107,7 +107,9 @@ class HardcodedCast(Rule):
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         if call.method in ("half", "bfloat16") and not call.node.args:
-            found = [*(_other_half(call.node, call.flow) if call.method == "half" else ()), *_fixed_half(call)]
+            found = [*_other_half(call.node, call.flow), *_fixed_half(call)]
+        elif call.method in ("append", "add") and len(call.node.args) == 1:
+            found = list(_other_half(call.node.args[0], call.flow))
         elif "dtype" not in call.keywords and "torch_dtype" not in call.keywords and call.method != "to":
             return ()
         else:
@@ -503,25 +505,33 @@ def _speaks_of_half_once(scope: ast.AST) -> bool:
 
 
 def _other_half(node: ast.expr, flow: Flow) -> Iterator[Finding]:
-    """float16, chosen in the expression or by the branch around it, because bfloat16 was asked for."""
+    """One half dtype, chosen in the expression or by the branch around it, because the other was asked for."""
     if isinstance(node, ast.IfExp):
         test: ast.expr | None = node.test
         node = node.body
     else:
         held = flow.conditions[-1] if flow.conditions else None
         test = held.test if held is not None and held.holds else None
-    asked = asks_bfloat16(test) if test is not None and _is_float16(node) else None
-    if asked is not None:
-        yield Finding(
-            node,
-            f"`{asked}` asks for bfloat16, and gets float16 here",
-            help="Give bfloat16 a branch of its own: `torch.bfloat16`",
-        )
+    for asks, gives, wanted, got in (
+        (asks_bfloat16, _is_float16, "bfloat16", "float16"),
+        (asks_float16, _is_bfloat16, "float16", "bfloat16"),
+    ):
+        if test is not None and gives(node) and (asked := asks(test)) is not None:
+            yield Finding(
+                node,
+                f"`{asked}` asks for {wanted}, and gets {got} here",
+                help=f"Give {wanted} a branch of its own: `torch.{wanted}`",
+            )
 
 
 def _is_float16(node: ast.expr) -> bool:
     """`torch.float16`, or `x.half()`."""
     return path_of(node) in _HALVES or (isinstance(node, ast.Call) and last_name(node) == "half")
+
+
+def _is_bfloat16(node: ast.expr) -> bool:
+    """`torch.bfloat16`, or `x.bfloat16()`."""
+    return path_of(node) == "torch.bfloat16" or (isinstance(node, ast.Call) and last_name(node) == "bfloat16")
 
 
 def _branches(test: ast.expr, parent: ast.AST | None) -> tuple[ast.expr | None, ast.expr | None]:

@@ -53,6 +53,20 @@ BAD = {
             return {name: each.to(dtype) for name, each in states.items()}  # <-
         """,
     ),
+    "DT113": (
+        """
+        def supported(accelerator):
+            dtypes = [torch.float, torch.bfloat16]
+            if accelerator.is_fp16_supported():
+                dtypes.append(torch.bfloat16)  # <-
+            return dtypes
+        """,
+        """
+        def chosen(args):
+            dtype = torch.bfloat16 if args.fp16 else torch.float32  # <-
+            return dtype
+        """,
+    ),
     "DT120": (
         """
         def name_of(dtype):
@@ -185,6 +199,25 @@ GOOD = {
         """
         def narrowed(tensors):
             return list(map(torch.Tensor.half, tensors))
+        """,
+    ),
+    "DT113": (
+        """
+        def chosen(args):
+            if args.bf16:
+                dtype = torch.bfloat16
+            elif args.fp16:
+                dtype = torch.float16
+            else:
+                dtype = torch.bfloat16 if args.fp16 or args.bf16 else torch.float32
+            return dtype
+        """,
+        """
+        def supported(accelerator):
+            dtypes = [torch.float32]
+            if accelerator.is_bf16_supported():
+                dtypes.append(torch.bfloat16)
+            return dtypes
         """,
     ),
     "DT120": (
