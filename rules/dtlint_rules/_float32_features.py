@@ -12,6 +12,7 @@ from dtlint.infer.survey import facts
 from dtlint.infer.values import Module
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding
+from dtlint_rules._assignments import assignments
 from dtlint_rules._effects import MAKING, WIDE
 from dtlint_rules._features import enters_layer, features_of, is_kept_wide, may_be_given_features
 from dtlint_rules._flags import cast_flags, casts_flags
@@ -64,6 +65,8 @@ def of_made(call: Call, given: Value) -> Iterator[Finding]:
     if layer.partition(".")[0] != "self":
         return
     cast = cast_to_float32(given, origins_of(flow.scope)[node])
+    if cast is not None and last_name(cast) not in MAKING:
+        cast = _counted(node, flow.scope) or cast
     if cast is None or (last_name(cast) not in MAKING and cast_flags(node, flow.scope) is None):
         return  # who writes `self.head(x.float())` keeps the layer in float32, but for what has no digits to keep
     if half_at(flow, dtype=None) is None:
@@ -74,6 +77,28 @@ def of_made(call: Call, given: Value) -> Iterator[Finding]:
         help=f"Cast the input: `.to({layer}.weight.dtype)`",
         notes=((cast, "float32 since here"),) if cast.lineno != node.lineno else (),
     )
+
+
+_ORDERED = frozenset({"arange", "linspace"})
+"""Functions that give numbers in order: positions and frequencies are made of these."""
+
+
+def _counted(node: ast.expr, scope: ast.AST) -> ast.expr | None:
+    """The numbers in order that an expression is computed from, by what its names are assigned; no mask or index made of
+    some."""
+    queue, asked = [node], set[str]()
+    while queue:
+        part = queue.pop()
+        if isinstance(part, ast.Call) and last_name(part) in _ORDERED:
+            return part
+        if isinstance(part, ast.Name) and part.id not in asked:
+            asked.add(part.id)
+            queue += [value for _, value in assignments(scope).get(part.id, ()) if value is not None]
+        elif isinstance(part, ast.Subscript):
+            queue.append(part.value)
+        elif not isinstance(part, ast.Compare):
+            queue += [each for each in ast.iter_child_nodes(part) if isinstance(each, ast.expr)]
+    return None
 
 
 def may_be_features(layer: Module, scope: ast.AST, tree: ast.Module) -> bool:

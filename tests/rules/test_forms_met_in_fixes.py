@@ -105,6 +105,19 @@ BAD = {
                 return Product.apply(x, self.weight)
         """,
     ),
+    "DT302": (
+        """
+        class Timestep(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.project = nn.Linear(width, width)
+
+            def forward(self, t: Tensor):
+                frequencies = torch.exp(-3 * torch.arange(64, dtype=torch.float32) / 64).to(t.device)
+                angles = t[:, None].float() * frequencies[None]
+                return self.project(torch.cat([angles.cos(), angles.sin()], -1))  # <-
+        """,
+    ),
     "DT304": (
         """
         class Rotated(nn.Module):
@@ -273,6 +286,19 @@ GOOD = {
 
         def solve(x, y):  # of whatever a program in float32 computes
             return Product.apply(x, y)
+        """,
+    ),
+    "DT302": (
+        """
+        class Head(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.project = nn.Linear(width, width)
+
+            def forward(self, x: Tensor, lengths: Tensor):
+                kept = torch.arange(x.shape[1], device=x.device) < lengths[:, None]
+                x = x.float()[kept]
+                return self.project(x)  # the layer is kept in float32
         """,
     ),
     "DT304": (
