@@ -16,7 +16,7 @@ from dtlint.infer.survey import facts
 from dtlint.infer.values import Tensor
 from dtlint.infer.walk import nodes
 from dtlint_rules._assignments import assignments
-from dtlint_rules._effects import TORCH
+from dtlint_rules._effects import TORCH, WIDE
 from dtlint_rules._functions import parameters
 from dtlint_rules._kept import kept
 from dtlint_rules._meanings import is_device, names_dtype
@@ -53,12 +53,17 @@ _EACH = frozenset(
         *("reciprocal", "relu", "clamp", "clip", "clamp_min", "softmax", "log_softmax", "masked_fill", "detach"),
         *("clone", "contiguous", "cpu", "cuda", "round", "floor", "ceil", "cumsum", "roll", "flip", "triu", "tril"),
         *("view", "reshape", "unsqueeze", "transpose", "permute", "t", "expand", "repeat", "requires_grad_"),
+        *("topk", "sort"),
     }
 )
 """Methods and functions that give the dtype of their tensor, with at least one dimension where it has one; under autocast,
 too, for none of them is computed in half there."""
 _REDUCING = frozenset({"sum", "mean", "std", "var", "norm", "prod", "amax", "amin", "squeeze", "nansum", "nanmean"})
 """Those that may leave none. `view(())` does, and nobody writes it."""
+_DIMENSIONED = frozenset({"softmax", "log_softmax", "softmin", "cumsum", "cumprod"})
+"""Those that cast to the `dtype` that they are told, and give at least one dimension."""
+_WITH_INDICES = frozenset({"topk", "sort"})
+"""What gives values and then their indices."""
 _FLOATS = frozenset({"float32", "float64", "float", "double"})
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 """A product `a @ b` is none of it: it promotes nothing, and is half under autocast."""
@@ -94,6 +99,8 @@ class _Reading:
             return min(self.width(node.body, at, depth + 1), self.width(node.orelse, at, depth + 1))
         if isinstance(node, ast.Subscript):
             width = self.width(node.value, at, depth + 1)
+            if width and _adds_dimension(node.slice):
+                return _Width.LIFTS
             return width if _keeps_dimensions(node.slice) else min(_Width.WIDE, width)
         return self._called(node, at, depth) if isinstance(node, ast.Call) else _Width.UNKNOWN
 
@@ -133,7 +140,7 @@ class _Reading:
 
     def _called(self, node: ast.Call, at: ast.AST, depth: int) -> _Width:
         if any(part.arg is None or part.arg in ("dtype", "out", "other") for part in node.keywords):
-            return _Width.UNKNOWN
+            return _told(node)
         if any(isinstance(part, ast.Starred) or names_dtype(part) for part in node.args) or not isinstance(
             node.func, ast.Attribute
         ):
@@ -182,6 +189,15 @@ class _Reading:
         )
 
 
+def _told(node: ast.Call) -> _Width:
+    """`F.softmax(x, dim=-1, dtype=torch.float32)`, which casts before it computes."""
+    dtype = path_of(keyword(node, "dtype") or node)
+    if dtype not in WIDE or any(part.arg is None or part.arg == "out" for part in node.keywords):
+        return _Width.UNKNOWN
+    name = last_name(node)
+    return _Width.LIFTS if name in _DIMENSIONED else _Width.WIDE if name in _REDUCING else _Width.UNKNOWN
+
+
 def _is_number(node: ast.expr) -> bool:
     if isinstance(node, ast.UnaryOp):
         return _is_number(node.operand)
@@ -192,6 +208,12 @@ def _keeps_dimensions(index: ast.expr) -> bool:
     """`x[:, None]` and `x[1:]`: an index may take the last dimension."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     return all(isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is None) for part in parts)
+
+
+def _adds_dimension(index: ast.expr) -> bool:
+    """`x[rows, None]`: there is one then, whatever the others take."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(isinstance(part, ast.Constant) and part.value is None for part in parts)
 
 
 def _is_sized(args: list[ast.expr]) -> bool:
@@ -238,8 +260,12 @@ def _bound_before(name: str, at: ast.AST, scope: ast.AST) -> ast.Assign | None:
     inner = at if isinstance(at, ast.stmt) else statement_of(at, scope)
     for outer in around(inner, scope):
         for statement in reversed(_before(inner, outer)):
-            if isinstance(statement, ast.Assign) and any(
-                isinstance(target, ast.Name) and target.id == name for target in statement.targets
+            if (
+                isinstance(statement, ast.Assign)
+                and any(
+                    isinstance(target, ast.Name) and target.id == name for target in map(_values_of, statement.targets)
+                )
+                and (not isinstance(statement.targets[0], ast.Tuple) or last_name(statement.value) in _WITH_INDICES)
             ):
                 return statement
             if _may_bind(name, statement):
@@ -250,6 +276,11 @@ def _bound_before(name: str, at: ast.AST, scope: ast.AST) -> ast.Assign | None:
             return None
         inner = outer
     return None
+
+
+def _values_of(target: ast.expr) -> ast.expr:
+    """`values`, of `values, indices = ...`."""
+    return target.elts[0] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
 
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)

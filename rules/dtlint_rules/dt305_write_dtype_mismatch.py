@@ -19,6 +19,7 @@ from dtlint_rules._fixes import operand_text
 from dtlint_rules._half import half_at
 from dtlint_rules._known import known
 from dtlint_rules._layers import ends_with_layer
+from dtlint_rules._lifted import is_lifted
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import KNOWN, TORCH, attributes
 from dtlint_rules._origin import Kind
@@ -227,6 +228,8 @@ def _judge(
     origins = origins_of(flow.scope)
     target, source = origins[into], origins[node]
     wide, wide_source = _is_float32(held, target), _is_float32(value, source)
+    if wide_source is None and wide is None and _follows(held, target) and is_lifted(node, flow):
+        wide_source = node
     computed = _is_computed(value, source, flow)
     if wide is not None and (is_open(value, source) or computed) and half_at(flow, value, dtype=None) is not None:
         what = f"`{ast.unparse(into)}` is float32 and `{short(node)}` as it was given"

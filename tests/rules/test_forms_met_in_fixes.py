@@ -145,6 +145,19 @@ BAD = {
             return (x @ x.transpose(-1, -2)) + mask
         """,
     ),
+    "DT305": (
+        """
+        class Experts(nn.Module):
+            def forward(self, x: Tensor):
+                weights = F.softmax(self.gate(x), dim=1, dtype=torch.float)
+                weights, chosen = torch.topk(weights, 2, dim=-1)
+                out = torch.zeros(x.shape, dtype=x.dtype, device=x.device)
+                for number, expert in enumerate(self.experts):
+                    rank, rows = torch.where(chosen == number)
+                    out.index_add_(0, rows, expert(x[rows]) * weights[rows, rank, None])  # <-
+                return out
+        """,
+    ),
     "DT311": (
         """
         def directions(layer, delta):
@@ -308,6 +321,31 @@ GOOD = {
                 x = x.to(torch.float32)
                 rotation = torch.eye(self.width, device=x.device)
                 return F.linear(input=x, weight=rotation)
+        """,
+    ),
+    "DT305": (
+        """
+        class Experts(nn.Module):
+            def forward(self, x: Tensor):
+                weights = F.softmax(self.gate(x), dim=1, dtype=torch.float)
+                weights, chosen = torch.topk(weights, 2, dim=-1)
+                weights = weights.to(x.dtype)
+                out = torch.zeros(x.shape, dtype=x.dtype, device=x.device)
+                for number, expert in enumerate(self.experts):
+                    rank, rows = torch.where(chosen == number)
+                    out.index_add_(0, rows, expert(x[rows]) * weights[rows, rank, None])
+                return out
+        """,
+        """
+        class Experts(nn.Module):
+            def forward(self, x: Tensor):
+                weights = F.softmax(self.gate(x), dim=1, dtype=torch.float)
+                weights, chosen = torch.topk(weights, 2, dim=-1)
+                out = torch.zeros(x.shape, dtype=torch.float32, device=x.device)
+                for number, expert in enumerate(self.experts):
+                    rank, rows = torch.where(chosen == number)
+                    out.index_add_(0, rows, expert(x[rows]).float() * weights[rows, rank, None])
+                return out.to(x.dtype)
         """,
     ),
     "DT311": (
