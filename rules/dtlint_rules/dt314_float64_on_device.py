@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Dtype, Tensor
+from dtlint.infer.values import Array, Dtype, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
 from dtlint_rules._functions import defaults, parameters
@@ -29,6 +29,8 @@ __all__ = ["Float64OnDevice"]
 _FACTORIES = frozenset(
     {"zeros", "ones", "full", "empty", "arange", "linspace", "logspace", "tensor", "as_tensor", "eye", "rand", "randn"}
 )
+_OF_ARRAYS = frozenset({"tensor", "as_tensor"})
+"""Those that take the dtype of an array of NumPy."""
 _GUARDS = ("mps", "npu", "xla", "is_cpu", "is_cuda", "supports_float64", "fp64", "float64_supported")
 """Words by which a function shows that it asks where it runs."""
 _HAVING_FLOAT64 = ("cpu", "cuda", "meta")
@@ -42,8 +44,9 @@ class Float64OnDevice(Rule):
 
     ## What it does
     Reports `torch.arange(n, dtype=torch.float64, device=x.device)` and its kin, a cast to float64 of a tensor that the
-    caller gives or that was made on the device of another, and `.to(device)` of a tensor that NumPy made float64, in code
-    that does not ask which device it is, and does not choose between CUDA and the CPU itself.
+    caller gives or that was made on the device of another, `.to(device)` of a tensor that NumPy made float64, and
+    `torch.tensor(np.linspace(0, 1, n), device=device)`, in code that does not ask which device it is, and does not
+    choose between CUDA and the CPU itself.
 
     ## Why it matters
     MPS (Apple's GPUs) and several other accelerators have no float64: "Cannot convert a MPS Tensor to float64 dtype as
@@ -88,7 +91,9 @@ class Float64OnDevice(Rule):
         """`torch.zeros(n, dtype=torch.float64, device=x.device)`."""
         package, _, name = call.target.rpartition(".")
         dtype, device = call.argument(None, "dtype"), call.argument_node(None, "device")
-        if package != "torch" or name not in _FACTORIES or dtype != Dtype("float64") or not _is_open(device, call.flow):
+        if package != "torch" or name not in _FACTORIES or not _is_open(device, call.flow):
+            return None
+        if dtype != Dtype("float64") and not (dtype is None and name in _OF_ARRAYS and _is_wide_array(call)):
             return None
         assert device is not None
         return Finding(
@@ -125,6 +130,12 @@ class Float64OnDevice(Rule):
             help="Cast it to float32 with the move",
             notes=((origin, "float64 since here"),) if origin is not None and origin.lineno != call.node.lineno else (),
         )
+
+
+def _is_wide_array(call: Call) -> bool:
+    """`torch.tensor(np.linspace(0, 1, n), device=device)`: the dtype is the array's, which NumPy makes float64."""
+    array = call.argument(0, "data")
+    return isinstance(array, Array) and array.dtypes == _FLOAT64
 
 
 def _is_asked_for(flow: Flow) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from bench import Bench, cases, marked
 
-HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import Tensor, nn\n"
+HEAD = "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import Tensor, nn\n"
 BENCH = Bench("DT101", "DT599", HEAD)
 
 BAD = {
@@ -176,6 +176,13 @@ BAD = {
             if narrow:
                 skew = skew.float()
             return torch.linalg.solve(eye - skew, eye + skew)  # <-
+        """,
+    ),
+    "DT314": (
+        """
+        def weighted(x: Tensor, n):
+            weights = torch.tensor(np.linspace(0, 1, n), device=x.device)  # <-
+            return weights * x
         """,
     ),
     "DT410": (
@@ -363,6 +370,14 @@ GOOD = {
             if weight.dtype == torch.float16:
                 weight = weight.float()
             return torch.linalg.svd(weight), torch.linalg.svd(other)
+        """,
+    ),
+    "DT314": (
+        """
+        def weighted(x: Tensor, n):
+            weights = torch.tensor(np.linspace(0, 1, n), dtype=torch.float32, device=x.device)
+            counts = torch.tensor(np.zeros(n, dtype=np.float32), device=x.device)
+            return weights * x + counts
         """,
     ),
     "DT410": (
