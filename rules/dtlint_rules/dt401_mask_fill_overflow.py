@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Constant, Tensor
+from dtlint.infer.values import UNKNOWN, Constant, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import limit_of
 from dtlint_rules._half import half_at
 from dtlint_rules._handed import is_made_wide
+from dtlint_rules._known import known
 from dtlint_rules._masks import SCORES, inverted, is_mask, selects_scores
+from dtlint_rules._meanings import is_device
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH
 from dtlint_rules._numbers import HALF, number_at, spelled
 from dtlint_rules._origins import origins_of
-from dtlint_rules._parts import given, receiver, root_of, same
+from dtlint_rules._parts import given, keyword, receiver, root_of, same
 from dtlint_rules._subjects import ABSENT, is_function, operand
 from dtlint_rules._tensors import is_tensor
 from dtlint_rules._widths import is_wide
@@ -43,6 +45,8 @@ _FILLS = {
 }
 """What writes one number into a tensor, and which argument of the method that is. Of the function it is the next, but
 for `full_like`. All of them raise where the tensor cannot hold the number; seen on torch 2.13."""
+_TENSORS = frozenset({"tensor", "as_tensor", "new_tensor"})
+"""What makes a tensor of a number."""
 LARGE = (
     *(f"1e{exponent}" for exponent in range(5, 309)),
     *("0**", "2**", "*00000*", "*65536*", "*99999*"),
@@ -58,10 +62,10 @@ class MaskFillOverflow(Rule):
 
     ## What it does
     Reports numbers beyond ±65504 that are written into scores or masks, by `masked_fill`, `full_like`, `torch.where`,
-    `F.pad`, `scores[mask] = -1e9`, `(1 - mask) * -1e9`, a mask in a buffer, or a function whose name speaks of a
-    mask; and limits of another dtype, such as `torch.finfo(torch.float32).min`. The number is found as a constant of
-    the module, as an attribute of the class and as the default of a parameter, too. Code that only runs in float32 is
-    left alone.
+    `torch.tensor(-1e9, dtype=scores.dtype)`, `scores.new_tensor(-1e9)`, `F.pad`, `scores[mask] = -1e9`, `(1 - mask) *
+    -1e9`, a mask in a buffer, or a function whose name speaks of a mask; and limits of another dtype, such as
+    `torch.finfo(torch.float32).min`. The number is found as a constant of the module, as an attribute of the class and
+    as the default of a parameter, too. Code that only runs in float32 is left alone.
 
     ## Why it matters
     float16 ends at 65504. Under autocast, attention scores are float16, and
@@ -100,7 +104,7 @@ class MaskFillOverflow(Rule):
     fix = Applicability.UNSAFE
     triggers = (*LARGE, "finfo")
     needs = (TORCH,)
-    calls = frozenset({"full", "register_buffer", "where", "pad", *_FILLS, "*mask*"})
+    calls = frozenset({"full", "register_buffer", "where", "pad", *_TENSORS, *_FILLS, "*mask*"})
     operators = frozenset({ast.Mult})
     targets = frozenset({ast.Subscript})
 
@@ -112,6 +116,8 @@ class MaskFillOverflow(Rule):
         target = call.target
         if target == "torch.full":
             return self._made(call)
+        if last_name(call.node) in _TENSORS:
+            return self._of_one(call)
         if call.method == "register_buffer":
             return self._registered(call)
         if call.method in _FILLS or target.startswith("torch."):
@@ -208,6 +214,29 @@ class MaskFillOverflow(Rule):
         if number is None or number.value > 0 or "dtype" not in call.keywords or _is_shown(call.result):
             return
         yield from self._found(call.node, number, call.flow, call.result, "`full` raises for float16", None, None)
+
+    def _of_one(self, call: Call) -> Iterator[Finding]:
+        """`torch.tensor(-1e9, dtype=scores.dtype)`, `torch.tensor(-1e9).to(scores)` and `scores.new_tensor(-1e9)`."""
+        if not call.node.args or not _may_be_large(call.args[0] if call.args else UNKNOWN):
+            return
+        number, dtype = _beyond(call.node.args[0], call.flow), keyword(call.node, "dtype")
+        if number is None or number.value > 0 or _is_shown(call.result):
+            return
+        of = receiver(call.node) if call.method == "new_tensor" and dtype is None else None
+        if of is None and not call.target.startswith("torch."):
+            return
+        followed = dtype if dtype is not None else _cast_to(call)
+        told = path_of(followed) if followed is not None else None
+        if of is None and (
+            told is None or (dtype is not None and not told.endswith("dtype")) or told.startswith("torch.")
+        ):
+            return
+        if isinstance(followed, ast.Attribute) and followed.attr == "dtype":
+            of = followed.value
+        value = call.receiver if call.method == "new_tensor" else None
+        if of is not None and _is_wide(of, UNKNOWN if value is None else value, call.flow):
+            return
+        yield from self._found(call.node, number, call.flow, value, "it is {inf} in a float16 tensor", None, of)
 
     def _registered(self, call: Call) -> Iterator[Finding]:
         """`self.register_buffer("masked_bias", torch.tensor(-1e9))`: cast with the module."""
@@ -309,6 +338,28 @@ class MaskFillOverflow(Rule):
             notes=((node, "it is written into a tensor here"),) if elsewhere else (),
             fix=fix,
         )
+
+
+def _cast_to(call: Call) -> ast.expr | None:
+    """The tensor, or the dtype, that a made tensor is cast to at once: `torch.tensor(-1e9).to(scores)`."""
+    method = parents_at(call.node, call.flow).get(call.node)
+    if not isinstance(method, ast.Attribute) or method.attr not in ("to", "type_as", "type"):
+        return None
+    cast = parents_at(call.node, call.flow).get(method)
+    if not isinstance(cast, ast.Call):
+        return None
+    dtypes = [part for part in given(cast) if last_name(part) == "dtype" and isinstance(part, ast.Attribute)]
+    if dtypes:
+        return dtypes[0]
+    sole = cast.args[0] if len(cast.args) == 1 and not cast.keywords else None
+    path = path_of(sole) if sole is not None else None
+    if path is None or is_device(sole or method):
+        return None
+    return (
+        sole
+        if method.attr == "type_as" or is_tensor(sole or method, known(call.flow, sole or method), call.flow)
+        else None
+    )
 
 
 @lru_cache(maxsize=16_384)

@@ -185,6 +185,21 @@ BAD = {
             return weights * x
         """,
     ),
+    "DT401": (
+        """
+        def attend(scores: Tensor, mask: Tensor):
+            fill = torch.tensor(-1e9, dtype=scores.dtype, device=scores.device)  # <-
+            return torch.where(mask, scores, fill)
+        """,
+        """
+        def attend(scores: Tensor, mask: Tensor):
+            return torch.where(mask, scores, scores.new_tensor(-1e9))  # <-
+        """,
+        """
+        def attend(scores: Tensor, mask: Tensor):
+            return torch.where(mask, scores, torch.tensor(-1e10).to(scores))  # <-
+        """,
+    ),
     "DT410": (
         """
         def components(image: Tensor):
@@ -378,6 +393,19 @@ GOOD = {
             weights = torch.tensor(np.linspace(0, 1, n), dtype=torch.float32, device=x.device)
             counts = torch.tensor(np.zeros(n, dtype=np.float32), device=x.device)
             return weights * x + counts
+        """,
+    ),
+    "DT401": (
+        """
+        def lowest(scores: Tensor):
+            scores = scores.float()
+            return scores.new_tensor(-1e9)
+        """,
+        """
+        def lowest(scores: Tensor, device):
+            kept = torch.tensor(-1e9, dtype=torch.float32, device=device)
+            moved = torch.tensor(-1e9).to(device)
+            return kept, moved, torch.tensor(1e9, dtype=scores.dtype), scores.new_tensor(-1e4)
         """,
     ),
     "DT410": (
