@@ -13,7 +13,9 @@ from dtlint_rules._assignments import assignments
 from dtlint_rules._buffers import is_whole
 from dtlint_rules._effects import JOINING
 from dtlint_rules._factories import MAKERS, fix_after, into_model, is_in, is_noise, made_after, roots_told, says
+from dtlint_rules._meanings import names_dtype
 from dtlint_rules._names import last_name
+from dtlint_rules._parts import given, receiver
 from dtlint_rules._sinks import RAISING, escapes
 from dtlint_rules._subjects import flat, joined
 from dtlint_rules._texts import as_operand, short
@@ -49,7 +51,11 @@ def meeting(
     promoted: Finding | None = None
     for node in operations:
         operands = _operands(node, noise)
-        if operands is None or not is_in(factory, operands, origins):
+        if (
+            operands is None
+            or not is_in(factory, operands, origins)
+            or _is_cast_before(factory, node, operations, origins)
+        ):
             continue
         if noise and isinstance(node, ast.Call) and (model := _configured(node, factory, origins, place.scope)):
             return into_model(factory, node, model)
@@ -72,6 +78,21 @@ def _is_number(operand: ast.expr, sizes: set[str]) -> bool:
     """Is it made of sizes of the factory's tensor: `width**0.5`, of `torch.randn(2, width) / width**0.5`?"""
     names = {part.id for part in ast.walk(operand) if isinstance(part, ast.Name)}
     return bool(names) and names <= sizes
+
+
+def _is_cast_before(
+    factory: ast.Call, node: ast.expr, operations: Sequence[ast.BinOp | ast.Call], origins: Origins
+) -> bool:
+    """Is a name that holds a factory's tensor cast to the dtype of another on the way, `rotation.to(turn.dtype)`, if only
+    where a loop runs?"""
+    return any(
+        isinstance(cast, ast.Call)
+        and factory.lineno < cast.lineno < node.lineno
+        and isinstance(held := receiver(cast), ast.Name)
+        and (last_name(cast) == "type_as" or (last_name(cast) == "to" and any(map(names_dtype, given(cast)))))
+        and is_in(factory, [held], origins)
+        for cast in operations
+    )
 
 
 def _operands(node: ast.expr, noise: bool) -> list[ast.expr] | None:

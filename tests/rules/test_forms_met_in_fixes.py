@@ -344,6 +344,16 @@ GOOD = {
                 rotation = torch.eye(self.width, device=x.device)
                 return F.linear(input=x, weight=rotation)
         """,
+        """
+        class Reflected(nn.Module):
+            def forward(self, x: Tensor):
+                weight = torch.eye(self.width, device=x.device)
+                for name in self.names:
+                    delta = self.turns[name]
+                    weight = torch.mm(weight.to(delta.dtype), delta)  # it has their dtype from here on
+                x = x.to(self.base().weight.dtype)
+                return F.linear(input=x, weight=weight)
+        """,
     ),
     "DT305": (
         """
