@@ -143,8 +143,8 @@ class CastNotRestored(Rule):
             return
         name = path_of(subject_of(first))
         for target in bound_to(call.node, flow.statement):
-            if isinstance(target, ast.Name) and target.id == name and not _INTEGERS.search(name):
-                self.detours[flow.scope, name] = flow.statement
+            if isinstance(target, ast.Name) and name is not None and not _INTEGERS.search(f"{name} {target.id}"):
+                self.detours[flow.scope, target.id] = flow.statement
 
     def on_end(self, end: End) -> Iterable[Finding]:
         return self._not_restored(end.flow.scope) if self.left else ()

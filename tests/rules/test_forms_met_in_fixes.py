@@ -12,6 +12,18 @@ HEAD = "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom 
 BENCH = Bench("DT101", "DT599", HEAD)
 
 BAD = {
+    "DT112": (
+        """
+        class Up(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.conv = nn.Conv2d(width, width, 3)
+
+            def forward(self, x: Tensor):
+                larger = F.interpolate(x.to(torch.float32), scale_factor=2)  # <-
+                return self.conv(larger)
+        """,
+    ),
     "DT111": (
         """
         class Engine:
@@ -212,6 +224,19 @@ BAD = {
 }
 
 GOOD = {
+    "DT112": (
+        """
+        class Up(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.conv = nn.Conv2d(width, width, 3)
+
+            def forward(self, x: Tensor, mask: Tensor):
+                larger = F.interpolate(x.float(), scale_factor=2).to(x.dtype)
+                flags = F.interpolate(mask.float(), scale_factor=2)
+                return self.conv(larger) + self.conv(flags)
+        """,
+    ),
     "DT111": (
         """
         def to_half(x):
