@@ -24,6 +24,24 @@ BAD = {
                 return self.conv(larger)
         """,
     ),
+    "DT404": (
+        """
+        def distances(x: Tensor, y: Tensor):
+            squares = (x**2).sum(1, keepdim=True) + (y**2).sum(1) - 2 * x @ y.t()
+            return squares.sqrt()  # <-
+        """,
+        """
+        def distances(x: Tensor, y: Tensor):
+            x_norm, y_norm = x.norm(dim=1, keepdim=True), y.norm(dim=1)
+            return torch.sqrt(x_norm * x_norm + y_norm * y_norm - 2 * x.mm(y.T))  # <-
+        """,
+        """
+        def distances(x: Tensor, y: Tensor):
+            x2 = x.pow(2).sum(-1, keepdim=True)
+            y2 = torch.sum(y * y, dim=-1)
+            return (-2 * x @ y.t() + x2 + y2).sqrt()  # <-
+        """,
+    ),
     "DT111": (
         """
         class Engine:
@@ -235,6 +253,19 @@ GOOD = {
                 larger = F.interpolate(x.float(), scale_factor=2).to(x.dtype)
                 flags = F.interpolate(mask.float(), scale_factor=2)
                 return self.conv(larger) + self.conv(flags)
+        """,
+    ),
+    "DT404": (
+        """
+        def distances(x: Tensor, y: Tensor):
+            x2 = x.pow(2).sum(-1, keepdim=True)
+            y2 = torch.sum(y * y, dim=-1)
+            squares = x2 + y2.t() - 2.0 * torch.matmul(x, y.t())
+            return squares.clamp(min=0).sqrt(), squares.argmin(-1)
+        """,
+        """
+        def roots(a: Tensor, b: Tensor, c: Tensor):
+            return torch.sqrt(a**2 + b**2 - 2 * c)  # of no product
         """,
     ),
     "DT111": (

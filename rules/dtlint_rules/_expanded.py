@@ -1,0 +1,101 @@
+"""Squared distances by their expansion, `x2 + y2 - 2 * x @ y.T`: where two points are near, the terms cancel but for what
+was rounded, and the root of a negative rest is NaN."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint_rules._assignments import source_of
+from dtlint_rules._edges import Edge, is_kept, is_mended
+from dtlint_rules._effects import PRODUCTS
+from dtlint_rules._names import last_name
+from dtlint_rules._parts import given, receiver
+from dtlint_rules._squares import squared
+from dtlint_rules._texts import short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.events import Call, Flow
+
+__all__ = ["expanded"]
+
+_SUMMED = frozenset({"sum", "unsqueeze", "view", "reshape", "t", "transpose", "expand", "expand_as"})
+
+
+def expanded(node: ast.expr, call: Call) -> Edge | None:
+    """The root of `x2 + y2 - 2 * x @ y.T`, which nothing keeps from below 0."""
+    flow = call.flow
+    made = source_of(node, flow) or node
+    terms = list(_terms(made, 1))
+    if len(terms) < 3 or not any(sign < 0 and _is_double_product(term, flow) for sign, term in terms):
+        return None
+    if (
+        sum(sign > 0 and _is_square(term, flow) for sign, term in terms) < 2
+        or is_kept(node, flow)
+        or is_mended(flow.scope)
+    ):
+        return None
+    return Edge(
+        f"`{short(made)}` is a little less than 0 where two points are near each other, for the terms are rounded before "
+        "they cancel: its root is NaN",
+        "Use `torch.cdist`, or clamp what the root is taken of: `.clamp(min=0)`",
+        made if made.lineno != call.node.lineno else None,
+    )
+
+
+def _terms(node: ast.expr, sign: int) -> Iterator[tuple[int, ast.expr]]:
+    """What is added up, with the signs."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        yield from _terms(node.left, sign)
+        yield from _terms(node.right, sign if isinstance(node.op, ast.Add) else -sign)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        yield from _terms(node.operand, -sign)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and _is_two(node.left, negative=True):
+        yield -sign, ast.BinOp(ast.Constant(2), node.op, node.right)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult) and _is_doubled(node.left, negative=True):
+        yield -sign, ast.BinOp(ast.BinOp(ast.Constant(2), ast.Mult(), node.left), node.op, node.right)
+    else:
+        yield sign, node
+
+
+def _is_double_product(node: ast.expr, flow: Flow) -> bool:
+    """`2 * x @ y.T`, `2 * torch.mm(x, y.t())`, with the two where it is due."""
+    if not isinstance(node, ast.BinOp):
+        return False
+    if isinstance(node.op, ast.MatMult):  # `2 * x @ y` is `(2 * x) @ y`
+        return _is_doubled(node.left)
+    if not isinstance(node.op, ast.Mult):
+        return False
+    other = node.right if _is_two(node.left) else node.left if _is_two(node.right) else None
+    made = None if other is None else source_of(other, flow) or other
+    return (isinstance(made, ast.BinOp) and isinstance(made.op, ast.MatMult)) or (
+        isinstance(made, ast.Call) and last_name(made) in PRODUCTS
+    )
+
+
+def _is_square(node: ast.expr, flow: Flow) -> bool:
+    """The squares of the rows: `(x ** 2).sum(1, keepdim=True)`, `x_norm * x_norm`, or a name of such."""
+    made = source_of(node, flow) or node
+    for _ in range(4):
+        if squared(made) is not None:
+            return True
+        if not isinstance(made, ast.Call) or last_name(made) not in _SUMMED:
+            return False
+        held = receiver(made)
+        inner = next(iter(given(made)), None) if held is None or last_name(held) in ("torch", "th") else held
+        if inner is None:
+            return False
+        made = source_of(inner, flow) or inner
+    return False
+
+
+def _is_doubled(node: ast.expr, *, negative: bool = False) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and _is_two(node.left, negative=negative)
+
+
+def _is_two(node: ast.expr, *, negative: bool = False) -> bool:
+    if negative:
+        return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and _is_two(node.operand)
+    return isinstance(node, ast.Constant) and node.value in (2, 2.0)
