@@ -21,7 +21,7 @@ from dtlint_rules._half import half_at, is_half
 from dtlint_rules._names import last_name, names, names_in, said
 from dtlint_rules._needs import HALF, TORCH, attributes
 from dtlint_rules._norm_uses import is_called_elsewhere
-from dtlint_rules._parts import receiver, same
+from dtlint_rules._parts import given, receiver, same
 from dtlint_rules._squares import is_widened, mean_of_squares, squared
 from dtlint_rules._subjects import ABSENT, operand
 from dtlint_rules._texts import as_operand
@@ -46,11 +46,12 @@ class ReductionInHalf(Rule):
     """A sum, a product or a variance that leaves the range of half.
 
     ## What it does
-    Reports `sum`, `prod` and `cumsum` of a tensor that is float16 or bfloat16 on some path, without `dtype=`; the sum of
-    squares of tensors that were picked for being half, `torch.sum(g ** 2) for g in fp16_grads`;
-    a variance computed as the mean of squares less the square of the mean, of a tensor that may be half; the norm of the
-    norms of gradients, `torch.stack([p.grad.norm() for p in params]).norm()`, where weights may be half; and
-    `torchvision.ops.batched_nms` of boxes that may be half, which adds an offset for each class to their coordinates.
+    Reports `sum`, `prod` and `cumsum` of a tensor that is float16 or bfloat16 on some path, without `dtype=`; the sum
+    of squares of tensors that were picked for being half, `torch.sum(g ** 2) for g in fp16_grads`; a variance computed
+    as the mean of squares less the square of the mean, of a tensor that may be half; the norm of the norms of
+    gradients, `torch.stack([p.grad.norm() for p in params]).norm()`, at once or by the name of the list, where weights
+    may be half; and `torchvision.ops.batched_nms` of boxes that may be half, which adds an offset for each class to
+    their coordinates.
 
     ## Why it matters
     The kernels add in float32, but the result is half: a thousand values of 100 add up to inf in float16, and beyond
@@ -233,7 +234,31 @@ def _is_of_norms(node: ast.Call, flow: Flow) -> bool:
     listed = next((i for i, part in enumerate(around) if isinstance(part, (ast.ListComp, ast.GeneratorExp))), None)
     if listed is None or any(isinstance(part, ast.Call) and last_name(part) == "float" for part in around):
         return False
-    return any(isinstance(part, ast.Call) and last_name(part) in _NORMS for part in around[listed:])
+    if any(isinstance(part, ast.Call) and last_name(part) in _NORMS for part in around[listed:]):
+        return True
+    return isinstance(flow.statement, ast.Assign) and flow.statement.value is around[listed] and _is_stacked(flow)
+
+
+def _is_stacked(flow: Flow) -> bool:
+    """Is the norm taken of a list by the name that it gets: `torch.norm(torch.stack(norms), 2)`?"""
+    statement = flow.statement
+    paths = {path_of(target) for target in statement.targets} if isinstance(statement, ast.Assign) else set()
+    return any(
+        last_name(call) in _NORMS
+        and (stack := _norm_of(call)) is not None
+        and last_name(stack) in ("stack", "cat")
+        and stack.args
+        and path_of(stack.args[0]) in paths - {None}
+        for call in facts(flow.scope).calls
+    )
+
+
+def _norm_of(call: ast.Call) -> ast.Call | None:
+    """The call whose result a norm is taken of: `torch.stack(x)`, of `torch.norm(torch.stack(x), 2)` and
+    `torch.stack(x).norm()`."""
+    held = receiver(call)
+    taken = held if isinstance(held, ast.Call) else next(iter(given(call)), None)
+    return taken if isinstance(taken, ast.Call) else None
 
 
 def _is_of_one(subject: ast.expr, flow: Flow) -> bool:

@@ -42,6 +42,13 @@ BAD = {
             return (-2 * x @ y.t() + x2 + y2).sqrt()  # <-
         """,
     ),
+    "DT406": (
+        """
+        def total(params):
+            norms = [torch.norm(p.grad.detach(), 2.0) for p in params]  # <-
+            return torch.norm(torch.stack(norms), 2.0)
+        """,
+    ),
     "DT111": (
         """
         class Engine:
@@ -266,6 +273,14 @@ GOOD = {
         """
         def roots(a: Tensor, b: Tensor, c: Tensor):
             return torch.sqrt(a**2 + b**2 - 2 * c)  # of no product
+        """,
+    ),
+    "DT406": (
+        """
+        def total(params):
+            norms = [torch.norm(p.grad.detach().float(), 2.0) for p in params]
+            each = [torch.norm(p.grad.detach(), 2.0) for p in params]
+            return torch.norm(torch.stack(norms), 2.0), each
         """,
     ),
     "DT111": (
