@@ -19,6 +19,7 @@ __all__ = [
     "PRODUCTS",
     "SCALAR",
     "TORCH",
+    "UNTOLD",
     "WIDE",
 ]
 
@@ -28,6 +29,13 @@ FACTORIES = frozenset(
     {"zeros", "ones", "empty", "full", "rand", "randn", "linspace", "logspace", "eye", "tensor", "normal"}
 )
 """Functions that make a tensor of the default dtype, unless they are told another."""
+UNTOLD = frozenset(
+    {
+        *("Tensor", "FloatTensor", "hann_window", "hamming_window", "blackman_window", "bartlett_window"),
+        "kaiser_window",
+    }
+)
+"""Those whose dtype inference does not know: the legacy constructors, `torch.Tensor([0.5])`, and windows of a signal."""
 MAKING = FACTORIES | {"arange"}
 """The same, and what makes numbers in order: of float32, where it is told."""
 DTYPE_FREE = frozenset({"arange", "randint", "randperm", "multinomial", "bernoulli"})
@@ -68,6 +76,7 @@ KEEPING = frozenset(
         *("log_softmax", "relu", "round", "floor", "ceil", "tile", "movedim", "pin_memory", "triu", "tril"),
         *("masked_fill", "masked_fill_", "clamp_", "normal_", "uniform_", "fill_", "zero_", "interpolate", "pad"),
         *("normalize", "dropout", "relu_", "reciprocal", "neg", "log1p", "expm1", "rearrange", "meshgrid"),
+        "affine_grid",
     }
 )
 """Methods and functions that give the dtype of their tensor."""

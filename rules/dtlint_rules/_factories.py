@@ -16,12 +16,12 @@ from dtlint.infer.survey import facts
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding
 from dtlint_rules._assignments import assignments
-from dtlint_rules._effects import FACTORIES, KEEPING
+from dtlint_rules._effects import FACTORIES, KEEPING, UNTOLD
 from dtlint_rules._functions import parameters
 from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
 from dtlint_rules._origin import Kind, in_order
-from dtlint_rules._parts import given
+from dtlint_rules._parts import given, receiver
 from dtlint_rules._provenance import measures
 from dtlint_rules._within import parents_at
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HELPERS",
+    "LEGACY",
     "MAKERS",
     "fix_after",
     "into_model",
@@ -50,7 +51,7 @@ __all__ = [
 
 HELPERS = frozenset({"randn_tensor", "rand_tensor"})
 """What libraries call their own `torch.randn` for any device; with `dtype=` like it."""
-MAKERS = frozenset({*FACTORIES, *HELPERS, "where"})
+MAKERS = frozenset({*FACTORIES, *UNTOLD, *HELPERS, "where"})
 """The functions whose result is of the default dtype, unless they are told another or given tensors."""
 _NOISE = frozenset({"randn", "rand", *HELPERS})
 _PLAIN = frozenset({"str", "int", "float", "bool", "Path", "os.PathLike", "SparseTensor", "np.ndarray"})
@@ -61,6 +62,9 @@ _TOTALS = re.compile(
 )
 """Names of what is added up, in float32 for good reason, and of inputs to try a model with."""
 _SAYS = "`{name}` has no `dtype=`, so the tensor is of the default dtype, float32"
+_IS_LEGACY = "`{name}` takes no `dtype=` and makes float32"
+LEGACY = frozenset({"Tensor", "FloatTensor"})
+"""Constructors of before torch 0.4."""
 _IS_MADE_BY = "`{name}` makes a tensor and is told no dtype, so that is of the default dtype, float32"
 
 
@@ -118,10 +122,19 @@ def _given(factory: ast.Call, place: Flow) -> Iterator[ast.expr]:
         if isinstance(call, ast.Call) and call.func is outer:
             yield from given(call)
             node = call
-        elif isinstance(outer, (ast.List, ast.Tuple, ast.UnaryOp)) or _keeps(outer, node):
+        elif isinstance(outer, (ast.List, ast.Tuple, ast.UnaryOp, ast.Subscript)) or _keeps(outer, node):
             node = outer
         else:
-            return
+            break
+    if isinstance(outer, ast.Assign) and len(outer.targets) == 1 and isinstance(outer.targets[0], ast.Name):
+        yield from _moved_to(outer.targets[0].id, factory, place)
+
+
+def _moved_to(name: str, factory: ast.Call, place: Flow) -> Iterator[ast.expr]:
+    """What `mask = torch.ones(3, 3)` is moved to below: `mask = mask.to(x.device)`."""
+    for call in facts(place.scope).calls:
+        if last_name(call) == "to" and call.lineno > factory.lineno and path_of(receiver(call) or call) == name:
+            yield from given(call)
 
 
 def _keeps(outer: ast.AST, node: ast.AST) -> bool:
@@ -162,6 +175,8 @@ def is_in(factory: ast.Call, operands: Iterable[ast.expr], origins: Origins) -> 
 def says(factory: ast.Call) -> str:
     """What is said of a factory, or of what calls one."""
     name = last_name(factory)
+    if name in LEGACY:
+        return _IS_LEGACY.format(name=name)
     return (_SAYS if name in MAKERS else _IS_MADE_BY).format(name=name)
 
 
@@ -175,11 +190,13 @@ def into_model(factory: ast.Call, node: ast.Call, model: str) -> Finding:
     )
 
 
-def fix_after(tensor: str) -> Callable[[Place], Fix]:
+def fix_after(tensor: str) -> Callable[[Place], Fix | None]:
     """The fix that makes it in the dtype of a tensor."""
     return partial(_pass_dtype_of, tensor)
 
 
-def _pass_dtype_of(tensor: str, place: Place) -> Fix:
+def _pass_dtype_of(tensor: str, place: Place) -> Fix | None:
+    if last_name(place.abstract) in LEGACY:
+        return None  # it takes none
     edit = place.append_argument(f"dtype={tensor}.dtype")
     return Fix(f"Make it in the dtype of `{tensor}`", (edit,), Applicability.UNSAFE)

@@ -24,6 +24,7 @@ from dtlint_rules._effects import (
     PRODUCTS,
     SCALAR,
     TORCH,
+    UNTOLD,
 )
 from dtlint_rules._meanings import is_device, is_setting, names_dtype
 from dtlint_rules._names import last_name
@@ -294,7 +295,7 @@ class Provenance:
     def _call(self, node: ast.Call) -> Roots:
         name = last_name(node)
         receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
-        of_torch = name in FACTORIES if receiver is None else path_of(receiver) in TORCH
+        of_torch = name in FACTORIES or name in UNTOLD if receiver is None else path_of(receiver) in TORCH
         held = NOTHING if receiver is None or of_torch else self.read(receiver)
         given = [self.read(argument) for argument in node.args]
         every = NOTHING.union(held, *given, *[self.read(keyword.value) for keyword in node.keywords])
@@ -365,7 +366,7 @@ _WITHOUT_DTYPE = (None, Provenance._test, Provenance._mapping)
 
 def _made(call: ast.Call, name: str, given: list[Roots]) -> Roots | None:
     """The origins of what a factory of torch makes; None where the function is none."""
-    if name in FACTORIES:
+    if name in FACTORIES or name in UNTOLD:
         return frozenset({Origin.at(Kind.MADE, name, call)})
     if name in DTYPE_FREE:
         return NOTHING

@@ -11,6 +11,7 @@ from dtlint.infer.survey import facts
 from dtlint.infer.values import Constant, Number, Tensor, Trait
 from dtlint.rule import Finding, Rule
 from dtlint_rules._default_operands import meeting
+from dtlint_rules._effects import UNTOLD
 from dtlint_rules._factories import HELPERS, MAKERS, into_model, is_noise, is_total, may_be_after, tensors_after
 from dtlint_rules._filled import filled
 from dtlint_rules._half import half_at, place_in
@@ -38,11 +39,11 @@ class FactoryDefaultDtype(Rule):
 
     ## What it does
     Reports a factory without `dtype=` (`torch.randn`, `torch.zeros`, `torch.full`, `torch.where(mask, 1.0, 0.0)`) that
-    takes its shape or its device from a tensor, where the result is then added to, multiplied with, concatenated to or
-    written into that tensor or what is computed from it; one that stands in for the missing bias of a layer in a
-    product, `torch.zeros(n, device=conv.weight.device) if conv.bias is None else conv.bias`; one that a product of
-    matrices is written into by slices; and noise in the shape that a model is configured for that goes into the model
-    uncast.
+    takes its shape or its device from a tensor, or is moved to that, and `torch.Tensor([0.5, 1.0])`, where the result
+    is then added to, multiplied with, concatenated to or written into that tensor or what is computed from it; one that
+    stands in for the missing bias of a layer in a product, `torch.zeros(n, device=conv.weight.device) if conv.bias is
+    None else conv.bias`; one that a product of matrices is written into by slices; and noise in the shape that a model
+    is configured for that goes into the model uncast.
 
     What a function of the file makes counts like a factory if it is handed `x.device` and no dtype, and so does what is
     drawn from `Uniform(0.9, 1.1)` in the shape of `x`. Besides, the rule reports a buffer for tensors that is made in
@@ -89,7 +90,8 @@ class FactoryDefaultDtype(Rule):
     fix = Applicability.UNSAFE
     calls = MAKERS
     triggers = (
-        *attributes(calls),
+        *attributes(calls - {"Tensor"}),
+        "torch.Tensor(",
         *sorted(HELPERS),
         *attributes(DISTRIBUTIONS),
         *sorted(DISTRIBUTIONS),
@@ -147,6 +149,8 @@ def _is_defaulted(call: Call) -> bool:
     name = last_name(call.node)
     if name in HELPERS:
         return not call.target.startswith("torch.") and len(call.node.args) < 4
+    if name in UNTOLD or (name == "normal" and "size" in call.keywords):
+        return call.target == f"torch.{name}" and bool(call.node.args)
     if not call.complete:
         return name in _OF_SHAPES and call.target == f"torch.{name}"
     result = call.result

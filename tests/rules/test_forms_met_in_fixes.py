@@ -181,6 +181,37 @@ BAD = {
             mask = torch.triu(torch.full((3, 3), float("-inf")), 1).to(x.device)  # <-
             return (x @ x.transpose(-1, -2)) + mask
         """,
+        """
+        def turned(x: Tensor):
+            turn = torch.eye(3)  # <-
+            turn = turn.to(x.device)
+            return x @ turn
+        """,
+        """
+        def turned(x: Tensor):
+            turn = torch.eye(3)[None].repeat(x.shape[0], 1, 1)  # <-
+            return torch.bmm(turn.to(x.device), x)
+        """,
+        """
+        def weighted(x: Tensor):
+            weights = torch.Tensor([0.5, 1.0]).to(x.device)  # <-
+            window = torch.hann_window(2, device=x.device)  # <-
+            return x * weights + x * window
+        """,
+        """
+        def noisy(x: Tensor):
+            return x + torch.FloatTensor(x.shape).uniform_().to(x.device)  # <-
+        """,
+        """
+        def noisy(x: Tensor):
+            noise = torch.normal(0.0, 1.0, size=x.shape, device=x.device)  # <-
+            return x + noise
+        """,
+        """
+        def sampled(x: Tensor):
+            grid = F.affine_grid(torch.eye(2, 3, device=x.device)[None], x.shape)  # <-
+            return F.grid_sample(x, grid)
+        """,
     ),
     "DT305": (
         """
@@ -414,6 +445,22 @@ GOOD = {
                 x = x.to(torch.float32)
                 rotation = torch.eye(self.width, device=x.device)
                 return F.linear(input=x, weight=rotation)
+        """,
+        """
+        class Linear(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.weight = nn.Parameter(torch.Tensor(width, width))  # cast with the module
+
+            def forward(self, x: Tensor):
+                mean = torch.Tensor([0.5]).to(x)
+                window = torch.hann_window(2, dtype=x.dtype, device=x.device)
+                return (x - mean) * window @ self.weight
+        """,
+        """
+        def scaled(x: Tensor, pixels):
+            sizes = torch.Tensor([3, 4]).to(pixels.device).long()
+            return x + sizes
         """,
         """
         class Reflected(nn.Module):
