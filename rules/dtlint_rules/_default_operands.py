@@ -11,8 +11,8 @@ from dtlint.infer.names import path_of
 from dtlint.rule import Finding
 from dtlint_rules._assignments import assignments
 from dtlint_rules._buffers import is_whole
-from dtlint_rules._effects import JOINING
-from dtlint_rules._factories import LEGACY, MAKERS, fix_after, into_model, is_in, is_noise, made_after, roots_told, says
+from dtlint_rules._effects import JOINING, UNTOLD
+from dtlint_rules._factories import MAKERS, fix_after, into_model, is_in, is_noise, made_after, roots_told, says
 from dtlint_rules._meanings import names_dtype
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import given, receiver
@@ -173,10 +173,10 @@ def _finding(factory: ast.Call, node: ast.expr, operand: ast.expr, after: ast.ex
         f"{says(factory)}, and {refused if _raises(node) else promoted}",
         help=_help(factory, source),
         notes=((node, f"it meets `{short(met)}` here"),) if node.lineno != factory.lineno else (),
-        fix=fix_after(told) if told is not None and last_name(factory) in MAKERS - LEGACY - {"where"} else None,
+        fix=fix_after(told) if told is not None and last_name(factory) in MAKERS - UNTOLD - {"where"} else None,
     )
 
 
 def _help(factory: ast.Call, source: str) -> str:
     dtype = f"`dtype={source}.dtype`" if len(source) < 40 else "the dtype of the tensor that it meets"
-    return f"Use `torch.tensor` or `torch.empty`, and pass {dtype}" if last_name(factory) in LEGACY else f"Pass {dtype}"
+    return f"Use `torch.tensor` or `torch.empty`, and pass {dtype}" if last_name(factory) in UNTOLD else f"Pass {dtype}"

@@ -29,13 +29,8 @@ FACTORIES = frozenset(
     {"zeros", "ones", "empty", "full", "rand", "randn", "linspace", "logspace", "eye", "tensor", "normal"}
 )
 """Functions that make a tensor of the default dtype, unless they are told another."""
-UNTOLD = frozenset(
-    {
-        *("Tensor", "FloatTensor", "hann_window", "hamming_window", "blackman_window", "bartlett_window"),
-        "kaiser_window",
-    }
-)
-"""Those whose dtype inference does not know: the legacy constructors, `torch.Tensor([0.5])`, and windows of a signal."""
+UNTOLD = frozenset({"Tensor", "FloatTensor"})
+"""The legacy constructors, `torch.Tensor([0.5])`, whose dtype inference does not know, and which can be told none."""
 MAKING = FACTORIES | {"arange"}
 """The same, and what makes numbers in order: of float32, where it is told."""
 DTYPE_FREE = frozenset({"arange", "randint", "randperm", "multinomial", "bernoulli"})

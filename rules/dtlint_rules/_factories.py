@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HELPERS",
-    "LEGACY",
     "MAKERS",
     "fix_after",
     "into_model",
@@ -63,8 +62,6 @@ _TOTALS = re.compile(
 """Names of what is added up, in float32 for good reason, and of inputs to try a model with."""
 _SAYS = "`{name}` has no `dtype=`, so the tensor is of the default dtype, float32"
 _IS_LEGACY = "`{name}` takes no `dtype=` and makes float32"
-LEGACY = frozenset({"Tensor", "FloatTensor"})
-"""Constructors of before torch 0.4."""
 _IS_MADE_BY = "`{name}` makes a tensor and is told no dtype, so that is of the default dtype, float32"
 
 
@@ -175,7 +172,7 @@ def is_in(factory: ast.Call, operands: Iterable[ast.expr], origins: Origins) -> 
 def says(factory: ast.Call) -> str:
     """What is said of a factory, or of what calls one."""
     name = last_name(factory)
-    if name in LEGACY:
+    if name in UNTOLD:
         return _IS_LEGACY.format(name=name)
     return (_SAYS if name in MAKERS else _IS_MADE_BY).format(name=name)
 
@@ -196,7 +193,7 @@ def fix_after(tensor: str) -> Callable[[Place], Fix | None]:
 
 
 def _pass_dtype_of(tensor: str, place: Place) -> Fix | None:
-    if last_name(place.abstract) in LEGACY:
+    if last_name(place.abstract) in UNTOLD:
         return None  # it takes none
     edit = place.append_argument(f"dtype={tensor}.dtype")
     return Fix(f"Make it in the dtype of `{tensor}`", (edit,), Applicability.UNSAFE)

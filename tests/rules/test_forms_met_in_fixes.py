@@ -195,8 +195,7 @@ BAD = {
         """
         def weighted(x: Tensor):
             weights = torch.Tensor([0.5, 1.0]).to(x.device)  # <-
-            window = torch.hann_window(2, device=x.device)  # <-
-            return x * weights + x * window
+            return x * weights
         """,
         """
         def noisy(x: Tensor):
@@ -454,7 +453,7 @@ GOOD = {
 
             def forward(self, x: Tensor):
                 mean = torch.Tensor([0.5]).to(x)
-                window = torch.hann_window(2, dtype=x.dtype, device=x.device)
+                window = torch.hann_window(2, device=x.device)  # of a signal, which is float32
                 return (x - mean) * window @ self.weight
         """,
         """
