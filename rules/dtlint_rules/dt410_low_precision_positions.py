@@ -54,7 +54,7 @@ _KEPT_APART = frozenset({"freqs_dtype", "pos_dtype", "position_dtype", "rope_dty
 _CHANNELS = re.compile(r"dims?(?:_|$)|channels?|bands?|(?:^|_)(?:half|feats?|features|heads?)(?:_|$)")
 """Names of counts of channels, which are small; what is made of them are frequencies."""
 _PIXELS = re.compile(r"(?:^|_)(?:h|w|height|width|int)(?:_|$)")
-_FEW = re.compile(
+_COUNTS_OF_FEW = re.compile(
     r"kernel|window|dim|channel|head|band|level|scale|ratio|factor|group|class|anchor|step|fps|rate|\bks?\b"
 )
 """Names of sizes whose product need not be large, and of what is no size."""
@@ -439,10 +439,12 @@ def _counts_elements(made: ast.Call) -> bool:
         return last_name(end) == "numel"
     factors = 0
     while isinstance(end, ast.BinOp) and isinstance(end.op, ast.Mult):
-        if isinstance(end.right, ast.Constant) or _FEW.search(" ".join(names_in(end.right)).lower()):
+        if isinstance(end.right, ast.Constant) or _COUNTS_OF_FEW.search(" ".join(names_in(end.right)).lower()):
             return False
         end, factors = end.left, factors + 1
-    return factors > 0 and not isinstance(end, ast.Constant) and not _FEW.search(" ".join(names_in(end)).lower())
+    return (
+        factors > 0 and not isinstance(end, ast.Constant) and not _COUNTS_OF_FEW.search(" ".join(names_in(end)).lower())
+    )
 
 
 def _is_exponent_of_two(call: Call) -> bool:
