@@ -106,13 +106,24 @@ class ClassInfo:
 
     @cached_property
     def lineage(self) -> list[ClassInfo]:
-        """The class and its bases as far as the project defines them, in order of look-up."""
-        lineage, queue = [], [self]
-        while queue:
-            info = queue.pop(0)
-            if info not in lineage:
-                lineage.append(info)
-                queue += [base.info for base in info.bases if isinstance(base, ClassValue)]
+        """The class and its bases as far as the project defines them, in order of look-up.
+
+        That is Python's C3; a class that a wrong guess makes its own base is left out there.
+        """
+        return self._lineage(())
+
+    def _lineage(self, below: tuple[ClassInfo, ...]) -> list[ClassInfo]:
+        below = (*below, self)
+        bases = [base.info for base in self.bases if isinstance(base, ClassValue)]
+        bases = [info for index, info in enumerate(bases) if info not in below and info not in bases[:index]]
+        orders = [*(info._lineage(below) for info in bases), bases]
+        lineage: list[ClassInfo] = [self]
+        while orders := [order for order in orders if order]:
+            heads = [order[0] for order in orders]
+            free = (head for head in heads if all(head not in order[1:] for order in orders))
+            info = next(free, heads[0])
+            lineage.append(info)
+            orders = [[one for one in order if one is not info] for order in orders]
         return lineage
 
     @cached_property
