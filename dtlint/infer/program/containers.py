@@ -326,7 +326,8 @@ class Containers(Changing):
             held = base.items
             if isinstance(constant, str):
                 made, stored = self.objects.get(base.key, constant), self.objects.get(base.key, ITEMS)
-                return UNKNOWN if made is None else made if stored is None else join(made, stored)
+                found = [self.owned(value, base) for value in (made, stored) if value is not None]
+                return UNKNOWN if made is None else one_of(found)
             if held is not None and isinstance(constant, int) and self.objects.get(base.key, ITEMS) is None:
                 return held[constant] if -len(held) <= constant < len(held) else UNKNOWN
             ordered = self.order.at(base.key, constant) if isinstance(constant, int) else []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.program.functions import ANYBODY
-from dtlint.infer.program.making import Making
+from dtlint.infer.program.hooking import Hooking
 from dtlint.infer.values import (
     UNKNOWN,
     Class,
@@ -40,7 +40,7 @@ _SPOKEN = ("__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstat
 """Methods by which a class copies its instances itself."""
 
 
-class Copying(Making):
+class Copying(Hooking):
     """An interpreter that copies what is known of an object."""
 
     replaced: frozenset[str] = frozenset()

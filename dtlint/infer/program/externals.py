@@ -14,6 +14,7 @@ from dtlint.infer.program.certain import as_tensors, certain_result
 from dtlint.infer.program.defaults import DEFAULT_DTYPE
 from dtlint.infer.program.fields import Field
 from dtlint.infer.program.folding import folded_call, formatted
+from dtlint.infer.program.hooking import HOOKING_ALL
 from dtlint.infer.program.loading import Loading
 from dtlint.infer.program.promises import Cache
 from dtlint.infer.regions import is_untouched
@@ -184,6 +185,12 @@ class Externals(Loading):
         args = arguments.args
         if name == "torch.nn.Module.__init__":
             return NONE
+        if name.endswith(".parametrize.register_parametrization") and args:
+            self.parametrized(args[0], arguments.get(1, "tensor_name") or UNKNOWN)
+            return UNKNOWN
+        if name.rpartition(".")[2] in HOOKING_ALL:
+            self.hooked(UNKNOWN, name.rpartition(".")[2], arguments)
+            return UNKNOWN
         if name == "torch.nn.parallel.data_parallel" and len(args) >= 2 and isinstance(args[0], Module):
             return self.run_forward(args[0], Arguments(arguments.node, args[1:2], {}, arguments.default))
         if name.startswith("torch.nn.init.") and name.endswith("_") and args:  # filled, and given back
@@ -196,6 +203,13 @@ class Externals(Loading):
         if Cache.is_made_by(name):
             return Cache()
         return array_call(name, arguments)
+
+    def parametrized(self, module: Value, name: Value) -> None:
+        """A weight is what another module makes of one that is kept elsewhere, whenever it is asked for."""
+        self.set_attribute(module, name, UNKNOWN)
+        for choice in options(module):
+            if isinstance(choice, Module):
+                self.cast_module(choice, None)
 
     def paired(self, name: str, arguments: Arguments) -> Value:
         """`zip(...)`, `enumerate(...)`: pairs of what is known one by one, or of what is alike."""

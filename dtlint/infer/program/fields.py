@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.values import External, Value
 
 if TYPE_CHECKING:
-    from dtlint.infer.scopes import ClassInfo
+    from dtlint.infer.scopes import ClassInfo, FunctionNode
 
-__all__ = ["Field", "fields_in", "has_generated_init", "is_dict"]
+__all__ = ["Field", "assigned_at_start", "fields_in", "has_generated_init", "is_dict", "made_elsewhere"]
 
 
 @dataclass(slots=True)
@@ -55,6 +56,49 @@ def fields_in(info: ClassInfo) -> list[str]:
         and not _is_class_variable(statement.annotation)
     ]
     return list(dict.fromkeys(fields))
+
+
+def assigned_at_start(info: ClassInfo) -> frozenset[str]:
+    """The attributes that an instance has of its own as soon as it is made, on every path."""
+    found = set(fields_in(info)) if has_generated_init(info) else set()
+    for parent in info.lineage:
+        for name in _MAKING:
+            if name in parent.methods:
+                found |= _assigned_in(parent.methods[name].node)
+    return frozenset(found)
+
+
+_MAKING = ("__init__", "__post_init__")
+
+
+@lru_cache(maxsize=1024)
+def _assigned_in(maker: FunctionNode) -> frozenset[str]:
+    arguments = maker.args
+    me = next((argument.arg for argument in (*arguments.posonlyargs, *arguments.args)), None)
+    found: set[str] = set()
+    for statement in [] if isinstance(maker, ast.Lambda) else maker.body:
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            for target in targets:
+                parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+                found.update(
+                    part.attr
+                    for part in parts
+                    if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == me
+                )
+    return frozenset(found)
+
+
+def made_elsewhere(info: ClassInfo) -> bool:
+    """May a call of the class give an object that it gave before, or none of the class: has it `__new__`, or a metaclass
+    of the program's own?"""
+    if info.method("__new__") is not None:
+        return True
+    given = [word.value for parent in info.lineage for word in parent.node.keywords if word.arg == "metaclass"]
+    return any((path_of(one) or "").rpartition(".")[2] not in _PLAIN_METACLASSES for one in given)
+
+
+_PLAIN_METACLASSES = frozenset({"ABCMeta", "type", "EnumMeta", "EnumType"})
 
 
 def _is_class_variable(annotation: ast.expr) -> bool:

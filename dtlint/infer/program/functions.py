@@ -47,6 +47,9 @@ from dtlint.infer.values import (
 from dtlint.infer.walk import SCOPES, nodes
 
 if TYPE_CHECKING:
+    from collections.abc import Set
+
+    from dtlint.infer.program.objects import Objects, Store
     from dtlint.infer.program.project import ModuleInfo, Project
 
 __all__ = ["ANYBODY", "ANY_REGION", "MOST_READINGS", "RUNNING", "Functions", "Managed"]
@@ -78,10 +81,14 @@ SUPPOSED = "~"
 class Functions(Promises):
     """An interpreter that reads a function once for each way in which it is called."""
 
+    objects: Objects
+
     def __init__(self, project: Project, main: ModuleInfo) -> None:
         super().__init__(project, main)
         self.readings = 0
         """Readings of functions in this round."""
+        self.stores_of: dict[int, frozenset[Store]] = {}
+        """The attributes that each function was seen to assign, in any round, by the identity of its syntax."""
         self.known: dict[Hashable, _Outcome] = {}
         """What reading a function in a context gave."""
         self.in_progress: set[Hashable] = set()
@@ -375,9 +382,12 @@ class Functions(Promises):
             self.made_again(known.made)
             self.flow.state.casts = known.casts.copy()
             self.defaults_set += known.defaults
+            self.objects.stored |= known.stored
+            self.forget_stored(known.stored)
             self.defaults_at_yield = known.defaults_at_yield
             return known.result
         if key in self.in_progress:  # it is being read for just that
+            self.forget_stored_by(info)
             return UNKNOWN
         if len(self.in_progress) >= _DEEPEST or self.readings >= MOST_READINGS:
             self.give_up(info)
@@ -387,12 +397,17 @@ class Functions(Promises):
         self.contexts_of[id(info.node)] = self.contexts_of.get(id(info.node), 0) + 1
         self.in_progress.add(key)
         missing, set_before, made_before = self.missing, len(self.defaults_set), len(self.made_here)
+        outer_stored, self.objects.stored = self.objects.stored, set()
         result, casts = self.reading_of(info, bound)
+        stored, self.objects.stored = frozenset(self.objects.stored), outer_stored
+        outer_stored |= stored
+        self.stores_of[id(info.node)] = stored | self.stores_of.get(id(info.node), frozenset())
+        self.forget_stored(stored)
         self.in_progress.discard(key)
         if self.missing == missing or _lines(info) > _SHORT:
             defaults = tuple(dict.fromkeys(self.defaults_set[set_before:]))
             self.known[key] = _Outcome(
-                result, casts, defaults, self.defaults_at_yield, tuple(self.made_here[made_before:])
+                result, casts, defaults, self.defaults_at_yield, tuple(self.made_here[made_before:]), stored
             )
         self.flow.state.casts = casts.copy()
         return result
@@ -400,14 +415,25 @@ class Functions(Promises):
     def made_again(self, keys: Sequence[Key]) -> None:
         """A call makes others of the objects that one like it has made."""
 
+    def forget_stored(self, stored: Set[Store]) -> None:
+        """A call has stored attributes."""
+
+    def forget_stored_by(self, info: FunctionInfo) -> None:
+        """A call is not read, of a function that may store attributes."""
+
     def give_up(self, info: FunctionInfo) -> None:
         """A call is not read: what it does is what it may do to anybody."""
+        self.forget_stored_by(info)
         self.loosen(info)
         self.given_up.add(id(info.node))
 
-    def read_for_anybody(self, info: FunctionInfo) -> None:
+    def read_for_anybody(self, info: FunctionInfo, receiver: Value | None = None) -> None:
         """Read a function as code may call it that is not seen: all that it is given is unknown, and so is the region
-        in which it is called."""
+        in which it is called.
+
+        Args:
+            receiver: what the function is bound to, where that is known.
+        """
         arguments = info.node.args
         given = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
         bound: dict[str, Value] = {argument.arg: Unknown() for argument in given if argument is not None}
@@ -416,6 +442,8 @@ class Functions(Promises):
             first = next(iter(bound))
             key = f"{ANYBODY}{owner.node.name}@{owner.node.lineno}"
             bound[first] = Module(owner.node.name, key, owner) if owner.is_module else Instance(owner, key)
+            if isinstance(receiver, (Module, Instance)):
+                bound[first] = receiver
         path, self.call_path = self.call_path, [SUPPOSED]  # what it makes is no object of the calls in view
         self.flow.contexts.append(ANY_REGION)
         self.called_unread = id(info.node) in self.given_up
@@ -582,6 +610,7 @@ class _Outcome:
         defaults: the default dtypes that it sets on the way.
         defaults_at_yield: the default dtype at each of its `yield`s.
         made: the objects that it makes.
+        stored: the attributes that it assigns.
     """
 
     result: Value
@@ -589,6 +618,7 @@ class _Outcome:
     defaults: tuple[Dtypes, ...]
     defaults_at_yield: list[Dtypes]
     made: tuple[Key, ...]
+    stored: frozenset[Store]
 
 
 @dataclass(slots=True)

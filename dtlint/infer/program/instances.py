@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import COMPLEX, FLOATING
 from dtlint.infer.names import path_of
 from dtlint.infer.numbers import Limits, number_member
-from dtlint.infer.program.fields import Field, fields_in, has_generated_init
-from dtlint.infer.program.functions import ANYBODY, Functions
-from dtlint.infer.program.objects import Objects, at_rest
+from dtlint.infer.program.fields import Field, assigned_at_start, fields_in, has_generated_init
+from dtlint.infer.program.functions import ANYBODY
+from dtlint.infer.program.objects import EVERY, at_rest, class_key
 from dtlint.infer.program.order import Order
 from dtlint.infer.program.promises import Declared
+from dtlint.infer.program.storing import Storing
 from dtlint.infer.program.torch_attributes import MODULE_ATTRIBUTES, TENSOR_ATTRIBUTES
 from dtlint.infer.scopes import is_module_class
 from dtlint.infer.symbols import category_of
@@ -61,13 +62,14 @@ LAYER = "()"
 """The attribute under which they keep the layer of torch.nn that an instance is, by what its class inherits."""
 
 
-class Instances(Functions):
+class Instances(Storing):
     """An interpreter that keeps the attributes of every object, and the dtype its weights were last cast to."""
 
     def __init__(self, project: Project, main: ModuleInfo) -> None:
         super().__init__(project, main)
-        self.objects = Objects(self.lose)
         self.order = Order()
+        self.made_of: dict[int, dict[Key, None]] = {}
+        """The objects that were made of each class or of what extends it, by the identity of its syntax."""
         self.asked: set[tuple[Key, str]] = set()
         """Attributes that are just being looked up."""
         self.answers: dict[tuple[Key, str], list[bool | None]] = {}
@@ -168,6 +170,8 @@ class Instances(Functions):
         if name == "__dict__":
             return self.own_attributes(base, info)
         given = self.objects.get(base.key, name)
+        if given is not None and base.key.startswith(ANYBODY):
+            given = self.of_each(info, name, given)
         method = info.method(name)
         if method is not None and _is_property(method):  # whatever is in the instance: a property comes first
             return self.apply(method, base, [], {}, True)
@@ -177,6 +181,9 @@ class Instances(Functions):
             )
             return bound if given is None else join(bound, self.owned(given, base))
         value = given
+        if value is not None and name not in assigned_at_start(info):  # until it is assigned, there is the class's
+            held = self.in_class(info, name)
+            value = value if held is None else join(held, value)
         if value is None:
             value = self.in_class(info, name)
             if value is not None and base.key in self.objects.open:  # the instance may have its own
@@ -186,6 +193,17 @@ class Instances(Functions):
             weight = self.layer_member(layer, name) if isinstance(layer, Module) else UNKNOWN
             return weight if weight != UNKNOWN else self.looked_up(base, name)
         return self.for_anybody(value) if base.key.startswith(ANYBODY) else self.owned(value, base)
+
+    def of_each(self, info: ClassInfo, name: str, given: Value) -> Value:
+        """A tensor that is an attribute of whichever object of a class: what each has that is in view, as well."""
+        if not any(isinstance(choice, Tensor) for choice in options(given)):
+            return given
+        for key in self.made_of.get(id(info.node), ()):
+            if given == UNKNOWN:
+                break
+            held = self.objects.get(key, name)
+            given = given if held is None else at_rest(join(given, held))
+        return given
 
     def own_attributes(self, owner: Module | Instance, info: ClassInfo) -> Value:
         """`x.__dict__`: what is assigned to the instance; the fields of a dataclass are there from the start."""
@@ -245,6 +263,7 @@ class Instances(Functions):
 
     def bind_attribute(self, target: ast.Attribute, base: Value, value: Value) -> None:
         super().bind_attribute(target, base, value)
+        self.stored_here(path_of(target) or "", tuple(options(base)), target.attr, value)
         for choice in options(base):
             if isinstance(choice, (Module, Instance)):
                 setter = self.setter_of(choice.info, target.attr)
@@ -272,7 +291,7 @@ class Instances(Functions):
     def put_in_class(self, owner: Class, name: str, value: Value) -> None:
         """An attribute of a class is assigned outside its body."""
         self.put_in_place(owner.info, name, value)
-        self.objects.put(_class_key(owner.info), name, value)
+        self.objects.put(class_key(owner.info), name, value)
 
     def method_changed(self) -> None:
         self.objects.changed = True
@@ -280,7 +299,7 @@ class Instances(Functions):
     def in_class(self, info: ClassInfo, name: str) -> Value | None:
         """What a class and its parents bind to a name in their bodies, and what is assigned to it since."""
         for parent in info.lineage:
-            put = self.objects.get(_class_key(parent), name) if name not in self.objects.wild else None
+            put = self.objects.get(class_key(parent), name) if name not in self.objects.wild else None
             if name in parent.body:
                 bound = self.resolved(parent.body[name])
                 return bound if put is None else join(bound, put)
@@ -341,6 +360,7 @@ class Instances(Functions):
             for choice in name.choices:
                 self.set_attribute(target, choice, value)
             return NONE
+        self.stored_by_name(target, str(name.value) if isinstance(name, Constant) else EVERY)
         if isinstance(target, Class) and isinstance(name, Constant):
             self.put_in_class(target, str(name.value), value)
             return NONE
@@ -501,8 +521,6 @@ def _clock(cast: Cast) -> int:
 
 
 _PLACED = Trait.ON_CPU | Trait.ON_CUDA
-EVERY = "*"
-"""Stands for every object, where something unknown is given attributes of unknown names."""
 PLAIN = (Constant, Items, Iteration, Table)
 """Values without attributes of interest: where a choice has the attribute, it was none of these."""
 
@@ -551,7 +569,3 @@ def _is_classmethod(method: FunctionInfo) -> bool:
 
 def _decorators(method: FunctionInfo) -> list[ast.expr]:
     return [] if isinstance(method.node, ast.Lambda) else method.node.decorator_list
-
-
-def _class_key(info: ClassInfo) -> Key:
-    return f"class {id(info.node)}"

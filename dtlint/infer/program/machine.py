@@ -29,6 +29,7 @@ from dtlint.infer.program.leaving import Opening
 from dtlint.infer.program.places import Places, operands
 from dtlint.infer.program.promises import Cache, DeclaredMethod
 from dtlint.infer.program.sizes import sizes_in
+from dtlint.infer.program.storing import place_of
 from dtlint.infer.regions import is_untouched
 from dtlint.infer.values import (
     NONE,
@@ -62,6 +63,7 @@ from dtlint.infer.values import (
 if TYPE_CHECKING:
     from dtlint.infer.program.project import ModuleInfo, Project
     from dtlint.infer.scopes import FunctionInfo
+    from dtlint.infer.values import Key
 
 __all__ = ["Program"]
 
@@ -130,6 +132,9 @@ class Program(Places):
         """Read the program once."""
         self.known.clear()
         self.loose.clear()
+        self.handed.clear()
+        self.made_of.clear()
+        self.objects.stored.clear()
         self.contexts_of.clear()
         self.answers.clear()
         self.promises.clear()
@@ -159,6 +164,7 @@ class Program(Places):
         """Read for anybody what code may call that is not seen: functions that got out of sight, all of a library's,
         and those of a program that no call in view reads."""
         done: set[int] = set()
+        done_handed: set[tuple[int, Key]] = set()
         self.uncovered.clear()
         while True:
             waiting = {key: info for key, info in self.loose.items() if key in self.reached or self.may_be_run(info)}
@@ -166,17 +172,30 @@ class Program(Places):
                 if key not in self.reached or not self.is_program:
                     waiting[key] = info
             waiting = {key: info for key, info in waiting.items() if key not in done}
-            if not waiting:
+            handed = [self.handed[place] for place in self.handed.keys() - done_handed if place[1]]
+            if not waiting and not handed:
                 return
             for key, info in waiting.items():
                 done.add(key)
                 if len(done) > _MOST_FOR_ANYBODY or self.readings > MOST_READINGS:
                     self.uncovered[key] = info
                 else:
-                    self.flow.state.casts = dict.fromkeys(self.ever_cast, (self.clock, None))
-                    # whoever calls a library's may have set another
-                    self.default = self.default_anywhen if self.is_program else None
-                    self.read_for_anybody(info)
+                    self.begin_anywhen()
+                    if (key, "") in self.handed:
+                        self.read_handed(self.handed[key, ""])
+                    else:
+                        self.read_for_anybody(info)
+            for function in handed:
+                done_handed.add(place_of(function))
+                if function.info.module is not None and self.readings <= MOST_READINGS:
+                    self.begin_anywhen()
+                    self.read_handed(function)
+
+    def begin_anywhen(self) -> None:
+        """What is read next may run at any time."""
+        self.flow.state.casts = dict.fromkeys(self.ever_cast, (self.clock, None))
+        # whoever calls a library's may have set another default dtype
+        self.default = self.default_anywhen if self.is_program else None
 
     def lose_objects(self, value: Value) -> None:
         """A join has let go of a value. Of classes there are many in one place where a program asks what something is,
@@ -358,6 +377,8 @@ class Program(Places):
                     return "", self.apply(closure.info, closure.receiver, [], {}, True)
         if isinstance(receiver, (Optimizer, GradScaler)):
             return super().called(node, callee, receiver, method, arguments)
+        if method.startswith("register_") and method.endswith("_hook"):  # of a module that is not known
+            self.hooked(receiver, method, arguments)
         entered = (receiver,) if method == "__enter__" else ()  # by hand: who knows when it is left?
         for value in (*entered, *arguments.args, *arguments.keywords.values()):
             self.lose(value)
@@ -425,6 +446,8 @@ class Program(Places):
         self, node: ast.Call, callee: Value, tensor: Tensor, method: str, arguments: Arguments
     ) -> tuple[str, Value]:
         """A method of a tensor."""
+        if method.startswith("register_"):
+            self.hooked(tensor, method, arguments)
         target = f"torch.Tensor.{method}"
         number = number_method(tensor, method, arguments.args)
         if number is not None:

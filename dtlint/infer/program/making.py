@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import COMPLEX, FLOATING
 from dtlint.infer.calls import Arguments, cast_target, dtype_of, method_result
 from dtlint.infer.layers import layer_result
-from dtlint.infer.program.fields import Field, fields_in, has_generated_init, is_dict
+from dtlint.infer.program.fields import Field, fields_in, has_generated_init, is_dict, made_elsewhere
 from dtlint.infer.program.functions import SUPPOSED
 from dtlint.infer.program.instances import ITEMS, LAYER
 from dtlint.infer.program.owned import Owned
@@ -63,8 +63,14 @@ class Making(Owned):
             self.objects.stand_for_several(key)
 
     def construct(self, info: ClassInfo, arguments: Arguments) -> Value:
+        if made_elsewhere(info):
+            for value in (Class(info), *arguments.args, *arguments.keywords.values()):
+                self.lose(value)
+            return UNKNOWN
         key = self.identity(arguments)
         self.classes_made.update(id(parent.node) for parent in info.lineage)
+        for parent in () if self.supposed else info.lineage:
+            self.made_of.setdefault(id(parent.node), {})[key] = None
         made: Module | Instance = Module(info.node.name, key, info) if info.is_module else Instance(info, key)
         if info.method("_apply") is not None:
             self.casting_themselves.add(key)
@@ -155,6 +161,8 @@ class Making(Owned):
         children = _children(layer.name, arguments)
         if arguments.args and isinstance(arguments.args[0], Table):
             for name, value in arguments.args[0].items.items():
+                if isinstance(value, Tensor) and layer.name == "torch.nn.ParameterDict":
+                    value = replace(value, traits=value.traits | Trait.PARAMETER)
                 self.objects.put(made.key, str(name), value)
         asked = arguments.get(_DTYPE_PLACES.get(layer.name.rpartition(".")[2]), "dtype") or NONE
         dtypes = None if not arguments.complete else self.default if asked == NONE else dtype_of(asked)

@@ -14,7 +14,14 @@ from dtlint.infer.values import UNKNOWN, Either, Items, Iteration, Key, Module, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Objects", "at_rest", "one_list"]
+    from dtlint.infer.scopes import ClassInfo
+
+__all__ = ["EVERY", "Objects", "Store", "at_rest", "class_key", "one_list"]
+
+EVERY = "*"
+"""Stands for every object, where something unknown is given attributes; and for every attribute, where the name is unknown."""
+Store = tuple[Key, str]
+"""An object and the attribute that is assigned to it; either may be any."""
 
 
 class Objects:
@@ -36,6 +43,8 @@ class Objects:
         """Objects that stand for several, made at one place in a loop: a cast of one is no cast of all."""
         self.grown: set[tuple[Key, str]] = set()
         """Attributes of which the running round has shown more than was known."""
+        self.stored: set[Store] = set()
+        """The attributes that the function being read has assigned so far, and the functions that it has called."""
         self.changed = False
 
     def begin_round(self, narrow: bool) -> None:
@@ -78,6 +87,7 @@ class Objects:
         """Something is assigned to an attribute."""
         if self.fresh is not None:
             self.fresh.put(key, name, value)
+        self.stored.add((key, name))
         known = self.attributes.setdefault(key, {})
         before = known.get(name)
         if isinstance(before, Unknown):  # anything already
@@ -113,6 +123,7 @@ class Objects:
         """An attribute of nobody knows which object is assigned."""
         if self.fresh is not None:
             self.fresh.forget(name)
+        self.stored.add((EVERY, name))
         if name not in self.wild:
             self.wild.add(name)
             self.changed = True
@@ -121,6 +132,7 @@ class Objects:
         """An attribute of an unknown name is assigned: whatever is known of any is no more, and none is surely absent."""
         if self.fresh is not None:
             self.fresh.open_up(key)
+        self.stored.add((key, EVERY))
         if key not in self.open:
             self.open.add(key)
             self.changed = True
@@ -136,6 +148,11 @@ class Objects:
                     found.add(owner)
                     queue.append(owner)
         return found
+
+
+def class_key(info: ClassInfo) -> Key:
+    """What the attributes of a class are kept under."""
+    return f"class {id(info.node)}"
 
 
 def one_list(value: Value) -> Value:

@@ -1,0 +1,251 @@
+"""Attributes that are stored another way than by the path that is asked: by a method, another name, a hook, a class.
+
+As in `test_program`, each comment says what the expression before it is.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.infer.test_program import HEAD, hold
+
+PROGRAMS = {
+    "a method that is called stores what the caller has stored before": """
+        class Filter:
+            def __init__(self):
+                self.mean = torch.zeros(1)
+
+            def widen(self):
+                self.mean = self.mean.double()
+
+            def widened(self):
+                self.widen()
+
+            def run(self):
+                self.mean = torch.ones(1).half()
+                y = self.mean * 2  # float16
+                self.widened()
+                return self.mean * 2  # float16|float32|float64|int32
+
+        f = Filter()
+        f.run()
+        for attempt in range(2):
+            f.mean = torch.ones(1).int()
+            y = f.mean.sum()  # int64
+            f.widen()
+            y = f.mean  # float16|float32|float64|int32
+    """,
+    "a method that stores something else leaves it": """
+        class Filter:
+            def count(self):
+                self.seen = 1
+
+            def run(self):
+                self.mean = torch.ones(1).half()
+                self.count()
+                return self.mean * 2  # float16
+
+        f, other = Filter(), Filter()
+        f.run()
+        f.seen = torch.ones(1)
+        other.count()
+        y = f.seen * 2  # float32
+    """,
+    "an object that has two names": """
+        class Box:
+            pass
+
+        a = Box()
+        a.x = torch.ones(1)
+        b = a
+        b.x = torch.ones(1).half()
+        y = a.x.abs()  # float16
+        held = [a]
+        for box in held:
+            box.x = torch.ones(1).int()
+        y = a.x.abs()  # int32
+        setattr(a, "x", torch.ones(1).double())
+        y = a.x  # float16|float32|float64|int32
+        other = Box()
+        other.x = torch.ones(1).half()
+        y = other.x.abs()  # float16
+    """,
+    "what is handed to code that is not seen may store at any time": """
+        import threading
+
+        class Worker:
+            def __init__(self):
+                self.result = torch.zeros(1)
+                self.asked = torch.zeros(1)
+
+            def run(self):
+                self.result = self.result.double()  # float64
+
+            def start(self):
+                self.asked = torch.ones(1)
+                self.result = torch.zeros(1)
+                threading.Thread(target=self.run).start()
+                y = self.asked.abs()  # float32
+                return self.result  # float32|float64
+
+        worker = Worker()
+        y = worker.start()  # float32|float64
+    """,
+    "an attribute of the class, until the instance has its own": """
+        class Meter:
+            total = torch.zeros(1)
+            dtype = torch.float32
+            scale = None
+
+            def __init__(self):
+                self.scale = torch.ones(1).half()
+
+            def add(self, x):
+                self.total = self.total + x  # float64
+                return self.total
+
+            def half(self):
+                self.dtype = torch.half
+
+        meter = Meter()
+        y = meter.total  # float32|float64
+        meter.add(torch.ones(1).double())
+        y = meter.scale.abs()  # float16
+        y = torch.ones(1, dtype=meter.dtype)  # float16|float32
+        meter.half()
+    """,
+    "methods are looked up in Python's own order": """
+        class Base:
+            def make(self):
+                return torch.ones(1)
+
+        class Left(Base):
+            pass
+
+        class Mixed:
+            def make(self):
+                return torch.ones(1).half()
+
+        class Right(Base):
+            def make(self):
+                return super().make().double()
+
+        class Both(Left, Mixed):
+            pass
+
+        class Diamond(Left, Right):
+            pass
+
+        y = Both().make()  # float32
+        y = Diamond().make()  # float64
+    """,
+    "a class that decides itself what a call of it gives": """
+        class One:
+            made = None
+
+            def __new__(cls):
+                if cls.made is None:
+                    cls.made = super().__new__(cls)
+                return cls.made
+
+        one = One()
+        one.x = torch.ones(1)
+        other = One()
+        other.x = torch.ones(1).half()
+        y = one.x  #
+    """,
+    "hooks give others in the place of what a module is given, and gives": """
+        def widen(module, args, output):
+            return output.double()
+
+        def watch(module, args, output):
+            output.abs()  # float32
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(2, 2)
+                self.layer.register_forward_hook(self.keep)
+                self.layer.register_forward_pre_hook(self.narrow)
+                self.kept = torch.zeros(1)
+
+            def keep(self, module, args, output):
+                self.kept = output.half()
+
+            def narrow(self, module, args):
+                return (args[0].float(),)
+
+            def forward(self, x):
+                y = self.layer(x) + 0  # float32
+                return self.kept  # float16|float32
+
+        x = torch.ones(1, 2)
+        net = Net()
+        y = net(x)  # float16|float32
+        plain, watched, widened = nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2)
+        watched.register_forward_hook(watch)
+        widened.register_forward_hook(widen)
+        y = plain(x)  # float32
+        y = watched(x)  # float32
+        y = widened(x)  # float32|float64
+        y = nn.Sequential(plain, widened)(x)  # float32|float64
+    """,
+    "a hook of every module": """
+        def halve(module, args, output):
+            return output.half()
+
+        handle = nn.modules.module.register_module_forward_hook(halve)
+        y = nn.ReLU()(torch.ones(2))  # float16|float32
+    """,
+    "a hook that is told the keywords": """
+        def before(module, args, kwargs):
+            return args, {"x": kwargs["x"].double()}
+
+        class Same(nn.Module):
+            def forward(self, x):
+                return x
+
+        same = Same()
+        same.register_forward_pre_hook(before, with_kwargs=True)
+        x = torch.ones(1)
+        y = same(x=x)
+        y.abs()  #
+    """,
+    "a weight that is parametrized": """
+        class Half(nn.Module):
+            def forward(self, weight):
+                return weight.half()
+
+        layer = nn.Linear(2, 2)
+        y = layer.bias * 2  # float32
+        nn.utils.parametrize.register_parametrization(layer, "weight", Half(), unsafe=True)
+        y = layer.weight  #
+    """,
+    "weights that are asked for by name are cast with the dict that holds them": """
+        weights = nn.ParameterDict({"a": torch.ones(2), "b": nn.Parameter(torch.ones(2))})
+        y = weights["a"] * 2  # float32
+        y = weights["b"] * 2  # float32
+        weights.half()
+        y = weights["a"] * 2  # float16
+        y = weights["b"] * 2  # float16
+    """,
+    "a setting that is stored by its name": """
+        import argparse
+
+        args = argparse.ArgumentParser().parse_args([])
+        args.dtype = torch.float64
+        y = torch.ones(1, dtype=args.dtype)  # float64
+        setattr(args, "dtype", torch.float16)
+        y = torch.ones(1, dtype=args.dtype)  #
+    """,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_stored_another_way_is_known_no_more(name: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(HEAD + textwrap.dedent(PROGRAMS[name]) + "y.sum()\n")
+    hold(program)
