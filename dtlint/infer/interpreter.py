@@ -330,7 +330,9 @@ class Interpreter(Calling):
         end = self.iteration(start, body, begin)
         self.resume(end, start if may_skip else None)
         if orelse and self.alive:
+            broken = self.flow.state.copy()  # a break skips what stands in `else`
             self.block(orelse)
+            self.resume(self.flow.state if self.alive else None, broken)
 
     def iteration(self, start: State, body: list[ast.stmt], begin: Callable[[], None]) -> State | None:
         """One iteration: the state in which the next begins, or the loop ends."""
@@ -564,10 +566,17 @@ class Interpreter(Calling):
                 binds = binds or type(statement) is not ast.Expr  # which is the class's docstring, nearly always
         if binds:
             before, after = outer.names, self.flow.state.names
+            again = {  # `dtype = dtype`
+                statement.value.id
+                for statement in node.body
+                if isinstance(statement, ast.Assign)
+                and isinstance(statement.value, ast.Name)
+                and any(isinstance(name, ast.Name) and name.id == statement.value.id for name in statement.targets)
+            }
             info.body = {
                 name: value
                 for name, value in after.items()
-                if before.get(name) is not value and name not in info.methods
+                if (before.get(name) is not value or name in again) and name not in info.methods
             }
         self.flow.state = outer
         self.bind_name(node.name, Class(info))

@@ -6,11 +6,12 @@ Values themselves never change; what does is what a name, an attribute or a modu
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.program.copying import Copying
-from dtlint.infer.program.objects import at_rest
+from dtlint.infer.program.objects import at_rest, class_key
 from dtlint.infer.values import (
     UNKNOWN,
     Class,
@@ -28,7 +29,8 @@ from dtlint.infer.values import (
 )
 
 if TYPE_CHECKING:
-    from dtlint.infer.scopes import FunctionInfo
+    from dtlint.infer.program.project import ModuleInfo, Project
+    from dtlint.infer.scopes import FunctionInfo, FunctionNode
 
 __all__ = ["CONTAINERS", "Changing"]
 
@@ -41,12 +43,24 @@ class Changing(Copying):
     changed_parameters: dict[int, set[str]]
     """The parameters whose containers a function changes, by the identity of its syntax."""
 
+    def __init__(self, project: Project, main: ModuleInfo) -> None:
+        super().__init__(project, main)
+        self.around: dict[int, tuple[Value, list[tuple[Value, Value]]]] = {}
+        """For each container, by its identity, those that it is in, and what stands there for it."""
+        self.made_for_all: dict[int, tuple[Value, tuple[int, str]]] = {}
+        """Containers that are defaults, by their identity: of which function, by that of its syntax, and parameter."""
+        self.changed_defaults: set[tuple[int, str]] = set()
+        """Those that are changed, in any round."""
+
     def rebind(self, node: ast.expr, value: Value) -> None:
         """The container that an expression names now is `value`."""
         path = path_of(node)
         before = self.quietly(node)
         self.note_change(node, before, value)
         value = self.under_other_names(path, before, value)
+        self.holding(value)
+        around = self.quietly(node.value) if isinstance(node, ast.Subscript) else None
+        self.changed_inside(before, value, around)
         state = self.flow.state
         if isinstance(node, ast.Attribute):
             if path is not None:
@@ -71,7 +85,15 @@ class Changing(Copying):
     def rebind_attribute(self, node: ast.Attribute, value: Value) -> None:
         for owner in options(self.quietly(node.value)):
             if isinstance(owner, (Module, Instance)):
-                self.objects.put(owner.key, node.attr, value)
+                info, own = owner.info, self.objects.get(owner.key, node.attr)
+                if info is not None and own is None and self.in_class(info, node.attr) is not None:  # of all instances
+                    self.put_in_class(Class(info), node.attr, value)
+                    body = next((parent.body[node.attr] for parent in info.lineage if node.attr in parent.body), value)
+                    self.changed_outside(body, value)
+                    for names, name in self.names_of(body):
+                        names[name] = join(body, value)
+                else:
+                    self.objects.put(owner.key, node.attr, value)
             elif isinstance(owner, Class):
                 self.put_in_class(owner, node.attr, value)
             elif isinstance(owner, Namespace):
@@ -90,6 +112,9 @@ class Changing(Copying):
                 return
             names[name] = at_rest(join(before, value))
             self.objects.changed |= names[name] != before
+            for state in self.frames if names is self.globals else ():
+                if isinstance(held := state.names.get(name), CONTAINERS):
+                    state.names[name] = at_rest(join(held, value))
 
     def changed_container(self, node: ast.expr) -> None:
         """A list or dict that a method has changed is no longer what it was written as."""
@@ -100,6 +125,10 @@ class Changing(Copying):
 
     def note_change(self, node: ast.expr, before: Value, value: Value) -> None:
         """Others may hold the same container: attributes, and whoever gave it as an argument."""
+        default = self.made_for_all.get(id(before))
+        if default is not None and default[1] not in self.changed_defaults:
+            self.changed_defaults.add(default[1])
+            self.objects.changed = True
         for key, name in self.objects.holders(before):
             self.objects.put(key, name, value)
         function = self.flow.function
@@ -108,20 +137,88 @@ class Changing(Copying):
 
     def under_other_names(self, path: str | None, before: Value, value: Value) -> Value:
         """What a container is now that others name too: they name the same one, or one that was made alike."""
-        state = self.flow.state
         if not isinstance(before, CONTAINERS):
             return value
-        others = [
-            (names, name)
-            for names in (state.names, state.paths)
-            for name, held in names.items()
-            if held is before and name != path
-        ]
+        state = self.flow.state
+        others = [(names, name) for names, name in self.names_of(before) if names is not state.names or name != path]
+        others = [(names, name) for names, name in others if names is not state.paths or name != path]
         if others:
             value = join(before, value)
+        function = self.flow.function
         for names, name in others:
             names[name] = value
+            if names is state.names and function is not None and name in _parameters(function):
+                self.changed_parameters.setdefault(id(function.node), set()).add(name)
         return value
+
+    def names_of(self, container: Value) -> list[tuple[dict[str, Value], str]]:
+        """The names and paths that hold that very container, here and where this was called from."""
+        states = (self.flow.state, *self.frames)
+        places = [names for state in states for names in (state.names, state.paths)]
+        return [(names, name) for names in places for name, held in names.items() if held is container]
+
+    def holding(self, container: Value) -> None:
+        """Note what containers are in a container: what changes those changes it."""
+        for child in _inside(container):
+            if isinstance(child, CONTAINERS):
+                self.is_inside(child, container, child)
+
+    def is_inside(self, child: Value, container: Value, item: Value) -> None:
+        """A container is in another, which has `item` for it."""
+        around = self.around.setdefault(id(child), (child, []))[1]
+        if all(known is not container for known, _ in around):
+            around.append((container, item))
+
+    def changed_inside(self, before: Value, value: Value, known: Value | None = None, depth: int = 0) -> None:
+        """A container has changed: so have those that it is in, but for one of which that is known."""
+        if depth > _DEEPEST or before is value:
+            return
+        for outside, item in list(self.around.get(id(before), (before, []))[1]):
+            if outside is known:
+                continue
+            now = join(item, value)
+            changed = _with(outside, item, now)
+            self.holding(changed)
+            self.is_inside(value, changed, now)
+            for names, name in self.names_of(outside):
+                names[name] = changed
+            if self.flow.function is not None:
+                self.changed_outside(outside, changed)
+            for key, name in self.objects.holders(outside):
+                self.objects.put(key, name, changed)
+            self.changed_inside(outside, changed, known, depth + 1)
+
+    def changed_outside(self, before: Value, value: Value) -> None:
+        """A container has changed that parameters or names outside of the function hold."""
+        function = self.flow.function
+        names = self.flow.state.names
+        for name in _parameters(function) if function is not None else ():
+            if names.get(name) is value and function is not None:
+                self.changed_parameters.setdefault(id(function.node), set()).add(name)
+        for outer in self.outer:
+            for name, held in outer.items():
+                if held is before:
+                    outer[name] = at_rest(join(before, value))
+                    self.objects.changed |= outer[name] != before
+
+    def define_class(self, node: ast.ClassDef) -> None:
+        super().define_class(node)
+        made = self.quietly(ast.Name(node.name, ast.Load()))
+        info = made.info if isinstance(made, Class) else None
+        for name, value in info.body.items() if info is not None else ():
+            if isinstance(value, CONTAINERS) and info is not None:
+                self.objects.hold(value, class_key(info), name)
+
+    def kept_defaults(self, node: FunctionNode, given: dict[str, Value]) -> dict[str, Value]:
+        kept: dict[str, Value] = {}
+        for name, value in given.items():
+            kept[name] = value
+            if isinstance(value, CONTAINERS):
+                place = (id(node), name)
+                self.made_for_all[id(value)] = (value, place)
+                if place in self.changed_defaults:
+                    kept[name] = self.lost(value)
+        return kept
 
     def given_back(self, info: FunctionInfo, node: ast.Call, bound_first: bool) -> None:
         """Containers that a function was given, and has changed."""
@@ -138,6 +235,30 @@ class Changing(Copying):
         for keyword in node.keywords:
             if keyword.arg in changed:
                 self.changed_container(keyword.value)
+
+
+_DEEPEST = 4
+"""Containers in one another that are followed."""
+
+
+def _inside(container: Value) -> list[Value]:
+    """What a container holds."""
+    if isinstance(container, Items):
+        return list(container.items)
+    if isinstance(container, Table):
+        return [*container.items.values(), *([] if container.rest is None else [container.rest])]
+    return list(options(container.item)) if isinstance(container, Iteration) else []
+
+
+def _with(container: Value, before: Value, value: Value) -> Value:
+    """A container that holds a value in the place of another."""
+    if isinstance(container, Items):
+        return Items(tuple(value if item is before else item for item in container.items))
+    if isinstance(container, Table):
+        items = {key: value if item is before else item for key, item in container.items.items()}
+        return Table(items, container.perhaps, value if container.rest is before else container.rest)
+    assert isinstance(container, Iteration)
+    return replace(container, item=join(container.item, value))
 
 
 def _parameters(function: FunctionInfo) -> set[str]:

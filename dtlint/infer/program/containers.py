@@ -106,9 +106,10 @@ class Containers(Changing):
 
     def items(self, node: ast.List | ast.Tuple | ast.Set) -> Value:
         """`[a, *many, b]`."""
-        if not any(isinstance(item, ast.Starred) for item in node.elts):
-            return super().items(node)
-        return self.joined([self.starred_items(item) for item in node.elts])
+        starred = any(isinstance(item, ast.Starred) for item in node.elts)
+        made = self.joined([self.starred_items(item) for item in node.elts]) if starred else super().items(node)
+        self.holding(made)
+        return made
 
     def starred_items(self, node: ast.expr) -> Value:
         if not isinstance(node, ast.Starred):
@@ -187,7 +188,25 @@ class Containers(Changing):
                 rest.append(UNKNOWN if named is None else value)
                 table = {name: join(held, rest[-1]) for name, held in table.items()}
                 self.lose(value)
-        return Table(table, perhaps, one_of(rest) if rest else None)
+        made = Table(table, perhaps, one_of(rest) if rest else None)
+        self.holding(made)
+        return made
+
+    def assign_augmented(self, node: ast.AugAssign) -> None:
+        """`xs += more`, of a list or dict that others name too."""
+        before = self.quietly(node.target)
+        super().assign_augmented(node)
+        after = self.quietly(node.target)
+        if isinstance(before, CONTAINERS) and not isinstance(after, CONTAINERS):
+            self.lose(before)
+            self.note_change(node.target, before, UNKNOWN)
+            for names, name in self.names_of(before):
+                names[name] = UNKNOWN
+        elif isinstance(before, CONTAINERS):
+            self.note_change(node.target, before, after)
+            self.under_other_names(path_of(node.target), before, after)
+            self.holding(after)
+            self.changed_inside(before, after)
 
     def updated(self, node: ast.Call, target: ast.expr) -> bool:
         """`d.update({key: value})`, of a dict that is known by one that is; has it been done?"""
@@ -268,6 +287,9 @@ class Containers(Changing):
     def store(self, target: ast.Subscript, value: Value) -> None:
         """`x[key] = value`: of a dict or list that is known, and of objects that say what it does."""
         base, index = self.quietly(target.value), self.quietly(target.slice)
+        if isinstance(target.slice, ast.Slice) and isinstance(base, Items):  # what is assigned are items, any number
+            self.rebind(target.value, Iteration(one_of([*base.items, self.item_of(value)])))
+            return
         keys = [choice.value for choice in options(index) if isinstance(choice, Constant)]
         certain = len(keys) == len(list(options(index)))
         if isinstance(base, Table) and certain:

@@ -96,6 +96,8 @@ class Functions(Promises):
         self.missing = 0
         """Counts the attributes that were asked for and not there: they may be assigned later."""
         self.call_path: list[str] = []
+        self.frames: list[State] = []
+        """The states of those who wait for what is read to end: callers, and the code that they were called from."""
         self.reading_now = 0
         """The reading of a function that is under way, by its number; 0 outside of all."""
         self.made_by: dict[Key, int] = {}
@@ -303,6 +305,10 @@ class Functions(Promises):
         for arg, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
             if value is not None:
                 given[arg.arg] = self.value(value)
+        return self.kept_defaults(node, given)
+
+    def kept_defaults(self, node: FunctionNode, given: dict[str, Value]) -> dict[str, Value]:
+        """The defaults of a function, which are made once for all its calls."""
         return given
 
     def decorated(self, decorator: Value, value: Value) -> Value:
@@ -478,6 +484,7 @@ class Functions(Promises):
         self.flow = Flow(state, info, contexts, [], [], list(body), body[0], self.tree)
         outer_contexts, self.contexts_at_entry = self.contexts_at_entry, len(contexts)
         self.call_path.append(f"{info.name}:{info.node.lineno}")
+        self.frames.append(saved[0].state)
         if isinstance(info.node, ast.Lambda):
             result = self.value(info.node.body)
         else:
@@ -489,6 +496,7 @@ class Functions(Promises):
                     item = join(item, other)
                 result = Iteration(item)
         self.call_path.pop()
+        self.frames.pop()
         self.reading_now = outer_reading
         self.contexts_at_entry = outer_contexts
         casts = self.flow.state.casts if self.alive else None

@@ -134,6 +134,8 @@ class Program(Places):
         self.loose.clear()
         self.handed.clear()
         self.made_of.clear()
+        self.around.clear()
+        self.made_for_all.clear()
         self.objects.stored.clear()
         self.contexts_of.clear()
         self.answers.clear()

@@ -105,7 +105,11 @@ class Objects:
     def holders(self, container: Value) -> list[tuple[Key, str]]:
         """The attributes that hold that very container."""
         held = self._holders.get(id(container))
-        return [] if held is None else [place for place in held[1] if self.get(*place) is container]
+        return [] if held is None else [place for place in held[1] if self.get(*place) in (container, None)]
+
+    def hold(self, container: Value, key: Key, name: str) -> None:
+        """An attribute holds a container, though nobody has assigned it: the body of a class has."""
+        self._holders.setdefault(id(container), (container, set()))[1].add((key, name))
 
     def own(self, owner: Key, value: Value) -> None:
         """A module, or each of a list of them, belongs to another, and is cast with it."""

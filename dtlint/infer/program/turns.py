@@ -30,6 +30,7 @@ class Turns(Truth):
 
     def for_(self, node: ast.For | ast.AsyncFor) -> None:
         over = self.value(node.iter)
+        self.holding(over)
         empty = over == Table({}) or (over == Items(()) and _is_view(node.iter))
         items = () if empty else self.one_by_one(over, _MOST_PLAIN_TURNS if len(node.body) == 1 else _MOST_TURNS)
         self.flow.loops.append(Loop(node, over))
@@ -38,6 +39,15 @@ class Turns(Truth):
         else:
             self.turns(node, items)
         self.flow.loops.pop()
+
+    def while_(self, node: ast.While) -> None:
+        """The test is asked again before each turn."""
+        self.value(node.test)
+        endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
+        self.loop(node.body, node.orelse, lambda: self.tested(node.test), may_skip=not endless)
+
+    def tested(self, test: ast.expr) -> None:
+        self.value(test)
 
     def entries(self, node: ast.expr, over: Value) -> tuple[Entry, ...] | None:
         """The items of a comprehension over `node`, with whether each is certainly there; None when they are not known."""
@@ -98,7 +108,7 @@ class Turns(Truth):
         start = self.flow.state
         outer = self.doubt()
         self.loops_open += 1
-        self.breaks.append(None)
+        self.breaks.append(None if not orelse else [])
         self.muted += 1
         for attempt in range(_MOST_REHEARSALS):
             end = self.iteration(start, body, begin)
@@ -110,13 +120,16 @@ class Turns(Truth):
             if attempt >= 2:
                 start = self.blurred(start, end)
         self.muted -= 1
+        if orelse:
+            self.breaks[-1] = []
         end = self.iteration(start, body, begin)
-        self.breaks.pop()
+        broken = self.breaks.pop() or []
         self.loops_open -= 1
         self.doubts = outer
         self.resume(end, start if may_skip else None)
         if orelse and self.alive:
             self.block(orelse)
+        self.resume(self.flow.state if self.alive else None, *broken)
 
     def blurred(self, start: State, end: State | None) -> State:
         """What never comes to rest is unknown."""
@@ -128,6 +141,11 @@ class Turns(Truth):
         return state
 
     def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+        made = self.comprehended(node)
+        self.holding(made)
+        return made
+
+    def comprehended(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
         """A list or dict written as a loop: item for item, when it is over a few that are known."""
         clause = node.generators[0]
         items = self.entries(clause.iter, self.quietly(clause.iter)) if len(node.generators) == 1 else None
