@@ -88,6 +88,47 @@ PROGRAMS = {
         y = torch.ones(1, dtype=settings["dtype"])  # float16|float64
         y = torch.ones(1, dtype=other.settings["dtype"])  # float16|float64
     """,
+    "a tensor that is given other data has them under all its names": """
+        def halve(tensor):
+            tensor.data = tensor.data.half()
+
+        x, whole = torch.ones(1), torch.arange(2)
+        same = x
+        x.data = x.data.double()
+        y = same  # float32|float64
+        y = whole  # int64
+        held = {"weight": torch.ones(1)}
+        for weight in held.values():
+            weight.data = weight.half()
+        y = held["weight"]  # float16|float32
+        z = torch.ones(1)
+        halve(z)
+        y = z  # float16|float32
+    """,
+    "tensors that are swapped": """
+        whole, half = torch.ones(1), torch.ones(1).half()
+        torch.utils.swap_tensors(whole, half)
+        y = whole  # float16|float32
+        y = half  # float16|float32
+    """,
+    "a mode that gives something else than torch's ops do": """
+        class Half(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                result = func(*args, **(kwargs or {}))
+                return result.half() if isinstance(result, torch.Tensor) else result
+
+        with Half():
+            y = torch.ones(2)  #
+    """,
+    "a mode that only looks": """
+        class Count(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                result = func(*args, **(kwargs or {}))
+                return result
+
+        with Count():
+            y = torch.ones(2)  # float32
+    """,
     "what stands behind a loop is reached by a break without its `else`": """
         def settle(x, turns):
             for _ in range(turns):

@@ -185,6 +185,11 @@ class Externals(Loading):
         args = arguments.args
         if name == "torch.nn.Module.__init__":
             return NONE
+        if name == "torch.utils.swap_tensors" and len(args) == 2:
+            for one, other in (args, args[::-1]):
+                if isinstance(one, Tensor):
+                    self.retold_everywhere(one, other)
+            return NONE
         if name.endswith(".parametrize.register_parametrization") and args:
             self.parametrized(args[0], arguments.get(1, "tensor_name") or UNKNOWN)
             return UNKNOWN

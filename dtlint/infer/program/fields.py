@@ -13,7 +13,7 @@ from dtlint.infer.values import External, Value
 if TYPE_CHECKING:
     from dtlint.infer.scopes import ClassInfo, FunctionNode
 
-__all__ = ["Field", "assigned_at_start", "fields_in", "has_generated_init", "is_dict", "made_elsewhere"]
+__all__ = ["Field", "alters_ops", "assigned_at_start", "fields_in", "has_generated_init", "is_dict", "made_elsewhere"]
 
 
 @dataclass(slots=True)
@@ -99,6 +99,42 @@ def made_elsewhere(info: ClassInfo) -> bool:
 
 
 _PLAIN_METACLASSES = frozenset({"ABCMeta", "type", "EnumMeta", "EnumType"})
+
+
+def alters_ops(info: ClassInfo) -> bool:
+    """Is it a mode that may give something else than the op that it is told of gives? Most only count and log."""
+    if not any(base in _MODES for parent in info.lineage for base in parent.bases):
+        return False
+    methods = [info.method(name) for name in ("__torch_function__", "__torch_dispatch__")]
+    return any(not _gives_on(method.node) for method in methods if method is not None)
+
+
+_MODES = (
+    External("torch.overrides.TorchFunctionMode"),
+    External("torch.utils._python_dispatch.TorchDispatchMode"),
+)
+
+
+def _gives_on(node: FunctionNode) -> bool:
+    """Does a mode's method give nothing but what the op that it is given gives?"""
+    arguments = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+    op = arguments[1] if len(arguments) > 1 else None
+
+    def is_result(value: ast.expr | None) -> bool:
+        return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == op
+
+    bound: dict[str, list[ast.expr]] = {}
+    returned: list[ast.expr | None] = []
+    for part in ast.walk(node):
+        if isinstance(part, ast.Assign):
+            for target in part.targets:
+                bound.setdefault(ast.unparse(target), []).append(part.value)
+        elif isinstance(part, ast.Return):
+            returned.append(part.value)
+    return all(
+        is_result(value) or (isinstance(value, ast.Name) and value.id in bound and all(map(is_result, bound[value.id])))
+        for value in returned
+    )
 
 
 def _is_class_variable(annotation: ast.expr) -> bool:

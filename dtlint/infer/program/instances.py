@@ -276,6 +276,7 @@ class Instances(Storing):
             elif isinstance(choice, Tensor) and target.attr == "data":
                 self.places_lost()
                 if not _is_like(value, choice.dtypes):
+                    self.retold_everywhere(choice, value)
                     self.data_replaced(target.value, value)
             elif isinstance(choice, Class):
                 self.put_in_class(choice, target.attr, value)
@@ -340,6 +341,22 @@ class Instances(Storing):
                 if isinstance(choice, Module) and (pair := frozenset({layer.key, choice.key})) not in self.tied:
                     self.tied.add(pair)
                     self.objects.changed = True
+
+    def retold_everywhere(self, before: Tensor, value: Value) -> None:
+        """A tensor is given data of another dtype: so are all that may be that very tensor, under whatever name."""
+        for state in (self.flow.state, *self.frames):
+            for names in (state.names, state.paths):
+                for name, held in names.items():
+                    names[name] = _retold(held, before, value)
+        for names in self.outer:
+            for name, held in names.items():
+                if (now := _retold(held, before, value)) is not held and now != held:
+                    names[name] = now
+                    self.objects.changed = True
+        for key, attributes in list(self.objects.attributes.items()):
+            for name, held in list(attributes.items()):
+                if (now := _retold(held, before, value)) is not held:
+                    self.objects.put(key, name, now)
 
     def data_replaced(self, node: ast.expr, value: Value) -> None:
         """`p.data = ...` in another dtype: a weight of a module that is named, or of whichever."""
@@ -503,6 +520,30 @@ def _as_weights_of_any(value: Value) -> Value:
         items = tuple(map(_as_weights_of_any, value.items))
         return value if all(map(operator.is_, items, value.items)) else Items(items)
     return value
+
+
+def _retold(held: Value, before: Tensor, value: Value, depth: int = 0) -> Value:
+    """What is held by a name, where tensors like the one before may have the data of another."""
+    if isinstance(held, Tensor):
+        weight = Trait.PARAMETER | Trait.BUFFER
+        apart = before.dtypes is not None and held.dtypes is not None and not before.dtypes & held.dtypes
+        if held.dtypes is None or apart or bool(held.traits & weight) is not bool(before.traits & weight):
+            return held
+        dtypes = value.dtypes if isinstance(value, Tensor) else None
+        return replace(held, dtypes=None if dtypes is None else held.dtypes | dtypes, symbol=None)
+    if depth > 3:
+        return held
+    if isinstance(held, Items):
+        items = tuple(_retold(item, before, value, depth + 1) for item in held.items)
+        return held if all(map(operator.is_, items, held.items)) else Items(items)
+    if isinstance(held, Iteration):
+        item = _retold(held.item, before, value, depth + 1)
+        return held if item is held.item else replace(held, item=item)
+    if isinstance(held, Table):
+        table = {key: _retold(item, before, value, depth + 1) for key, item in held.items.items()}
+        same = all(map(operator.is_, table.values(), held.items.values()))
+        return held if same else Table(table, held.perhaps, held.rest)
+    return held
 
 
 def _is_like(value: Value, dtypes: Dtypes) -> bool:

@@ -106,6 +106,7 @@ class Program(Places):
         try:
             with told_of_forgotten(self.lose_objects):
                 self.rounds()
+            self.settled = self.settled and not self.altered
         except TooLong:
             self.settled, self.broken_off = False, True
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import COMPLEX, FLOATING
 from dtlint.infer.calls import Arguments, cast_target, dtype_of, method_result
 from dtlint.infer.layers import layer_result
-from dtlint.infer.program.fields import Field, fields_in, has_generated_init, is_dict, made_elsewhere
+from dtlint.infer.program.fields import Field, alters_ops, fields_in, has_generated_init, is_dict, made_elsewhere
 from dtlint.infer.program.functions import SUPPOSED
 from dtlint.infer.program.instances import ITEMS, LAYER
 from dtlint.infer.program.owned import Owned
@@ -47,6 +47,9 @@ __all__ = ["Making"]
 class Making(Owned):
     """An interpreter that makes instances, each known by the place and the calls that led there, and runs modules."""
 
+    altered = False
+    """Has the program made a mode that gives other results than torch's own ops? Then nothing can be told of any."""
+
     # -- making
 
     def identity(self, arguments: Arguments) -> Key:
@@ -67,6 +70,7 @@ class Making(Owned):
             for value in (Class(info), *arguments.args, *arguments.keywords.values()):
                 self.lose(value)
             return UNKNOWN
+        self.altered = self.altered or alters_ops(info)
         key = self.identity(arguments)
         self.classes_made.update(id(parent.node) for parent in info.lineage)
         for parent in () if self.supposed else info.lineage:
