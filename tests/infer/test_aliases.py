@@ -54,6 +54,17 @@ PROGRAMS = {
         add("loss", torch.ones(1).half())
         y = log["loss"][-1]  # float16|float32
     """,
+    "lists of a global that a function changes, whatever it makes of them": """
+        words = [["man", "women"], ["black", "white"]]
+
+        def batch(size):
+            for pair in words:
+                for i in range(2):
+                    pair[i] = pair[i] + "P" * (size - len(pair[i]))
+            return torch.ones(size)  # float32
+
+        y = batch(5)  # float32
+    """,
     "a dict that takes another in": """
         settings = {"weight": torch.ones(1)}
         same = settings

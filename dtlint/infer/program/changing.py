@@ -199,7 +199,7 @@ class Changing(Copying):
             for name, held in outer.items():
                 if held is before:
                     outer[name] = at_rest(join(before, value))
-                    self.objects.changed |= outer[name] != before
+                    self.objects.changed |= outer[name] != at_rest(before)
 
     def define_class(self, node: ast.ClassDef) -> None:
         super().define_class(node)

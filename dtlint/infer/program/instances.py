@@ -527,7 +527,13 @@ def _retold(held: Value, before: Tensor, value: Value, depth: int = 0) -> Value:
     if isinstance(held, Tensor):
         weight = Trait.PARAMETER | Trait.BUFFER
         apart = before.dtypes is not None and held.dtypes is not None and not before.dtypes & held.dtypes
-        if held.dtypes is None or apart or bool(held.traits & weight) is not bool(before.traits & weight):
+        made = {held.origin, before.origin} - {None}  # tensors that different calls have made are not the same
+        if (
+            held.dtypes is None
+            or apart
+            or len(made) > 1
+            or bool(held.traits & weight) is not bool(before.traits & weight)
+        ):
             return held
         dtypes = value.dtypes if isinstance(value, Tensor) else None
         return replace(held, dtypes=None if dtypes is None else held.dtypes | dtypes, symbol=None)
