@@ -10,8 +10,8 @@ from functools import lru_cache
 
 __all__ = ["ATTRIBUTE_TABLES", "reading_places"]
 
-ATTRIBUTE_TABLES = frozenset({"__dict__", "_buffers", "_parameters"})
-"""Attributes that are such dicts; the last two are those of torch.nn.Module."""
+ATTRIBUTE_TABLES = frozenset({"__dict__", "_buffers", "_modules", "_parameters"})
+"""Attributes that are such dicts; all but the first are those of torch.nn.Module."""
 
 _READING_METHODS = frozenset({"__contains__", "__getitem__", "__len__", "copy", "get", "items", "keys", "values"})
 _READERS = frozenset(
@@ -29,7 +29,8 @@ def _read_by(node: ast.AST) -> list[ast.expr]:
     if isinstance(node, ast.Attribute):
         return [node.value] if node.attr in _READING_METHODS else []
     if isinstance(node, ast.Subscript):
-        return [node.value] if isinstance(node.ctx, ast.Load) else []
+        inner = isinstance(node.slice, ast.Constant) and node.slice.value in ATTRIBUTE_TABLES  # vars(x)["_buffers"]
+        return [node.value] if isinstance(node.ctx, ast.Load) and not inner else []
     if isinstance(node, ast.Compare):
         return [node.left, *node.comparators]
     if isinstance(node, ast.Dict):

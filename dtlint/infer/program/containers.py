@@ -312,8 +312,7 @@ class Containers(Changing):
             self.lose(value)
             self.changed_container(target.value)
         elif isinstance(base, Module):
-            self.order.disturb(base.key)
-            self.objects.put(base.key, ITEMS, value)
+            self.put_item(base, value)
         elif isinstance(base, Instance) and base.info.method("__setitem__") is not None:
             setter = base.info.method("__setitem__")
             assert setter is not None
@@ -328,8 +327,7 @@ class Containers(Changing):
         for target in node.targets:
             base = self.quietly(target.value) if isinstance(target, ast.Subscript) else None
             if isinstance(base, Module):
-                self.order.disturb(base.key)
-                self.objects.put(base.key, ITEMS, self.item_of(base))
+                self.put_item(base, self.item_of(base))
 
     def subscript(self, node: ast.Subscript) -> Value:
         value = super().subscript(node)

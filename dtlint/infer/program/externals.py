@@ -10,6 +10,7 @@ from dtlint.infer.arrays import array_call
 from dtlint.infer.calls import Arguments, external_result
 from dtlint.infer.numbers import LIMITS, NUMBER_FUNCTIONS, NUMBERS, Categories
 from dtlint.infer.ops import is_op, op_result
+from dtlint.infer.program.abroad import MODULE_CASTS
 from dtlint.infer.program.certain import as_tensors, certain_result
 from dtlint.infer.program.defaults import DEFAULT_DTYPE
 from dtlint.infer.program.fields import Field
@@ -71,7 +72,7 @@ class Externals(Loading):
         calling = name in _CALLING or name.startswith(_CALLING_BACK)
         if calling or not name.startswith(("torch.", "builtins.", *_NEVER_CALLING)):
             for value in (*arguments.args, *arguments.keywords.values()):
-                self.lose(value)
+                self.hand_over(value)
         return result
 
     def from_table(self, name: str, arguments: Arguments, result: Value) -> Value | None:
@@ -296,6 +297,8 @@ class Externals(Loading):
         if there is False and default is not None:
             return default
         member = self.member(owner, name.value)
+        if function == "builtins.getattr" and name.value in MODULE_CASTS:
+            self.cast_in_hand(owner, member)
         return member if default is None or there else join(member, default)
 
     def environment(self, name: str, arguments: Arguments) -> Value | None:

@@ -50,6 +50,8 @@ from dtlint.infer.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dtlint.infer.program.project import ModuleInfo, Project
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
     from dtlint.infer.state import Cast
@@ -271,8 +273,10 @@ class Instances(Storing):
                     self.flow.state.forget(path_of(target.value) or "")
                     self.apply(setter, choice, [value], {}, True)
                 else:
-                    self.held_from_here(choice, target.attr, value)
-                    self.objects.put(choice.key, target.attr, value)
+                    for one in self.all_alike(choice):
+                        self.held_from_here(one, target.attr, value)
+                        self.objects.put(one.key, target.attr, value)
+                        self.item_set(one, Constant(target.attr), value)
             elif isinstance(choice, Tensor) and target.attr == "data":
                 self.places_lost()
                 if not _is_like(value, choice.dtypes):
@@ -285,6 +289,24 @@ class Instances(Storing):
             elif isinstance(choice, (Unknown, Declared)):
                 self.objects.forget(target.attr)
                 self.lose(value)
+
+    def all_alike(self, value: Module | Instance) -> Sequence[Module | Instance]:
+        """The objects that a value stands for."""
+        return (value,)
+
+    def item_set(self, holder: Module | Instance, name: Value, value: Value) -> None:
+        """An attribute was set by its name: of a container of modules that is an item."""
+
+    def may_be_cast(self, value: Value) -> bool:
+        """Is a value that is assigned a module itself, or a weight of a dtype that is known, as far as is known? One that
+        is read under a name that is not known is mostly given back where it came from, or tied to another."""
+        return any(
+            isinstance(choice, Module) or (isinstance(choice, Tensor) and choice.dtypes is not None)
+            for choice in options(value)
+        )
+
+    def open_unknown(self, value: Value) -> None:
+        """An attribute of an unknown name is assigned to something unknown."""
 
     def places_lost(self) -> None:
         """Nobody knows on which device tensors are."""
@@ -377,21 +399,28 @@ class Instances(Storing):
             for choice in name.choices:
                 self.set_attribute(target, choice, value)
             return NONE
+        if isinstance(target, Either) and (isinstance(name, Constant) or self.may_be_cast(value)):
+            for choice in target.choices:
+                self.set_attribute(choice, name, value)
+            return NONE
         self.stored_by_name(target, str(name.value) if isinstance(name, Constant) else EVERY)
         if isinstance(target, Class) and isinstance(name, Constant):
             self.put_in_class(target, str(name.value), value)
             return NONE
         if isinstance(target, (Module, Instance)):
-            if isinstance(name, Constant) and isinstance(name.value, str):
-                self.held_from_here(target, name.value, value)
-                self.objects.put(target.key, name.value, value)
-            else:
-                self.objects.open_up(target.key)
+            for one in self.all_alike(target):
+                if isinstance(name, Constant) and isinstance(name.value, str):
+                    self.held_from_here(one, name.value, value)
+                    self.objects.put(one.key, name.value, value)
+                else:
+                    self.objects.open_up(one.key)
+                self.item_set(one, name, value)
         elif isinstance(name, Constant) and isinstance(name.value, str):
             if not isinstance(target, External):
                 self.objects.forget(name.value)
         elif not isinstance(target, (Class, Function, Namespace, External)):
             self.objects.open_up(EVERY)
+            self.open_unknown(value)
         self.lose(value)
         return NONE
 

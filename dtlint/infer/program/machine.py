@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
 from dtlint.infer.arrays import array_method
+from dtlint.infer.calling import CHANGING
 from dtlint.infer.calls import CASTS, Arguments, cast_target
 from dtlint.infer.interpreter import TooLong
 from dtlint.infer.names import path_of
 from dtlint.infer.numbers import Categories, number_method
 from dtlint.infer.ops import REARRANGING, op_result, with_dimensions
+from dtlint.infer.program.abroad import MODULE_CASTS
 from dtlint.infer.program.attribute_tables import ATTRIBUTE_TABLES, reading_places
 from dtlint.infer.program.choices import beside_array
 from dtlint.infer.program.folding import folded_method
@@ -75,8 +77,6 @@ _MOST_WIDENED = 4
 """Rounds after them, which add to what is known, and give up what still grows."""
 _MOST_STATEMENTS = 4_000_000
 """Statements that are run for one program, over all rounds: a minute or two."""
-_MODULE_CASTS = frozenset({"_apply", "to", "type", *CASTS})
-"""Methods of a module that may cast its weights."""
 
 
 class Program(Places):
@@ -101,13 +101,13 @@ class Program(Places):
 
     def run(self) -> None:
         """Read the program until what is known of its objects stays as it is; only the last round counts. One that takes
-        too long is broken off, and nothing is claimed of it."""
+        too long, or too deep, is broken off, and nothing is claimed of it."""
         self.statements_left = _MOST_STATEMENTS
         try:
             with told_of_forgotten(self.lose_objects):
                 self.rounds()
             self.settled = self.settled and not self.altered
-        except TooLong:
+        except (TooLong, RecursionError):
             self.settled, self.broken_off = False, True
 
     def rounds(self) -> None:
@@ -237,6 +237,8 @@ class Program(Places):
         value = super().attribute(node)
         if node.attr in ATTRIBUTE_TABLES:
             self.table_in_hand(node, node.value)
+        elif node.attr in MODULE_CASTS:
+            self.cast_in_hand(self.quietly(node.value), value)
         if node.attr == "shape" and any(type(choice) is Unknown for choice in options(value)):
             known = [choice for choice in options(value) if type(choice) is not Unknown]
             return reduce(join, [Iteration(_INTEGER), *known])
@@ -262,7 +264,7 @@ class Program(Places):
             self.table_in_hand(node, node.args[0])
         if isinstance(function, ast.Call) and isinstance(function.func, ast.Name) and function.func.id == "getattr":
             asked = [self.quietly(argument) for argument in function.args[:2]]
-            if any(not isinstance(name, Constant) or name.value in _MODULE_CASTS for name in asked[1:]):
+            if any(not isinstance(name, Constant) or name.value in MODULE_CASTS for name in asked[1:]):
                 self.cast_somehow(asked[:1])  # getattr(layer, "half")()
         return super().call(node)
 
@@ -274,14 +276,17 @@ class Program(Places):
 
     def table_in_hand(self, table: ast.expr, owner: ast.expr) -> None:
         """An expression gives the dict of an object's attributes: unless it is only read, any may be another."""
+        owners = list(options(self.quietly(owner)))
         if table in reading_places(self.tree):
+            for choice in owners:
+                if isinstance(choice, Module):  # whose modules may be read out of it
+                    self.out_of_sight(choice)
             return
         self.flow.state.forget(path_of(owner) or "")
-        for choice in options(self.quietly(owner)):
-            if isinstance(choice, (Module, Instance)):
-                self.objects.open_up(choice.key)
-            if isinstance(choice, Module):
-                self.cast_module(choice, None)
+        of_module = isinstance(table, ast.Attribute) and table.attr != "__dict__"
+        for choice in owners:
+            if isinstance(choice, Module) or (isinstance(choice, Instance) and not of_module):
+                self.open_object(choice)
 
     def method_of(self, receiver: Value, name: str) -> Value:
         return self.member(receiver, name)
@@ -317,6 +322,12 @@ class Program(Places):
         self, node: ast.Call, callee: Value, receiver: Value, method: str, arguments: Arguments
     ) -> tuple[str, Value]:
         """What a call gives, by the regions around it and the values that it is given."""
+        if type(receiver) is Unknown and method in MODULE_CASTS and node not in self.sure:
+            self.cast_unknown(node)
+        if isinstance(receiver, (Items, Iteration)) and method in MODULE_CASTS:  # `net[:2].half()`
+            for module in self.modules_in(receiver):
+                self.cast_module(module, None)
+            return "", receiver
         found = self.of_uncertain(node, receiver, method, arguments)
         if found is not None:
             return "", found
@@ -346,7 +357,7 @@ class Program(Places):
             return "", self.opening(callee, arguments)
         if isinstance(callee, DeclaredMethod):
             for value in (*arguments.args, *arguments.keywords.values()):
-                self.lose(value)
+                self.hand_over(value)
             return "", self.kept_promise(callee.info, UNKNOWN)
         if isinstance(callee, Class):
             return "", self.construct(callee.info, arguments)
@@ -364,7 +375,7 @@ class Program(Places):
         if isinstance(callee, External) and isinstance(receiver, Super):
             return "", self.of_parent(receiver.receiver, method, arguments)
         if isinstance(callee, External):
-            if callee.name.removeprefix("torch.nn.Module.") in _MODULE_CASTS:  # nn.Module.half(layer)
+            if callee.name.removeprefix("torch.nn.Module.") in MODULE_CASTS:  # nn.Module.half(layer)
                 self.cast_somehow(arguments.args[:1])
             return callee.name, self.external_call(callee.name, arguments)
         computed = folded_method(receiver, method, arguments.args) if method and not arguments.keywords else None
@@ -383,8 +394,10 @@ class Program(Places):
         if method.startswith("register_") and method.endswith("_hook"):  # of a module that is not known
             self.hooked(receiver, method, arguments)
         entered = (receiver,) if method == "__enter__" else ()  # by hand: who knows when it is left?
+        # a function that stands under a name is mostly one of those that the program itself has to choose from
+        keep = self.lose if method in _KEEPING or isinstance(node.func, ast.Name) else self.hand_over
         for value in (*entered, *arguments.args, *arguments.keywords.values()):
-            self.lose(value)
+            keep(value)
         return super().called(node, callee, receiver, method, arguments)
 
     def of_uncertain(self, node: ast.Call, receiver: Value, method: str, arguments: Arguments) -> Value | None:
@@ -504,6 +517,8 @@ _OF_TENSORS = frozenset(
     | {"unsqueeze", "squeeze", "transpose", "permute", "contiguous", "argmax", "clamp", "masked_fill", "reshape"}
 )
 """Methods that tensors have, and that neither modules nor batches of inputs have, which are cast by `to` as well."""
+_KEEPING = CHANGING | {"get", "index", "count", "copy", "remove"}
+"""Methods of containers: what they are given they keep, and do nothing else with it."""
 _INTEGER = Number(Category.INTEGER)
 _CASTING = re.compile(r"cast|amp\b|precision|ctx|context", re.IGNORECASE)
 """How contexts are called that may be autocast's, where it is not known what they are."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import COMPLEX, FLOATING
 from dtlint.infer.calls import Arguments, cast_target, dtype_of, method_result
 from dtlint.infer.layers import layer_result
+from dtlint.infer.program.abroad import Abroad
 from dtlint.infer.program.fields import Field, alters_ops, fields_in, has_generated_init, is_dict, made_elsewhere
 from dtlint.infer.program.functions import SUPPOSED
 from dtlint.infer.program.instances import ITEMS, LAYER
-from dtlint.infer.program.owned import Owned
 from dtlint.infer.program.promises import meeting
 from dtlint.infer.values import (
     NONE,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["Making"]
 
 
-class Making(Owned):
+class Making(Abroad):
     """An interpreter that makes instances, each known by the place and the calls that led there, and runs modules."""
 
     altered = False
@@ -189,20 +189,6 @@ class Making(Owned):
         for below in family.values():
             self.apply(function.info, function.receiver, [below], {}, True)
 
-    def modules(self, module: Module, method: str) -> Value | None:
-        """`module.modules()`, `module.named_modules()`: each of them, where all are known; of layers of torch that are
-        alike, one."""
-        family = self.family(module)
-        if family is None:
-            return None
-        kinds: dict[object, Module] = {}
-        for key, below in family.items():
-            alike = below.info is None and not below.items
-            dtypes = self.cast_of(key, below.dtypes)
-            kinds.setdefault((below.name, dtypes, bool(self.objects.of(key))) if alike else key, below)
-        found = tuple(kinds.values())
-        return Items(found if method == "modules" else tuple(Items((UNKNOWN, below)) for below in found))
-
     def parameters(self, module: Module, given: Value) -> Value:
         """`module.parameters()`, with the dtypes of all weights below, where they are known."""
         dtypes = self.weights_below(module)
@@ -214,6 +200,11 @@ class Making(Owned):
 
     def run_forward(self, module: Module, arguments: Arguments) -> Value:
         """What calling a module gives."""
+        if module.key in self.below:
+            self.lose(module)
+            for value in (*arguments.args, *arguments.keywords.values()):
+                self.lose(value)
+            return UNKNOWN
         given = self.objects.of(module.key).get("forward")
         # What is given to nobody knows whom is seldom given to a layer of this program.
         if given is None:
@@ -286,26 +277,37 @@ class Making(Owned):
         if method == "apply" and arguments.args:
             self.apply_to_all(module, arguments.args[0])
             return target, module
-        if method in ("modules", "named_modules"):
-            return target, self.modules(module, method) or method_result(module, method, arguments)
+        if method in _GIVING_MODULES:
+            return target, self.modules_of(module, method)
+        if method == "get_submodule" and len(arguments.args) == 1:
+            return target, self.submodule(module, arguments.args[0])
         if method in ("parameters", "named_parameters"):
             return target, self.parameters(module, method_result(module, method, arguments))
         if method == "update" and module.info is None:  # of a ModuleDict: modules under keys that it may have
-            self.objects.put(module.key, ITEMS, UNKNOWN)
-        if method in ("append", "extend", "insert", "add_module") and arguments.args:
+            self.put_item(module, UNKNOWN)
+        if method in ("add_module", "register_module") and arguments.args:
+            self.set_attribute(module, arguments.args[0], arguments.args[-1])
+            return target, NONE
+        if method in ("append", "extend", "insert") and arguments.args:
+            value = self.item_of(arguments.args[-1]) if method == "extend" else arguments.args[-1]
+            self.attached_from_here(module, value)
+            self.objects.put(module.key, ITEMS, value)
             if method != "append":
                 self.order.disturb(module.key)
             elif not self.muted:
-                self.order.add(module.key, self.place, arguments.args[0])
-            for value in arguments.args[method in ("insert", "add_module") :]:
-                self.objects.put(module.key, ITEMS, self.item_of(value) if method == "extend" else value)
-            if method == "add_module" and isinstance(arguments.args[0], Constant):
-                self.set_attribute(module, arguments.args[0], arguments.args[-1])
+                self.order.add(module.key, self.place, value)
             return target, UNKNOWN
+        if method == "set_submodule" and len(arguments.args) >= 2:
+            self.set_submodule(module, arguments.args[0], arguments.args[1])
+            return target, NONE
+        if method.startswith("register_") and method.endswith("_hook"):  # which is called with it
+            self.out_of_sight(module)
         taking = method == "load_state_dict" and arguments.keywords.get("assign", NONE) not in (NONE, Constant(False))
         if method in _ALTERING or taking:
             self.cast_module(module, None)
             self.retype(module)
+        if method in _HANDING_OUT:
+            self.lose(module)
         return target, method_result(module, method, arguments)
 
 
@@ -323,6 +325,9 @@ def _each(items: tuple[Value, ...]) -> list[Value]:
     return [item.item if isinstance(item, Iteration) else item for item in items]
 
 
+_GIVING_MODULES = frozenset({"modules", "named_modules", "children", "named_children"})
+_HANDING_OUT = frozenset({"values", "items", "pop", "popitem"})
+"""Methods of containers of modules that give some of them."""
 _MOST_STEPS = 4
 """Rounds through layers of unknown number, until what comes out no longer changes."""
 _ALTERING = frozenset({"_apply", "to_empty"})

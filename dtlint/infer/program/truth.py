@@ -332,6 +332,16 @@ def _inherits(module: Module, name: str) -> bool:
     return any(base == External(name) for parent in lineage for base in parent.bases)
 
 
+def _is_surely_other(made: str, asked: str) -> bool:
+    """Is a layer of torch of one class certainly no instance of another: is neither of them a base class, nor lazy?"""
+    names = (made.rpartition(".")[2], asked.rpartition(".")[2])
+    return names[0] != names[1] and not any(name in _BASES or name.startswith(("_", "Lazy")) for name in names)
+
+
+_BASES = frozenset({"Hardtanh", "Module", "NLLLoss", "RNNBase", "RNNCellBase", "Upsample"})
+"""Public classes of torch.nn that others there inherit."""
+
+
 def _is_external_instance(value: Value, name: str) -> bool | None:
     if name == "torch.Tensor":
         if isinstance(value, Tensor):
@@ -341,7 +351,8 @@ def _is_external_instance(value: Value, name: str) -> bool | None:
         if isinstance(value, Module):
             if name == "torch.nn.Module" or value.name == name or _inherits(value, name):
                 return True
-            return None if value.info is not None and not _is_plain_module(value.info) else False
+            plain = _is_plain_module(value.info) if value.info is not None else _is_surely_other(value.name, name)
+            return False if plain else None
         return False if isinstance(value, (Tensor, Constant, Items, Table, Dtype)) else None
     if name == "torch.dtype":
         return True if isinstance(value, Dtype) else False if isinstance(value, (Constant, Tensor, Items)) else None

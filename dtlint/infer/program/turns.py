@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.events import Loop
+from dtlint.infer.program.abroad import Each
 from dtlint.infer.program.containers import one_of
 from dtlint.infer.program.truth import Truth
 from dtlint.infer.state import State
@@ -32,6 +33,7 @@ class Turns(Truth):
         over = self.value(node.iter)
         self.holding(over)
         empty = over == Table({}) or (over == Items(()) and _is_view(node.iter))
+        empty = empty or (isinstance(over, Each) and not over.each)
         items = () if empty else self.one_by_one(over, _MOST_PLAIN_TURNS if len(node.body) == 1 else _MOST_TURNS)
         self.flow.loops.append(Loop(node, over))
         if items is None or any(isinstance(item, ast.Starred) for item in ast.walk(node.target)):
@@ -72,6 +74,8 @@ class Turns(Truth):
         """The items of a loop, when they are few and known; of constants there may be more."""
         if isinstance(over, Table) and over.rest is None and not over.perhaps:
             over = Items(tuple(map(Constant, over.items)))
+        if isinstance(over, Each):
+            over = Items(over.each)
         if not isinstance(over, Items) or not over.items:
             return None
         plain = most if all(isinstance(item, (Constant, Module)) for item in over.items) else _MOST_TURNS
