@@ -8,19 +8,42 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dtlint.infer.walk import nodes, parts
+from dtlint.infer.walk import PARTS
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-__all__ = ["around", "parents"]
+__all__ = ["around", "forget", "mapped", "parents"]
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def parents(tree: ast.Module) -> dict[ast.AST, ast.AST]:
     """What each node of a module is directly a part of."""
-    return {child: node for node in nodes([tree]) for child in parts(node)}
+    return mapped(tree)
+
+
+def mapped(root: ast.AST, fields: Mapping[type, tuple[str, ...]] = PARTS) -> dict[ast.AST, ast.AST]:
+    """What each node below one is directly a part of, where nodes are looked for in these fields."""
+    known: dict[ast.AST, ast.AST] = {}
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        for name in fields[type(node)]:
+            child = getattr(node, name, None)
+            if type(child) is list:
+                children = [part for part in child if part is not None]  # there are holes for `**mapping`
+                known.update(dict.fromkeys(children, node))
+                stack += children
+            elif child is not None:
+                known[child] = node
+                stack.append(child)
+    return known
+
+
+def forget() -> None:
+    """Let go of the module that was asked of last."""
+    parents.cache_clear()
 
 
 def around(node: ast.AST, tree: ast.Module) -> Iterator[ast.AST]:

@@ -10,6 +10,7 @@ import ast
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from dtlint.infer import around
 from dtlint.infer.annotations import declared, declared_by
 from dtlint.infer.arithmetic import in_place_of
 from dtlint.infer.array_promotion import written_into
@@ -127,6 +128,7 @@ class Interpreter(Calling):
         for info in self.met:
             info.forget()
         self.globals.clear()
+        around.forget()
         for name in (*Expressions.__slots__, *Interpreter.__slots__):
             delattr(self, name)
 

@@ -7,7 +7,6 @@ values at hand, and is told how likely half is and which line says so. The first
 from __future__ import annotations
 
 import ast
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -147,17 +146,15 @@ class _Survey:
     """Is it definitions for others, and nothing that runs or trains?"""
 
 
-_surveyed: OrderedDict[ast.Module, _Survey] = OrderedDict()
-_KEPT = 2
-"""Files are read one after the other, so the answers of the last ones are enough."""
+_KEPT = "_dtlint_reach"
+"""The attribute of a syntax tree that its answers are kept in: they go with it."""
 
 
 def _survey(tree: ast.Module) -> _Survey:
-    known = _surveyed.get(tree)
+    known: _Survey | None = getattr(tree, _KEPT, None)
     if known is None:
-        known = _surveyed[tree] = _look_over(tree)
-        while len(_surveyed) > _KEPT:
-            _surveyed.popitem(last=False)
+        known = _look_over(tree)
+        setattr(tree, _KEPT, known)
     return known
 
 

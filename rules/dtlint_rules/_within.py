@@ -7,7 +7,7 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dtlint.infer.around import parents
+from dtlint.infer.around import mapped, parents
 from dtlint.infer.walk import PARTS
 
 if TYPE_CHECKING:
@@ -52,27 +52,10 @@ def statement_of(node: ast.AST, scope: ast.AST) -> ast.AST:
 
 @lru_cache(maxsize=4)
 def _of_statement(statement: ast.stmt) -> dict[ast.AST, ast.AST]:
-    return _mapped(statement, _OWN)
+    return mapped(statement, _OWN)
 
 
 @lru_cache(maxsize=4)
 def parents_in(scope: ast.AST) -> dict[ast.AST, ast.AST]:
     """What each node in a function is a part of."""
-    return _mapped(scope, PARTS)
-
-
-def _mapped(root: ast.AST, fields: Mapping[type, tuple[str, ...]]) -> dict[ast.AST, ast.AST]:
-    known: dict[ast.AST, ast.AST] = {}
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        for name in fields[type(node)]:
-            child = getattr(node, name, None)
-            if isinstance(child, list):
-                children = [part for part in child if part is not None]  # there are holes for `**mapping`
-                known.update(dict.fromkeys(children, node))
-                stack += children
-            elif child is not None:
-                known[child] = node
-                stack.append(child)
-    return known
+    return mapped(scope)
