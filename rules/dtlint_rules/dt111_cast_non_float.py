@@ -11,6 +11,7 @@ from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.infer.around import parents
 from dtlint.infer.conditions import atoms
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import scopes
 from dtlint.infer.values import Module
 from dtlint.infer.walk import SCOPES
 from dtlint.rule import Finding, Rule
@@ -50,6 +51,8 @@ _NESTS = re.compile(r"(^|_|\.)(inputs?_?|args|kwargs|data|example_input\w*)$")
 """How what is handed to a model is called besides, where something is applied to every tensor of it."""
 _DICTS = frozenset({"dict", "Dict", "Mapping", "abc.Mapping", "OrderedDict"})
 """What batches come in: a list may hold what a layer is given, which is floating."""
+_HANDING = _MAPS | {"_apply"}
+"""What a function is handed to by its name, to be called with each item."""
 _CASTS = frozenset({"half", "float", "bfloat16", "double", "to", "type"})
 _MOVING = frozenset({"to", "cpu", "cuda", "detach", "clone", "contiguous"})
 _EXACT = frozenset({"float32", "float64"})
@@ -254,6 +257,8 @@ class CastNonFloat(Rule):
         function = flow.scope
         if not isinstance(function, ast.FunctionDef) or [argument.arg for argument in function.args.args] != [name]:
             return None
+        if all(_HANDING.isdisjoint(own.called) for _, own in scopes(flow.tree)):
+            return None  # nothing in the file is called that `_mapped` knows
         known = parents(flow.tree)
         for node in known:
             if isinstance(node, ast.Name) and node.id == function.name:
