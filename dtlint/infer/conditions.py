@@ -10,7 +10,7 @@ from dtlint.infer.events import Condition
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["atoms", "exclusive"]
+__all__ = ["atoms", "exclusive", "taken_apart"]
 
 
 def atoms(conditions: Iterable[Condition]) -> Iterator[Condition]:
@@ -23,6 +23,12 @@ def atoms(conditions: Iterable[Condition]) -> Iterator[Condition]:
             yield from atoms(Condition(part, holds) for part in test.values)
         else:
             yield condition
+
+
+def taken_apart(condition: Condition) -> Iterable[Condition]:
+    """The same of one condition. Most tests are neither `and`, `or` nor `not`: those are what they are."""
+    kind = type(condition.test)
+    return atoms((condition,)) if kind is ast.BoolOp or kind is ast.UnaryOp else (condition,)
 
 
 def exclusive(some: Iterable[Condition], others: Iterable[Condition]) -> bool:

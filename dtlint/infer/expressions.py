@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dtlint.dtypes.dtype import FLOATING, INTEGRAL, REAL_PARTS, Category, named
 from dtlint.infer.arithmetic import operator_result, shared_region
 from dtlint.infer.array_promotion import beside_tensor
-from dtlint.infer.conditions import atoms
+from dtlint.infer.conditions import taken_apart
 from dtlint.infer.events import Assign, Call, Condition, Event, Flow, Listeners, Operation, Reference, has_dtype
 from dtlint.infer.evidence import NO_EVIDENCE, Evidence, Kind, gather
 from dtlint.infer.kinds import TAKING_TENSORS, tensors_forwarded, tensors_taken
@@ -444,15 +444,14 @@ class Expressions:
     def side(self, test: ast.expr, holds: bool, node: ast.expr) -> Value:
         """The value of an expression where a test holds, or where it does not."""
         outer = self.flow.state
-        speaking = (
-            [part for part in atoms([Condition(test, holds)]) if speaks_of_dtypes(part.test)] if self.symbolic else []
-        )
+        condition = Condition(test, holds)
+        speaking = [part for part in taken_apart(condition) if speaks_of_dtypes(part.test)] if self.symbolic else ()
         if speaking:
             self.flow.state = outer.copy()
             for part in speaking:
                 narrow_dtypes(part.test, part.holds, self.flow.state, self.quietly)
         conditions = self.flow.conditions
-        conditions.append(Condition(test, holds))
+        conditions.append(condition)
         value = self.value(node)
         conditions.pop()
         self.flow.state = outer

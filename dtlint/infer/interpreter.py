@@ -15,7 +15,7 @@ from dtlint.infer.annotations import declared, declared_by
 from dtlint.infer.arithmetic import in_place_of
 from dtlint.infer.array_promotion import written_into
 from dtlint.infer.calling import Calling
-from dtlint.infer.conditions import atoms
+from dtlint.infer.conditions import taken_apart
 from dtlint.infer.events import Condition, Discard, End, Enter, Exit, Flow, Listeners, Loop, Operation, Reference
 from dtlint.infer.expressions import Expressions, tensor_of
 from dtlint.infer.names import path_of
@@ -175,22 +175,23 @@ class Interpreter(Calling):
 
     def narrow(self, condition: Condition) -> None:
         """What a test says of a name where it holds: `x is None`, `isinstance(x, torch.Tensor)`, `x.dtype == torch.half`."""
-        if type(condition.test) is not ast.BoolOp and type(condition.test) is not ast.UnaryOp:
-            self.narrow_by(condition.test, condition.holds)
-            return
-        for part in atoms([condition]):
+        for part in taken_apart(condition):
             self.narrow_by(part.test, part.holds)
 
     def narrow_by(self, test: ast.expr, holds: bool) -> None:
-        if isinstance(test, ast.Name):
+        kind = type(test)
+        if kind is ast.Name:
             if holds:
-                self.narrow_none(test.id, False)
+                self.narrow_none(test.id, False)  # type: ignore[attr-defined]
+        elif kind is not ast.Compare and kind is not ast.Call:
+            return
         elif self.symbolic and speaks_of_dtypes(test):
             narrow_dtypes(test, holds, self.flow.state, self.quietly)
-        elif isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name):
-            is_none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
-            if is_none and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
-                self.narrow_none(test.left.id, holds is isinstance(test.ops[0], ast.Is))
+        elif isinstance(test, ast.Compare):
+            if len(test.ops) == 1 and type(test.left) is ast.Name:
+                against, operator = test.comparators[0], type(test.ops[0])
+                if (operator is ast.Is or operator is ast.IsNot) and _is_none(against):
+                    self.narrow_none(test.left.id, holds is (operator is ast.Is))
         elif holds and isinstance(test, ast.Call) and path_of(test.func) == "isinstance" and len(test.args) == 2:
             self.narrow_kind(test.args[0], test.args[1])
 
@@ -717,6 +718,10 @@ def result_of(node: FunctionNode, returned: Value | None, falls_off: bool) -> Va
 
 def _ignored(_: ast.stmt) -> None:
     """What a statement does of which nothing is known: `pass`, and what newer Pythons may bring."""
+
+
+def _is_none(node: ast.expr) -> bool:
+    return type(node) is ast.Constant and node.value is None
 
 
 def _is_in_place(operator: ast.operator, right: Value) -> bool:

@@ -25,17 +25,21 @@ _QUESTIONS = {"is_floating_point": FLOATING, "is_complex": COMPLEX}
 def speaks_of_dtypes(test: ast.expr) -> bool:
     """Is it worth reading the test again for what it says of dtypes?"""
     if type(test) is ast.Compare:
-        return len(test.ops) == 1 and type(test.ops[0]) in _COMPARING and _names_dtype(test)
+        if len(test.ops) != 1 or type(test.ops[0]) not in _COMPARING:
+            return False
+        return _is_dtype_named(test.left) or _is_dtype_named(test.comparators[0])
     return isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and test.func.attr in _QUESTIONS
 
 
-def _names_dtype(test: ast.Compare) -> bool:
-    """Does a side of the test name a dtype: `x.dtype`, `weight_dtype`, `torch.half`?"""
-    for part in (test.left, test.comparators[0]):
-        name = part.attr if isinstance(part, ast.Attribute) else part.id if isinstance(part, ast.Name) else ""
-        if "dtype" in name or named(name) is not None:
-            return True
-    return False
+def _is_dtype_named(side: ast.expr) -> bool:
+    """Does a side of a test name a dtype: `x.dtype`, `weight_dtype`, `torch.half`?"""
+    if type(side) is ast.Name:
+        name = side.id
+    elif type(side) is ast.Attribute:
+        name = side.attr
+    else:
+        return False
+    return "dtype" in name or named(name) is not None
 
 
 def narrow_dtypes(test: ast.expr, holds: bool, state: State, value: Callable[[ast.expr], Value]) -> None:
