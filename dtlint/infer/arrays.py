@@ -178,8 +178,9 @@ _INTEGERS = frozenset({"randint", "integers", "poisson", "binomial", "geometric"
 
 def array_call(name: str, arguments: Arguments) -> Value | None:
     """What a function of NumPy, PIL or OpenCV gives, by its qualified name; None for one that is not known."""
-    if name in _PICTURES:
-        return _PICTURES[name](name, arguments)
+    if not name.startswith("numpy."):
+        maker = _PICTURES.get(name)
+        return None if maker is None else maker(name, arguments)
     package, _, last = name.rpartition(".")
     if package == "numpy":
         return _numpy(last, arguments)

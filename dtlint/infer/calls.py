@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 from dtlint.dtypes.dtype import ALIASES, COMPLEX, DTYPES, FLOATING, LEGACY_TENSORS, Category
 from dtlint.infer.arithmetic import (
@@ -269,6 +270,11 @@ _MODEL_MAKERS = re.compile(
 """Functions of well-known libraries that return an nn.Module."""
 
 
+@lru_cache(maxsize=16_384)
+def _makes_model(name: str) -> bool:
+    return _MODEL_MAKERS.fullmatch(name) is not None
+
+
 def external_result(name: str, arguments: Arguments) -> Value:
     """What a function or class outside the project returns, by its qualified name."""
     if not name.startswith("torch."):
@@ -276,7 +282,7 @@ def external_result(name: str, arguments: Arguments) -> Value:
             return _selected(name, arguments)
         if name.startswith("einops."):
             return _of_einops(name.rpartition(".")[2], arguments)
-        return Module(name, arguments.key) if _MODEL_MAKERS.fullmatch(name) else UNKNOWN
+        return Module(name, arguments.key) if _makes_model(name) else UNKNOWN
     maker = _MAKERS.get(name)
     if maker is not None:
         return maker(name, arguments)
@@ -486,8 +492,8 @@ def modules_of(value: Value | None) -> frozenset[Key]:
 
 def _function_result(name: str, arguments: Arguments, package: str) -> Value:
     """A function of torch or one of its packages, by its last name."""
-    written = arguments.keywords.get("out", NONE)
-    if written != NONE:  # it is what comes back
+    written = arguments.keywords.get("out")
+    if written is not None and written != NONE:  # it is what comes back
         return written if isinstance(written, Tensor) else UNKNOWN
     given = _given_dtype(arguments)
     if not arguments.complete and given is None:
@@ -690,11 +696,17 @@ def _from_table(name: str, tensor: Tensor, arguments: Arguments, owner: str) -> 
     args = [tensor, *arguments.args] if owner == "torch.Tensor" else arguments.args
     if owner == "torch.linalg" and name == "norm":
         owner = "torch"  # the same, and better known
-    owners = (owner, *_PACKAGES) if owner in _PACKAGES else (owner,)
-    op = next((op for package in owners if is_op(op := f"{package}.{name}")), None)
+    op = _op_of(owner, name)
     if op is None:
         return None
     return asked(op, args, arguments.keywords, arguments.default, arguments.region, arguments.node)
+
+
+@lru_cache(maxsize=4096)
+def _op_of(owner: str, name: str) -> str | None:
+    """What the table has a function or method under, be it that of a namesake in another package of torch."""
+    owners = (owner, *_PACKAGES) if owner in _PACKAGES else (owner,)
+    return next((op for package in owners if is_op(op := f"{package}.{name}")), None)
 
 
 _TRAITS = dict.fromkeys(

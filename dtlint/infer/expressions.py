@@ -325,8 +325,7 @@ class Expressions:
 
     def external(self, name: str) -> Value:
         """What stands outside the project under a qualified name."""
-        known = _external(name)
-        return NUMBERS.get(known.name, known) if self.symbolic and type(known) is External else known
+        return _external_or_number(name) if self.symbolic else _external(name)
 
     def instance_member(self, base: Module | Instance, name: str) -> Value:
         """An attribute of a module or an instance: a method, what its class assigns to it, or a layer's weight."""
@@ -671,6 +670,13 @@ def _external(name: str) -> Dtype | External:
     name = canonical(name)
     dtype = named(name[6:]) if name.startswith("torch.") and name.count(".") == 1 else None
     return External(name) if dtype is None else Dtype(dtype)
+
+
+@lru_cache(maxsize=16_384)
+def _external_or_number(name: str) -> Value:
+    """The same, and the numbers among what is outside."""
+    known = _external(name)
+    return NUMBERS.get(known.name, known) if type(known) is External else known
 
 
 def _asks_for_none(operator: ast.cmpop, right: Value) -> bool:

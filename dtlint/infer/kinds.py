@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 __all__ = [
     "ADDING",
     "BOOL_RESULT",
@@ -155,6 +157,7 @@ TENSOR_LAYERS = frozenset(
 """Layers of torch.nn whose forward gives one tensor."""
 
 
+@lru_cache(maxsize=16_384)
 def tensors_taken(name: str) -> int:
     """How many of its first arguments a function of torch takes for tensors and nothing else."""
     package, _, last = name.rpartition(".")

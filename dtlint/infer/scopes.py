@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
@@ -171,6 +171,7 @@ def _self_attributes(method: FunctionInfo) -> set[str]:
     return {attribute for name, attribute in facts(method.node).stores if name == me}
 
 
+@lru_cache(maxsize=16_384)
 def is_module_class(name: str) -> bool:
     """Is the external class of that qualified name an nn.Module?"""
     package, _, last = name.rpartition(".")
