@@ -61,13 +61,14 @@ def operator_result(operands: list[Value], default: Dtypes, origin: ast.expr | N
     if not tensors:
         return Unknown(under) if under is not None else UNKNOWN
     known: list[list[Operand]] = []
-    every, any_ = tensors[0].traits, Trait.NONE
+    every = any_ = traits = tensors[0].traits
     rank = _rank(operands, tensors)
-    for tensor in tensors:
+    for tensor in tensors[1:]:
         every &= tensor.traits
         any_ |= tensor.traits
-    # A zero point added to what was scaled and rounded leaves it so.
-    traits = (every & Trait.CONSTANT) | (any_ & (Trait.CLAMPED | Trait.ROUNDED | Trait.SCALED))
+    if any_ is not Trait.NONE:
+        # A zero point added to what was scaled and rounded leaves it so.
+        traits = (every & Trait.CONSTANT) | (any_ & _LEFT)
     for value in operands:
         ranks = _ranked(value, default)
         if ranks is None:
@@ -80,18 +81,28 @@ def operator_result(operands: list[Value], default: Dtypes, origin: ast.expr | N
             result.symbol = promoted(operands)
         elif result.dtypes == default:
             result.traits |= every & Trait.DEFAULTED
-    result.cast = next(
-        (tensor.cast for tensor in tensors if tensor.cast is not None and keeps_dtype(result, tensor)), None
-    )
+    for tensor in tensors:
+        if tensor.cast is not None and keeps_dtype(result, tensor):
+            result.cast = tensor.cast
+            break
     return result
+
+
+_LEFT = Trait.CLAMPED | Trait.ROUNDED | Trait.SCALED
+"""What arithmetic leaves of that which was done to one of its operands."""
 
 
 def _rank(operands: list[Value], tensors: list[Tensor]) -> bool | None:
     """Is what elementwise arithmetic gives 0-dim? It has the dimensions of the operand with the most."""
-    if any(tensor.zero_dim is False for tensor in tensors):
-        return False
-    certain = len(tensors) == len(operands) or all(isinstance(value, (Tensor, Constant)) for value in operands)
-    return True if certain and all(tensor.zero_dim for tensor in tensors) else None
+    least: bool | None = True
+    for tensor in tensors:
+        if tensor.zero_dim is False:
+            return False
+        if tensor.zero_dim is None:
+            least = None
+    if least is None or len(tensors) == len(operands):
+        return least
+    return True if all(isinstance(value, (Tensor, Constant)) for value in operands) else None
 
 
 _MOST_COMBINATIONS = 64

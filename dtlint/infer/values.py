@@ -117,10 +117,8 @@ comparing two of them takes that many steps: of what is larger than this, only t
 class Value:
     """Base of all values."""
 
-    @property
-    def size(self) -> int:
-        """The values in it, itself included."""
-        return 1
+    size = 1
+    """The values in it, itself included. Those that hold others have one each."""
 
 
 @dataclass(unsafe_hash=True, slots=True)  # never changed: to freeze it would double the time to make one
@@ -493,12 +491,9 @@ NONE = Constant(None)
 _MOST_CHOICES = 4
 
 
-def options(value: Value) -> Iterator[Value]:
+def options(value: Value) -> tuple[Value, ...]:
     """The values that `value` can be: itself, or its choices."""
-    if isinstance(value, Either):
-        yield from value.choices
-    else:
-        yield value
+    return value.choices if isinstance(value, Either) else (value,)
 
 
 def join(left: Value, right: Value) -> Value:
@@ -513,7 +508,7 @@ def join(left: Value, right: Value) -> Value:
             left.scaled if left.scaled == right.scaled else None,
             left.atom if left.atom == right.atom else None,
         )
-    if left == right:
+    if type(left) is type(right) and left == right:  # values of two kinds are never equal, and say so twice
         return left
     if isinstance(left, Array) and isinstance(right, Array):
         dtypes = None if left.dtypes is None or right.dtypes is None else left.dtypes | right.dtypes
