@@ -165,7 +165,9 @@ class Routes(dict[Any, list[Hearing]]):
         """For each who are asked for a kind, those of them that hear of this file."""
 
     def __missing__(self, kind: Any) -> list[Hearing]:
-        asked = self._asking.of(kind)
+        asked = self._asking.known.get(kind)
+        if asked is None:
+            asked = self._asking.of(kind)
         found = self._found.get(asked)
         if found is None:
             here = self._by_rule

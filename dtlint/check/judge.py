@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import ast
     from collections.abc import Callable, Iterable, Sequence
 
-    from dtlint.check.audience import Routes
+    from dtlint.check.audience import Hearing, Routes
     from dtlint.check.screen import Text
     from dtlint.infer.interpreter import Interpreter
     from dtlint.rule import Finding, Rule
@@ -120,12 +120,12 @@ def _displayed(tree: ast.Module, source: Source) -> set[ast.stmt]:
     return set(last.values())
 
 
-def _listener(routes: Routes, path: str, judged: Judged) -> Callable[[Event], None]:
+def _listener(routes: Routes, path: str, judged: Judged) -> Callable[..., None]:
     """Tells the rules of each event of one type, and notes what they find."""
     kind_of, crashed = routes.kind_of, judged.crashed
 
-    def tell(event: Event) -> None:
-        for rule, handle in routes[kind_of(event)]:
+    def tell(event: Event, hearing: list[Hearing] | None = None) -> None:
+        for rule, handle in routes[kind_of(event)] if hearing is None else hearing:
             if crashed and rule.code in crashed:
                 continue
             try:

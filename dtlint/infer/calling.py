@@ -99,13 +99,16 @@ class Calling(Expressions):
         self.call_made = None
         if not self.muted:
             listener = self.listeners.get(Call)
-            told = listener is not None and (self.calls_told is None or self.calls_told[target, name])
+            told = listener is not None and (True if self.calls_told is None else self.calls_told[target, name])
             if told or (discarded and self.tells_of_discard(target, name)):
                 called = callee if type(callee) is Module else receiver
                 made = Call(node, self.flow, target, name, method, called, args, keywords, complete, result)
                 self.call_made = made
                 if told and listener is not None:
-                    listener(made)
+                    if told is True:
+                        listener(made)
+                    else:
+                        listener(made, told)
         if method in _ADVANCING:
             self.advance(receiver, method, arguments)
         if self.symbolic and (type(receiver) is Module or (not target and (args or keywords))):

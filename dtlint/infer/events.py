@@ -268,5 +268,6 @@ class End(Event):
     node: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-Listeners = Mapping[type[Event], Callable[[Event], None]]
-"""Who is told of which events. Nobody pays for an event that nobody hears."""
+Listeners = Mapping[type[Event], Callable[..., None]]
+"""Who is told of which events. Nobody pays for an event that nobody hears. A listener is given the event and, where it has
+been asked already who wants to hear of that kind, the answer."""

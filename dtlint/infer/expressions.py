@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
 
+    Operator = ast.UnaryOp | ast.BinOp | ast.Compare | ast.AugAssign
+
 __all__ = ["Expressions", "item_of", "tensor_of"]
 
 _SAME_TENSOR = frozenset({"data", "T", "mT", "H", "mH"})
@@ -140,26 +142,35 @@ class Expressions:
 
     def refer(self, node: ast.Name | ast.Attribute, value: Value) -> None:
         """Tell that an expression names something outside the project, if it does."""
-        if isinstance(value, External) and self.hears(Reference):
-            told = self.references_told
-            if told is None or told[value.name]:
-                self.emit(Reference(node, self.flow, value.name))
+        if self.muted or type(value) is not External:
+            return
+        listener = self.listeners.get(Reference)
+        if listener is None:
+            return
+        if self.references_told is None:
+            listener(Reference(node, self.flow, value.name))
+        elif told := self.references_told[value.name]:
+            listener(Reference(node, self.flow, value.name), told)
 
     def hears(self, kind: type[Event]) -> bool:
         """Is it worth making such an event?"""
         return not self.muted and kind in self.listeners
 
-    def tells_of(self, operator: ast.AST, left: Value, right: Value) -> bool:
-        """Is it worth making an Operation?"""
-        if self.muted or Operation not in self.listeners:
-            return False
-        told = self.operators_told
-        return told is None or bool(told[type(operator), has_dtype(left) or has_dtype(right)])
-
-    def tells_of_binding(self, target: ast.expr, expression: ast.expr | None) -> bool:
-        """Is it worth making an Assign?"""
-        told = self.targets_told
-        return told is None or type(target) in told or type(expression) in self.values_told
+    def tell_of(
+        self, node: Operator, operator: ast.operator | ast.unaryop | ast.cmpop, left: Value, right: Value, result: Value
+    ) -> None:
+        """Tell of an operator, if anybody wants to hear of it."""
+        listener = None if self.muted else self.listeners.get(Operation)
+        if listener is None:
+            return
+        if self.operators_told is None:
+            listener(Operation(node, self.flow, operator, left, right, result))
+            return
+        one, other = type(left), type(right)
+        unknown = one is Unknown and (other is Unknown or other is Constant)  # as most operands are
+        told = self.operators_told[type(operator), not unknown and (has_dtype(left) or has_dtype(right))]
+        if told:
+            listener(Operation(node, self.flow, operator, left, right, result), told)
 
     # -- expressions
 
@@ -473,8 +484,7 @@ class Expressions:
         for part in reversed(chain):
             left, right = result, self.value(part.right)
             result = self.operated(part.op, left, right, part)
-            if self.tells_of(part.op, left, right):
-                self.emit(Operation(part, self.flow, part.op, left, right, result))
+            self.tell_of(part, part.op, left, right, result)
             if part is not node:
                 self.passed(part, result)
         return result
@@ -533,8 +543,7 @@ class Expressions:
             result = Unknown(operand.under, operand.scaled) if operand.atom is not None else operand
         elif isinstance(operand, Constant):
             result = negated(node.op, operand.value)
-        if self.tells_of(node.op, UNKNOWN, operand):
-            self.emit(Operation(node, self.flow, node.op, UNKNOWN, operand, result))
+        self.tell_of(node, node.op, UNKNOWN, operand, result)
         return result
 
     def compare(self, node: ast.Compare) -> Value:
@@ -545,8 +554,8 @@ class Expressions:
             elementwise = isinstance(operator, (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE))
             if elementwise and (isinstance(left, Tensor) or isinstance(right, Tensor)):
                 result = Tensor(frozenset({"bool"}), origin=node)
-            if not _asks_for_none(operator, right) and self.tells_of(operator, left, right):
-                self.emit(Operation(node, self.flow, operator, left, right, result))
+            if not _asks_for_none(operator, right):
+                self.tell_of(node, operator, left, right, result)
             left = right
         return result
 
@@ -600,8 +609,13 @@ class Expressions:
                 self.change_container(target.value, base, None)
         else:
             return
-        if statement is not None and self.hears(Assign) and self.tells_of_binding(target, expression):
-            self.emit(Assign(statement, self.flow, target, value, expression, base))
+        if statement is None or self.muted:
+            return
+        listener, told = self.listeners.get(Assign), self.targets_told
+        if listener is None:
+            return
+        if told is None or type(target) in told or type(expression) in self.values_told:
+            listener(Assign(statement, self.flow, target, value, expression, base))
 
     def bind_attribute(self, target: ast.Attribute, base: Value, value: Value) -> None:
         """`x.name = value`: known from here on by its path; of `self`, known to the class."""

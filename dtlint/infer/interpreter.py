@@ -16,7 +16,7 @@ from dtlint.infer.arithmetic import in_place_of
 from dtlint.infer.array_promotion import written_into
 from dtlint.infer.calling import Calling
 from dtlint.infer.conditions import taken_apart
-from dtlint.infer.events import Condition, Discard, End, Enter, Exit, Flow, Listeners, Loop, Operation, Reference
+from dtlint.infer.events import Condition, Discard, End, Enter, Exit, Flow, Listeners, Loop, Reference
 from dtlint.infer.expressions import Expressions, tensor_of
 from dtlint.infer.names import path_of
 from dtlint.infer.narrowing import narrow_dtypes, speaks_of_dtypes
@@ -257,8 +257,7 @@ class Interpreter(Calling):
             result = written_into(left, result)
         elif isinstance(left, Tensor) and isinstance(result, Tensor) and _is_in_place(node.op, right):
             result = in_place_of(left, result)
-        if self.tells_of(node.op, left, right):
-            self.emit(Operation(node, self.flow, node.op, left, right, result))
+        self.tell_of(node, node.op, left, right, result)
         self.bind_target(target, result, node, node.value)
 
     def publish(self, name: str, value: Value) -> None:
