@@ -44,13 +44,15 @@ def declared(annotation: ast.expr, value: Callable[[ast.expr], Value]) -> Value 
     Args:
         value: the value of an expression, evaluated without telling anybody.
     """
-    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        parsed = _parsed(annotation.value)
-        return None if parsed is None else declared(parsed, value)
-    if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
-        return _one([annotation.left, annotation.right], value)
+    if isinstance(annotation, ast.Name):
+        return declared_by(value(annotation))
+    if isinstance(annotation, ast.BinOp):
+        return _one([annotation.left, annotation.right], value) if isinstance(annotation.op, ast.BitOr) else None
     if isinstance(annotation, ast.Subscript):
         return _subscripted(annotation, value)
+    if isinstance(annotation, ast.Constant):
+        parsed = _parsed(annotation.value) if isinstance(annotation.value, str) else None
+        return None if parsed is None else declared(parsed, value)
     return None if path_of(annotation) is None else declared_by(value(annotation))
 
 
@@ -85,18 +87,16 @@ def _subscripted(annotation: ast.Subscript, value: Callable[[ast.expr], Value]) 
 
 def _one(alternatives: list[ast.expr], value: Callable[[ast.expr], Value]) -> Value | None:
     """The one thing that alternatives say, None aside."""
-    said = [part for part in alternatives if not (isinstance(part, ast.Constant) and part.value is None)]
+    said = [part for part in alternatives if not (type(part) is ast.Constant and part.value is None)]
+    if len(said) == 1:  # `Tensor | None`, as nearly all are
+        return declared(said[0], value)
     found = [declared(part, value) for part in said]
-    if not found or any(one is None for one in found):
+    if not found or None in found:
         return None
     first = found[0]
-    return (
-        first
-        if all(one == first for one in found[1:])
-        else Tensor()
-        if all(isinstance(one, Tensor) for one in found)
-        else None
-    )
+    if all(one == first for one in found[1:]):
+        return first
+    return Tensor() if all(isinstance(one, Tensor) for one in found) else None
 
 
 @lru_cache(maxsize=512)

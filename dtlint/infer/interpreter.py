@@ -493,17 +493,15 @@ class Interpreter(Calling):
         self, node: ast.FunctionDef | ast.AsyncFunctionDef, owner: ClassInfo | None = None
     ) -> FunctionInfo:
         decorators = [self.value(decorator) for decorator in node.decorator_list]
-        for default in (*node.args.defaults, *(default for default in node.args.kw_defaults if default is not None)):
-            self.value(default)
+        self.defaults(node.args)
         self.annotations(node)
-        regions = [
-            (context, decorator)
-            for decorator, value in zip(node.decorator_list, decorators, strict=True)
-            if (context := autocast_in(value)) is not None
-        ]
+        regions: list[tuple[Autocast, ast.expr]] = []
         gradless = False
-        for value in decorators:
+        for decorator, value in zip(node.decorator_list, decorators, strict=True):
             gradless = gradless_in(value, gradless)
+            context = autocast_in(value)
+            if context is not None:
+                regions.append((context, decorator))
         info = FunctionInfo(
             node,
             self.scope(),
@@ -530,14 +528,19 @@ class Interpreter(Calling):
         return (self.flow.state.names if self.locals is None else self.locals, *self.outer)
 
     def lambda_(self, node: ast.Lambda) -> Value:
-        for default in (*node.args.defaults, *(default for default in node.args.kw_defaults if default is not None)):
-            self.value(default)
+        self.defaults(node.args)
         info = FunctionInfo(node, self.scope(), conditions=tuple(self.flow.conditions))
         self.met.append(info)
         self.stands[node] = (self.flow.block, self.flow.statement)
         if not self.muted:
             self.unread.append(info)
         return Function(info)
+
+    def defaults(self, arguments: ast.arguments) -> None:
+        """Evaluate the defaults of a function's parameters, which is done where it is defined."""
+        for default in (*arguments.defaults, *arguments.kw_defaults):
+            if default is not None:
+                self.value(default)
 
     def annotations(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Evaluate the annotations of a function, for those who hear of what is named."""
@@ -631,26 +634,26 @@ class Interpreter(Calling):
 
     def entry(self, function: FunctionInfo) -> State:
         """The names that a function's body begins with: its parameters."""
-        node = function.node
+        arguments, owner = function.node.args, function.owner
         state = State()
-        arguments = node.args
-        positional = arguments.posonlyargs + arguments.args
-        for argument in (*positional, *arguments.kwonlyargs):
-            said = self.annotated(argument.annotation) if argument.annotation is not None else None
-            state.names[argument.arg] = self.parameter(function, argument, said) if self.symbolic else said or Unknown()
+        names = state.names
+        parameters = arguments.posonlyargs + arguments.args
+        if parameters and owner is not None and function.is_plain_method:
+            me = parameters.pop(0)
+            names[me.arg] = Module(owner.node.name, "self", owner) if owner.is_module else Instance(owner, "self")
+        for argument in (*parameters, *arguments.kwonlyargs):
+            annotation = argument.annotation
+            said = None if annotation is None else self.annotated(annotation)
+            names[argument.arg] = self.parameter(function, argument, said) if self.symbolic else said or Unknown()
         for rest in (arguments.vararg, arguments.kwarg):
             if rest is not None:
-                state.names[rest.arg] = Unknown()
-        if function.is_plain_method and positional and function.owner is not None:
-            owner = function.owner
-            me: Value = Module(owner.node.name, "self", owner) if owner.is_module else Instance(owner, "self")
-            state.names[positional[0].arg] = me
+                names[rest.arg] = Unknown()
         return state
 
     def parameter(self, function: FunctionInfo, argument: ast.arg, said: Value | None) -> Value:
         """A parameter as the body finds it: what its annotation says, in the dtype that it has a name for."""
         if said is None:
-            return Unknown(atom=parameter_atom(argument))
+            return Unknown(None, None, parameter_atom(argument))
         if type(said) is Tensor and said.dtypes is None:
             return Tensor(symbol=of_atom(parameter_atom(argument)))
         return said

@@ -86,7 +86,9 @@ class FunctionInfo:
     @property
     def is_plain_method(self) -> bool:
         """Is its first parameter the instance?"""
-        return self.owner is not None and type(self.node) is not ast.Lambda and self.decorated.isdisjoint(_UNBOUND)
+        if self.owner is None or isinstance(self.node, ast.Lambda):
+            return False
+        return not self.node.decorator_list or self.decorated.isdisjoint(_UNBOUND)
 
 
 @dataclass(eq=False)

@@ -36,7 +36,8 @@ __all__ = ["instantiated", "parameter_atom"]
 
 def parameter_atom(argument: ast.arg) -> Atom:
     """The name of a parameter's dtype."""
-    return Atom(_key(argument), argument.arg, parameter=True)
+    name = argument.arg
+    return Atom(f"{name}@{argument.lineno}:{argument.col_offset}", name, True)  # `_key`, for all parameters there are
 
 
 def _key(argument: ast.arg) -> Key:
