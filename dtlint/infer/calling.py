@@ -67,7 +67,7 @@ class Calling(Expressions):
         name = method = ""
         discarded = node is self.discarded
         called_as = node.func
-        if isinstance(called_as, ast.Attribute):
+        if type(called_as) is ast.Attribute:
             name = method = called_as.attr
             receiver = self._evaluate[type(called_as.value)](called_as.value)
             if type(receiver) is Either:
@@ -77,8 +77,8 @@ class Calling(Expressions):
             if type(callee) is External and Reference in self.listeners:
                 self.refer(called_as, callee)
         else:
-            callee = self.value(called_as)
-            if isinstance(called_as, ast.Name):
+            callee = self._evaluate[type(called_as)](called_as)
+            if type(called_as) is ast.Name:
                 name = called_as.id
         args, keywords, complete = self.given(node)
         while type(callee) is Partial:

@@ -22,6 +22,7 @@ from dtlint.infer.narrowing import narrow_dtypes, speaks_of_dtypes
 from dtlint.infer.numbers import NUMBERS, computed, folded, negated, number_member
 from dtlint.infer.symbols import asked, of_atom
 from dtlint.infer.values import (
+    NONE,
     UNKNOWN,
     Array,
     Atom,
@@ -183,7 +184,8 @@ class Expressions:
         return [self.value(node) for node in nodes]
 
     def constant(self, node: ast.Constant) -> Value:
-        return Constant(node.value)
+        value = node.value
+        return NONE if value is None else Constant(value)
 
     def name(self, node: ast.Name) -> Value:
         name = node.id
@@ -197,7 +199,10 @@ class Expressions:
                 known = _BUILTINS.get(name)
                 return self.judged(UNKNOWN, name, node.lineno) if known is None else known
         if type(value) is Unknown:
-            return self.judged(value, name, node.lineno) if name in self.evidence_here().paths else value
+            flow, evidence = self._evidence_of  # what `evidence_here` does, for half of all names
+            if flow is not self.flow:
+                evidence = self.evidence_here()
+            return self.judged(value, name, node.lineno) if name in evidence.paths else value
         if type(value) is External and Reference in self.listeners:
             self.refer(node, value)
         return value
@@ -269,7 +274,10 @@ class Expressions:
             if Reference in self.listeners:
                 self.refer(node, value)
         elif type(value) is Unknown:
-            if node.attr not in self.evidence_here().attributes:
+            flow, evidence = self._evidence_of  # as in `name`
+            if flow is not self.flow:
+                evidence = self.evidence_here()
+            if node.attr not in evidence.attributes:
                 return value
             path = path_of(node)
             return value if path is None else self.judged(value, path, node.lineno)
@@ -357,7 +365,10 @@ class Expressions:
         if is_self:
             if type(value) is Unknown and value.atom is None:
                 value = Unknown(value.under, value.scaled, Atom(f"@{info.node.lineno}.{name}", f"self.{name}"))
-            if all(method.result is not None for method in info.assigned_in.get(name, ())):
+            for method in info.assigned_in.get(name, ()):
+                if method.result is None:
+                    break
+            else:
                 info.of_self[name] = value
         return value
 
@@ -589,8 +600,11 @@ class Expressions:
         """Bind a value to a target, taken apart where the target is."""
         base: Value = UNKNOWN
         if type(target) is ast.Name:
-            self.flow.state.bind(target.id, value)
-            self.publish(target.id, value)
+            name, state = target.id, self.flow.state
+            state.names[name] = value
+            if state.paths:
+                state.forget(name)
+            self.publish(name, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self.take_apart(target.elts, value, statement)
             return

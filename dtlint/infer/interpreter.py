@@ -234,9 +234,10 @@ class Interpreter(Calling):
             self.emit(Discard(node, self.flow, value, call))
 
     def assign(self, node: ast.Assign) -> None:
-        value = self.value(node.value)
+        expression = node.value
+        value = self._evaluate[type(expression)](expression)  # what `value` does: one statement in two assigns
         for target in node.targets:
-            self.bind_target(target, value, node, node.value)
+            self.bind_target(target, value, node, expression)
 
     def assign_annotated(self, node: ast.AnnAssign) -> None:
         if self.hears(Reference):
