@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dtlint.infer.walk import PARTS
+from dtlint.infer.walk import PARTS, WITH_HOLES
 
 if TYPE_CHECKING:
     import ast
@@ -32,7 +32,7 @@ def mapped(root: ast.AST, fields: Mapping[type, tuple[str, ...]] = PARTS) -> dic
         for name in fields[type(node)]:
             child = getattr(node, name, None)
             if type(child) is list:
-                children = [part for part in child if part is not None]  # there are holes for `**mapping`
+                children = child if type(node) not in WITH_HOLES else list(filter(None, child))
                 known.update(dict.fromkeys(children, node))
                 stack += children
             elif child is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["PARTS", "SCOPES", "nodes", "parts"]
+__all__ = ["PARTS", "SCOPES", "WITH_HOLES", "nodes", "parts"]
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 """What has names of its own."""
@@ -36,7 +36,7 @@ PARTS: dict[type, tuple[str, ...]] = {
 if hasattr(ast, "TypeAlias"):
     PARTS[ast.TypeAlias] = ("name", "type_params", "value")
 
-_WITH_HOLES = frozenset({ast.Dict, ast.arguments})
+WITH_HOLES = frozenset({ast.Dict, ast.arguments})
 """Kinds of nodes whose lists hold None: for `**mapping`, and for a keyword argument without a default."""
 
 
@@ -45,7 +45,7 @@ def parts(node: ast.AST) -> Iterator[ast.AST]:
     for name in PARTS[type(node)]:
         child = getattr(node, name, None)
         if type(child) is list:
-            yield from child if type(node) not in _WITH_HOLES else filter(None, child)
+            yield from child if type(node) not in WITH_HOLES else filter(None, child)
         elif child is not None:
             yield child
 
@@ -67,6 +67,6 @@ def nodes(roots: Iterable[ast.AST], closed: tuple[type[ast.AST], ...] = ()) -> I
         for name in within[kind]:
             child = getattr(node, name, None)
             if type(child) is list:
-                stack += child if kind not in _WITH_HOLES else filter(None, child)
+                stack += child if kind not in WITH_HOLES else filter(None, child)
             elif child is not None:
                 push(child)

@@ -30,7 +30,9 @@ def statements(root: ast.AST, closed: tuple[type[ast.AST], ...] = ()) -> list[as
         for block in _BLOCKS.get(type(node), ()):
             parts = getattr(node, block)
             found += parts
-            stack += [part for part in parts if type(part) in _BLOCKS and type(part) not in closed]
+            for part in parts:  # a comprehension would be a function, made and called for each block
+                if type(part) in _BLOCKS and type(part) not in closed:
+                    stack.append(part)
     return found
 
 

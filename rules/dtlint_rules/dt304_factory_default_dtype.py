@@ -122,7 +122,8 @@ class FactoryDefaultDtype(Rule):
         factories = self.made.pop(end.node, {})
         if end.flow.function is None:
             return ()
-        calls, names = facts(end.node).calls, facts(end.node).called
+        own = facts(end.node)
+        calls, names = own.calls, own.called
         if not names.isdisjoint(makers_of(end.flow.tree)):
             factories.update(dict.fromkeys(made_by(calls, end.node, end.flow.tree), end.flow))
         if not names.isdisjoint(DISTRIBUTIONS):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.infer.reach import Reach
+from dtlint.infer.survey import scopes
 from dtlint.infer.values import Module
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
@@ -161,6 +162,8 @@ def _is_widened(node: ast.expr, half: HalfNames) -> bool:
 
 def _sibling(call: Call, count: int) -> ast.Call | None:
     """A call of the same loss, in the same function, that is given `.float()` in every place."""
+    if all("float" not in own.called for _, own in scopes(call.flow.scope)):
+        return None  # which is seen without a walk over the function
     for node in nodes(body_of(call.flow.scope)):
         if node is call.node or not isinstance(node, ast.Call) or last_name(node) != last_name(call.node):
             continue
