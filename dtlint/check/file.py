@@ -85,8 +85,9 @@ def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Ch
         for diagnostic, (first, last) in found
         if not suppressions.covers(diagnostic.code, first, last, diagnostic.name)
     ]
-    finished = [rule for rule in rules if rule.code not in checked.crashed]
-    checked.diagnostics += hygiene.unused_diagnostics(suppressions, finished)
+    if checked.crashed:
+        rules = [rule for rule in rules if rule.code not in checked.crashed]
+    checked.diagnostics += hygiene.unused_diagnostics(suppressions, rules)
     return checked
 
 

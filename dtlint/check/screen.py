@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ __all__ = ["Group", "Text", "code_of", "triggered"]
 def triggered(rules: Sequence[AnyRule], file: Text) -> list[AnyRule]:
     """The rules that judge code at all, and whose words stand in a file: one of the `triggers`, and one of each group
     in `needs`. The forms of words are those of `Rule.triggers`."""
-    screen = _screen(tuple(rules))
+    screen = _screen(rules)
     words = screen.words & file.words
     absent = {group for group in screen.groups if group.words.isdisjoint(words)}
     return [
@@ -66,7 +66,8 @@ _WITH_DOCSTRINGS = frozenset({ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 class _Screen:
     """What some rules ask for. Groups that take more than the set of words are asked for the rules that are left."""
 
-    def __init__(self, rules: tuple[AnyRule, ...]) -> None:
+    def __init__(self, rules: list[AnyRule]) -> None:
+        self.asked = rules
         made: dict[frozenset[str], Group] = {}
         self.rules: list[tuple[AnyRule, list[Group], list[Group]]] = []
         for rule in rules:
@@ -79,9 +80,24 @@ class _Screen:
         self.words = frozenset[bytes]().union(*(group.words for group in self.groups))
 
 
-@lru_cache(maxsize=8)
-def _screen(rules: tuple[AnyRule, ...]) -> _Screen:
-    return _Screen(rules)
+_screens: list[_Screen] = []
+"""Those of the rules that were asked for last."""
+
+
+def _screen(rules: Sequence[AnyRule]) -> _Screen:
+    """What some rules ask for, found out once. They are compared, which is done at once for the very same rules: a hash of
+    them would be made of each for every file."""
+    asked = list(rules)
+    for known in _screens:
+        if known.asked == asked:
+            return known
+    made = _Screen(asked)
+    _screens.append(made)
+    del _screens[:-_KEPT]
+    return made
+
+
+_KEPT = 8
 
 
 class Group:
