@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["CONTAINERS", "Changing"]
 
 CONTAINERS = (Items, Table, Iteration)
+_MOST_AROUND = 8
+"""Containers, and states of them, that one is known to be in."""
 
 
 class Changing(Copying):
@@ -167,6 +169,8 @@ class Changing(Copying):
         """A container is in another, which has `item` for it."""
         around = self.around.setdefault(id(child), (child, []))[1]
         if all(known is not container for known, _ in around):
+            if len(around) == _MOST_AROUND:  # of a list that grows and grows, what it was long ago is held by nobody
+                del around[0]
             around.append((container, item))
 
     def changed_inside(self, before: Value, value: Value, known: Value | None = None, depth: int = 0) -> None:
