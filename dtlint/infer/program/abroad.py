@@ -30,7 +30,6 @@ from dtlint.infer.values import (
     Module,
     Table,
     Value,
-    join,
     options,
 )
 
@@ -54,16 +53,10 @@ _DEEPEST = 3
 
 @dataclass(slots=True, repr=False, match_args=False)
 class Each(Iteration):
-    """What gives these one after the other, nobody knows in which order: the modules of a module."""
+    """What gives these one after the other, nobody knows in which order: the modules of a module. What one of them is that
+    is not looked at one by one, `item` says."""
 
     each: tuple[Value, ...] = ()
-
-    @classmethod
-    def of_these(cls, found: list[Value], source: str, owner: Key) -> Each:
-        item: Value = found[0] if found else UNKNOWN
-        for other in found[1:]:
-            item = join(item, other)
-        return cls(item, source, owner, tuple(found))
 
 
 class Abroad(Owned):
@@ -301,10 +294,10 @@ class Abroad(Owned):
             family = self.family(module)
             known = family is not None
             pairs += [(UNKNOWN, one) for one in self.one_of_each(family or {})]
-        if not known:
-            one = self.some_of(module)
-            return Iteration(Items((UNKNOWN, one)) if named else one, source, module.key)
-        return Each.of_these([Items(pair) if named else pair[1] for pair in pairs], source, module.key)
+        one = self.some_of(module)
+        item = Items((UNKNOWN, one)) if named else one
+        found = [Items(pair) if named else pair[1] for pair in pairs]
+        return Each(item, source, module.key, tuple(found)) if known else Iteration(item, source, module.key)
 
     def named_children(self, module: Module) -> list[tuple[Value, Module]]:
         """The modules that are a module's attributes or items, with their names where each has one."""

@@ -300,8 +300,10 @@ class Instances(Storing):
     def may_be_cast(self, value: Value) -> bool:
         """Is a value that is assigned a module itself, or a weight of a dtype that is known, as far as is known? One that
         is read under a name that is not known is mostly given back where it came from, or tied to another."""
+        floating = FLOATING | COMPLEX
         return any(
-            isinstance(choice, Module) or (isinstance(choice, Tensor) and choice.dtypes is not None)
+            isinstance(choice, Module)
+            or (isinstance(choice, Tensor) and bool((choice.dtypes or frozenset()) & floating))
             for choice in options(value)
         )
 
