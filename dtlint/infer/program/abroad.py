@@ -176,16 +176,15 @@ class Abroad(Owned):
                 self.cast_from_now(Module("torch.nn.Module", key))
 
     def cast_unknown(self, node: ast.Call) -> None:
-        """Something unknown is cast that may be a module: if so, then one that got out of sight."""
-        if not self.abroad:
+        """Something unknown is cast, and what that gives is dropped: it was a module, and one that got out of sight. Of a
+        cast that is used nobody can say so: most of those are of tensors."""
+        statement = self.flow.statement
+        if not isinstance(statement, ast.Expr) or statement.value is not node:
             return
         if not self.supposed:
             for key in self.abroad:
                 self.cast_module(Module("torch.nn.Module", key), None)
-            return
-        statement = self.flow.statement
-        dropped = isinstance(statement, ast.Expr) and statement.value is node  # a tensor's cast gives another
-        if self.reading_handed and dropped and not self.abroad <= self.cast_anytime:
+        elif self.reading_handed and not self.abroad <= self.cast_anytime:
             self.cast_anytime |= self.abroad
             self.objects.changed = True
 
