@@ -49,8 +49,7 @@ PROGRAMS = {
     """,
     "what modules() gives first is not known": """
         net.head.half()
-        y = list(net.modules())[0]
-        y = next(net.modules()).half()
+        next(net.modules()).double()
         y = net.body[0].weight  #
     """,
     "linear layers are replaced by their names, on every level": """

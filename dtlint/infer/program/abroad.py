@@ -149,9 +149,8 @@ class Abroad(Owned):
         if module.key in self.below:
             module, dtypes = self.holder_of(module), None
         elif not self.supposed and not _MADE.search(module.key) and not module.key.startswith(ANYBODY):
-            for (
-                key
-            ) in self.abroad:  # one that was found out to be a module where something unknown was asked what it is
+            # something unknown that was asked whether it is a module: it is one that got out of sight
+            for key in self.abroad:
                 self.cast_one(Module("torch.nn.Module", key), None)
         for one in self.alike.get(module.key, (module,)):
             self.cast_one(one, dtypes)
@@ -172,7 +171,7 @@ class Abroad(Owned):
             if isinstance(choice, Module):
                 self.cast_from_now(choice)
         if isinstance(method, External) and method.name.startswith("torch.nn.Module."):
-            for key in [*self.made_here]:
+            for key in tuple(self.made_here):
                 self.cast_from_now(Module("torch.nn.Module", key))
 
     def cast_unknown(self, node: ast.Call) -> None:

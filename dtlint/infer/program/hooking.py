@@ -55,9 +55,12 @@ class Hooking(Making):
         hook = arguments.get(0, "hook")
         if hook is None:
             return
-        if place is None or not all(isinstance(choice, Module) for choice in options(receiver)):
-            self.lose(hook)
         known = all(isinstance(choice, Module) for choice in options(receiver))
+        if place is None or not known:
+            self.lose(hook)
+            for choice in options(receiver):
+                if isinstance(choice, Module):  # which the hook is called with
+                    self.out_of_sight(choice)
         if place is None or (self.supposed and not known):  # which is seldom run, and then of a module out of sight
             return
         with_words = arguments.keywords.get("with_kwargs", Constant(False)) != Constant(False)

@@ -300,8 +300,6 @@ class Making(Abroad):
         if method == "set_submodule" and len(arguments.args) >= 2:
             self.set_submodule(module, arguments.args[0], arguments.args[1])
             return target, NONE
-        if method.startswith("register_") and method.endswith("_hook"):  # which is called with it
-            self.out_of_sight(module)
         taking = method == "load_state_dict" and arguments.keywords.get("assign", NONE) not in (NONE, Constant(False))
         if method in _ALTERING or taking:
             self.cast_module(module, None)
