@@ -15,6 +15,7 @@ from dtlint.infer.survey import facts
 from dtlint.infer.walk import SCOPES
 from dtlint_rules._calls import calls_of
 from dtlint_rules._effects import FLOAT32, MAKING
+from dtlint_rules._functions import named_functions
 from dtlint_rules._kept import kept
 from dtlint_rules._layers import entered
 from dtlint_rules._names import last_name, names, said
@@ -24,8 +25,6 @@ from dtlint_rules._parts import given, receiver
 from dtlint_rules._statements import statements
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dtlint_rules._origin import Origin, Roots
 
 __all__ = ["enters_layer", "features_of", "is_kept_wide", "may_be_given_features"]
@@ -55,7 +54,7 @@ def may_be_given_features(scope: ast.AST, tree: ast.Module) -> bool:
 def _giving(tree: ast.Module) -> frozenset[str]:
     """The last names of what may give features: functions of the file that make a tensor and speak of float32, functions
     that call one of these, and what is bound to a module with such a forward."""
-    functions = _by_name(tree)
+    functions = named_functions(tree)
     found = {
         key
         for key, function in functions.items()
@@ -125,7 +124,7 @@ def _widens(cast: ast.Call, name: str) -> bool:
 def _gives_features(callee: str, owner: ast.ClassDef | None, tree: ast.Module, deep: int) -> bool:
     """Does what a call names compute features in float32: a function of the file, a method, a module without weights?"""
     base, _, name = callee.rpartition(".")
-    known = _by_name(tree)
+    known = named_functions(tree)
     if not base:
         found = known.get(("", name))
         return found is not None and _makes_features(found, None, tree, deep)
@@ -160,18 +159,3 @@ def _makes_features(function: ast.FunctionDef, owner: ast.ClassDef | None, tree:
 
 def _is_float32(origin: Origin) -> bool:
     return origin.kind == Kind.CAST and origin.text in FLOAT32
-
-
-@kept
-def _by_name(tree: ast.Module) -> Mapping[tuple[str, str], ast.FunctionDef]:
-    """The functions of a file by their names, and those of its classes by both names; none that is defined twice."""
-    found: dict[tuple[str, str], ast.FunctionDef] = {}
-    twice: set[tuple[str, str]] = set()
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    for where, body in [("", tree.body), *((owner.name, owner.body) for owner in classes)]:
-        for node in body:
-            if isinstance(node, ast.FunctionDef):
-                key = (where, node.name)
-                twice |= {key} & found.keys()
-                found[key] = node
-    return {key: node for key, node in found.items() if key not in twice}

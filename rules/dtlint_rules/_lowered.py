@@ -8,8 +8,7 @@ import builtins
 from dtlint.infer.walk import nodes
 from dtlint_rules._effects import CASTS, FACTORIES, JOINING, KEEPING, LIKE, NO_DTYPE, PRODUCTS
 from dtlint_rules._einsum import contracts
-from dtlint_rules._functions import body_of, parameters
-from dtlint_rules._kept import kept
+from dtlint_rules._functions import body_of, named_functions, parameters
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import given, receiver
 
@@ -79,15 +78,5 @@ def _is_own(call: ast.Call) -> bool:
 def _called(call: ast.Call, tree: ast.Module, owner: ast.ClassDef | None) -> ast.AST | None:
     """The function of the file that is called, if it is one."""
     if _is_own(call):
-        return None if owner is None else _functions(owner).get(last_name(call))
-    return _functions(tree).get(call.func.id) if isinstance(call.func, ast.Name) else None
-
-
-@kept
-def _functions(holder: ast.Module | ast.ClassDef) -> dict[str, ast.FunctionDef]:
-    """The functions that a module or a class defines once, without a decorator that may run something else."""
-    found: dict[str, ast.FunctionDef | None] = {}
-    for node in holder.body:
-        if isinstance(node, ast.FunctionDef):
-            found[node.name] = None if node.name in found else node
-    return {name: node for name, node in found.items() if node is not None}
+        return None if owner is None else named_functions(tree).get((owner.name, last_name(call)))
+    return named_functions(tree).get(("", call.func.id)) if isinstance(call.func, ast.Name) else None

@@ -352,14 +352,10 @@ def _cast_to(call: Call) -> ast.expr | None:
     if dtypes:
         return dtypes[0]
     sole = cast.args[0] if len(cast.args) == 1 and not cast.keywords else None
-    path = path_of(sole) if sole is not None else None
-    if path is None or is_device(sole or method):
+    if sole is None or path_of(sole) is None or is_device(sole):
         return None
-    return (
-        sole
-        if method.attr == "type_as" or is_tensor(sole or method, known(call.flow, sole or method), call.flow)
-        else None
-    )
+    followed = method.attr == "type_as" or is_tensor(sole, known(call.flow, sole), call.flow)
+    return sole if followed else None
 
 
 @lru_cache(maxsize=16_384)
