@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import ModuleType
 
-    from dtlint.infer.events import Assign, Call, Discard, End, Enter, Exit, Operation, Reference
+    from dtlint.infer.events import Assign, Call, Discard, End, Enter, Exit, Lookup, Operation, Reference
     from dtlint.source.place import Place
     from dtlint.trace.record import TraceRecord
 
@@ -30,7 +30,10 @@ __all__ = ["ENTRY_POINT", "Finding", "Rule", "RulesError", "RuntimeRule", "disco
 ENTRY_POINT = "dtlint.rules"
 """The entry-point group. Each entry names a package; every Rule in its modules belongs to the catalogue."""
 
-HANDLERS = ("on_call", "on_reference", "on_operation", "on_assign", "on_discard", "on_enter", "on_exit", "on_end")
+HANDLERS = (
+    *("on_call", "on_reference", "on_operation", "on_lookup", "on_assign", "on_discard", "on_enter", "on_exit"),
+    "on_end",
+)
 """The methods of a rule that events are handed to."""
 
 CODE = re.compile(r"DT[0-9]{3}")
@@ -133,6 +136,10 @@ class Rule:
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         """A unary, binary, comparison or augmented operator with the values of its operands."""
+        return ()
+
+    def on_lookup(self, lookup: Lookup) -> Iterable[Finding]:
+        """A subscript, read or written, whose index is a tensor or an array of a known dtype."""
         return ()
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from dtlint.check.screen import Group
-from dtlint.infer.events import Assign, Call, Discard, End, Enter, Event, Exit, Operation, Reference
+from dtlint.infer.events import Assign, Call, Discard, End, Enter, Event, Exit, Lookup, Operation, Reference
 from dtlint.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _EVENTS: dict[str, type[Event]] = {
     "on_call": Call,
     "on_reference": Reference,
     "on_operation": Operation,
+    "on_lookup": Lookup,
     "on_assign": Assign,
     "on_discard": Discard,
     "on_enter": Enter,
@@ -130,7 +131,7 @@ _KINDS: dict[type[Event], tuple[attrgetter[Any], type[_Asking]]] = {
     Reference: (attrgetter("name"), _Names),
     Operation: (attrgetter("operator.__class__", "on_known"), _Operators),
     Assign: (attrgetter("target.__class__", "expression.__class__"), _Bindings),
-} | dict.fromkeys((End, Enter, Exit), (attrgetter("__class__"), _Asking))
+} | dict.fromkeys((End, Enter, Exit, Lookup), (attrgetter("__class__"), _Asking))
 """The kind of an event, and who finds out who asks for it; those of the last few are all of one kind."""
 
 _latest: dict[type[Event], _Asking] = {}

@@ -6,7 +6,7 @@ import ast
 import math
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import COMPLEX, FLOATING, INTEGRAL, Category
+from dtlint.dtypes.dtype import COMPLEX, DTYPES, FLOATING, INTEGRAL, Category
 from dtlint.dtypes.promotion import Operand, result_dtype
 from dtlint.infer.symbols import category_of, promoted
 from dtlint.infer.values import (
@@ -27,18 +27,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 __all__ = [
+    "FLOATS",
     "constant_of",
     "dtype_filled",
     "dtype_of_category",
     "dtype_of_data",
     "dtype_of_numbers",
     "floated",
+    "given_by",
     "in_place_of",
     "keeps_dtype",
     "literal_tensor",
     "operator_result",
+    "picked_of",
     "shared_region",
     "span_of",
+    "truths_of",
 ]
 
 
@@ -73,6 +77,8 @@ def operator_result(operands: list[Value], default: Dtypes, origin: ast.expr | N
         ranks = _ranked(value, default)
         if ranks is None:
             result = Tensor(None, rank, traits, under, origin=origin, symbol=promoted(operands))
+            if result.symbol is None and _gives_floats(operands):
+                result.dtypes = FLOATS
             break
         known.append(ranks)
     else:
@@ -88,6 +94,58 @@ def operator_result(operands: list[Value], default: Dtypes, origin: ast.expr | N
     return result
 
 
+_TRUTHS = Unknown(dtypes=frozenset({"bool"}))
+FLOATS = FLOATING | COMPLEX
+"""What a division gives, whatever it divides: a floating or complex dtype, of which no more is known."""
+_QUOTIENT = Unknown(dtypes=FLOATS)
+_COMPUTED = Unknown(dtypes=frozenset(DTYPES))
+"""What operators give of which nobody knows whether it is a tensor, a number or an array. It is no module."""
+
+
+def given_by(operator: ast.operator, left: Value, right: Value) -> Unknown:
+    """What a binary operator gives where no operand is known to be a tensor. Modules can be joined by `+` and `|`, and so
+    can lists and sets: of these nothing is known."""
+    kind = type(operator)
+    if kind is ast.Div or (kind in _KEEPING and (_is_quotient(left) or _is_quotient(right))):
+        return _QUOTIENT
+    if kind in _BITWISE:
+        return _TRUTHS if _are_truths(left) and _are_truths(right) else UNKNOWN
+    return UNKNOWN if kind is ast.Add else _COMPUTED
+
+
+def picked_of(values: Sequence[Value]) -> Value:
+    """What `max` and `min` give of floats and quotients: one of them."""
+    floats = sum(category_of(value) is Category.FLOAT for value in values)
+    quotients = sum(map(_is_quotient, values))
+    if len(values) < 2 or floats + quotients < len(values):
+        return UNKNOWN
+    return _QUOTIENT if quotients else Number(Category.FLOAT)
+
+
+def truths_of(left: Value, right: Value) -> Unknown:
+    """What a comparison gives where neither is known to be a tensor."""
+    return _TRUTHS if type(left) is Unknown or type(right) is Unknown else UNKNOWN
+
+
+def _gives_floats(operands: list[Value]) -> bool:
+    """Is arithmetic on these sure to give a floating or complex dtype, of which no more is known? A quotient is a number,
+    nearly always: beside a tensor of one floating dtype it does not put that in question."""
+    known = [value.dtypes for value in operands if type(value) is Tensor and value.dtypes is not None]
+    if any(dtypes == FLOATS for dtypes in known):
+        return True
+    return any(map(_is_quotient, operands)) and not any(dtypes < FLOATS for dtypes in known)
+
+
+def _is_quotient(value: Value) -> bool:
+    return type(value) is Unknown and value.dtypes == FLOATS
+
+
+def _are_truths(value: Value) -> bool:
+    return type(value) is Unknown and value.dtypes == _TRUTHS.dtypes
+
+
+_KEEPING = frozenset({ast.Add, ast.Sub, ast.Mult})
+_BITWISE = frozenset({ast.BitAnd, ast.BitOr, ast.BitXor})
 _LEFT = Trait.CLAMPED | Trait.ROUNDED | Trait.SCALED
 """What arithmetic leaves of that which was done to one of its operands."""
 
@@ -113,10 +171,12 @@ _DEFAULTS = ("float16", "bfloat16", "float32", "float64")
 def _ranked(value: Value, default: Dtypes) -> list[Operand] | None:
     """The operands that a value can be in promotion; None when that is not known."""
     if isinstance(value, Tensor):
-        if value.dtypes is None:
+        if value.dtypes is None or value.dtypes == FLOATS:
             return None
         ranks = (1, 2) if value.zero_dim is None else (1,) if value.zero_dim else (2,)
         return [(dtype, rank) for dtype in sorted(value.dtypes) for rank in ranks]
+    if type(value) is Unknown:
+        return [("bool", rank) for rank in (0, 1, 2)] if _are_truths(value) else None
     if default is None and category_of(value) is Category.FLOAT:
         return [(dtype, 0) for dtype in _DEFAULTS]
     number = _number_dtype(value, default)

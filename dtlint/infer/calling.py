@@ -5,16 +5,17 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from dtlint.infer.arithmetic import shared_region
+from dtlint.infer.arithmetic import picked_of, shared_region
 from dtlint.infer.arrays import array_call, array_method, picture_method
 from dtlint.infer.calls import Arguments, external_result, method_result, module_cast
 from dtlint.infer.events import Call, Reference
-from dtlint.infer.expressions import Expressions, tensor_of
-from dtlint.infer.kinds import TENSOR_LAYERS, tensors_forwarded, tensors_taken
+from dtlint.infer.expressions import Expressions
+from dtlint.infer.kinds import TENSOR_LAYERS, TENSORS_ALONE, tensors_forwarded, tensors_taken
 from dtlint.infer.names import path_of
 from dtlint.infer.numbers import NUMBER_FUNCTIONS, number_method
 from dtlint.infer.summaries import instantiated
 from dtlint.infer.survey import REGISTERING
+from dtlint.infer.symbols import tensor_of
 from dtlint.infer.values import (
     UNKNOWN,
     Array,
@@ -72,6 +73,8 @@ class Calling(Expressions):
             receiver = self._evaluate[type(called_as.value)](called_as.value)
             if type(receiver) is Either:
                 receiver = _present(receiver)
+            elif type(receiver) is Unknown and receiver.dtypes is not None and method in TENSORS_ALONE:
+                receiver = tensor_of(receiver)
             bound = self.bound(called_as) if self.flow.state.paths else None
             callee = bound or self.method_of(receiver, method)
             if type(callee) is External and Reference in self.listeners:
@@ -95,7 +98,7 @@ class Calling(Expressions):
         if method and (method[-1] == "_" or method in _MAY_CHANGE):
             self.change(called_as, receiver, method, args, result)
         if target and args and self.symbolic:
-            self.learn(node, callee, target)
+            self.learn(node, callee, target, args)
         self.call_made = None
         if not self.muted:
             listener = self.listeners.get(Call)
@@ -161,6 +164,8 @@ class Calling(Expressions):
             if callee.name in _NUMBER_CALLS and len(node.args) == 1:
                 return callee.name, self.number(callee.name, arguments.args[0])
             if self.symbolic:
+                if callee.name in _PICKING:
+                    return callee.name, picked_of(arguments.args)
                 known = NUMBER_FUNCTIONS.get(callee.name) or array_call(callee.name, arguments)
                 if known is not None:
                     return callee.name, known
@@ -221,17 +226,19 @@ class Calling(Expressions):
         except (ValueError, OverflowError):
             return UNKNOWN
 
-    def learn(self, node: ast.Call, callee: Value, target: str) -> None:
-        """What is handed to something that takes only tensors there is one, from here on."""
+    def learn(self, node: ast.Call, callee: Value, target: str, args: list[Value]) -> None:
+        """What is handed to something that takes only tensors there is one: by a name from here on."""
         if isinstance(callee, Module):
             count = 0 if callee.info is not None else tensors_forwarded(callee.name)
         else:
             count = tensors_taken(target)
-        for given in node.args[:count] if count else ():
+        for index, given in enumerate(node.args[:count] if count else ()):
             if type(given) is ast.Name:
                 value = self.flow.state.names.get(given.id)
                 if type(value) is Unknown:
                     self.flow.state.names[given.id] = tensor_of(value)
+            elif len(args) == len(node.args) and type(value := args[index]) is Unknown and value.dtypes is not None:
+                args[index] = tensor_of(value).but(origin=given)
 
     def change(self, called: ast.expr, receiver: Value, method: str, args: list[Value], result: Value) -> None:
         """What a method changes of that which it is called on: an in-place method of a tensor, a list that grows."""
@@ -262,7 +269,7 @@ class Calling(Expressions):
         if isinstance(result, Tensor):
             keeps = result.origin is not None or result.dtypes is None
             return result.but(under=under) if keeps else result
-        return Unknown(under, result.scaled, result.atom) if type(result) is Unknown else result
+        return Unknown(under, result.scaled, result.atom, result.dtypes) if type(result) is Unknown else result
 
     def advance(self, receiver: Value, method: str, arguments: Arguments) -> None:
         """What a call changes of the phase of a scaler."""
@@ -309,6 +316,7 @@ class Calling(Expressions):
 
 _SCALER_PHASES = {"unscale_": Phase.UNSCALED, "step": Phase.IDLE, "update": Phase.IDLE}
 _ADVANCING = _SCALER_PHASES.keys() | {"backward"}
+_PICKING = frozenset({"builtins.max", "builtins.min"})
 _NUMBER_CALLS: dict[str, Callable[[Any], object]] = {"builtins.float": float, "builtins.int": int}
 
 

@@ -39,17 +39,21 @@ from dtlint.infer.kinds import (
     LIKE,
     MOVES,
     NEW,
+    PAIRING,
+    PAIRING_ALONG,
+    PARTING,
     SAME_DTYPE,
     SCALING,
     SHAPING,
     SPANS,
     TAKING_DTYPE,
+    TAKING_TENSORS,
     TENSOR_FUNCTIONS,
 )
 from dtlint.infer.names import path_of
 from dtlint.infer.ops import is_op
 from dtlint.infer.scopes import is_module_class
-from dtlint.infer.symbols import asked, category_of, same_dtype, symbol_of
+from dtlint.infer.symbols import asked, category_of, same_dtype, symbol_of, tensor_of
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
@@ -122,6 +126,11 @@ class Arguments:
         if position is not None and position < len(self.args):
             return self.args[position]
         return self.keywords.get(name)
+
+    def beginning_with(self, first: Value) -> Arguments:
+        """The same, but for the first."""
+        args = [first, *self.args[1:]]
+        return Arguments(self.node, args, self.keywords, self.default, self.complete, self.region)
 
     @property
     def key(self) -> Key:
@@ -532,6 +541,9 @@ def _function_result(name: str, arguments: Arguments, package: str) -> Value:
             return UNKNOWN  # a tuple of indices
         value = _elementwise(name, arguments)
         return value.but(traits=value.traits | _TRAITS.get(name, Trait.NONE))
+    if type(first) is Unknown and (name in TAKING_TENSORS or name in PAIRING or name in PARTING):
+        first = tensor_of(first)
+        arguments = arguments.beginning_with(first)
     if isinstance(first, Tensor):
         return _of_tensor(name, first, arguments, given, package)
     if name == "einsum" and first is not None:
@@ -661,12 +673,22 @@ def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, given: Value | N
         if keeps_dtype(made, tensor):
             made.cast, made.traits = tensor.cast, made.traits | (tensor.traits & Trait.DEFAULTED)
         return made
+    if name in PARTING:
+        return tensor  # iterating over a tensor gives its parts, too
     made = None if called.startswith("_") else _from_table(called, tensor, arguments, owner)
+    if made is None and (name in PAIRING or (name in PAIRING_ALONG and _is_along(arguments, owner))):
+        made = Items((Tensor(under=under, origin=arguments.node), Tensor(frozenset({"int64"}), origin=arguments.node)))
     if isinstance(made, Tensor):
         made.under = under
         if keeps_dtype(made, tensor):
             made.cast = tensor.cast
     return Unknown(tensor.under, tensor.scaled) if made is None else made
+
+
+def _is_along(arguments: Arguments, owner: str) -> bool:
+    """Is a reduction told along which dimension?"""
+    dimension = arguments.get(0 if owner == "torch.Tensor" else 1, "dim")
+    return dimension is not None and category_of(dimension) is Category.INTEGER
 
 
 _NORMS = frozenset({"norm", "vector_norm", "matrix_norm"})

@@ -27,6 +27,7 @@ __all__ = [
     "Exit",
     "Flow",
     "Listeners",
+    "Lookup",
     "Loop",
     "Operation",
     "Reference",
@@ -223,6 +224,16 @@ class Operation(Event):
 def has_dtype(value: Value) -> bool:
     """Is a value a tensor or an array whose dtype is one of some that are known?"""
     return (type(value) is Tensor or type(value) is Array) and value.dtypes is not None
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Lookup(Event):
+    """`x[i]`, read or written, where an index is a tensor or an array whose dtype is one of some that are known. `index` is
+    an Items where there are several."""
+
+    node: ast.Subscript
+    base: Value
+    index: Value
 
 
 @dataclass(slots=True, eq=False, repr=False)

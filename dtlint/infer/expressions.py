@@ -10,17 +10,17 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from dtlint.dtypes.dtype import FLOATING, INTEGRAL, REAL_PARTS, Category, named
-from dtlint.infer.arithmetic import operator_result, shared_region
+from dtlint.dtypes.dtype import DTYPES, FLOATING, INTEGRAL, REAL_PARTS, Category, named
+from dtlint.infer.arithmetic import FLOATS, given_by, operator_result, shared_region, truths_of
 from dtlint.infer.array_promotion import beside_tensor
 from dtlint.infer.conditions import taken_apart
-from dtlint.infer.events import Assign, Call, Condition, Event, Flow, Listeners, Operation, Reference, has_dtype
+from dtlint.infer.events import Assign, Call, Condition, Event, Flow, Listeners, Lookup, Operation, Reference, has_dtype
 from dtlint.infer.evidence import NO_EVIDENCE, Evidence, Kind, gather
 from dtlint.infer.kinds import TAKING_TENSORS, tensors_forwarded, tensors_taken
 from dtlint.infer.names import canonical, path_of
 from dtlint.infer.narrowing import narrow_dtypes, speaks_of_dtypes
 from dtlint.infer.numbers import NUMBERS, computed, folded, negated, number_member
-from dtlint.infer.symbols import asked, of_atom
+from dtlint.infer.symbols import asked, of_atom, tensor_of
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     Operator = ast.UnaryOp | ast.BinOp | ast.Compare | ast.AugAssign
 
-__all__ = ["Expressions", "item_of", "tensor_of"]
+__all__ = ["Expressions", "item_of"]
 
 _SAME_TENSOR = frozenset({"data", "T", "mT", "H", "mH"})
 """Attributes of a tensor that are tensors of its dtype."""
@@ -172,6 +172,16 @@ class Expressions:
         told = self.operators_told[type(operator), not unknown and (has_dtype(left) or has_dtype(right))]
         if told:
             listener(Operation(node, self.flow, operator, left, right, result), told)
+
+    def tell_of_index(self, node: ast.Subscript, base: Value, index: Value) -> None:
+        """Tell of an index, if it is a tensor, or several are of which one is."""
+        kind = type(index)
+        if (
+            (kind is Tensor or kind is Items or kind is Array)
+            and self.hears(Lookup)
+            and (any(map(has_dtype, index.items)) if kind is Items else has_dtype(index))  # type: ignore[attr-defined]
+        ):
+            self.emit(Lookup(node, self.flow, base, index))
 
     # -- expressions
 
@@ -390,10 +400,11 @@ class Expressions:
     def subscript(self, node: ast.Subscript) -> Value:
         base = self.value(node.value)
         index = self.value(node.slice)
+        self.tell_of_index(node, base, index)
         if type(base) is Tensor:
             return base if base.zero_dim is None else base.but(zero_dim=None)
         if type(base) is Unknown:
-            return UNKNOWN if base.under is None else Unknown(base.under)
+            return _part_of_unknown(base)
         if isinstance(base, Items) and isinstance(index, Constant) and isinstance(index.value, int):
             return base.items[index.value] if -len(base.items) <= index.value < len(base.items) else UNKNOWN
         if isinstance(base, (Iteration, Array)) and isinstance(node.slice, ast.Slice):
@@ -516,9 +527,11 @@ class Expressions:
             return beside_tensor(operator, left, right, node)  # type: ignore[arg-type]
         result = operator_result([left, right], self.default, node)
         if not isinstance(result, Tensor):
-            if isinstance(result, Unknown) and result.under is not None:
-                return Unknown(_still_under(operator, left, right))
-            return result
+            if not isinstance(result, Unknown):
+                return result
+            given = given_by(operator, left, right) if self.symbolic else UNKNOWN
+            under = None if result.under is None else _still_under(operator, left, right)
+            return given if under is None else Unknown(under, dtypes=given.dtypes)
         made = type(operator)  # what operator_result has made is nobody else's yet
         if result.under is not None:
             result.under = _still_under(operator, left, right)
@@ -529,6 +542,8 @@ class Expressions:
                 result.symbol = replace(result.symbol, floor=max(result.symbol.floor, Category.FLOAT))
             elif result.dtypes is not None and not result.dtypes <= FLOATING:
                 result.dtypes = self.default if result.dtypes <= INTEGRAL | {"bool"} else None
+            elif result.dtypes is None and self.symbolic and (_is_integral(left) or _is_integral(right)):
+                result.dtypes = FLOATS  # whatever the other is
         if made is ast.MatMult or (made is ast.Pow and self.flow.autocast is not None):
             return self.table_operator(operator, left, right, result)
         return result
@@ -551,7 +566,7 @@ class Expressions:
         if isinstance(operand, (Tensor, Number, Array)) and not isinstance(node.op, ast.Not):
             result = operand
         elif isinstance(operand, Unknown) and not isinstance(node.op, ast.Not):
-            result = Unknown(operand.under, operand.scaled) if operand.atom is not None else operand
+            result = operand if operand.atom is None else Unknown(operand.under, operand.scaled)
         elif isinstance(operand, Constant):
             result = negated(node.op, operand.value)
         self.tell_of(node, node.op, UNKNOWN, operand, result)
@@ -565,6 +580,8 @@ class Expressions:
             elementwise = isinstance(operator, (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE))
             if elementwise and (isinstance(left, Tensor) or isinstance(right, Tensor)):
                 result = Tensor(frozenset({"bool"}), origin=node)
+            elif elementwise and self.symbolic and len(node.ops) == 1:
+                result = truths_of(left, right)
             if not _asks_for_none(operator, right):
                 self.tell_of(node, operator, left, right, result)
             left = right
@@ -616,7 +633,7 @@ class Expressions:
             self.bind_attribute(target, base, value)
         elif isinstance(target, ast.Subscript):
             base = self.value(target.value)
-            self.value(target.slice)
+            self.tell_of_index(target, base, self.value(target.slice))
             if isinstance(target.slice, ast.Compare):  # `x[x > 255] = 255` clamps by hand
                 self.alter(target.value, Trait.CLAMPED)
             if self.symbolic:
@@ -716,10 +733,16 @@ def _unknown(_: ast.expr) -> Value:
     return UNKNOWN
 
 
-def tensor_of(value: Unknown) -> Tensor:
-    """An unknown value that turns out to be a tensor."""
-    symbol = of_atom(value.atom) if value.atom is not None else None
-    return Tensor(under=value.under, scaled=value.scaled, symbol=symbol)
+def _is_integral(value: Value) -> bool:
+    return type(value) is Tensor and value.dtypes is not None and value.dtypes <= INTEGRAL | {"bool"}
+
+
+def _part_of_unknown(value: Unknown) -> Unknown:
+    """What stands under an index in a value that is not known. Of an operator's list the items may be anything."""
+    dtypes = None if value.dtypes is None or len(value.dtypes) == len(DTYPES) else value.dtypes
+    if value.under is None:
+        return UNKNOWN if dtypes is None else value
+    return Unknown(value.under, dtypes=dtypes)
 
 
 def _part_of(tensor: Tensor, name: str) -> Tensor:

@@ -17,14 +17,14 @@ from dtlint.infer.array_promotion import written_into
 from dtlint.infer.calling import Calling
 from dtlint.infer.conditions import taken_apart
 from dtlint.infer.events import Condition, Discard, End, Enter, Exit, Flow, Listeners, Loop, Reference
-from dtlint.infer.expressions import Expressions, tensor_of
+from dtlint.infer.expressions import Expressions
 from dtlint.infer.names import path_of
 from dtlint.infer.narrowing import narrow_dtypes, speaks_of_dtypes
 from dtlint.infer.scopes import ClassInfo, FunctionInfo, FunctionNode, is_module_class
 from dtlint.infer.state import State
 from dtlint.infer.summaries import parameter_atom
 from dtlint.infer.survey import facts
-from dtlint.infer.symbols import of_atom
+from dtlint.infer.symbols import of_atom, tensor_of
 from dtlint.infer.values import (
     UNKNOWN,
     Array,

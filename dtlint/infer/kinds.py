@@ -17,12 +17,16 @@ __all__ = [
     "MOVES",
     "NEW",
     "ONE_TENSOR",
+    "PAIRING",
+    "PAIRING_ALONG",
+    "PARTING",
     "SAME_DTYPE",
     "SCALING",
     "SHAPING",
     "SPANS",
     "TAKING_DTYPE",
     "TAKING_TENSORS",
+    "TENSORS_ALONE",
     "TENSOR_FUNCTIONS",
     "TENSOR_LAYERS",
     "TWO_TENSORS",
@@ -240,8 +244,22 @@ SCALING = frozenset({"mul", "div", "true_divide", "divide", "multiply"})
 ADDING = frozenset({"add", "sub", "subtract"})
 NEW = frozenset({"new_zeros", "new_ones", "new_full", "new_empty", "new_tensor"})
 
+TENSORS_ALONE = frozenset(
+    {"to", "type", "type_as", "half", "float", "double", "bfloat16", "byte", "char", "short", "int", "long"}
+    | {"cpu", "cuda", "unsqueeze", "unsqueeze_", "masked_fill", "masked_fill_", "expand_as", "view_as", "contiguous"}
+    | {"scatter", "scatter_", "index_select", "gather", "rsqrt", "sigmoid", "log_softmax", "softmax", "logsumexp"}
+    | {"detach", "numel", "new_zeros", "new_ones", "logical_not", "masked_select", "index_add_", "clamp_min"}
+)
+"""Methods that nothing has but tensors of all that operators give: no array, no number, no data frame."""
+
 TAKING_DTYPE = frozenset(
     {"sum", "nansum", "mean", "nanmean", "prod", "cumsum", "cumprod", "softmin", "norm", "vector_norm", "matrix_norm"}
 )
 """Their `dtype=` argument is what they give."""
+PAIRING = frozenset({"sort", "topk", "kthvalue", "mode", "cummax", "cummin"})
+"""They give values, and the indices of these."""
+PAIRING_ALONG = frozenset({"max", "min", "median", "nanmedian"})
+"""So do these, if they are told a dimension."""
+PARTING = frozenset({"chunk", "split", "unbind", "tensor_split"})
+"""They give parts of a tensor, which are of its dtype."""
 KEEPING_DIMENSIONS = SAME_DTYPE - {"squeeze", "reshape"}

@@ -31,12 +31,19 @@ if TYPE_CHECKING:
 
     from dtlint.infer.values import Autocast, Dtypes
 
-__all__ = ["asked", "category_of", "is_floating", "of_atom", "promoted", "same_dtype", "symbol_of"]
+__all__ = ["asked", "category_of", "is_floating", "of_atom", "promoted", "same_dtype", "symbol_of", "tensor_of"]
 
 
 def of_atom(atom: Atom) -> Symbol:
     """The dtype of one thing."""
     return Symbol(frozenset({atom}))
+
+
+def tensor_of(value: Unknown) -> Tensor:
+    """An unknown value that turns out to be a tensor."""
+    dtypes = None if value.dtypes is None or len(value.dtypes) == len(DTYPES) else value.dtypes
+    symbol = of_atom(value.atom) if value.atom is not None else None
+    return Tensor(dtypes, under=value.under, scaled=value.scaled, symbol=symbol)
 
 
 def symbol_of(value: Value | None) -> Symbol | None:

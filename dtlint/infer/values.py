@@ -174,11 +174,17 @@ class Symbol:
 
 @dataclass(slots=True, repr=False, match_args=False)
 class Unknown(Value):
-    """Anything. `under` and `scaled` are known even of what is not: see Tensor. `atom` is what the code calls it."""
+    """Anything. `under` and `scaled` are known even of what is not: see Tensor.
+
+    Attributes:
+        atom: what the code calls it.
+        dtypes: what its dtype can be if it is a tensor, which is known of what an operator gives: `a > b` is bool then.
+    """
 
     under: Autocast | None = None
     scaled: Key | None = None
     atom: Atom | None = None
+    dtypes: Dtypes = None
 
 
 @dataclass(slots=True, eq=False, repr=False, match_args=False)
@@ -507,6 +513,7 @@ def join(left: Value, right: Value) -> Value:
             left.under if left.under == right.under else None,
             left.scaled if left.scaled == right.scaled else None,
             left.atom if left.atom == right.atom else None,
+            None if left.dtypes is None or right.dtypes is None else left.dtypes | right.dtypes,
         )
     if type(left) is type(right) and left == right:  # values of two kinds are never equal, and say so twice
         return left

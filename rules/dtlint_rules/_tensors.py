@@ -7,12 +7,14 @@ for the rules that judge such code, each with the methods that it trusts.
 from __future__ import annotations
 
 import ast
+import sys
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor
-from dtlint_rules._assignments import source_of
+from dtlint_rules._assignments import assignments, source_of
 from dtlint_rules._functions import own_nodes
+from dtlint_rules._names import last_name
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from dtlint.infer.events import Flow
     from dtlint.infer.values import Value
 
-__all__ = ["is_tensor", "is_used_as_tensor", "looks_like_tensor"]
+__all__ = ["is_reckoned_with", "is_tensor", "is_used_as_tensor", "looks_like_tensor"]
 
 _METHODS = frozenset(
     {
@@ -45,6 +47,39 @@ _MEMBERS = frozenset(
     }
 )
 """What arrays and tensors have and modules have not."""
+_SIZES = frozenset({"shape", "ndim"})
+_COMPUTING = frozenset(
+    {
+        "size",
+        "numel",
+        "mean",
+        "sum",
+        "unsqueeze",
+        "squeeze",
+        "view",
+        "reshape",
+        "permute",
+        "transpose",
+        "expand",
+        "norm",
+    }
+    | {
+        "masked_fill",
+        "softmax",
+        "matmul",
+        "contiguous",
+        "gather",
+        "index_select",
+        "clamp",
+        "pow",
+        "sqrt",
+        "rsqrt",
+        "abs",
+    }
+)
+_ARITHMETIC = (ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult)
+"""Modules can be joined by `+` and `|`."""
+_QUESTIONS = frozenset({"isinstance", "hasattr", "callable", "type"})
 _OF_TORCH = ("torch.", "F.", "th.")
 _LEAVING = frozenset({"item", "tolist", "numpy"})
 """Methods of tensors that give none."""
@@ -70,6 +105,36 @@ def is_used_as_tensor(node: ast.AST, flow: Flow) -> bool:
 def looks_like_tensor(path: str, scope: ast.AST) -> bool:
     """Does a function use a name as only tensors and arrays are used: `x.shape`, `x[:, 0]`, `x @ w`?"""
     return any(_uses_as_tensor(node, path) for node in own_nodes(scope))
+
+
+def is_reckoned_with(name: str, line: int, scope: ast.AST) -> bool:
+    """Does a function compute with what a name stands for on a line as nobody does with a module: `x * y`, `x.shape`,
+    `x.mean()`? What stands behind the next binding of the name is of something else. Where the function asks what it has,
+    `isinstance(x, Module)`, nothing is said."""
+    bound = [at for at, _ in assignments(scope).get(name, ())]
+    first = max((at for at in bound if at < line), default=0)
+    last = min((at for at in bound if at > line), default=sys.maxsize)
+    reckons = False
+    for node in own_nodes(scope):
+        if isinstance(node, ast.Call) and last_name(node) in _QUESTIONS and node.args and path_of(node.args[0]) == name:
+            return False
+        if not reckons and first < getattr(node, "lineno", 0) <= last:
+            reckons = _reckons_with(node, name)
+    return reckons
+
+
+def _reckons_with(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in _SIZES and path_of(node.value) == name
+    if isinstance(node, ast.Call):
+        return (
+            isinstance(node.func, ast.Attribute) and node.func.attr in _COMPUTING and path_of(node.func.value) == name
+        )
+    return (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, _ARITHMETIC)
+        and name in (path_of(node.left), path_of(node.right))
+    )
 
 
 def _uses_as_tensor(node: ast.AST, path: str) -> bool:

@@ -9,11 +9,11 @@ from dtlint.diagnostic import Applicability, Fix
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor, Trait, Unknown
 from dtlint.rule import Finding, Rule
-from dtlint_rules._assignments import source_of
 from dtlint_rules._casts import CAST_METHODS
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import CASTS
 from dtlint_rules._parts import bound_to, receiver
+from dtlint_rules._tensors import is_reckoned_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -76,7 +76,7 @@ class CastResultDiscarded(Rule):
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         if not isinstance(call.receiver, Tensor):
-            if _is_product(call):
+            if _is_computed_with(call):
                 self.casts.add(call.node)
             return ()
         if not call.cast[0]:
@@ -141,20 +141,17 @@ class CastResultDiscarded(Rule):
         return statement in self.expected[scope]
 
 
-def _is_product(call: Call) -> bool:
-    """Is what is cast a matrix product, by the name that it was given: `y = a @ b`, `y.to(torch.float32)`? Modules have
-    none, and arrays no such method."""
-    statement = call.flow.statement
-    if (
-        not isinstance(statement, ast.Expr)
-        or statement.value is not call.node
-        or not isinstance(call.receiver, Unknown)
-    ):
-        return False
-    if not call.cast[0]:
-        return False
-    made = source_of(receiver(call.node), call.flow)
-    return isinstance(made, ast.BinOp) and isinstance(made.op, ast.MatMult)
+def _is_computed_with(call: Call) -> bool:
+    """Is what is cast no module, by what the function does with its name? Arrays have no such method."""
+    subject = receiver(call.node)
+    return (
+        isinstance(call.flow.statement, ast.Expr)
+        and call.flow.statement.value is call.node
+        and isinstance(call.receiver, Unknown)
+        and isinstance(subject, ast.Name)
+        and call.cast[0]
+        and is_reckoned_with(subject.id, call.node.lineno, call.flow.scope)
+    )
 
 
 def _assigning(statement: ast.Expr, subject: ast.expr) -> Callable[[Place], Fix | None]:

@@ -7,19 +7,22 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
+from dtlint.dtypes.dtype import COMPLEX, FLOATING
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Tensor
+from dtlint.infer.values import Items, Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import KNOWN, TORCH, attributes
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, listed, origin_note, settled, tensor_op
 from dtlint_rules._subjects import Operand, operand
+from dtlint_rules._tensors import looks_like_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.events import Assign, Call, Flow
+    from dtlint.infer.events import Assign, Call, Flow, Lookup
+    from dtlint.infer.values import Value
 
 __all__ = ["IndexDtype"]
 
@@ -54,10 +57,9 @@ class IndexDtype(Rule):
 
     ## What it does
     Reports `one_hot` of anything but int64, `gather`, `scatter`, `index_select` and embeddings by anything but int32
-    and int64, `bincount` of what is no integer, and a subscript by the name of a floating tensor, where it is all that
-    is assigned, or assigned to: `y = x[i]`, `y = x[:, i]`, `x[i] = y`. Also where the index was computed with `/`,
-    which gives float32 for integers, or joined with a factory that is told no dtype:
-    `torch.cat((torch.zeros(1), counts.cumsum(0)))`.
+    and int64, `bincount` of what is no integer, and a subscript by a floating tensor: `x[i]`, `x[:, i]`, `x[i] = y`. Also
+    where the index was computed with `/`, which gives a floating dtype for integers, or joined with a factory that is
+    told no dtype: `torch.cat((torch.zeros(1), counts.cumsum(0)))`.
 
     ## Why it matters
     Each raises: "one_hot is only applicable to index tensor of type LongTensor", "Expected tensor for argument #1
@@ -104,42 +106,53 @@ class IndexDtype(Rule):
             return ()
         return self._judged(operand(call, position, name), accepted, f"`{op.rpartition('.')[2]}`", call.flow)
 
-    def on_assign(self, assign: Assign) -> Iterable[Finding]:
-        """`y = x[i]` and `x[i] = y`: subscripts have no events of their own."""
-        if not isinstance(assign.expression, ast.Subscript) and not isinstance(assign.target, ast.Subscript):
-            return ()
-        return self._indexed(assign)
+    def on_lookup(self, lookup: Lookup) -> Iterator[Finding]:
+        if not isinstance(lookup.base, Tensor):
+            path = path_of(lookup.node.value) if isinstance(lookup.base, Unknown) else None
+            if path is None or not looks_like_tensor(path, lookup.flow.scope):
+                return
+        for node, index in _indices(lookup):
+            if isinstance(index, Tensor) and index.dtypes is not None:
+                yield from self._judged(Operand(node, index), _SUBSCRIPT, "A subscript", lookup.flow)
 
-    def _indexed(self, assign: Assign) -> Iterator[Finding]:
-        for part, base in ((assign.expression, None), (assign.target, assign.base)):
-            if not isinstance(part, ast.Subscript):
-                continue
-            names = assign.flow.state.names
-            if base is None and isinstance(part.value, ast.Name):
-                base = names.get(part.value.id)
-            for node in part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]:
-                index = names.get(node.id) if isinstance(node, ast.Name) else None
-                if not isinstance(node, ast.Name) or not isinstance(index, Tensor):
-                    continue
-                if index.dtypes is None:
-                    yield from _joined(node, index, assign.flow)
-                elif isinstance(base, Tensor):
-                    yield from self._judged(Operand(node, index), _SUBSCRIPT, "A subscript", assign.flow)
+    def on_assign(self, assign: Assign) -> Iterator[Finding]:
+        """`y = x[i]` and `x[i] = y`, where no dtype of `i` is known."""
+        for part in (assign.expression, assign.target):
+            if isinstance(part, ast.Subscript):
+                for node in part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]:
+                    index = assign.flow.state.names.get(node.id) if isinstance(node, ast.Name) else None
+                    if isinstance(node, ast.Name) and isinstance(index, Tensor) and index.dtypes is None:
+                        yield from _joined(node, index, assign.flow)
 
     def _judged(self, index: Operand | None, accepted: frozenset[str], who: str, flow: Flow) -> Iterator[Finding]:
         dtypes = settled(index, flow) if index is not None else None
         if index is None or not dtypes or dtypes & accepted:
             return
         safe = Applicability.SAFE if dtypes <= INTEGRAL else Applicability.UNSAFE
+        found = (
+            listed(dtypes) if len(dtypes) <= _FEW else "floating" if dtypes <= FLOATING | COMPLEX else "none of these"
+        )
         yield Finding(
             index.node,
-            f"{who} takes an index of {listed(accepted)}: this one is {listed(dtypes)}, and it raises",
+            f"{who} takes an index of {listed(accepted)}: this one is {found}, and it raises",
             help="Cast it with `.long()`"
             if dtypes <= INTEGRAL
             else "Compute the index in integers: `//`, or `.long()`",
-            notes=origin_note(index.value, index.node, f"{listed(dtypes)} since here"),
+            notes=origin_note(index.value, index.node, f"{found} since here"),
             fix=partial(cast_fix, index.node, "long()", "Cast the index to int64", safe),
         )
+
+
+def _indices(lookup: Lookup) -> Iterable[tuple[ast.expr, Value]]:
+    """What stands in a subscript, each with its value."""
+    if not isinstance(lookup.index, Items):
+        return [(lookup.node.slice, lookup.index)]
+    nodes = lookup.node.slice.elts if isinstance(lookup.node.slice, ast.Tuple) else []
+    return zip(nodes, lookup.index.items, strict=True) if len(nodes) == len(lookup.index.items) else ()
+
+
+_FEW = 2
+"""Dtypes that are listed by name."""
 
 
 def _joined(node: ast.Name, index: Tensor, flow: Flow) -> Iterator[Finding]:

@@ -92,7 +92,7 @@ class MaskDtype(Rule):
     triggers = ("*mask*", "*ttention*", ".where", "~", "-(", "1-", "1.-", "1.0-")
     needs = (TORCH,)
     calls = called((*_BOOL_ALONE, *_ATTENTION))
-    operators = frozenset({ast.Sub, ast.USub, ast.Invert})
+    operators = frozenset({ast.Sub, ast.USub, ast.Invert, ast.BitAnd, ast.BitOr, ast.BitXor})
     of_known = True
 
     def on_call(self, call: Call) -> Iterator[Finding]:
@@ -105,6 +105,13 @@ class MaskDtype(Rule):
             dtypes = settled(mask, call.flow) if mask is not None else None
             if mask is not None and dtypes and not dtypes & (BOOL | ({"uint8"} if op == "where" else BOOL)):
                 yield _refused(mask, f"`{op}` takes a bool mask: this one is {listed(dtypes)}, and it raises")
+            elif mask is not None and op != "where" and _is_turned_by_hand(mask.node) and not _is_bool(mask.value):
+                yield Finding(
+                    mask.node,
+                    f"`{op}` takes a bool mask, and `{ast.unparse(mask.node)}` is never one: `-` of a bool tensor raises, and "
+                    "of any other it gives numbers, with which this raises",
+                    help="Turn the mask around with `~`, or compare: `mask == 0`",
+                )
             return
         for position, name in _ATTENTION.get(op, ()):
             mask = operand(call, position, name)
@@ -137,7 +144,10 @@ class MaskDtype(Rule):
                 "`-` of a bool tensor raises: negation is not defined for bool",
                 help="Turn a mask around with `~`",
             )
+        elif isinstance(operator, _BITWISE) and isinstance(node, (ast.BinOp, ast.AugAssign)):
+            yield from _on_bitwise(operation, (operation.left, operation.right))
         elif isinstance(operator, ast.Invert) and isinstance(node, ast.UnaryOp):
+            yield from _on_bitwise(operation, (operation.right,))
             dtypes = certain(operation.right)
             if dtypes and dtypes <= INTEGRAL - BOOL and _is_zeros_and_ones(node.operand, operation):
                 word = "254" if dtypes == {"uint8"} else "-2"
@@ -147,6 +157,34 @@ class MaskDtype(Rule):
                     help="Cast the mask first: `~mask.bool()`",
                     fix=partial(cast_fix, node.operand, "bool()", "Cast the mask to bool", Applicability.UNSAFE),
                 )
+
+
+def _on_bitwise(operation: Operation, operands: tuple[Value, ...]) -> Iterator[Finding]:
+    """`&`, `|`, `^` and `~` of a floating mask."""
+    for value in operands:
+        dtypes = certain(value)
+        if dtypes and dtypes <= FLOATING and len(dtypes) == 1:
+            yield Finding(
+                operation.node,
+                f"`{_SIGNS[type(operation.operator)]}` of a {listed(dtypes)} tensor raises: it takes bools and integers",
+                help="Cast the mask first: `.bool()`",
+                notes=origin_note(value, operation.node, f"{listed(dtypes)} since here"),
+            )
+            return
+
+
+_BITWISE = (ast.BitAnd, ast.BitOr, ast.BitXor)
+_SIGNS = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.Invert: "~"}
+
+
+def _is_turned_by_hand(node: ast.expr) -> bool:
+    """`1 - mask`."""
+    return (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Sub)
+        and isinstance(node.left, ast.Constant)
+        and node.left.value == 1
+    )
 
 
 def _refused(mask: Operand, message: str) -> Finding:

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
-from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION
+from dtlint.dtypes.dtype import DTYPES, FLOATING, LOW_PRECISION, Category
 from dtlint.dtypes.table import load
 from dtlint.infer.calls import dtype_of
 from dtlint.infer.layers import AGREEING, KEEPING
@@ -19,7 +19,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._einsum import contracts
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import HALF_BY_NAME, TORCH
-from dtlint_rules._operands import settled
+from dtlint_rules._operands import origin_note, settled
 from dtlint_rules._statements import statements
 from dtlint_rules._subjects import Operand
 
@@ -37,10 +37,17 @@ _NORMS = frozenset({"LayerNorm", "GroupNorm", "BatchNorm1d", "BatchNorm2d", "Bat
 """Layers that raise there, too, but for float32 weights and a half input."""
 _LISTING = frozenset({"modules", "named_modules", "children", "named_children", "apply"})
 """Methods by which a program finds the norms of a model, to cast them back: their weights are not certain then."""
-_PRODUCTS = frozenset({"mm", "bmm", "matmul", "mv", "linear", "addmm", "baddbmm", "addbmm", "addmv"})
+_PRODUCTS = frozenset({"mm", "bmm", "matmul", "mv", "dot", "linear", "addmm", "baddbmm", "addbmm", "addmv", "solve"})
 """Ops that raise for an integer beside a floating tensor, too."""
 _FLOAT32 = frozenset({"float32"})
-_SCALARS = {"float16": "Half", "float32": "Float", "float64": "Double", "bfloat16": "BFloat16"}
+_SCALARS = {"float16": "Half", "float32": "Float", "float64": "Double", "bfloat16": "BFloat16"} | {
+    "int64": "Long",
+    "int32": "Int",
+    "int16": "Short",
+    "int8": "Char",
+    "uint8": "Byte",
+    "bool": "Bool",
+}
 """Dtypes, as torch's messages name them."""
 
 
@@ -49,7 +56,8 @@ class RefusedDtypes(Rule):
 
     ## What it does
     Reports a call whose operands have dtypes that the code shows, and that torch refuses together: a matrix product,
-    convolution, attention or `lerp` of a float16 and a float32 tensor, and an `einsum` of them that sums over an index; a
+    convolution, attention or `lerp` of a float16 and a float32 tensor, or of a float32 tensor and integers, and an `einsum`
+    of them that sums over an index; integers that are to require gradients, `nn.Parameter(torch.arange(3))`; a
     layer or norm that is cast to one dtype and called with another; a model that was cast, whose `forward` gives a layer
     what it is called with, or a tensor of a dtype of its own. Ops are looked up in the table of what torch does. Nothing
     is reported inside autocast, which casts the operands of most such ops, nor where one of the dtypes is not certain.
@@ -80,7 +88,11 @@ class RefusedDtypes(Rule):
     """
 
     code, name, severity = "DT315", "refused-dtypes", Severity.ERROR
-    triggers = (*HALF_BY_NAME, "float64", ".double", "self.double", "DoubleTensor")
+    triggers = (
+        *(*HALF_BY_NAME, "float64", ".double", "self.double", "DoubleTensor"),
+        *(".matmul", ".mm", ".bmm", ".mv", ".dot", ".linear", ".einsum", ".Parameter", "requires_grad"),
+        ".requires_grad_",
+    )
     needs = (TORCH,)
     calls = frozenset({"torch."})
     operators = frozenset({ast.MatMult})
@@ -104,6 +116,8 @@ class RefusedDtypes(Rule):
             self._note_layer(call)
         elif call.target == "torch.einsum":
             return _on_einsum(call) if call.flow.autocast is None else ()
+        elif call.target in _LEARNED or "requires_grad" in call.keywords:
+            return _on_learned(call)
         elif call.target.startswith("torch.") and call.complete and call.flow.autocast is None:
             receiver = [call.receiver] if call.target.startswith("torch.Tensor.") else []
             return _on_op(call, call.target, [*receiver, *call.args], call.keywords)
@@ -268,6 +282,37 @@ def _article(dtype: str | None) -> str:
 # -- ops
 
 
+def _on_learned(call: Call) -> Iterator[Finding]:
+    """Integers that are to be learned: `nn.Parameter(torch.arange(3))`, `torch.tensor([1, 2], requires_grad=True)`."""
+    asked = call.constant(0 if call.method == "requires_grad_" else 1, "requires_grad")
+    if call.target not in _LEARNED and asked is not True:
+        return
+    if not call.complete or asked is False or (asked is None and call.argument(1, "requires_grad") is not None):
+        return
+    given = call.receiver if call.method == "requires_grad_" else call.result
+    dtype = _dtype(given) if isinstance(given, Tensor) and _is_written_out(given.origin) else None
+    if dtype is not None and DTYPES[dtype].category <= Category.INTEGER:
+        yield Finding(
+            call.node,
+            f"`{last_name(call.node)}` of {dtype} raises: only tensors of a floating or complex dtype can require gradients",
+            help="Make it of a floating dtype: `dtype=torch.float32`",
+            notes=origin_note(given, call.node, f"{dtype} since here"),
+        )
+
+
+def _is_written_out(made: ast.expr | None) -> bool:
+    """Does the code that makes a tensor show its dtype? `torch.tensor(n)` has that of `n`, whatever an annotation says."""
+    if not isinstance(made, ast.Call) or last_name(made) not in _OF_DATA:
+        return made is not None
+    told = any(keyword.arg == "dtype" for keyword in made.keywords)
+    return told or (bool(made.args) and isinstance(made.args[0], (ast.Constant, ast.List, ast.Tuple)))
+
+
+_OF_DATA = frozenset({"tensor", "as_tensor", "asarray"})
+_LEARNED = frozenset({"torch.nn.Parameter", "torch.Tensor.requires_grad_"})
+"""What makes a tensor require gradients, unless it is told not to."""
+
+
 def _on_einsum(call: Call) -> Iterator[Finding]:
     """An einsum that sums over an index is a matrix product of its operands."""
     if not contracts(call.node) or len(call.args) != 3:
@@ -275,11 +320,11 @@ def _on_einsum(call: Call) -> Iterator[Finding]:
     first, second = call.args[1:]
     if not isinstance(first, Tensor) or not isinstance(second, Tensor):
         return
-    pair = [dtype for tensor in (first, second) if (dtype := _dtype(tensor)) is not None and dtype in FLOATING]
-    if len(pair) == 2 and pair[0] != pair[1]:
+    pair = [dtype for tensor in (first, second) if (dtype := _dtype(tensor)) is not None]
+    if len(pair) == 2 and pair[0] != pair[1] and not FLOATING.isdisjoint(pair):
         left, right = (_SCALARS.get(dtype, dtype.capitalize()) for dtype in pair)
         yield _refused(
-            call, "einsum", set(pair), f"expected scalar type {left} but found {right}", not call.flow.region_known
+            call, "einsum", set(pair), f"expected scalar type {left} but found {right}", _may_be_saved(call, set(pair))
         )
 
 
@@ -302,7 +347,13 @@ def _on_operands(
         message = refusal("torch.mm", [*args, *keywords.values()], {}) or message
     every = {dtype for value in _tensors([*args, *keywords.values()]) if (dtype := _dtype(value)) is not None}
     name = shown or op.removeprefix("torch.nn.functional.").removeprefix("torch.Tensor.").removeprefix("torch.")
-    yield _refused(event, name, every, message, not event.flow.region_known and load().autocast("cuda", op) is not None)
+    saved = _may_be_saved(event, every) and load().autocast("cuda", op) is not None
+    yield _refused(event, name, every, message, saved)
+
+
+def _may_be_saved(event: Call | Operation, dtypes: set[str]) -> bool:
+    """May a caller have opened an autocast region, which casts floating operands, and leaves integers as they are?"""
+    return dtypes <= FLOATING and not event.flow.region_known
 
 
 def _refused(event: Call | Operation, name: str, dtypes: set[str], message: str, saved: bool) -> Finding:
