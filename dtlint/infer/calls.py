@@ -541,7 +541,7 @@ def _function_result(name: str, arguments: Arguments, package: str) -> Value:
             return UNKNOWN  # a tuple of indices
         value = _elementwise(name, arguments)
         return value.but(traits=value.traits | _TRAITS.get(name, Trait.NONE))
-    if type(first) is Unknown and (name in TAKING_TENSORS or name in PAIRING or name in PARTING):
+    if type(first) is Unknown and name in _OF_TENSORS:
         first = tensor_of(first)
         arguments = arguments.beginning_with(first)
     if isinstance(first, Tensor):
@@ -551,6 +551,10 @@ def _function_result(name: str, arguments: Arguments, package: str) -> Value:
     if name in TENSOR_FUNCTIONS:
         return Tensor(under=shared_region(arguments.args), origin=origin)
     return Unknown(first.under) if isinstance(first, Unknown) and first.under else UNKNOWN
+
+
+_OF_TENSORS = TAKING_TENSORS | PAIRING | PARTING
+"""Functions whose first argument is a tensor, or torch raises."""
 
 
 def _contracted(operands: Sequence[Value], arguments: Arguments) -> Tensor:

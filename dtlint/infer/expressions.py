@@ -175,12 +175,7 @@ class Expressions:
 
     def tell_of_index(self, node: ast.Subscript, base: Value, index: Value) -> None:
         """Tell of an index, if it is a tensor, or several are of which one is."""
-        kind = type(index)
-        if (
-            (kind is Tensor or kind is Items or kind is Array)
-            and self.hears(Lookup)
-            and (any(map(has_dtype, index.items)) if kind is Items else has_dtype(index))  # type: ignore[attr-defined]
-        ):
+        if any(map(has_dtype, index.items)) if isinstance(index, Items) else has_dtype(index):
             self.emit(Lookup(node, self.flow, base, index))
 
     # -- expressions
@@ -400,11 +395,14 @@ class Expressions:
     def subscript(self, node: ast.Subscript) -> Value:
         base = self.value(node.value)
         index = self.value(node.slice)
-        self.tell_of_index(node, base, index)
+        if type(index) in _INDICES and Lookup in self.listeners:
+            self.tell_of_index(node, base, index)
         if type(base) is Tensor:
             return base if base.zero_dim is None else base.but(zero_dim=None)
         if type(base) is Unknown:
-            return _part_of_unknown(base)
+            if base.dtypes is None:
+                return UNKNOWN if base.under is None else Unknown(base.under)
+            return _part_computed(base)
         if isinstance(base, Items) and isinstance(index, Constant) and isinstance(index.value, int):
             return base.items[index.value] if -len(base.items) <= index.value < len(base.items) else UNKNOWN
         if isinstance(base, (Iteration, Array)) and isinstance(node.slice, ast.Slice):
@@ -633,7 +631,9 @@ class Expressions:
             self.bind_attribute(target, base, value)
         elif isinstance(target, ast.Subscript):
             base = self.value(target.value)
-            self.tell_of_index(target, base, self.value(target.slice))
+            index = self.value(target.slice)
+            if type(index) in _INDICES and Lookup in self.listeners:
+                self.tell_of_index(target, base, index)
             if isinstance(target.slice, ast.Compare):  # `x[x > 255] = 255` clamps by hand
                 self.alter(target.value, Trait.CLAMPED)
             if self.symbolic:
@@ -737,12 +737,12 @@ def _is_integral(value: Value) -> bool:
     return type(value) is Tensor and value.dtypes is not None and value.dtypes <= INTEGRAL | {"bool"}
 
 
-def _part_of_unknown(value: Unknown) -> Unknown:
-    """What stands under an index in a value that is not known. Of an operator's list the items may be anything."""
-    dtypes = None if value.dtypes is None or len(value.dtypes) == len(DTYPES) else value.dtypes
+def _part_computed(value: Unknown) -> Unknown:
+    """What stands under an index in what an operator gives. That may be a list, but of a comparison and a quotient."""
+    of_any = value.dtypes is None or len(value.dtypes) == len(DTYPES)
     if value.under is None:
-        return UNKNOWN if dtypes is None else value
-    return Unknown(value.under, dtypes=dtypes)
+        return UNKNOWN if of_any else value
+    return Unknown(value.under, dtypes=None if of_any else value.dtypes)
 
 
 def _part_of(tensor: Tensor, name: str) -> Tensor:
@@ -759,6 +759,8 @@ def _inside(atom: Atom, name: str) -> Atom:
     return Atom(f"{atom.key}.{name}", f"{atom.text}.{name}")
 
 
+_INDICES = frozenset[type]({Tensor, Array, Items})
+"""Indices that may be, or hold, a tensor of a known dtype."""
 _NO_TENSORS = frozenset[type]({Constant, Number, Array})
 
 

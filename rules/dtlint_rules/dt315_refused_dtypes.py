@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
-from dtlint.dtypes.dtype import DTYPES, FLOATING, LOW_PRECISION, Category
+from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION
 from dtlint.dtypes.table import load
 from dtlint.infer.calls import dtype_of
 from dtlint.infer.layers import AGREEING, KEEPING
@@ -19,7 +19,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._einsum import contracts
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import HALF_BY_NAME, TORCH
-from dtlint_rules._operands import origin_note, settled
+from dtlint_rules._operands import settled
 from dtlint_rules._statements import statements
 from dtlint_rules._subjects import Operand
 
@@ -57,7 +57,7 @@ class RefusedDtypes(Rule):
     ## What it does
     Reports a call whose operands have dtypes that the code shows, and that torch refuses together: a matrix product,
     convolution, attention or `lerp` of a float16 and a float32 tensor, or of a float32 tensor and integers, and an `einsum`
-    of them that sums over an index; integers that are to require gradients, `nn.Parameter(torch.arange(3))`; a
+    of them that sums over an index; a
     layer or norm that is cast to one dtype and called with another; a model that was cast, whose `forward` gives a layer
     what it is called with, or a tensor of a dtype of its own. Ops are looked up in the table of what torch does. Nothing
     is reported inside autocast, which casts the operands of most such ops, nor where one of the dtypes is not certain.
@@ -90,8 +90,7 @@ class RefusedDtypes(Rule):
     code, name, severity = "DT315", "refused-dtypes", Severity.ERROR
     triggers = (
         *(*HALF_BY_NAME, "float64", ".double", "self.double", "DoubleTensor"),
-        *(".matmul", ".mm", ".bmm", ".mv", ".dot", ".linear", ".einsum", ".Parameter", "requires_grad"),
-        ".requires_grad_",
+        *(".matmul", ".mm", ".bmm", ".mv", ".dot", ".einsum"),
     )
     needs = (TORCH,)
     calls = frozenset({"torch."})
@@ -116,8 +115,6 @@ class RefusedDtypes(Rule):
             self._note_layer(call)
         elif call.target == "torch.einsum":
             return _on_einsum(call) if call.flow.autocast is None else ()
-        elif call.target in _LEARNED or "requires_grad" in call.keywords:
-            return _on_learned(call)
         elif call.target.startswith("torch.") and call.complete and call.flow.autocast is None:
             receiver = [call.receiver] if call.target.startswith("torch.Tensor.") else []
             return _on_op(call, call.target, [*receiver, *call.args], call.keywords)
@@ -282,37 +279,6 @@ def _article(dtype: str | None) -> str:
 # -- ops
 
 
-def _on_learned(call: Call) -> Iterator[Finding]:
-    """Integers that are to be learned: `nn.Parameter(torch.arange(3))`, `torch.tensor([1, 2], requires_grad=True)`."""
-    asked = call.constant(0 if call.method == "requires_grad_" else 1, "requires_grad")
-    if call.target not in _LEARNED and asked is not True:
-        return
-    if not call.complete or asked is False or (asked is None and call.argument(1, "requires_grad") is not None):
-        return
-    given = call.receiver if call.method == "requires_grad_" else call.result
-    dtype = _dtype(given) if isinstance(given, Tensor) and _is_written_out(given.origin) else None
-    if dtype is not None and DTYPES[dtype].category <= Category.INTEGER:
-        yield Finding(
-            call.node,
-            f"`{last_name(call.node)}` of {dtype} raises: only tensors of a floating or complex dtype can require gradients",
-            help="Make it of a floating dtype: `dtype=torch.float32`",
-            notes=origin_note(given, call.node, f"{dtype} since here"),
-        )
-
-
-def _is_written_out(made: ast.expr | None) -> bool:
-    """Does the code that makes a tensor show its dtype? `torch.tensor(n)` has that of `n`, whatever an annotation says."""
-    if not isinstance(made, ast.Call) or last_name(made) not in _OF_DATA:
-        return made is not None
-    told = any(keyword.arg == "dtype" for keyword in made.keywords)
-    return told or (bool(made.args) and isinstance(made.args[0], (ast.Constant, ast.List, ast.Tuple)))
-
-
-_OF_DATA = frozenset({"tensor", "as_tensor", "asarray"})
-_LEARNED = frozenset({"torch.nn.Parameter", "torch.Tensor.requires_grad_"})
-"""What makes a tensor require gradients, unless it is told not to."""
-
-
 def _on_einsum(call: Call) -> Iterator[Finding]:
     """An einsum that sums over an index is a matrix product of its operands."""
     if not contracts(call.node) or len(call.args) != 3:
@@ -375,7 +341,16 @@ def _tensors(values: Iterable[Value]) -> Iterator[Tensor]:
 
 
 def _floating(values: Iterable[Value]) -> set[str]:
-    return {dtype for value in _tensors(values) if (dtype := _dtype(value)) is not None and dtype in FLOATING}
+    """The floating dtypes among those that tensors are known to have: of most calls there are none."""
+    found: set[str] = set()
+    for value in values:
+        if type(value) is Tensor:
+            dtype = _dtype(value)
+            if dtype is not None and dtype in FLOATING:
+                found.add(dtype)
+        elif type(value) is Items:
+            found |= _floating(value.items)
+    return found
 
 
 def _dtype(value: Tensor) -> str | None:

@@ -116,11 +116,25 @@ BAD = {
             counts = torch.arange(4)
             return torch.einsum("ij,j->i", weights.float(), counts)  # <-
         """,
+    ),
+    "DT316": (
         """
         scale = nn.Parameter(torch.tensor(1))  # <-
         shift = torch.arange(4, requires_grad=True)  # <-
         ids = torch.tensor([1, 2])
         ids.requires_grad_()  # <-
+        """,
+        """
+        class Steps(nn.Module):
+            def __init__(self, count):
+                super().__init__()
+                self.steps = nn.Parameter(torch.zeros(count, dtype=torch.long))  # <-
+                self.register_parameter("order", nn.Parameter(torch.randperm(4)))  # <-
+        """,
+        """
+        def start(x: Tensor):
+            chosen = x.argmax(-1)
+            return chosen.requires_grad_(True), torch.full((2,), 3, requires_grad=True)  # <-
         """,
     ),
 }
@@ -202,19 +216,27 @@ GOOD = {
     ),
     "DT315": (
         """
-        def learned(start: int = 0.5):
-            return torch.tensor(start, requires_grad=True)
-
+        def sizes(ids, sample, count: int):
+            tasks = torch.zeros((count, 8), device=ids.device)
+            tokens = torch.sum(sample["target"] != 1, dim=-1)
+            return torch.matmul(tasks, tokens.float()), torch.einsum("i,j->ij", tokens, tasks[0])
+        """,
+    ),
+    "DT316": (
+        """
         count = nn.Parameter(torch.tensor(1), requires_grad=False)
         scale = nn.Parameter(torch.ones(3))
         ids = torch.arange(4, requires_grad=False)
         ids.requires_grad_(False)
         """,
         """
-        def sizes(ids, sample, count: int):
-            tasks = torch.zeros((count, 8), device=ids.device)
-            tokens = torch.sum(sample["target"] != 1, dim=-1)
-            return torch.matmul(tasks, tokens.float()), torch.einsum("i,j->ij", tokens, tasks[0])
+        def learned(start: int = 0.5):
+            return torch.tensor(start, requires_grad=True)
+        """,
+        """
+        def maybe(x: Tensor, train: bool):
+            at = x.argmax(-1)
+            return torch.tensor([1, 2], requires_grad=train), at.float().requires_grad_(), at.requires_grad_(train)
         """,
     ),
 }
