@@ -58,7 +58,7 @@ _OPERANDS = frozenset("tTnd")
 
 
 def _is_operand(value: object) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], int)
+    return type(value) is tuple and len(value) == 2 and type(value[0]) is str and type(value[1]) is int
 
 
 def token(value: object) -> str:
@@ -79,11 +79,10 @@ def token(value: object) -> str:
 
 def alike(value: Argument) -> object:
     """What can be hashed, and is the same for two arguments that no form and no rule tells apart: numbers go by their type."""
-    if value is None or value is UNKNOWN or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, (list, tuple)):
-        return value if _is_operand(value) else (type(value), *map(alike, value))
-    return type(value)
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return value if _is_operand(value) else (kind, *map(alike, value))  # type: ignore[call-overload]
+    return value if value is None or value is UNKNOWN or kind is bool or kind is str else kind
 
 
 @dataclass(frozen=True)

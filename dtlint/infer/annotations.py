@@ -44,7 +44,7 @@ def declared(annotation: ast.expr, value: Callable[[ast.expr], Value]) -> Value 
     Args:
         value: the value of an expression, evaluated without telling anybody.
     """
-    if isinstance(annotation, ast.Name):
+    if type(annotation) is ast.Name:
         return declared_by(value(annotation))
     if isinstance(annotation, ast.BinOp):
         return _one([annotation.left, annotation.right], value) if isinstance(annotation.op, ast.BitOr) else None

@@ -228,7 +228,7 @@ class Calling(Expressions):
 
     def learn(self, node: ast.Call, callee: Value, target: str, args: list[Value]) -> None:
         """What is handed to something that takes only tensors there is one: by a name from here on."""
-        if isinstance(callee, Module):
+        if type(callee) is Module:
             count = 0 if callee.info is not None else tensors_forwarded(callee.name)
         else:
             count = tensors_taken(target)

@@ -620,15 +620,15 @@ class Expressions:
             if state.paths:
                 state.forget(name)
             self.publish(name, value)
+        elif isinstance(target, ast.Attribute):
+            base = self.value(target.value)
+            self.bind_attribute(target, base, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self.take_apart(target.elts, value, statement)
             return
         elif isinstance(target, ast.Starred):
             self.bind_target(target.value, value, statement)
             return
-        elif isinstance(target, ast.Attribute):
-            base = self.value(target.value)
-            self.bind_attribute(target, base, value)
         elif isinstance(target, ast.Subscript):
             base = self.value(target.value)
             index = self.value(target.slice)
@@ -766,6 +766,8 @@ _NO_TENSORS = frozenset[type]({Constant, Number, Array})
 
 def item_of(value: Value) -> Value:
     """What iterating over a value gives."""
+    if type(value) is Unknown:
+        return UNKNOWN if value.under is None else Unknown(value.under)
     if isinstance(value, Iteration):
         return value.item
     if isinstance(value, Items) and value.items:
@@ -779,7 +781,7 @@ def item_of(value: Value) -> Value:
         return Array(value.dtypes, origin=value.origin)
     if isinstance(value, Module) and value.items:
         return item_of(Items(value.items))
-    return Unknown(value.under) if isinstance(value, Unknown) and value.under is not None else UNKNOWN
+    return UNKNOWN
 
 
 def _entry(table: Table, key: Value) -> Value:

@@ -515,8 +515,11 @@ def join(left: Value, right: Value) -> Value:
             left.atom if left.atom == right.atom else None,
             None if left.dtypes is None or right.dtypes is None else left.dtypes | right.dtypes,
         )
-    if type(left) is type(right) and left == right:  # values of two kinds are never equal, and say so twice
+    kind = type(left)
+    if kind is type(right) and left == right:  # values of two kinds are never equal, and say so twice
         return left
+    if kind in _PLAIN or type(right) in _PLAIN:
+        return _choice(left, right)
     if isinstance(left, Array) and isinstance(right, Array):
         dtypes = None if left.dtypes is None or right.dtypes is None else left.dtypes | right.dtypes
         return Array(dtypes, left.scalar if left.scalar == right.scalar else None, left.origin)
@@ -530,6 +533,11 @@ def join(left: Value, right: Value) -> Value:
         return _join_tables(left, right)
     if isinstance(left, Iteration) and isinstance(right, Iteration) and left.of == right.of:
         return Iteration(join(left.item, right.item), left.source if left.source == right.source else "", left.of)
+    return _choice(left, right)
+
+
+def _choice(left: Value, right: Value) -> Value:
+    """One of two values that have nothing in common."""
     choices: list[Value] = []
     for value in (*options(left), *options(right)):
         if value not in choices:
@@ -538,6 +546,10 @@ def join(left: Value, right: Value) -> Value:
         return Either(tuple(choices))
     forget(choices)
     return UNKNOWN
+
+
+_PLAIN = frozenset[type]({Constant, Unknown, Tensor, Either})
+"""Values that hold nothing which could be joined with what another one holds."""
 
 
 def _join_lists(left: Items, right: Iteration) -> Iteration:

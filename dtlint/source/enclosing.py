@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["Enclosing", "FunctionNode", "Scope"]
 
@@ -18,7 +22,7 @@ class Enclosing:
     """The scopes of a module, by where their bodies stand."""
 
     def __init__(self, tree: ast.Module) -> None:
-        found = [(*_body(node), node) for node in ast.walk(tree) if isinstance(node, Scope)]
+        found = [(*_body(node), node) for node in _scopes(tree)]
         found.sort(key=lambda entry: entry[0])
         self._starts = [start for start, _, _ in found]
         self._ends = [end for _, end, _ in found]
@@ -42,6 +46,21 @@ class Enclosing:
                 scopes.append(self._scopes[number])
             number = self._outer[number]
         return scopes[::-1]
+
+
+def _scopes(tree: ast.Module) -> Iterator[Scope]:
+    """All functions and classes, in no certain order: in half the time of `ast.walk`."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Scope):
+            yield node
+        for name in node._fields:
+            part = getattr(node, name, None)
+            if type(part) is list:
+                waiting += [each for each in part if isinstance(each, ast.AST)]
+            elif isinstance(part, ast.AST) and part._fields:
+                waiting.append(part)
 
 
 def _body(scope: Scope) -> tuple[tuple[int, int], tuple[int, int]]:

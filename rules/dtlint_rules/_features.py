@@ -78,7 +78,7 @@ def _made(tree: ast.Module) -> list[tuple[str, str]]:
     return [
         (last_name(node.value), last_name(target))
         for node in statements(tree)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        if type(node) is ast.Assign and type(node.value) is ast.Call
         for target in node.targets
     ]
 

@@ -219,7 +219,7 @@ class RefusedDtypes(Rule):
 def _made_and_bound(scope: ast.AST) -> Iterator[Key]:
     """The keys of what a scope makes and binds to a name: `model = Net().half()`. Elsewhere one place may make many."""
     for statement in statements(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        if type(statement) is not ast.Assign or type(statement.targets[0]) is not ast.Name:
             continue
         node = statement.value
         while isinstance(node, ast.Call):
