@@ -104,13 +104,13 @@ _COMPUTED = Unknown(dtypes=frozenset(DTYPES))
 
 def given_by(operator: ast.operator, left: Value, right: Value) -> Unknown:
     """What a binary operator gives where no operand is known to be a tensor. Modules can be joined by `+` and `|`, and so
-    can lists and sets: of these nothing is known."""
+    can lists and sets: of these nothing is known, unless one of two is what an operator gave."""
     kind = type(operator)
     if kind is ast.Div or (kind in _KEEPING and (_is_quotient(left) or _is_quotient(right))):
         return _QUOTIENT
     if kind in _BITWISE:
         return _TRUTHS if _are_truths(left) and _are_truths(right) else UNKNOWN
-    return UNKNOWN if kind is ast.Add else _COMPUTED
+    return UNKNOWN if kind is ast.Add and not (_is_computed(left) or _is_computed(right)) else _COMPUTED
 
 
 def picked_of(values: Sequence[Value]) -> Value:
@@ -138,6 +138,10 @@ def _gives_floats(operands: list[Value]) -> bool:
 
 def _is_quotient(value: Value) -> bool:
     return type(value) is Unknown and value.dtypes == FLOATS
+
+
+def _is_computed(value: Value) -> bool:
+    return type(value) is Unknown and value.dtypes is not None
 
 
 def _are_truths(value: Value) -> bool:

@@ -9,6 +9,7 @@ from dtlint.infer.arithmetic import picked_of, shared_region
 from dtlint.infer.arrays import array_call, array_method, picture_method
 from dtlint.infer.calls import Arguments, external_result, method_result, module_cast
 from dtlint.infer.events import Call, Reference
+from dtlint.infer.evidence import OF_TENSORS
 from dtlint.infer.expressions import Expressions
 from dtlint.infer.kinds import TENSOR_LAYERS, TENSORS_ALONE, tensors_forwarded, tensors_taken
 from dtlint.infer.names import path_of
@@ -73,7 +74,9 @@ class Calling(Expressions):
             receiver = self._evaluate[type(called_as.value)](called_as.value)
             if type(receiver) is Either:
                 receiver = _present(receiver)
-            elif type(receiver) is Unknown and receiver.dtypes is not None and method in TENSORS_ALONE:
+            elif type(receiver) is Unknown and (
+                method in OF_TENSORS or (receiver.dtypes is not None and method in TENSORS_ALONE)
+            ):
                 receiver = tensor_of(receiver)
             bound = self.bound(called_as) if self.flow.state.paths else None
             callee = bound or self.method_of(receiver, method)

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from dtlint.dtypes.dtype import ALIASES, COMPLEX, DTYPES, FLOATING, LEGACY_TENSORS, Category
 from dtlint.infer.arithmetic import (
+    FLOATS,
     constant_of,
     dtype_filled,
     dtype_of_category,
@@ -545,7 +546,10 @@ def _function_result(name: str, arguments: Arguments, package: str) -> Value:
         first = tensor_of(first)
         arguments = arguments.beginning_with(first)
     if isinstance(first, Tensor):
-        return _of_tensor(name, first, arguments, given, package)
+        made = _of_tensor(name, first, arguments, given, package)
+        if name in _DIVIDING and type(made) is not Tensor and "rounding_mode" not in arguments.keywords:
+            return Tensor(FLOATS, under=shared_region(arguments.args), origin=origin)
+        return made
     if name == "einsum" and first is not None:
         return _contracted(arguments.args[1:], arguments)
     if name in TENSOR_FUNCTIONS:
@@ -553,7 +557,8 @@ def _function_result(name: str, arguments: Arguments, package: str) -> Value:
     return Unknown(first.under) if isinstance(first, Unknown) and first.under else UNKNOWN
 
 
-_OF_TENSORS = TAKING_TENSORS | PAIRING | PARTING
+_DIVIDING = frozenset({"div", "divide", "true_divide"})
+_OF_TENSORS = TAKING_TENSORS | PAIRING | PARTING | _DIVIDING
 """Functions whose first argument is a tensor, or torch raises."""
 
 

@@ -22,7 +22,7 @@ from dtlint.infer.walk import SCOPES, nodes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["NO_EVIDENCE", "Evidence", "Kind", "gather"]
+__all__ = ["NO_EVIDENCE", "OF_TENSORS", "Evidence", "Kind", "gather"]
 
 
 class Kind(Enum):
@@ -78,11 +78,13 @@ _PROOFS: dict[Kind, tuple[frozenset[str], ...]] = {
             ),
             *("new_zeros", "new_ones", "new_full", "new_tensor", "is_floating_point", "data_ptr", "clamp_", "detach_"),
             *("masked_scatter", "masked_scatter_", "masked_select", "index_add_", "index_copy_", "scatter_reduce"),
-            *("rsqrt", "log_softmax", "logsumexp", "view_as", "new_empty", "unbind", "numel"),
+            *("rsqrt", "log_softmax", "logsumexp", "view_as", "new_empty", "unbind", "numel", "topk"),
             _HANDED,
         )
     ),
 }
+OF_TENSORS = frozenset[str]().union(*_PROOFS[Kind.TENSOR])
+"""Methods that nothing in a torch program has but a tensor."""
 
 
 _PROVING = frozenset[str]().union(*(proof for proofs in _PROOFS.values() for proof in proofs))

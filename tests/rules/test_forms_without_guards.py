@@ -44,6 +44,13 @@ BAD = {
                 return result + output
         """,
         """
+        def added(layer, x, e, dtype):
+            output = layer(x) * 2
+            output += e
+            output.to(dtype)  # <-
+            return output
+        """,
+        """
         def rows(scores, threshold):
             kept = scores > threshold
             kept.float()  # <-
@@ -69,6 +76,13 @@ BAD = {
         def cells(grid: Tensor, scale):
             grid[:, torch.argmax(grid, 1) / scale, 0] = 1  # <-
             return grid
+        """,
+        """
+        def queries(masks, found, classes):
+            _, at = found.flatten(0, 1).topk(100, sorted=False)
+            at = torch.div(at, classes)
+            height = masks.shape[-2]
+            return masks[at], height  # <-
         """,
         """
         def best(table: Tensor, scores, width):
