@@ -92,8 +92,13 @@ class Calling(Expressions):
             keywords = {**callee.keywords, **keywords}
             callee = callee.callee
         region = self.flow.autocast if self.flow.contexts else None
-        arguments = Arguments(node, args, keywords, self.default, complete, region)
-        target, result = self.called(node, callee, receiver, method, arguments)
+        if self.symbolic and type(callee) is Unknown and type(receiver) is Unknown and method != "scale":
+            # What `called` says of half of all calls.
+            target = ""
+            result: Value = UNKNOWN if receiver.under is None or not method else Unknown(receiver.under)
+        else:
+            arguments = Arguments(node, args, keywords, self.default, complete, region)
+            target, result = self.called(node, callee, receiver, method, arguments)
         if "out" in keywords and target.startswith(("torch.", "numpy.")):
             result = _written(keywords["out"], result)
         if self.gradless or region is not None:
@@ -116,9 +121,12 @@ class Calling(Expressions):
                     else:
                         listener(made, told)
         if method in _ADVANCING:
-            self.advance(receiver, method, arguments)
-        if self.symbolic and (type(receiver) is Module or (not target and (args or keywords))):
-            self.cast_modules(receiver, target, arguments)
+            self.advance(receiver, method, node)
+        if target:
+            if type(receiver) is Module and self.symbolic and target.startswith("torch.nn.Module."):
+                self.note_cast(receiver, target[16:], arguments)
+        elif self.symbolic and (type(receiver) is Module or args or keywords):
+            self.fear_casts(receiver, args, keywords)
         if not target and self.flow.state.paths:
             self.forget_given(node)
         return result
@@ -274,9 +282,8 @@ class Calling(Expressions):
             return result.but(under=under) if keeps else result
         return Unknown(under, result.scaled, result.atom, result.dtypes) if type(result) is Unknown else result
 
-    def advance(self, receiver: Value, method: str, arguments: Arguments) -> None:
+    def advance(self, receiver: Value, method: str, node: ast.Call) -> None:
         """What a call changes of the phase of a scaler."""
-        node = arguments.node
         scalers = self.flow.state.scalers
         if method == "backward":
             scaled = receiver.scaled if isinstance(receiver, (Tensor, Unknown)) else None
@@ -290,21 +297,21 @@ class Calling(Expressions):
             if key is not None and key in scalers:
                 scalers[key] = _SCALER_PHASES[method]
 
-    def cast_modules(self, receiver: Value, target: str, arguments: Arguments) -> None:
-        """What a call makes of the dtype of modules: a cast is known, and who else has one in hand may cast it."""
+    def note_cast(self, module: Module, method: str, arguments: Arguments) -> None:
+        """What a method of a module makes of the dtype of its weights."""
+        cast, dtypes = module_cast(method, arguments)
+        if cast:
+            self.flow.state.casts[module.key] = (0, dtypes)
+
+    def fear_casts(self, receiver: Value, args: list[Value], keywords: dict[str, Value]) -> None:
+        """Who has a module in hand, and is not known, may cast it."""
         casts = self.flow.state.casts
-        if target:
-            if type(receiver) is Module and target.startswith("torch.nn.Module."):
-                cast, dtypes = module_cast(target[16:], arguments)
-                if cast:
-                    casts[receiver.key] = (0, dtypes)
-            return
         if type(receiver) is Module:
             casts[receiver.key] = (0, None)
-        for value in arguments.args:
+        for value in args:
             if type(value) is Module:
                 casts[value.key] = (0, None)
-        for value in arguments.keywords.values():
+        for value in keywords.values():
             if type(value) is Module:
                 casts[value.key] = (0, None)
 

@@ -542,7 +542,7 @@ def _function_result(name: str, arguments: Arguments, package: str) -> Value:
             return UNKNOWN  # a tuple of indices
         value = _elementwise(name, arguments)
         return value.but(traits=value.traits | _TRAITS.get(name, Trait.NONE))
-    if type(first) is Unknown and name in _OF_TENSORS:
+    if type(first) is Unknown and name in _TAKING_ONE:
         first = tensor_of(first)
         arguments = arguments.beginning_with(first)
     if isinstance(first, Tensor):
@@ -558,7 +558,7 @@ def _function_result(name: str, arguments: Arguments, package: str) -> Value:
 
 
 _DIVIDING = frozenset({"div", "divide", "true_divide"})
-_OF_TENSORS = TAKING_TENSORS | PAIRING | PARTING | _DIVIDING
+_TAKING_ONE = TAKING_TENSORS | PAIRING | PARTING | _DIVIDING
 """Functions whose first argument is a tensor, or torch raises."""
 
 
@@ -683,7 +683,7 @@ def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, given: Value | N
             made.cast, made.traits = tensor.cast, made.traits | (tensor.traits & Trait.DEFAULTED)
         return made
     if name in PARTING:
-        return tensor  # iterating over a tensor gives its parts, too
+        return Iteration(tensor)
     made = None if called.startswith("_") else _from_table(called, tensor, arguments, owner)
     if made is None and (name in PAIRING or (name in PAIRING_ALONG and _is_along(arguments, owner))):
         made = Items((Tensor(under=under, origin=arguments.node), Tensor(frozenset({"int64"}), origin=arguments.node)))

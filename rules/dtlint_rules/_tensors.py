@@ -49,34 +49,11 @@ _MEMBERS = frozenset(
 """What arrays and tensors have and modules have not."""
 _SIZES = frozenset({"shape", "ndim"})
 _COMPUTING = frozenset(
-    {
-        "size",
-        "numel",
-        "mean",
-        "sum",
-        "unsqueeze",
-        "squeeze",
-        "view",
-        "reshape",
-        "permute",
-        "transpose",
-        "expand",
-        "norm",
-    }
-    | {
-        "masked_fill",
-        "softmax",
-        "matmul",
-        "contiguous",
-        "gather",
-        "index_select",
-        "clamp",
-        "pow",
-        "sqrt",
-        "rsqrt",
-        "abs",
-    }
+    {"size", "numel", "mean", "sum", "unsqueeze", "squeeze", "view", "reshape", "permute", "transpose", "expand"}
+    | {"norm", "masked_fill", "softmax", "matmul", "contiguous", "gather", "index_select", "clamp", "pow", "sqrt"}
+    | {"rsqrt", "abs"}
 )
+"""What tensors have and modules have not, by its name and its call: sizes, and methods that compute."""
 _ARITHMETIC = (ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult)
 """Modules can be joined by `+` and `|`."""
 _QUESTIONS = frozenset({"isinstance", "hasattr", "callable", "type"})

@@ -32,7 +32,8 @@ class CastResultDiscarded(Rule):
 
     ## What it does
     Reports a cast of a tensor that is a statement of its own, and a loop variable that is rebound to a cast and not
-    used afterwards: `for p in model.parameters(): p = p.half()`.
+    used afterwards: `for p in model.parameters(): p = p.half()`. What comes in as an argument is a tensor where the
+    function computes with it, `x * y`, `x.shape`; a module is cast in place, and left alone.
 
     ## Why it matters
     A tensor's dtype is fixed when it is made: `x.half()` leaves `x` as it is and returns another tensor, which is lost

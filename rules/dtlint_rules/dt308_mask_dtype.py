@@ -49,9 +49,9 @@ class MaskDtype(Rule):
     """A mask of integers is given where a bool one is needed, or a bool one is negated by arithmetic.
 
     ## What it does
-    Reports `masked_fill`, `masked_select` and `torch.where` with a mask that is not bool; attention with a mask of
-    integers, or with a bool mask that was cast to a floating dtype; `1 - mask` and `-mask` of a bool tensor; and `~mask`
-    of an integer one.
+    Reports `masked_fill`, `masked_select` and `torch.where` with a mask that is not bool, and with `1 - mask`, which never
+    is; attention with a mask of integers, or with a bool mask that was cast to a floating dtype; `1 - mask` and `-mask` of
+    a bool tensor; `~mask` of an integer one; and `&`, `|`, `^` and `~` of a floating one.
 
     ## Why it matters
     Most of it raises: "masked_fill_ only supports boolean masks", "Subtraction, the `-` operator, with a bool tensor is

@@ -24,8 +24,8 @@ __all__ = ["IntegerParameter"]
 _OF_DATA = frozenset({"tensor", "as_tensor", "asarray"})
 """Functions that take the dtype of what they are given."""
 _FACTORIES = _OF_DATA | {"arange", "full", "zeros", "ones", "empty", "randint", "randperm", "zeros_like", "ones_like"}
-_MADE_LEARNED = frozenset({"torch.nn.Parameter", "torch.Tensor.requires_grad_"})
-"""What makes a tensor require gradients, unless it is told not to."""
+_MADE_LEARNED = {"torch.nn.Parameter": 1, "torch.Tensor.requires_grad_": 0}
+"""What makes a tensor require gradients, unless it is told not to, and the place of that argument."""
 
 
 class IntegerParameter(Rule):
@@ -69,8 +69,9 @@ class IntegerParameter(Rule):
     calls = _FACTORIES | {"Parameter", "requires_grad_"}
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        told = call.constant(0 if call.method == "requires_grad_" else 1, "requires_grad")
-        if told is not True and (call.target not in _MADE_LEARNED or _is_told(call)):
+        position = _MADE_LEARNED.get(call.target)  # factories take it by keyword only
+        told = call.argument(position, "requires_grad") is not None
+        if call.constant(position, "requires_grad") is not True and (position is None or told):
             return ()
         return self._judged(call) if call.complete and call.target.startswith("torch.") else ()
 
@@ -87,11 +88,6 @@ class IntegerParameter(Rule):
             notes=origin_note(given, call.node, f"{listed(dtypes)} since here"),
             fix=_fix(call),
         )
-
-
-def _is_told(call: Call) -> bool:
-    """Is it told whether to require gradients?"""
-    return call.argument(0 if call.method == "requires_grad_" else 1, "requires_grad") is not None
 
 
 def _is_written_out(made: ast.expr | None) -> bool:

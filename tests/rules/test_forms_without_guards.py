@@ -248,6 +248,12 @@ GOOD = {
             return torch.tensor(start, requires_grad=True)
         """,
         """
+        def mask(x: Tensor):
+            return torch.full((3,), True, device=x.device), torch.zeros(1, dtype=torch.long), torch.tensor(1, device="cpu")
+
+        order = nn.Parameter(torch.ones(3), True)
+        """,
+        """
         def maybe(x: Tensor, train: bool):
             at = x.argmax(-1)
             return torch.tensor([1, 2], requires_grad=train), at.float().requires_grad_(), at.requires_grad_(train)
