@@ -249,6 +249,7 @@ TENSORS_ALONE = frozenset(
     | {"cpu", "cuda", "unsqueeze", "unsqueeze_", "masked_fill", "masked_fill_", "expand_as", "view_as", "contiguous"}
     | {"scatter", "scatter_", "index_select", "gather", "rsqrt", "sigmoid", "log_softmax", "softmax", "logsumexp"}
     | {"detach", "numel", "new_zeros", "new_ones", "logical_not", "masked_select", "index_add_", "clamp_min"}
+    | {"exp", "expm1", "log1p", "tanh"}
 )
 """Methods that nothing has but tensors of all that operators give: no array, no number, no data frame."""
 

@@ -117,6 +117,11 @@ BAD = {
         def share(outputs, target):
             return torch.mean(outputs.argmax(-1) == target)  # <-
         """,
+        """
+        def clipped(new, old, coefficient):
+            ratio = (new - old).exp()
+            return ((ratio - 1.0).abs() > coefficient).mean().item()  # <-
+        """,
     ),
     "DT315": (
         """
@@ -209,7 +214,7 @@ GOOD = {
     "DT309": (
         """
         def accuracy(predicted, target):
-            return (predicted == target).mean()  # of arrays it is right
+            return (predicted == target).mean(), ((predicted - target).abs() > 1).mean()  # of arrays and tables it is right
         """,
         """
         def share(outputs, target):
