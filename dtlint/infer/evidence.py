@@ -78,7 +78,7 @@ _PROOFS: dict[Kind, tuple[frozenset[str], ...]] = {
             ),
             *("new_zeros", "new_ones", "new_full", "new_tensor", "is_floating_point", "data_ptr", "clamp_", "detach_"),
             *("masked_scatter", "masked_scatter_", "masked_select", "index_add_", "index_copy_", "scatter_reduce"),
-            *("rsqrt", "log_softmax", "logsumexp", "view_as", "new_empty", "unbind", "numel", "topk"),
+            *("rsqrt", "log_softmax", "logsumexp", "view_as", "new_empty", "unbind", "numel"),
             _HANDED,
         )
     ),

@@ -79,7 +79,7 @@ BAD = {
         """,
         """
         def queries(masks, found, classes):
-            _, at = found.flatten(0, 1).topk(100, sorted=False)
+            _, at = torch.topk(found.flatten(0, 1), 100, sorted=False)
             at = torch.div(at, classes)
             height = masks.shape[-2]
             return masks[at], height  # <-
@@ -169,6 +169,11 @@ GOOD = {
             model = backbone + head
             model.half()  # modules can be added
             return model
+        """,
+        """
+        def recommended(model, users):
+            model.half()  # models have methods of such names, too
+            return model.topk(users, 10)
         """,
         """
         def either(x):
