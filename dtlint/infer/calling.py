@@ -93,9 +93,7 @@ class Calling(Expressions):
             callee = callee.callee
         region = self.flow.autocast if self.flow.contexts else None
         if self.symbolic and type(callee) is Unknown and type(receiver) is Unknown and method != "scale":
-            # What `called` says of half of all calls.
-            target = ""
-            result: Value = UNKNOWN if receiver.under is None or not method else Unknown(receiver.under)
+            target, result = "", _given_by_unknown(receiver, method)  # what `called` says of half of all calls
         else:
             arguments = Arguments(node, args, keywords, self.default, complete, region)
             target, result = self.called(node, callee, receiver, method, arguments)
@@ -200,7 +198,7 @@ class Calling(Expressions):
             if method == "scale" and len(node.args) == 1:
                 path = path_of(node.func.value)  # type: ignore[attr-defined]
                 return "", Unknown(scaled=None if path is None else self.key(path))
-            return "", UNKNOWN if receiver.under is None or not method else Unknown(receiver.under)
+            return "", _given_by_unknown(receiver, method)
         if type(receiver) is Table and self.symbolic:
             return "", method_result(receiver, method, arguments)
         return "", picture_method(receiver, method, arguments) if type(receiver) is Picture else UNKNOWN
@@ -328,6 +326,11 @@ _SCALER_PHASES = {"unscale_": Phase.UNSCALED, "step": Phase.IDLE, "update": Phas
 _ADVANCING = _SCALER_PHASES.keys() | {"backward"}
 _PICKING = frozenset({"builtins.max", "builtins.min"})
 _NUMBER_CALLS: dict[str, Callable[[Any], object]] = {"builtins.float": float, "builtins.int": int}
+
+
+def _given_by_unknown(receiver: Unknown, method: str) -> Value:
+    """What a method of something unknown gives, or, without a receiver, what an unknown function does."""
+    return UNKNOWN if receiver.under is None or not method else Unknown(receiver.under)
 
 
 def _written(out: Value, result: Value) -> Value:

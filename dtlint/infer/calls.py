@@ -31,6 +31,7 @@ from dtlint.infer.arrays import of_arrays
 from dtlint.infer.kinds import (
     ADDING,
     BOOL_RESULT,
+    DIVIDING,
     ELEMENTWISE,
     FLOAT_FACTORIES,
     FLOAT_RESULT,
@@ -542,12 +543,12 @@ def _function_result(name: str, arguments: Arguments, package: str) -> Value:
             return UNKNOWN  # a tuple of indices
         value = _elementwise(name, arguments)
         return value.but(traits=value.traits | _TRAITS.get(name, Trait.NONE))
-    if type(first) is Unknown and name in _TAKING_ONE:
+    if type(first) is Unknown and name in TAKING_TENSORS:
         first = tensor_of(first)
         arguments = arguments.beginning_with(first)
     if isinstance(first, Tensor):
         made = _of_tensor(name, first, arguments, given, package)
-        if name in _DIVIDING and type(made) is not Tensor and "rounding_mode" not in arguments.keywords:
+        if name in DIVIDING and type(made) is not Tensor and "rounding_mode" not in arguments.keywords:
             return Tensor(FLOATS, under=shared_region(arguments.args), origin=origin)
         return made
     if name == "einsum" and first is not None:
@@ -555,11 +556,6 @@ def _function_result(name: str, arguments: Arguments, package: str) -> Value:
     if name in TENSOR_FUNCTIONS:
         return Tensor(under=shared_region(arguments.args), origin=origin)
     return Unknown(first.under) if isinstance(first, Unknown) and first.under else UNKNOWN
-
-
-_DIVIDING = frozenset({"div", "divide", "true_divide"})
-_TAKING_ONE = TAKING_TENSORS | PAIRING | PARTING | _DIVIDING
-"""Functions whose first argument is a tensor, or torch raises."""
 
 
 def _contracted(operands: Sequence[Value], arguments: Arguments) -> Tensor:

@@ -83,7 +83,7 @@ _PROOFS: dict[Kind, tuple[frozenset[str], ...]] = {
         )
     ),
 }
-OF_TENSORS = frozenset[str]().union(*_PROOFS[Kind.TENSOR])
+OF_TENSORS = frozenset[str]().union(*_PROOFS[Kind.TENSOR]) - {_HANDED}
 """Methods that nothing in a torch program has but a tensor."""
 
 

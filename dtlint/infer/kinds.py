@@ -7,6 +7,7 @@ from functools import lru_cache
 __all__ = [
     "ADDING",
     "BOOL_RESULT",
+    "DIVIDING",
     "ELEMENTWISE",
     "FLOAT_FACTORIES",
     "FLOAT_RESULT",
@@ -187,11 +188,23 @@ _NO_TENSOR_FIRST = frozenset(
     | {"add", "sub", "mul", "subtract", "multiply", "pow", "bernoulli", "isin", "tensordot", "affine_grid", "xlogy"}
     | {"fmod", "remainder", "bitwise_and", "bitwise_or", "bitwise_xor", "floor_divide"}
 )
+PAIRING = frozenset({"sort", "topk", "kthvalue", "mode", "cummax", "cummin"})
+"""They give values, and the indices of these."""
+PAIRING_ALONG = frozenset({"max", "min", "median", "nanmedian"})
+"""So do these, if they are told a dimension."""
+PARTING = frozenset({"chunk", "split", "unbind", "tensor_split"})
+"""They give parts of a tensor, which are of its dtype."""
+DIVIDING = frozenset({"div", "divide", "true_divide"})
+"""They give a floating dtype, unless they are told to round."""
+
 ONE_TENSOR = (
     SAME_DTYPE
     | FLOAT_RESULT
     | TENSOR_FUNCTIONS
     | frozenset({"argmax", "argmin", "argsort", "isnan", "isinf", "isfinite"})
+    | PAIRING
+    | PARTING
+    | DIVIDING
 ) - _NO_TENSOR_FIRST
 """Functions whose first argument is a tensor, or torch raises: no number, no list, no array."""
 TAKING_TENSORS = TWO_TENSORS | ONE_TENSOR
@@ -245,22 +258,15 @@ ADDING = frozenset({"add", "sub", "subtract"})
 NEW = frozenset({"new_zeros", "new_ones", "new_full", "new_empty", "new_tensor"})
 
 TENSORS_ALONE = frozenset(
-    {"to", "type", "type_as", "half", "float", "double", "bfloat16", "byte", "char", "short", "int", "long"}
-    | {"cpu", "cuda", "unsqueeze", "unsqueeze_", "masked_fill", "masked_fill_", "expand_as", "view_as", "contiguous"}
-    | {"scatter", "scatter_", "index_select", "gather", "rsqrt", "sigmoid", "log_softmax", "softmax", "logsumexp"}
-    | {"detach", "numel", "new_zeros", "new_ones", "logical_not", "masked_select", "index_add_", "clamp_min"}
+    {"to", "type", "half", "float", "double", "bfloat16", "byte", "char", "short", "int", "long", "cpu", "cuda"}
+    | {"contiguous", "detach", "unsqueeze_", "scatter", "gather", "sigmoid", "softmax", "logical_not", "clamp_min"}
     | {"exp", "expm1", "log1p", "tanh"}
 )
-"""Methods that nothing has but tensors of all that operators give: no array, no number, no data frame."""
+"""Methods that nothing has but tensors of all that operators give: no array, no number, no data frame. Those that nothing
+has at all are proofs: `dtlint.infer.evidence.OF_TENSORS`."""
 
 TAKING_DTYPE = frozenset(
     {"sum", "nansum", "mean", "nanmean", "prod", "cumsum", "cumprod", "softmin", "norm", "vector_norm", "matrix_norm"}
 )
 """Their `dtype=` argument is what they give."""
-PAIRING = frozenset({"sort", "topk", "kthvalue", "mode", "cummax", "cummin"})
-"""They give values, and the indices of these."""
-PAIRING_ALONG = frozenset({"max", "min", "median", "nanmedian"})
-"""So do these, if they are told a dimension."""
-PARTING = frozenset({"chunk", "split", "unbind", "tensor_split"})
-"""They give parts of a tensor, which are of its dtype."""
 KEEPING_DIMENSIONS = SAME_DTYPE - {"squeeze", "reshape"}

@@ -2,8 +2,8 @@
 
     python tests/benchmarks/guards.py SRC [SRC ...] [--each N] [--seed N] [--misses KIND]
 
-Each SRC is a directory of Python files, such as an unpacked wheel. A guard is a cast, a clamp, a `dtype=`, the `x =` before
-a cast, an `unscale_`: what people forget. For each kind some are drawn and taken away, each in a file of its own, and the
+Each SRC is a directory of Python files, such as an unpacked wheel. A guard is a cast, a `dtype=`, the `x =` before a cast,
+an `unscale_`: what people forget. For each kind some are drawn and taken away, each in a file of its own, and the
 file is checked before and after: a finding that is new counts as seen. Much of what is taken away harms nobody, or shows
 only in another file, so no kind comes near to all; what counts is which kinds are overlooked. `--misses` prints the places
 of a kind that nothing was said about, to be read.
@@ -52,8 +52,11 @@ class Code:
         self.parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     def text(self, node: ast.AST) -> str:
+        """A node as it is written, in parentheses where something may stand on its other side: a node has none of its
+        own."""
         begin, end = self._span(node)
-        return self._data[begin:end].decode()
+        text = self._data[begin:end].decode()
+        return text if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)) else f"({text})"
 
     def with_(self, change: Change) -> str:
         """The whole file with a change."""
@@ -76,9 +79,29 @@ def last(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def told(call: ast.Call, name: str) -> str:
-    """What a keyword argument names."""
-    return next((path_of(part.value) or "" for part in call.keywords if part.arg == name), "")
+def told(call: ast.Call, name: str) -> ast.expr | None:
+    """A keyword argument."""
+    return next((part.value for part in call.keywords if part.arg == name), None)
+
+
+def dtype_told(call: ast.Call) -> str:
+    """What a `dtype=` names."""
+    given = told(call, "dtype")
+    return "" if given is None else path_of(given) or ""
+
+
+def upcast(node: ast.AST) -> ast.expr | None:
+    """What `.float()` is called on."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "float":
+        return None if node.args else node.func.value
+    return None
+
+
+def upcast_before(code: Code, node: ast.AST, *names: str) -> Iterator[Change]:
+    """`x.float().pow(2)`, of which `.float()` goes."""
+    subject, around = upcast(node), code.parents.get(node)
+    if subject is not None and isinstance(around, ast.Attribute) and around.attr in names:
+        yield node, code.text(subject)
 
 
 def is_cast(node: ast.AST) -> bool:
@@ -106,7 +129,7 @@ def index_cast(code: Code, node: ast.AST) -> Iterator[Change]:
 
 def rounding(code: Code, node: ast.AST) -> Iterator[Change]:
     """`torch.div(i, n, rounding_mode="floor")`."""
-    if isinstance(node, ast.Call) and path_of(node.func) == "torch.div":
+    if isinstance(node, ast.Call) and path_of(node.func) == "torch.div" and told(node, "rounding_mode") is not None:
         yield node, code.without(node, "rounding_mode")
 
 
@@ -118,10 +141,8 @@ def negation(code: Code, node: ast.AST) -> Iterator[Change]:
 
 def accuracy(code: Code, node: ast.AST) -> Iterator[Change]:
     """`(a == b).float().mean()`."""
-    if isinstance(node, ast.Call) and last(node.func) == "float" and isinstance(node.func, ast.Attribute):
-        around = code.parents.get(node)
-        if isinstance(node.func.value, ast.Compare) and isinstance(around, ast.Attribute) and around.attr == "mean":
-            yield node, code.text(node.func.value)
+    if isinstance(upcast(node), ast.Compare):
+        yield from upcast_before(code, node, "mean")
 
 
 def is_limits(node: ast.AST) -> bool:
@@ -145,37 +166,33 @@ def made_as(code: Code, node: ast.AST) -> Iterator[Change]:
     if (
         isinstance(node, ast.Call)
         and (path_of(node.func) or "").startswith("torch.")
-        and told(node, "dtype").endswith(".dtype")
+        and dtype_told(node).endswith(".dtype")
     ):
         yield node, code.without(node, "dtype")
 
 
 def made_whole(code: Code, node: ast.AST) -> Iterator[Change]:
     """`torch.zeros(n, dtype=torch.long)`."""
-    if isinstance(node, ast.Call) and last(node.func) in ("zeros", "ones", "empty") and told(node, "dtype") in INTEGERS:
+    if isinstance(node, ast.Call) and last(node.func) in ("zeros", "ones", "empty") and dtype_told(node) in INTEGERS:
         yield node, code.without(node, "dtype")
 
 
 def positions(code: Code, node: ast.AST) -> Iterator[Change]:
     """`torch.arange(n, dtype=torch.float32)`, in float16."""
-    if isinstance(node, ast.Call) and path_of(node.func) == "torch.arange" and told(node, "dtype") in FLOAT32:
+    if isinstance(node, ast.Call) and path_of(node.func) == "torch.arange" and dtype_told(node) in FLOAT32:
         yield next(part.value for part in node.keywords if part.arg == "dtype"), "torch.float16"
 
 
 def squares(code: Code, node: ast.AST) -> Iterator[Change]:
     """`x.float().pow(2)`."""
-    if isinstance(node, ast.Call) and last(node.func) == "float" and not node.args:
-        around = code.parents.get(node)
-        if isinstance(around, ast.Attribute) and around.attr in ("pow", "square"):
-            yield node, code.text(node.func.value)  # type: ignore[attr-defined]
+    return upcast_before(code, node, "pow", "square")
 
 
 def product(code: Code, node: ast.AST) -> Iterator[Change]:
     """`F.linear(x.float(), weight)`, one operand of which is cast."""
-    around = code.parents.get(node)
-    if isinstance(around, ast.Call) and last(around.func) in PRODUCTS and node in around.args:  # noqa: SIM102
-        if isinstance(node, ast.Call) and last(node.func) == "float" and not node.args:
-            yield node, code.text(node.func.value)  # type: ignore[attr-defined]
+    subject, around = upcast(node), code.parents.get(node)
+    if subject is not None and isinstance(around, ast.Call) and last(around.func) in PRODUCTS and node in around.args:
+        yield node, code.text(subject)
 
 
 def unscaling(code: Code, node: ast.AST) -> Iterator[Change]:
@@ -194,28 +211,12 @@ def scaling(code: Code, node: ast.AST) -> Iterator[Change]:
 
 def numpy_cast(code: Code, node: ast.AST) -> Iterator[Change]:
     """`x.float().numpy()`."""
-    if isinstance(node, ast.Call) and last(node.func) == "float" and not node.args:
-        around = code.parents.get(node)
-        if isinstance(around, ast.Attribute) and around.attr == "numpy":
-            yield node, code.text(node.func.value)  # type: ignore[attr-defined]
+    return upcast_before(code, node, "numpy")
 
 
 KINDS: tuple[Callable[[Code, ast.AST], Iterator[Change]], ...] = (
-    *(
-        kept,
-        index_cast,
-        rounding,
-        negation,
-        accuracy,
-        limit,
-        smallest,
-        made_as,
-        made_whole,
-        positions,
-        squares,
-        product,
-    ),
-    *(unscaling, scaling, numpy_cast),
+    *(kept, index_cast, rounding, negation, accuracy, limit, smallest, made_as, made_whole, positions, squares),
+    *(product, unscaling, scaling, numpy_cast),
 )
 
 
