@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
-from dtlint.dtypes.dtype import COMPLEX, FLOATING
+from dtlint.infer.arithmetic import FLOATS
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Items, Tensor, Unknown
 from dtlint.rule import Finding, Rule
@@ -129,9 +129,7 @@ class IndexDtype(Rule):
         if index is None or not dtypes or dtypes & accepted:
             return
         safe = Applicability.SAFE if dtypes <= INTEGRAL else Applicability.UNSAFE
-        found = (
-            listed(dtypes) if len(dtypes) <= _FEW else "floating" if dtypes <= FLOATING | COMPLEX else "none of these"
-        )
+        found = listed(dtypes) if len(dtypes) <= _FEW else "floating" if dtypes <= FLOATS else "none of these"
         yield Finding(
             index.node,
             f"{who} takes an index of {listed(accepted)}: this one is {found}, and it raises",
