@@ -429,12 +429,23 @@ def _asked(call: Call, name: str, inside: list[ast.AST]) -> bool:
             tests += [test for clause in node.generators for test in clause.ifs]
             loops += [clause.target for clause in node.generators]
     keys = {part.id for target in loops for part in ast.walk(target) if isinstance(part, ast.Name)} | {name}
+    told = {path for node in given(call.node) if (path := path_of(node)) is not None}
     for test in tests:
+        if _asks_for_target(test, told, keys):
+            continue
         if _ASKING.search(ast.unparse(test)):
             return True
         if not _is_no_question(test) and any(isinstance(part, ast.Name) and part.id in keys for part in ast.walk(test)):
             return True
     return False
+
+
+def _asks_for_target(test: ast.expr, told: set[str], keys: set[str]) -> bool:
+    """`dtype != torch.float32` and `precision == "float16"`: what the tensors are to become, not what they are."""
+    if not isinstance(test, ast.Compare) or (path := path_of(test.left)) is None:
+        return False
+    texts = all(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in test.comparators)
+    return path in told or (texts and path.partition(".")[0] not in keys)
 
 
 def _is_of_pictures(path: str, flow: Flow) -> bool:

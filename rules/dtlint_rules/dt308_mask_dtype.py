@@ -16,6 +16,7 @@ from dtlint_rules._masks import is_mask
 from dtlint_rules._needs import TORCH
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, certain, listed, origin_note, settled, tensor_op
 from dtlint_rules._subjects import operand
+from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,7 +150,9 @@ class MaskDtype(Rule):
         elif isinstance(operator, ast.Invert) and isinstance(node, ast.UnaryOp):
             yield from _on_bitwise(operation, (operation.right,))
             dtypes = certain(operation.right)
-            if dtypes and dtypes <= INTEGRAL - BOOL and _is_zeros_and_ones(node.operand, operation):
+            if dtypes and dtypes <= INTEGRAL - BOOL and (
+                _is_zeros_and_ones(node.operand, operation) or (dtypes == _BYTES and _is_subscript(node, operation.flow))
+            ):
                 word = "254" if dtypes == {"uint8"} else "-2"
                 yield Finding(
                     node,
@@ -173,6 +176,7 @@ def _on_bitwise(operation: Operation, operands: tuple[Value, ...]) -> Iterator[F
             return
 
 
+_BYTES = frozenset({"uint8"})
 _BITWISE = (ast.BitAnd, ast.BitOr, ast.BitXor)
 _SIGNS = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.Invert: "~"}
 
@@ -221,6 +225,15 @@ def _is_bool(value: Value) -> bool:
 def _is_zeros_and_ones(node: ast.expr, operation: Operation) -> bool:
     cast = operation.right.cast if isinstance(operation.right, Tensor) else None
     return is_mask(node) or (cast is not None and cast.dtypes == BOOL)
+
+
+def _is_subscript(node: ast.expr, flow: Flow) -> bool:
+    """`x[~m]` and `x[..., ~m, :]`, where bytes are a mask."""
+    around = parents_at(node, flow)
+    parent = around.get(node)
+    if isinstance(parent, ast.Tuple):
+        node, parent = parent, around.get(parent)
+    return isinstance(parent, ast.Subscript) and parent.slice is node
 
 
 def _turn(node: ast.BinOp, place: Place) -> Fix | None:

@@ -11,9 +11,9 @@ from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._arcs import ARCS, arc, sine
 from dtlint_rules._assignments import assignments
+from dtlint_rules._cancelling import cancelled
 from dtlint_rules._distances import ROOTS, distance, is_trained
 from dtlint_rules._edges import is_mended, is_tested
-from dtlint_rules._expanded import expanded
 from dtlint_rules._functions import parameters
 from dtlint_rules._gradients import is_gradient_off
 from dtlint_rules._imports import imports_torch, is_a_test
@@ -59,7 +59,8 @@ class MissingEpsilon(Rule):
     the row-wise distance by hand, `((a - b) ** 2).sum(-1).sqrt()`. These are left alone where the function tests the
     values or replaces what is NaN, and so are distances along the edges of a graph of neighbours that it makes itself,
     by `radius_graph` or `knn_graph`: they join points that lie apart. And the root of a squared distance by its
-    expansion, `x2 + y2 - 2 * x @ y.T`, which rounding takes below 0.
+    expansion, `x2 + y2 - 2 * x @ y.T`, or of a variance as a difference, `(x ** 2).mean() - x.mean() ** 2`, which
+    rounding takes below 0.
 
     Reports, too, in `forward` and in functions that are named as losses or norms, an epsilon behind the root of a variance,
     `(x - mean) / (x.var().sqrt() + eps)`: the value is kept, and the gradient of the root is NaN. That of `x.std()` is 0.
@@ -203,7 +204,7 @@ def _edge(subject: ast.expr, call: Call) -> tuple[ast.expr, Edge] | None:
     else:
         edge = unguarded_variance(subject, call)
         if edge is None and name in ROOTS:
-            edge = sine(subject, flow) or distance(subject, call) or expanded(subject, call)
+            edge = sine(subject, flow) or distance(subject, call) or cancelled(subject, call)
     return None if edge is None else (call.node, edge)
 
 

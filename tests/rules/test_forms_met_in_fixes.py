@@ -24,6 +24,13 @@ BAD = {
                 return self.conv(larger)
         """,
     ),
+    "DT308": (
+        """
+        def folds(x: Tensor):
+            held_out = torch.eye(x.shape[-2], dtype=torch.uint8)
+            return torch.stack([x[..., ~each, :] for each in held_out])  # <-
+        """,
+    ),
     "DT404": (
         """
         def distances(x: Tensor, y: Tensor):
@@ -40,6 +47,16 @@ BAD = {
             x2 = x.pow(2).sum(-1, keepdim=True)
             y2 = torch.sum(y * y, dim=-1)
             return (-2 * x @ y.t() + x2 + y2).sqrt()  # <-
+        """,
+        """
+        def deviation(x: Tensor):
+            average = x.mean(0)
+            spread = (x * x).mean(0) - average**2
+            return spread.sqrt()  # <-
+        """,
+        """
+        def contrast(image):
+            return torch.sqrt(F.avg_pool2d(image**2, 3) - F.avg_pool2d(image, 3) ** 2)  # <-
         """,
     ),
     "DT406": (
@@ -69,6 +86,20 @@ BAD = {
             elif isinstance(inputs, dict):
                 return {key: cast_type(each, src_type, dst_type) for key, each in inputs.items()}
             return inputs
+        """,
+        """
+        def export(model, export_dtype):
+            states = model.state_dict()
+            if export_dtype != torch.float32:
+                states = {name: each.to(export_dtype) for name, each in states.items()}  # <-
+            return states
+        """,
+        """
+        def shrink(path, precision):
+            state_dict = torch.load(path)
+            if precision == "float16":
+                state_dict = {name: each.half() for name, each in state_dict.items()}  # <-
+            return state_dict
         """,
         """
         def move(batch):
@@ -292,6 +323,15 @@ GOOD = {
                 return self.conv(larger) + self.conv(flags)
         """,
     ),
+    "DT308": (
+        """
+        def ends(x: Tensor):
+            backwards = x[~torch.arange(3)]  # the last three, the last one first
+            flags = torch.eye(3, dtype=torch.uint8)
+            inverted = ~flags
+            return [backwards, inverted] + [x[~each.bool()] for each in flags]
+        """,
+    ),
     "DT404": (
         """
         def distances(x: Tensor, y: Tensor):
@@ -304,6 +344,12 @@ GOOD = {
         def roots(a: Tensor, b: Tensor, c: Tensor):
             return torch.sqrt(a**2 + b**2 - 2 * c)  # of no product
         """,
+        """
+        def deviation(x: Tensor, eps: float):
+            average = x.mean(0)
+            spread = (x * x).mean(0) - average**2
+            return torch.sqrt(spread + eps), spread.clamp(min=0.0).sqrt(), np.sqrt(np.mean(average))
+        """,
     ),
     "DT406": (
         """
@@ -314,6 +360,17 @@ GOOD = {
         """,
     ),
     "DT111": (
+        """
+        def shrink(path):
+            state_dict = torch.load(path)
+            for name, each in state_dict.items():
+                if name == "embedding.weight":
+                    state_dict[name] = each.half()
+                is_float = each.is_floating_point()
+                if is_float:
+                    state_dict[name] = each.half()
+            return state_dict
+        """,
         """
         def to_half(x):
             if isinstance(x, dict):

@@ -1,11 +1,13 @@
-"""Squared distances by their expansion, `x2 + y2 - 2 * x @ y.T`: where two points are near, the terms cancel but for what
-was rounded, and the root of a negative rest is NaN."""
+"""Roots of differences whose terms cancel but for what was rounded: squared distances by their expansion,
+`x2 + y2 - 2 * x @ y.T`, where two points are near, and variances as the mean of squares less the square of the mean, where
+values are nearly equal. The rest may be negative, and its root is NaN."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.infer.names import path_of
 from dtlint_rules._assignments import source_of
 from dtlint_rules._edges import Edge, is_kept, is_mended
 from dtlint_rules._effects import PRODUCTS
@@ -19,15 +21,52 @@ if TYPE_CHECKING:
 
     from dtlint.infer.events import Call, Flow
 
-__all__ = ["expanded"]
+__all__ = ["cancelled"]
 
 _SUMMED = frozenset({"sum", "unsqueeze", "view", "reshape", "t", "transpose", "expand", "expand_as"})
 
 
-def expanded(node: ast.expr, call: Call) -> Edge | None:
-    """The root of `x2 + y2 - 2 * x @ y.T`, which nothing keeps from below 0."""
+def cancelled(node: ast.expr, call: Call) -> Edge | None:
+    """The root of a squared distance or a variance by such a difference, which nothing keeps from below 0."""
+    made = source_of(node, call.flow) or node
+    return _distance(node, made, call) or _variance(node, made, call)
+
+
+def _variance(node: ast.expr, made: ast.expr, call: Call) -> Edge | None:
+    """`(x ** 2).mean(0) - x.mean(0) ** 2`."""
     flow = call.flow
+    if not isinstance(made, ast.BinOp) or not isinstance(made.op, ast.Sub):
+        return None
+    of_squares, of_values = _averaged(made.left, flow), squared(source_of(made.right, flow) or made.right)
+    if of_squares is None or squared(source_of(of_squares, flow) or of_squares) is None or of_values is None:
+        return None
+    if _averaged(of_values, flow) is None or is_kept(node, flow) or is_mended(flow.scope):
+        return None
+    return Edge(
+        f"`{short(made)}` is a little less than 0 where the values are nearly equal, for both terms are rounded before they "
+        "cancel: its root is NaN",
+        "Use `x.std()` or `x.var()`, subtract the mean before squaring, or clamp what the root is taken of: "
+        "`.clamp(min=0)`",
+        made if made.lineno != call.node.lineno else None,
+    )
+
+
+def _averaged(node: ast.expr, flow: Flow) -> ast.expr | None:
+    """What an average is taken of: `x`, of `x.mean(0)`, `torch.mean(x)`, `F.avg_pool2d(x, 3)`."""
     made = source_of(node, flow) or node
+    if not isinstance(made, ast.Call) or last_name(made) not in _AVERAGES:
+        return None
+    held = receiver(made)
+    return next(iter(made.args), None) if held is None or path_of(held) in _OF_TORCH else held
+
+
+_AVERAGES = frozenset({"mean", "avg_pool1d", "avg_pool2d", "avg_pool3d"})
+_OF_TORCH = frozenset({"torch", "th", "F", "torch.nn.functional", "nn.functional"})
+
+
+def _distance(node: ast.expr, made: ast.expr, call: Call) -> Edge | None:
+    """`x2 + y2 - 2 * x @ y.T`."""
+    flow = call.flow
     terms = list(_terms(made, 1))
     if len(terms) < 3 or not any(sign < 0 and _is_double_product(term, flow) for sign, term in terms):
         return None
