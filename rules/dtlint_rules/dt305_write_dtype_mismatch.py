@@ -13,6 +13,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.symbols import same_dtype
 from dtlint.infer.values import Constant, Number, Tensor, Unknown
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import assignments
 from dtlint_rules._effects import LIKE
 from dtlint_rules._effects import TORCH as PACKAGES
 from dtlint_rules._fixes import operand_text
@@ -216,7 +217,7 @@ def _judge(
         what = f"`{ast.unparse(into)}` is {_one(held)} and `{short(node)}` {_one(value)}: `{name}` does not cast, and raises"
         yield _finding(place, what, into, node, None)
         return
-    if flow.function is None:
+    if flow.function is None or _is_container(into, flow):
         return
     is_known = any(isinstance(each, Tensor) and each.dtypes == _FLOAT32 for each in (held, value))
     if (
@@ -250,6 +251,19 @@ def _judge(
     yield _finding(
         place, f"{what}: `{name}` does not cast, and raises if that is half", into, node, wide or wide_source
     )
+
+
+def _is_container(into: ast.expr, flow: Flow) -> bool:
+    """Is it a list or a dict, by what the function or the module binds its name to: `BUFFERS = [None] * n`?"""
+    if not isinstance(into, ast.Name):
+        return False
+    bound = assignments(flow.scope).get(into.id) or assignments(flow.tree).get(into.id, ())
+    made = [value.left if isinstance(value, ast.BinOp) else value for _, value in bound if value is not None]
+    return any(isinstance(each, _CONTAINERS) or last_name(each) in _CONTAINING for each in made)
+
+
+_CONTAINERS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)
+_CONTAINING = frozenset({"list", "dict", "defaultdict", "OrderedDict", "deque"})
 
 
 def _is_computed(value: Value, roots: Roots, flow: Flow) -> bool:

@@ -531,6 +531,15 @@ GOOD = {
     ),
     "DT305": (
         """
+        BUFFERS = [None] * 8
+
+        def buffer(weight: Tensor, device_index: int, size: int):
+            held = BUFFERS[device_index]
+            if held is None:
+                BUFFERS[device_index] = held = torch.empty(size, dtype=torch.float32, device=weight.device)
+            return held.to(weight.dtype)
+        """,
+        """
         class Experts(nn.Module):
             def forward(self, x: Tensor):
                 weights = F.softmax(self.gate(x), dim=1, dtype=torch.float)
