@@ -16,7 +16,6 @@ from dtlint_rules._factories import fix_after, is_total, roots_told, says
 from dtlint_rules._functions import own_nodes
 from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
-from dtlint_rules._origin import Kind
 from dtlint_rules._parts import below, given, keyword, receiver, root_of
 from dtlint_rules._sinks import escapes
 from dtlint_rules._statements import statements
@@ -99,11 +98,11 @@ def _is_product(node: ast.expr, place: Flow) -> bool:
 
 def _into_it(factory: ast.Call, node: ast.stmt, name: str, after: ast.expr | None, origin: Origin) -> Finding:
     told = path_of(after) if after is not None else None
-    source = told if told is not None and origin.kind == Kind.CALLED else origin.text
+    source = told or origin.text
     return Finding(
         factory,
         f"{says(factory)}, and so is what `{source}` becomes where it is written into `{name}`",
-        help=f"Pass `dtype={told or origin.text}.dtype`",
+        help=f"Pass `dtype={source}.dtype`",
         notes=((node, "it is written here"),),
         fix=fix_after(told) if told is not None else None,
     )
