@@ -150,8 +150,13 @@ class MaskDtype(Rule):
         elif isinstance(operator, ast.Invert) and isinstance(node, ast.UnaryOp):
             yield from _on_bitwise(operation, (operation.right,))
             dtypes = certain(operation.right)
-            if dtypes and dtypes <= INTEGRAL - BOOL and (
-                _is_zeros_and_ones(node.operand, operation) or (dtypes == _BYTES and _is_subscript(node, operation.flow))
+            if (
+                dtypes
+                and dtypes <= INTEGRAL - BOOL
+                and (
+                    _is_zeros_and_ones(node.operand, operation)
+                    or (dtypes == _BYTES and _is_subscript(node, operation.flow))
+                )
             ):
                 word = "254" if dtypes == {"uint8"} else "-2"
                 yield Finding(
