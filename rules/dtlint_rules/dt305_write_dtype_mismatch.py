@@ -257,7 +257,7 @@ def _is_container(into: ast.expr, flow: Flow) -> bool:
     """Is it a list or a dict, by what the function or the module binds its name to: `BUFFERS = [None] * n`?"""
     if not isinstance(into, ast.Name):
         return False
-    bound = assignments(flow.scope).get(into.id) or assignments(flow.tree).get(into.id, ())
+    bound = assignments(flow.scope).get(into.id) or assignments(flow.tree).get(into.id) or []
     made = [value.left if isinstance(value, ast.BinOp) else value for _, value in bound if value is not None]
     return any(isinstance(each, _CONTAINERS) or last_name(each) in _CONTAINING for each in made)
 

@@ -54,6 +54,43 @@ PROGRAMS = {
         other.count()
         y = f.seen * 2  # float32
     """,
+    "names that are given to the dict of attributes are attributes": """
+        class Config:
+            def __init__(self, **told):
+                self.__dict__.update(told)
+
+            def merge(self, other):
+                vars(self).update(other, width=4)
+
+        config = Config(device="cpu", start=torch.ones(1).half())
+        net = nn.Linear(2, 2).to(config.device)
+        y = net(torch.ones(1, 2))  # float32
+        y = config.start * 2  # float16|float64
+        config.merge({"start": torch.ones(1).double()})
+        y = config.start * 2  # float16|float64
+        y = torch.ones(config.width)  # float32
+    """,
+    "what else is given to it may be anything": """
+        class Config:
+            def __init__(self, **told):
+                self.__dict__.update(told)
+
+        import json
+        one, two = Config(start=torch.ones(1)), Config(start=torch.ones(1))
+        one.__dict__.update(json.loads("{}"))
+        y = one.start * 2  #
+        two.__dict__.update({name: torch.ones(1).half() for name in ("start", "end")})
+        y = two.start * 2  # float16|float32
+
+        class Net(nn.Module):
+            def __init__(self, **told):
+                super().__init__()
+                self.first = nn.Linear(2, 2)
+                self.__dict__.update(told)
+
+        net = Net(first=nn.Linear(2, 2).half())
+        y = net.first.weight  #
+    """,
     "an object that has two names": """
         class Box:
             pass

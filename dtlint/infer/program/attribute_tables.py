@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-__all__ = ["ATTRIBUTE_TABLES", "reading_places"]
+__all__ = ["ATTRIBUTE_TABLES", "reading_places", "updated_object"]
 
 ATTRIBUTE_TABLES = frozenset({"__dict__", "_buffers", "_modules", "_parameters"})
 """Attributes that are such dicts; all but the first are those of torch.nn.Module."""
@@ -23,6 +23,19 @@ _READERS = frozenset(
 def reading_places(tree: ast.Module) -> frozenset[ast.expr]:
     """Every expression of a file whose value is no more than read where it stands."""
     return frozenset(read for node in ast.walk(tree) for read in _read_by(node))
+
+
+def updated_object(call: ast.Call) -> ast.expr | None:
+    """The object of `x.__dict__.update(...)` and `vars(x).update(...)`; None for any other call."""
+    function = call.func
+    if not isinstance(function, ast.Attribute) or function.attr != "update":
+        return None
+    table = function.value
+    if isinstance(table, ast.Attribute) and table.attr == "__dict__":
+        return table.value
+    if isinstance(table, ast.Call) and isinstance(table.func, ast.Name) and table.func.id == "vars":
+        return table.args[0] if len(table.args) == 1 else None
+    return None
 
 
 def _read_by(node: ast.AST) -> list[ast.expr]:

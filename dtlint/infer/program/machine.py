@@ -22,7 +22,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.numbers import Categories, number_method
 from dtlint.infer.ops import REARRANGING, op_result, with_dimensions
 from dtlint.infer.program.abroad import MODULE_CASTS
-from dtlint.infer.program.attribute_tables import ATTRIBUTE_TABLES, reading_places
+from dtlint.infer.program.attribute_tables import ATTRIBUTE_TABLES, reading_places, updated_object
 from dtlint.infer.program.choices import beside_array
 from dtlint.infer.program.folding import folded_method
 from dtlint.infer.program.functions import ANY_REGION, MOST_READINGS, RUNNING, Managed
@@ -88,6 +88,8 @@ class Program(Places):
         """Functions that were to be read for anybody, and were not: nothing can be claimed of what is in them."""
         self.sure: set[ast.expr] = set()
         """Expressions that are operands, or asked for what only tensors have: so they give no module and no batch."""
+        self.named_tables: set[ast.expr] = set()
+        """Tables of attributes that are just being updated, by names that are all known."""
         self.globals_of: dict[int, frozenset[str]] = {}
         self.settled = False
         """Has a round shown nothing that the one before it did not? Only then can anything be claimed."""
@@ -266,7 +268,37 @@ class Program(Places):
             asked = [self.quietly(argument) for argument in function.args[:2]]
             if any(not isinstance(name, Constant) or name.value in MODULE_CASTS for name in asked[1:]):
                 self.cast_somehow(asked[:1])  # getattr(layer, "half")()
-        return super().call(node)
+        owner = updated_object(node)
+        given = self.told_attributes(node) if owner is not None else None
+        if owner is None or given is None:
+            return super().call(node)
+        self.named_tables.add(function.value)  # type: ignore[attr-defined]  # it is a method of the dict
+        result = super().call(node)
+        self.named_tables.discard(function.value)  # type: ignore[attr-defined]
+        holder = self.quietly(owner)
+        for name, value in given.items():
+            self.set_attribute(holder, Constant(name), value)
+        return result
+
+    def told_attributes(self, node: ast.Call) -> dict[str, Value] | None:
+        """What `x.__dict__.update(...)` sets, by name; None where not all of it is known, or x may be a module, which
+        keeps its modules and weights elsewhere."""
+        owner = updated_object(node)
+        holders = () if owner is None else options(self.quietly(owner))
+        if not holders or not all(isinstance(holder, Instance) for holder in holders):
+            return None
+        told: dict[str, Value] = {}
+        for value in (
+            *map(self.quietly, node.args),
+            *(self.quietly(each.value) for each in node.keywords if not each.arg),
+        ):
+            if not isinstance(value, Table) or value.rest is not None:
+                return None
+            for name, item in value.items.items():
+                if not isinstance(name, str):
+                    return None
+                told[name] = item
+        return told | {each.arg: self.quietly(each.value) for each in node.keywords if each.arg}
 
     def cast_somehow(self, modules: list[Value]) -> None:
         """Modules are cast, nobody sees to what: by a method that is asked for by its name, or of the class itself."""
@@ -276,6 +308,8 @@ class Program(Places):
 
     def table_in_hand(self, table: ast.expr, owner: ast.expr) -> None:
         """An expression gives the dict of an object's attributes: unless it is only read, any may be another."""
+        if table in self.named_tables:
+            return
         owners = list(options(self.quietly(owner)))
         if table in reading_places(self.tree):
             for choice in owners:
