@@ -12,6 +12,25 @@ HEAD = "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom 
 BENCH = Bench("DT101", "DT599", HEAD)
 
 BAD = {
+    "DT201": (
+        """
+        class Trainer:
+            def train(self, batches):
+                for x in batches:
+                    with self.accelerator.autocast():
+                        loss = self.model(x)
+                        self.accelerator.backward(loss)  # <-
+        """,
+        """
+        def train(model, batches, fabric, accelerator):
+            for x in batches:
+                with accelerator.accumulate(model), accelerator.autocast():
+                    accelerator.backward(model(x).mean())  # <-
+                with torch.autocast("cuda", dtype=torch.bfloat16):
+                    loss = model(x)
+                    fabric.backward(loss)  # <-
+        """,
+    ),
     "DT218": (
         """
         from torch.cuda.amp import GradScaler, autocast
@@ -46,6 +65,24 @@ BAD = {
 }
 
 GOOD = {
+    "DT201": (
+        """
+        def train(model, batches, accelerator, fabric, engine):
+            for x in batches:
+                with accelerator.autocast():
+                    loss = model(x)
+                accelerator.backward(loss)
+                with accelerator.autocast(AutocastKwargs(enabled=False)):
+                    accelerator.backward(loss)
+                with accelerator.autocast():
+                    with torch.autocast("cuda", enabled=False):
+                        accelerator.backward(model(x))
+                with fabric.autocast():
+                    accelerator.backward(loss)
+                with torch.autocast("cuda", dtype=torch.float16):
+                    engine.backward(loss)
+        """,
+    ),
     "DT218": (
         """
         from torch.cuda.amp import GradScaler, autocast
