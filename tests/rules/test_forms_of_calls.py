@@ -12,6 +12,51 @@ HEAD = "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom 
 BENCH = Bench("DT101", "DT599", HEAD)
 
 BAD = {
+    "DT107": (
+        """
+        def made(n, data, dtype):
+            counts = torch.zeros(n, torch.int64)  # <-
+            values = torch.tensor(data, torch.float32)  # <-
+            like = torch.ones_like(values, dtype)  # <-
+            return counts, values, like, torch.from_numpy(data, dtype=torch.float32)  # <-
+        """,
+        """
+        class Head(nn.Module):
+            def __init__(self, width, dtype=torch.float32):
+                super().__init__()
+                self.project = nn.Linear(width, width, torch.bfloat16)  # <-
+                self.norm = nn.LayerNorm(width, dtype)  # <-
+                self.scale = nn.Parameter(torch.ones(width), torch.float32)  # <-
+        """,
+        """
+        def total(x: Tensor):
+            return x.sum(torch.float32), torch.sum(x, torch.int64)  # <-
+        """,
+        """
+        def counted(x: Tensor, lengths: Tensor):
+            batch_size = x.shape[0]
+            return lengths.sum().type_as(batch_size)  # <-
+        """,
+        """
+        def vocoded(mels):
+            if isinstance(mels, np.ndarray):
+                mels = torch.FloatTensor(mels).type_as(mels)  # <-
+            return mels
+        """,
+        """
+        def alike(x: Tensor, y: Tensor):
+            table = np.ones(3)
+            return x.type_as(y.dtype), x.type_as(table), x.to(table)  # <-
+        """,
+        """
+        def grid(n):
+            return np.linspace(0, 1, n, dtype=np.float6432)  # <-
+        """,
+        """
+        def stored(x, y: Tensor):
+            return x.astype(np.bfloat16), y.to(torch.float34, non_blocking=True), np.zeros(3)  # <-
+        """,
+    ),
     "DT201": (
         """
         class Trainer:
@@ -65,6 +110,36 @@ BAD = {
 }
 
 GOOD = {
+    "DT107": (
+        """
+        def made(n, data, shape):
+            counts = torch.zeros(n, dtype=torch.int64)
+            table = np.zeros(n, np.float32)
+            probabilities = torch.softmax(counts.float(), -1, torch.float32)
+            return F.softmax(probabilities, -1, 3, torch.float32), table, torch.zeros(*shape), data.view(torch.int32)
+        """,
+        """
+        class Head(nn.Module):
+            def __init__(self, width, bias, device, dtype):
+                super().__init__()
+                self.project = nn.Linear(width, width, bias, device, dtype)
+                self.norm = nn.LayerNorm(width, 1e-5, True, True, device, dtype)
+                self.scale = nn.Parameter(torch.ones(width), False)
+        """,
+        """
+        def alike(x: Tensor, y, mels, device_id):
+            if not isinstance(mels, np.ndarray):
+                x = x.type_as(mels)
+            if isinstance(mels, np.ndarray):
+                mels = torch.from_numpy(mels)
+                x = x.type_as(mels)
+            return x.type_as(y), x.to(3), x.to(device_id)
+        """,
+        """
+        def wide(x):
+            return x.astype(np.float128), np.zeros(3, dtype=np.complex64), torch.zeros(3, dtype=torch.uint4)
+        """,
+    ),
     "DT201": (
         """
         def train(model, batches, accelerator, fabric, engine):
