@@ -107,6 +107,17 @@ BAD = {
                 return q @ q.mT, torch.amp.GradScaler(False)  # <-
         """,
     ),
+    "DT502": (
+        """
+        def looked_up(rows, columns):
+            rows, columns = torch.LongTensor(rows.long()), torch.LongTensor(columns.long())  # <-
+            return torch.FloatTensor(rows.bool())  # <-
+        """,
+        """
+        def tensor_of(data, dtype):
+            return torch.Tensor(data, dtype=dtype), torch.FloatTensor([1.0], dtype=torch.float16)  # <-
+        """,
+    ),
 }
 
 GOOD = {
@@ -176,6 +187,13 @@ GOOD = {
             from torch.cuda.amp import GradScaler
 
         scaler = GradScaler("cuda")
+        """,
+    ),
+    "DT502": (
+        """
+        def looked_up(rows, data):
+            kept = torch.LongTensor(rows.cpu().long())
+            return kept, torch.LongTensor(data), torch.Tensor(data.tolist()), torch.FloatTensor(data.astype(float))
         """,
     ),
 }
