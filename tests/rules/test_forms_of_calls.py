@@ -76,6 +76,38 @@ BAD = {
                     fabric.backward(loss)  # <-
         """,
     ),
+    "DT204": (
+        """
+        from torch.amp import GradScaler
+
+        def train(model, batches, optimizer, scaler):
+            for x in batches:
+                optimizer.zero_grad()
+                scaler.scale(model(x)).backward()
+                scaler.step(optimizer)  # <-
+
+        def main(model, batches, optimizer):
+            scaler = GradScaler("cuda")
+            for epoch in range(3):
+                train(model, batches, optimizer, scaler)
+        """,
+        """
+        from torch.amp import GradScaler
+
+        def train(model, batches, optimizer, scaler: GradScaler, path):
+            for i, x in enumerate(batches):
+                optimizer.zero_grad()
+                scaler.scale(model(x)).backward()
+                scaler.step(optimizer)  # <-
+                if i % 100 == 0:
+                    scaler.update(scaler.get_scale() * 2)
+                    save_checkpoint(path, scaler=scaler)
+
+        def main(args, model, batches, optimizer):
+            scaler = GradScaler("cuda", enabled=args.amp)
+            train(model, batches, optimizer, scaler=scaler, path=args.path)
+        """,
+    ),
     "DT218": (
         """
         from torch.cuda.amp import GradScaler, autocast
@@ -167,6 +199,45 @@ GOOD = {
                     accelerator.backward(loss)
                 with torch.autocast("cuda", dtype=torch.float16):
                     engine.backward(loss)
+        """,
+    ),
+    "DT204": (
+        """
+        from torch.amp import GradScaler
+
+        def train(model, batches, optimizer, scaler):
+            for x in batches:
+                scaler.scale(model(x)).backward()
+                scaler.step(optimizer)
+                finish(optimizer, scaler)
+
+        def main(model, batches, optimizer):
+            train(model, batches, optimizer, GradScaler("cuda"))
+            scaler = GradScaler("cuda")
+            train(model, batches, optimizer, scaler)
+        """,
+        """
+        from torch.amp import GradScaler
+
+        def train(model, batches, optimizer, scaler):
+            for x in batches:
+                scaler.scale(model(x)).backward()
+                scaler.step(optimizer)
+                scaler.update(1024.0)
+
+        def end(scaler):
+            scaler.update()
+
+        def other(model, batches, optimizer, scaler):
+            for x in batches:
+                scaler.scale(model(x)).backward()
+                scaler.step(optimizer)
+                end(scaler)
+
+        def main(model, batches, optimizer):
+            scaler = GradScaler("cuda")
+            train(model, batches, optimizer, scaler)
+            other(model, batches, optimizer, scaler)
         """,
     ),
     "DT218": (
