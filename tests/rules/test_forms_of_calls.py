@@ -57,6 +57,20 @@ BAD = {
             return x.astype(np.bfloat16), y.to(torch.float34, non_blocking=True), np.zeros(3)  # <-
         """,
     ),
+    "DT120": (
+        """
+        def shrink(x: Tensor):
+            kind = x.dtype
+            if kind == "float64":  # <-
+                x = x.float()
+            return x
+        """,
+        """
+        def shrink(model):
+            first = next(model.parameters()).dtype
+            return model.float() if first in ("float16", "bfloat16") else model  # <-
+        """,
+    ),
     "DT201": (
         """
         class Trainer:
@@ -181,6 +195,21 @@ GOOD = {
         """
         def wide(x):
             return x.astype(np.float128), np.zeros(3, dtype=np.complex64), torch.zeros(3, dtype=torch.uint4)
+        """,
+    ),
+    "DT120": (
+        """
+        def shrink(x, config):
+            kind = x.dtype
+            if kind == "float64":
+                x = x.astype("float32")
+            mode = config.mode
+            return x if mode == "float32" else x * 2
+        """,
+        """
+        def shrink(x: Tensor, kind):
+            kind = str(x.dtype).removeprefix("torch.")
+            return x.float() if kind == "float64" else x
         """,
     ),
     "DT201": (
