@@ -57,6 +57,22 @@ BAD = {
             return x.astype(np.bfloat16), y.to(torch.float34, non_blocking=True), np.zeros(3)  # <-
         """,
     ),
+    "DT113": (
+        """
+        def convert(module, skipped, compute_dtype: torch.dtype):
+            for name, child in module.named_children():
+                if isinstance(child, nn.Linear):
+                    setattr(module, name, Quantized(child, compute_dtype=torch.float16))  # <-
+                else:
+                    convert(child, skipped, compute_dtype=compute_dtype)
+        """,
+        """
+        def load(path, torch_dtype=None):
+            if torch_dtype is not None:
+                print(torch_dtype)
+            return Model.from_pretrained(path, torch_dtype=torch.bfloat16)  # <-
+        """,
+    ),
     "DT120": (
         """
         def shrink(x: Tensor):
@@ -195,6 +211,16 @@ GOOD = {
         """
         def wide(x):
             return x.astype(np.float128), np.zeros(3, dtype=np.complex64), torch.zeros(3, dtype=torch.uint4)
+        """,
+    ),
+    "DT113": (
+        """
+        def load(path, torch_dtype=None, accumulate_dtype=None):
+            if torch_dtype is None:
+                return Model.from_pretrained(path, torch_dtype=torch.bfloat16)
+            accumulate_dtype = accumulate_dtype or torch.float32
+            first = Model(path, accumulate_dtype=torch.float16)
+            return first, Model(path, torch_dtype=torch.float32), Model(path, vae_dtype=torch.float16)
         """,
     ),
     "DT120": (
