@@ -138,6 +138,24 @@ BAD = {
             train(model, batches, optimizer, scaler=scaler, path=args.path)
         """,
     ),
+    "DT212": (
+        """
+        import triton
+
+        class Fused(torch.autograd.Function):
+            @staticmethod  # <-
+            def forward(ctx, x, y, weight, bias):
+                z = gate(x, y)
+                ctx.save_for_backward(x, y, weight)
+                return F.linear(z, weight, bias)
+
+            @staticmethod
+            def backward(ctx, grad):
+                x, y, weight = ctx.saved_tensors
+                dx, dy, z = gate_backward(x, y, F.linear(grad, weight.t()))
+                return dx, dy, torch.einsum("bo,bi->oi", grad, z), grad.sum(0)
+        """,
+    ),
     "DT218": (
         """
         from torch.cuda.amp import GradScaler, autocast
@@ -293,6 +311,22 @@ GOOD = {
             scaler = GradScaler("cuda")
             train(model, batches, optimizer, scaler)
             other(model, batches, optimizer, scaler)
+        """,
+    ),
+    "DT212": (
+        """
+        import triton
+
+        class Fused(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, a, b):
+                ctx.save_for_backward(a, b)
+                return torch.matmul(a, b)
+
+            @staticmethod
+            def backward(ctx, grad):
+                a, b = ctx.saved_tensors
+                return None, torch.matmul(grad, b.mT), torch.matmul(a.mT, grad)
         """,
     ),
     "DT218": (
