@@ -57,6 +57,21 @@ BAD = {
             return x.astype(np.bfloat16), y.to(torch.float34, non_blocking=True), np.zeros(3)  # <-
         """,
     ),
+    "DT111": (
+        """
+        def encode(speech, encoder_out_lens, speech_lengths: Tensor, dtype):
+            speech = speech.to(torch.float16)
+            encoder_out_lens = encoder_out_lens.to(torch.float16)  # <-
+            return speech, encoder_out_lens, speech_lengths.bfloat16()  # <-
+        """,
+        """
+        def encode(audio, length=None):
+            if length is None:
+                length = torch.tensor(audio.size(-1)).repeat(audio.size(0)).to(audio)  # <-
+                lengths = torch.full((2,), audio.shape[1]).type_as(audio)  # <-
+            return length, lengths
+        """,
+    ),
     "DT113": (
         """
         def convert(module, skipped, compute_dtype: torch.dtype):
@@ -229,6 +244,15 @@ GOOD = {
         """
         def wide(x):
             return x.astype(np.float128), np.zeros(3, dtype=np.complex64), torch.zeros(3, dtype=torch.uint4)
+        """,
+    ),
+    "DT111": (
+        """
+        def mean(x: Tensor, lengths, valid):
+            count = torch.tensor(x.size(0)).to(x)
+            length = torch.tensor(x.size(0)).to(x.device)
+            length = torch.tensor(valid).to(length)
+            return x.sum(0) / lengths.to(x.dtype) / lengths.float() / count, valid.half(), lengths.to(torch.float32)
         """,
     ),
     "DT113": (
