@@ -102,6 +102,23 @@ BAD = {
             return model.float() if first in ("float16", "bfloat16") else model  # <-
         """,
     ),
+    "DT127": (
+        """
+        def pretrained(path, device="cpu", default_dtype="float32"):  # <-
+            return Calculator(path, device=device)
+        """,
+        """
+        def states(k, size,
+                   states_in_fp32: bool = False):  # <-
+            return k.new_empty(size)
+        """,
+        """
+        class Head(nn.Module):
+            def __init__(self, width, device=None, dtype=None):  # <-
+                super().__init__()
+                self.project = nn.Linear(width, width, device=device)
+        """,
+    ),
     "DT201": (
         """
         class Trainer:
@@ -279,6 +296,37 @@ GOOD = {
             kind = str(x.dtype).removeprefix("torch.")
             return x.float() if kind == "float64" else x
         """,
+    ),
+    "DT127": (
+        """
+        def noise(shape, dtype=None):
+            return torch.randn(shape, dtype=dtype)
+
+        def keyed(shape, dtype=None):
+            return torch.randn(shape, **{name: value for name, value in locals().items() if name != "shape"})
+
+        def of_float32(key, value, dtype):
+            return torch.zeros(value)
+
+        MAKERS = {"float32": of_float32}
+        """,
+        '''
+        class Wrapped(Tensor):
+            def __array__(self, dtype=None):
+                return self.values.numpy()
+
+        class Scaled(Optimizer):
+            def make_state(self, p, dtype):
+                return torch.zeros_like(p)
+
+        def load(path, dtype=None):
+            """Load a model. `dtype` is ignored: there for old callers."""
+            return torch.load(path)
+
+        class Base:
+            def made(self, dtype):
+                raise NotImplementedError(self.name())
+        ''',
     ),
     "DT201": (
         """
