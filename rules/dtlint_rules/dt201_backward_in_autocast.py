@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dtlint.infer.events import Call, Flow
-    from dtlint.infer.values import Autocast
     from dtlint.source.place import Place
 
 __all__ = ["BackwardInAutocast"]
@@ -42,7 +41,7 @@ class BackwardInAutocast(Rule):
 
     ## What it does
     Reports `.backward()` of a loss where `torch.autocast` is in force, by `with` or as a decorator, and
-    `accelerator.backward(loss)`, of Accelerate or of Lightning's Fabric, there or inside `with accelerator.autocast():`.
+    `accelerator.backward(loss)`, of Accelerate or of Lightning's Fabric, inside `with accelerator.autocast():`.
 
     ## Why it matters
     Autocast belongs around the forward pass and the loss; the backward of each operator runs in the dtype of its
@@ -96,8 +95,8 @@ class BackwardInAutocast(Rule):
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         region = call.flow.autocast
-        if call.method == "backward" and len(call.node.args) == 1:
-            yield from _by_library(call, region)
+        if region is None and call.method == "backward" and len(call.node.args) == 1:
+            yield from _by_library(call)
         if region is None or not _is_backward(call):
             return
         rest = _rest_of_region(call.flow)
@@ -111,14 +110,13 @@ class BackwardInAutocast(Rule):
         )
 
 
-def _by_library(call: Call, region: Autocast | None) -> Iterator[Finding]:
-    """`accelerator.backward(loss)` inside `with accelerator.autocast():`, or inside autocast of torch."""
+def _by_library(call: Call) -> Iterator[Finding]:
+    """`accelerator.backward(loss)` inside `with accelerator.autocast():`, of the same object. What else has a `backward` that
+    takes an argument is an engine of some kind."""
     owner = path_of(call.node.func.value) if isinstance(call.node.func, ast.Attribute) else None
     if owner is None or not isinstance(call.receiver, Unknown):
         return
-    if region is not None and (_LIBRARY.search(owner.rpartition(".")[2]) is None or region.enabled is not True):
-        return
-    made = _library_region(call, owner) if region is None else region.made
+    made = _library_region(call, owner)
     if made is not None:
         yield Finding(
             call.node,
@@ -127,10 +125,6 @@ def _by_library(call: Call, region: Autocast | None) -> Iterator[Finding]:
             help=f"Call `{owner}.backward()` behind the autocast region",
             notes=((made, "autocast begins here"),),
         )
-
-
-_LIBRARY = re.compile(r"accelerator|fabric", re.IGNORECASE)
-"""How objects are called whose `backward` is that of the loss that it is given."""
 
 
 def _library_region(call: Call, owner: str) -> ast.expr | None:

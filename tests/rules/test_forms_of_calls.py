@@ -133,9 +133,9 @@ BAD = {
             for x in batches:
                 with accelerator.accumulate(model), accelerator.autocast():
                     accelerator.backward(model(x).mean())  # <-
-                with torch.autocast("cuda", dtype=torch.bfloat16):
+                with fabric.autocast():
                     loss = model(x)
-                    fabric.backward(loss)  # <-
+                    fabric.backward(loss, retain_graph=True)  # <-
         """,
     ),
     "DT204": (
@@ -344,6 +344,8 @@ GOOD = {
                     accelerator.backward(loss)
                 with torch.autocast("cuda", dtype=torch.float16):
                     engine.backward(loss)
+                with torch.autocast("cuda", dtype=torch.float16):
+                    accelerator.backward(loss)
         """,
     ),
     "DT204": (
