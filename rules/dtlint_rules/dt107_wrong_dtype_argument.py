@@ -9,10 +9,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity
+from dtlint.dtypes.dtype import named
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Device, Dtype, External, Instance, Module, Tensor, Unknown, Value
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments, bound_once, source_of
+from dtlint_rules._by_position import BY_POSITION, dtype_by_position, no_tensor
 from dtlint_rules._casts import SHORT
 from dtlint_rules._fixes import respell
 from dtlint_rules._functions import parameters
@@ -72,15 +74,19 @@ class WrongDtypeArgument(Rule):
     and `np.zeros(2, dtype=torch.float32)`. Also `torch.dtype("float32")`, and `torch.autocast(x.device)`,
     `torch.autocast(torch.device("cuda"))`: it wants the type of a device; a tensor for a dtype, `self.dtype = x`; a
     dtype for a device, `self.device = device or dtype`; the bool that `or` gives in place of a dtype,
-    `dtype = x is None or torch.float16`; and casts by methods that no tensor has, `x.as_type(y)`.
+    `dtype = x is None or torch.float16`; and casts by methods that no tensor has, `x.as_type(y)`. A dtype that is given by
+    position where torch takes it by its name, `torch.zeros(2, torch.float32)`, or takes something else,
+    `nn.Linear(2, 2, torch.float32)`; a type that torch or NumPy never had, `dtype=np.float6432`; and a number, a dtype or
+    an array of NumPy where a tensor is due, `x.type_as(3)`.
 
     ## Why it matters
     torch takes dtypes as `torch.dtype` objects only. A positional string is taken for a device (`RuntimeError:
     Invalid device string: 'float16'`), everything else raises `TypeError`. `torch_dtype` is an argument of
     `from_pretrained`; as an argument of `.to` it raises for tensors and modules, and a pipeline of diffusers swallows
     it and casts nothing. Autocast with a string for a dtype is switched off with a warning. NumPy raises `Cannot
-    interpret 'torch.float32' as a data type`. `torch.dtype` cannot be called at all, and autocast raises for what is no
-    string. Such lines often stand in a branch that no test runs.
+    interpret 'torch.float32' as a data type`. NumPy takes a dtype by position, and torch hardly anywhere: factories raise,
+    and `nn.Linear` takes it for `bias`, which is then on. `torch.dtype` cannot be called at all, and autocast raises for
+    what is no string. Such lines often stand in a branch that no test runs.
 
     ## Example
     ```python
@@ -117,7 +123,8 @@ class WrongDtypeArgument(Rule):
         "numpy",
         ".astype",
         "autocast",
-        *(".dtype(", "self.dtype=", "self._dtype="),
+        *(".dtype(", "self.dtype=", "self._dtype=", ".type_as"),
+        *BY_POSITION,
         *STRINGS,
         *(f'"{name}' for name in SHORT),
         *_MIXED_UP,
@@ -127,12 +134,13 @@ class WrongDtypeArgument(Rule):
     needs = (
         (
             *(".to", "self.to", ".type", "self.type", ".astype", "dtype", "_dtype", ".autocast", "autocast"),
+            *(".type_as", *BY_POSITION),
             *_MIXED_UP,
             *_BEHIND_OR,
             *_UNKNOWN_CASTS,
         ),
     )
-    calls = frozenset({"astype", "to", "type", "torch.", "numpy.", *NO_METHODS})
+    calls = frozenset({"astype", "to", "type", "type_as", "torch.", "numpy.", *NO_METHODS})
     targets = frozenset({ast.Attribute})
     hears_where = MappingProxyType(
         {
@@ -142,8 +150,12 @@ class WrongDtypeArgument(Rule):
     )
 
     def on_call(self, call: Call) -> Iterable[Finding]:
+        if (unheard := _unheard_of(call)) is not None:
+            return (unheard,)
         if call.method == "astype":
             return self._array_cast(call)
+        if call.method in ("to", "type_as") and (found := no_tensor(call)) is not None:
+            return (found,)
         if call.method in ("to", "type"):
             return self._cast(call)
         if call.method in NO_METHODS:
@@ -151,6 +163,8 @@ class WrongDtypeArgument(Rule):
         if call.target == "torch.dtype":
             return (_uncallable(call),)
         if call.target == "torch.amp.autocast" and (given := _device_given(call)) is not None:
+            return (given,)
+        if call.args and call.target.startswith("torch.") and (given := dtype_by_position(call)) is not None:
             return (given,)
         if "dtype" in call.keywords and call.target.startswith("torch."):
             return self._made(call)
@@ -282,6 +296,29 @@ def _mixed_up(name: str, given: ast.expr) -> Finding | None:
 
 
 _DTYPE = re.compile(r"(^|_)dtype$")
+_NUMBERED = re.compile(r"(?:u?int|b?float|complex)_?(\d+)")
+"""How types of numbers are called."""
+_LONG = frozenset({"float80", "float96", "float128", "float256", "complex160", "complex192", "complex256"})
+"""Types that NumPy has on some platforms."""
+
+
+def _unheard_of(call: Call) -> Finding | None:
+    """`dtype=np.float6432`, `x.astype(np.float24)`: what is called like a type of numbers, and is none."""
+    value = call.keywords.get("dtype") or (call.args[0] if call.method in ("astype", "to") and call.args else None)
+    if type(value) is not External or (found := _NUMBERED.fullmatch(value.name.rpartition(".")[2])) is None:
+        return None
+    package, _, name = value.name.rpartition(".")
+    if package == "numpy":
+        has = name in _NUMPY or name in _LONG or int(found[1]) == 0
+    else:
+        has = package != "torch" or named(name) is not None or int(found[1]) < 8  # below 8 bits, torch has some
+    if has:
+        return None
+    node = call.argument_node(0 if "dtype" not in call.keywords else None, "dtype")
+    if node is None or call.flow.version_gated:
+        return None
+    held = "NumPy" if package == "numpy" else "torch"
+    return Finding(node, f"{held} has no `{name}`: this raises AttributeError", help=f"Name a dtype that {held} has")
 
 
 def _chosen(found: Truth, place: Place) -> Fix | None:
@@ -371,8 +408,6 @@ def _is_torchs(call: Call) -> bool:
 
 def _misnamed(value: Value) -> str | None:
     """The torch dtype that a string or a type of NumPy's stands for."""
-    from dtlint.dtypes.dtype import named
-
     if isinstance(value, Constant) and isinstance(value.value, str):
         name = value.value.removeprefix("torch.")
         return SHORT.get(name) or named(name)

@@ -17,6 +17,7 @@ from dtlint.infer.walk import SCOPES
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
 from dtlint_rules._functions import own_nodes, parameters
+from dtlint_rules._lengths import cast_length
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import attributes
 from dtlint_rules._parts import below, given, keyword, receiver
@@ -77,13 +78,15 @@ class CastNonFloat(Rule):
     or of a module's buffers, and of a tensor fetched from a module by its name, where nothing asks for the tensor's
     dtype first. A test of the key, which picks out the tensors that are meant, counts as asking. Also a cast to half, or
     to a `dtype` that is handed in, of whatever a function finds that calls itself for the items of dicts, and a cast that
-    is handed to a function for nests, `tree_map(torch.Tensor.half, batch)`. As information, labels and indices in the
+    is handed to a function for nests, `tree_map(torch.Tensor.half, batch)`; and lengths that are cast to half,
+    `lengths.to(torch.float16)`, or to the dtype of the data whose size they are. As information, labels and indices in the
     `to(self, *args, **kwargs)` of a container that casts its other tensors with them.
 
     ## Why it matters
     Not all of these tensors are floating. Token ids that become float16 raise `Expected tensor for argument #1
     'indices' to have one of the following scalar types: Long, Int`; quantized weights lose their packing; a counter
-    such as BatchNorm's `num_batches_tracked` is exact up to 2048 only, and from 65520 on is inf in the file.
+    such as BatchNorm's `num_batches_tracked` is exact up to 2048 only, and from 65520 on is inf in the file. Lengths in
+    half are rounded, and the mask that is made of them is too long or too short.
 
     `Module.to` and `Module.half` cast floating parameters and buffers only, for the same reason.
 
@@ -118,8 +121,8 @@ class CastNonFloat(Rule):
 
     code, name = "DT111", "cast-non-float"
     fix = Applicability.UNSAFE
-    triggers = attributes(_CASTS)
-    calls = frozenset({*(name.rpartition(".")[2] for name in _LOADERS), *_CASTS})
+    triggers = attributes({*_CASTS, "type_as"})
+    calls = frozenset({*(name.rpartition(".")[2] for name in _LOADERS), *_CASTS, "type_as"})
     references = frozenset(f"torch.Tensor.{name}" for name in ("half", "bfloat16", "float", "double"))
     hears_where = MappingProxyType({"on_reference": tuple(sorted(_MAPS))})
 
@@ -142,6 +145,8 @@ class CastNonFloat(Rule):
     def on_call(self, call: Call) -> Iterable[Finding]:
         if call.target in _LOADERS or call.method == "state_dict":
             self._state_made(call)
+        if call.method == "type_as" and (found := cast_length(call)) is not None:
+            return (found,)
         if call.method not in _CASTS or not isinstance(call.node.func, ast.Attribute):
             return ()
         statement = call.flow.statement
@@ -149,6 +154,8 @@ class CastNonFloat(Rule):
             return ()  # nothing is cast: the result is thrown away, which is the matter of DT104
         if call.method == "to" and call.node.args and isinstance(call.node.args[0], ast.Starred):
             return _with_the_rest(call, call.node.func.value)
+        if call.method != "float" and (found := cast_length(call)) is not None:
+            return (found,)
         if isinstance(call.receiver, Module) or not _is_floating_cast(call):
             return ()
         return self._judge(call, call.node.func.value)

@@ -18,7 +18,7 @@ from dtlint_rules._assignments import assignments, bindings, bound_once
 from dtlint_rules._functions import body_of, defaults, own_nodes, parameters
 from dtlint_rules._imports import is_a_test
 from dtlint_rules._meanings import written_dtype
-from dtlint_rules._names import last_name, said
+from dtlint_rules._names import last_name, names_in, said
 from dtlint_rules._parts import given, keyword, receiver, subject_of
 from dtlint_rules._within import parents_at
 
@@ -48,6 +48,7 @@ class HardcodedCast(Rule):
       or under an `if`; and bfloat16 for what asks for float16.
     - `dtype=torch.bfloat16` in a class or function that has a parameter `*_dtype=torch.bfloat16` for it, or a parameter
       `dtype` that nothing reads.
+    - `compute_dtype=torch.float16` in a call, in a function that has a parameter `compute_dtype` itself.
     - `return out.to(torch.bfloat16)` in a function that casts what it is given to float32 first, and never asks for its
       dtype.
     - As information: `from_pretrained(name, torch_dtype=torch.float16)` in a class that is told which model and not the
@@ -110,7 +111,7 @@ class HardcodedCast(Rule):
             found = [*_other_half(call.node, call.flow), *_fixed_half(call)]
         elif call.method in ("append", "add") and len(call.node.args) == 1:
             found = list(_other_half(call.node.args[0], call.flow))
-        elif "dtype" not in call.keywords and "torch_dtype" not in call.keywords and call.method != "to":
+        elif call.method != "to" and not any(name.endswith("dtype") for name in call.keywords):
             return ()
         else:
             found = list(self._cast(call))
@@ -127,6 +128,7 @@ class HardcodedCast(Rule):
             yield from _other_half(node, call.flow)
         if "dtype" in call.keywords:
             yield from self._heedless(call, call.keywords["dtype"])
+        yield from _of_same_name(call)
         if call.name == "from_pretrained":
             yield from _loaded_in_float16(call)
         if call.method == "to" and isinstance(call.node.func, ast.Attribute):
@@ -206,6 +208,31 @@ class HardcodedCast(Rule):
             "the buffer is float32, the next layer gets float32",
             help=f"Cast the buffer to the dtype of `{cast.id}` instead",
         )
+
+
+def _of_same_name(call: Call) -> Iterator[Finding]:
+    """`compute_dtype=torch.float16`, in a function that has a parameter of that very name."""
+    names = [name for name, value in call.keywords.items() if name.endswith("_dtype") and isinstance(value, Dtype)]
+    for name in names:
+        node, scope = keyword(call.node, name), call.flow.scope
+        if node is None or not _is_half(node):
+            continue
+        parameter = next((part for part in parameters(scope) if part.arg == name), None)
+        if parameter is None or name in assignments(scope) or _is_chosen_by(name, call):
+            continue
+        yield Finding(
+            node,
+            f"`{ast.unparse(node)}` is written out here, whatever the parameter `{name}` is",
+            help=f"Use `{name}`",
+            notes=((parameter.annotation, f"`{name}` is declared here"),) if parameter.annotation else (),
+        )
+
+
+def _is_chosen_by(name: str, call: Call) -> bool:
+    """Does a test around a call, or in it, ask for the parameter?"""
+    tests = [held.test for held in call.flow.conditions]
+    tests += [part.test for part in around(call.node, call.flow.tree) if isinstance(part, ast.IfExp)]
+    return any(name in names_in(test) for test in tests)
 
 
 def _over_callers(assign: Assign, target: ast.Subscript) -> Iterator[Finding]:

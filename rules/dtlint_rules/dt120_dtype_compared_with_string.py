@@ -298,8 +298,14 @@ def _may_ask(node: ast.expr, value: Value) -> bool:
 
 
 def _names_dtype(node: ast.expr, compared: Value) -> bool:
-    """Is a variable that is called a dtype compared with texts?"""
-    return type(node) is ast.Name and node.id.endswith("dtype") and type(compared) in (Constant, Items)
+    """Is a variable that is called a dtype compared with texts, or any with the name of a dtype?"""
+    if type(node) is not ast.Name:
+        return False
+    if node.id.endswith("dtype"):
+        return type(compared) in (Constant, Items)
+    given = compared.items if type(compared) is Items else (compared,)
+    texts = [each.value if type(each) is Constant else None for each in given]
+    return bool(texts) and all(type(text) is str and named(text.removeprefix("torch.")) is not None for text in texts)
 
 
 def _kind(node: ast.expr, value: Value, flow: Flow) -> str | None:
@@ -307,11 +313,11 @@ def _kind(node: ast.expr, value: Value, flow: Flow) -> str | None:
     if isinstance(value, Dtype):
         return "dtype"
     if isinstance(node, ast.Name):
-        if not node.id.endswith("dtype"):
-            return None
         made = only_value(node.id, flow)
         if isinstance(made, ast.Attribute):
             return "dtype" if made.attr == "dtype" and _is_tensor(made.value, flow) else None
+        if not node.id.endswith("dtype"):
+            return None
         return "dtype" if made is not None and gives_dtype(made) else None
     if isinstance(node, ast.Attribute) and node.attr == "dtype":
         return "dtype" if _is_tensor(node.value, flow) else None

@@ -7,10 +7,13 @@ import re
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Span
+from dtlint.infer.around import around
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor, Unknown
+from dtlint.infer.walk import SCOPES
 from dtlint.rule import Finding, Rule
 from dtlint_rules._kept import kept
+from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +40,8 @@ class BackwardInAutocast(Rule):
     """`.backward()` is called inside an autocast region.
 
     ## What it does
-    Reports `.backward()` of a loss where `torch.autocast` is in force, by `with` or as a decorator.
+    Reports `.backward()` of a loss where `torch.autocast` is in force, by `with` or as a decorator, and
+    `accelerator.backward(loss)`, of Accelerate or of Lightning's Fabric, inside `with accelerator.autocast():`.
 
     ## Why it matters
     Autocast belongs around the forward pass and the loss; the backward of each operator runs in the dtype of its
@@ -91,6 +95,8 @@ class BackwardInAutocast(Rule):
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         region = call.flow.autocast
+        if region is None and call.method == "backward" and len(call.node.args) == 1:
+            yield from _by_library(call)
         if region is None or not _is_backward(call):
             return
         rest = _rest_of_region(call.flow)
@@ -102,6 +108,35 @@ class BackwardInAutocast(Rule):
             notes=() if region.made is None else ((region.made, "autocast begins here"),),
             fix=None if rest is None else lambda place: _fix(place, *rest),
         )
+
+
+def _by_library(call: Call) -> Iterator[Finding]:
+    """`accelerator.backward(loss)` inside `with accelerator.autocast():`, of the same object. What else has a `backward` that
+    takes an argument is an engine of some kind."""
+    owner = path_of(call.node.func.value) if isinstance(call.node.func, ast.Attribute) else None
+    if owner is None or not isinstance(call.receiver, Unknown):
+        return
+    made = _library_region(call, owner)
+    if made is not None:
+        yield Finding(
+            call.node,
+            f"`{owner}.backward()` runs under autocast, which casts the backward of float32 operators to the lower precision "
+            "too",
+            help=f"Call `{owner}.backward()` behind the autocast region",
+            notes=((made, "autocast begins here"),),
+        )
+
+
+def _library_region(call: Call, owner: str) -> ast.expr | None:
+    """`owner.autocast()` of the innermost `with` around a call in its function. One that is told something may be off."""
+    for part in around(call.node, call.flow.tree):
+        if isinstance(part, SCOPES):
+            return None
+        for item in part.items if isinstance(part, (ast.With, ast.AsyncWith)) else ():
+            made = item.context_expr
+            if isinstance(made, ast.Call) and last_name(made) == "autocast":
+                return made if path_of(made.func) == f"{owner}.autocast" and not (made.args or made.keywords) else None
+    return None
 
 
 def _is_backward(call: Call) -> bool:

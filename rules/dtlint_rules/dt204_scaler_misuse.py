@@ -19,7 +19,7 @@ from dtlint_rules._realms import binds, helpers, realm_of
 from dtlint_rules._statements import statements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from dtlint.infer.events import Call, Discard, End, Flow
     from dtlint.infer.values import Key
@@ -55,8 +55,9 @@ class ScalerMisuse(Rule):
     Follows what each function does with a GradScaler and reports where its cycle is broken on every path through the
     place: `unscale_` or `step` twice for one optimizer without an `update` between, `unscale_` after `step`, `update`
     before `step`, gradients that are set to zero before they are used, the optimizer stepped by itself beside or
-    instead of `scaler.step`, `step` without `scale`, `step` of a scaler that nobody updates, a scaled loss that nobody
-    uses, `scaler.scale(loss)` ahead of `loss.backward()`, and a scaler that is made anew in each iteration.
+    instead of `scaler.step`, `step` without `scale`, `step` of a scaler that nobody updates, or only gives a new scale
+    now and then, a scaled loss that nobody uses, `scaler.scale(loss)` ahead of `loss.backward()`, and a scaler that is
+    made anew in each iteration.
 
     ## Why it matters
     The cycle is scale, backward, unscale_ (where gradients are looked at), step, update. Most other orders raise, but
@@ -186,10 +187,15 @@ class ScalerMisuse(Rule):
 
     def _never_updated(self, scaler: str, own: list[_Done], tree: ast.Module, scope: ast.AST) -> Iterator[Finding]:
         steps = [done for done in own if done.what == "step" and done.loops]
-        if (scope, scaler) not in self.enabled or not steps:
+        if not steps:
             return
-        realm = realm_of(scaler, scope, tree)
-        if not _has_method(realm, scaler, "update") and not _given_away(realm, scaler, tree):
+        handed = (scope, scaler) not in self.enabled
+        if handed and not _is_handed(scaler, scope, tree):
+            return
+        realm = tree if handed else realm_of(scaler, scope, tree)
+        set_now_and_then = {done.node.func for done in own if _sets_scale(done, steps[0])}
+        away = _leaves_file(scaler, tree) if handed else _given_away(realm, scaler, tree)
+        if not away and not _has_method(realm, scaler, "update", besides=set_now_and_then):
             yield Finding(
                 steps[0].node,
                 f"`{scaler}.update()` is never called: the second `step` raises RuntimeError, "
@@ -509,10 +515,54 @@ def _names(targets: list[ast.expr]) -> list[str]:
     return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
-def _has_method(realm: ast.AST, scaler: str, method: str) -> bool:
+def _sets_scale(update: _Done, step: _Done) -> bool:
+    """`scaler.update(scale * 2)` under a test: a new scale now and then, and no end of the cycle."""
+    return update.what == "update" and bool(update.node.args) and not update.conditions <= step.conditions
+
+
+def _is_handed(scaler: str, scope: ast.AST, tree: ast.Module) -> bool:
+    """Is the scaler a parameter of a function that this file calls, with a GradScaler that it makes?"""
+    if not isinstance(scope, ast.FunctionDef) or all(part.arg != scaler for part in parameters(scope)):
+        return False
+    if not any(isinstance(node, ast.Call) and last_name(node) == "GradScaler" for node in nodes([tree])):
+        return False
+    own = {id(part) for part in nodes([scope])}
+    return any(
+        isinstance(node, ast.Call)
+        and path_of(node.func) == scope.name
+        and id(node) not in own
+        and any(last_name(value) == scaler for value in (*node.args, *(part.value for part in node.keywords)))
+        for node in nodes([tree])
+    )
+
+
+def _leaves_file(scaler: str, tree: ast.Module) -> bool:
+    """Is what the file calls so handed to anything but its own functions, which call it the same, and a checkpoint?"""
+    known, defined = parents(tree), {node.name: node for node in nodes([tree]) if isinstance(node, ast.FunctionDef)}
+    for node in nodes([tree]):
+        if not isinstance(node, ast.Name) or node.id != scaler or not isinstance(node.ctx, ast.Load):
+            continue
+        parent = known.get(node)
+        if isinstance(parent, ast.keyword):
+            parent = known.get(parent)
+        if isinstance(parent, (ast.Attribute, ast.Compare, ast.If, ast.IfExp, ast.BoolOp, ast.UnaryOp)):
+            continue
+        called = last_name(parent) if isinstance(parent, ast.Call) and node is not parent.func else ""
+        function = defined.get(called)
+        if function is not None and any(part.arg == scaler for part in parameters(function)):
+            continue
+        if not called.startswith(("save_", "load_")):
+            return True
+    return False
+
+
+def _has_method(realm: ast.AST, scaler: str, method: str, besides: Container[ast.AST] = ()) -> bool:
     name = scaler.rpartition(".")[2]
     return any(
-        isinstance(node, ast.Attribute) and node.attr == method and last_name(node.value) == name
+        isinstance(node, ast.Attribute)
+        and node.attr == method
+        and last_name(node.value) == name
+        and node not in besides
         for node in nodes([realm])
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
@@ -37,7 +38,8 @@ class CustomFunctionNoCustomFwd(Rule):
     Reports subclasses of `torch.autograd.Function` whose `forward` and `backward` both multiply matrices, in a file
     that speaks of autocast, mixed precision or half, where neither is decorated with `torch.amp.custom_fwd` and
     `custom_bwd`. As information, in any other file, those that a module applies to its own weights,
-    `Project.apply(x, self.weight)`: it will be asked for autocast one day. A Function that is only applied where autocast
+    `Project.apply(x, self.weight)`, or whose `forward` multiplies with a `weight` that it takes: they will be asked for
+    autocast one day. A Function that is only applied where autocast
     is switched off is left alone.
 
     ## Why it matters
@@ -109,7 +111,7 @@ class CustomFunctionNoCustomFwd(Rule):
             if not isinstance(node, ast.ClassDef) or self.bases.isdisjoint(node.bases):
                 continue
             products = _products(node)
-            if products is not None and (severity := _matters(node, tree)) is not None:
+            if products is not None and (severity := _matters(node, tree, *products[:2])) is not None:
                 yield _found(*products, severity)
 
 
@@ -118,7 +120,7 @@ def _speaks_of_half(tree: ast.Module) -> bool:
     return any(word in text for word in ("autocast", "gradscaler", "mixed_precision", "bfloat16", "float16"))
 
 
-def _matters(node: ast.ClassDef, tree: ast.Module) -> Severity | None:
+def _matters(node: ast.ClassDef, tree: ast.Module, forward: ast.FunctionDef, product: ast.expr) -> Severity | None:
     """How bad it is for the program that a Function is not made for autocast; None where that never meets it."""
     applied = [
         call for call in nodes([tree]) if isinstance(call, ast.Call) and path_of(call.func) == f"{node.name}.apply"
@@ -127,9 +129,22 @@ def _matters(node: ast.ClassDef, tree: ast.Module) -> Severity | None:
         return None
     if _speaks_of_half(tree):
         return Severity.WARNING
-    if is_a_test(tree) or writes_kernels(tree):
+    if is_a_test(tree):
         return None
-    return Severity.INFO if any(map(_is_given_weights, applied)) else None
+    if _multiplies_weight(forward, product):
+        return Severity.INFO
+    return Severity.INFO if not writes_kernels(tree) and any(map(_is_given_weights, applied)) else None
+
+
+def _multiplies_weight(forward: ast.FunctionDef, product: ast.expr) -> bool:
+    """Is the product one of torch with what `forward` takes as a weight, `F.linear(x, weight, bias)`? The weights of a module
+    stay float32 under autocast, whoever applies the Function to them."""
+    names = {part.arg for part in forward.args.args if _WEIGHT.search(part.arg)}
+    operands = product.args if isinstance(product, ast.Call) else [product]
+    return any(isinstance(part, ast.Name) and part.id in names for operand in operands for part in ast.walk(operand))
+
+
+_WEIGHT = re.compile(r"(?:^|_)weights?$")
 
 
 def _is_kept_from_autocast(call: ast.Call, tree: ast.Module) -> bool:
@@ -206,10 +221,15 @@ def _casts(backward: ast.FunctionDef) -> bool:
     }
     return any(
         isinstance(node, ast.Attribute)
-        and node.attr in ("dtype", "float", "type_as", "half", "float32")
+        and (node.attr in ("dtype", "float", "type_as", "half", "float32") or _is_kept_dtype(node))
         and node not in other
         for node in ast.walk(backward)
     )
+
+
+def _is_kept_dtype(node: ast.Attribute) -> bool:
+    """`ctx.compute_dtype`, to which backward casts what it is given."""
+    return node.attr.endswith("_dtype") and path_of(node.value) == "ctx"
 
 
 def _takes_dtype(name: str) -> bool:

@@ -1,4 +1,5 @@
-"""DT218: autocast is used as a decorator in a way that raises, or that never enters the region."""
+"""DT218: autocast is used as a decorator in a way that raises, or that never enters the region, and autocast or a
+GradScaler is given what another class of that name takes."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Autocast
 from dtlint.infer.walk import SCOPES, nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._amp_arguments import misplaced
 from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
@@ -22,20 +24,29 @@ __all__ = ["AmpWrapperMisuse"]
 
 _AUTOCASTS = frozenset({"torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
 _OLD = frozenset({"torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
+_TAKING = _AUTOCASTS | {f"torch.{package}.GradScaler" for package in ("amp", "cuda.amp", "cpu.amp")}
 
 
 class AmpWrapperMisuse(Rule):
-    """Autocast decorates a function in a way that cannot work.
+    """Autocast or a GradScaler is made, or decorates a function, in a way that cannot work.
 
     ## What it does
     Reports `@autocast` and `with autocast` without parentheses, autocast around a generator or a coroutine, and a bound
     method that is wrapped in autocast and then bound a second time, `MethodType(autocast(...)(model.forward), model)`.
+    Also a device that is given to the classes of `torch.cuda.amp` and `torch.cpu.amp`, which know none,
+    `torch.cuda.amp.autocast(x.device.type, enabled=False)` and `torch.cuda.amp.GradScaler("cuda")`; and those of
+    `torch.amp` where they lack the device, or are given a switch in place of it or of the dtype,
+    `torch.autocast("cuda", False)`.
 
     ## Why it matters
     `torch.autocast` without parentheses takes the function for a device and raises; that of `torch.cuda.amp` takes it
     for `enabled`, and the decorated name is then a context and no function. A generator runs when it is iterated over,
     and by then the region that the decorator entered has ended: it computes in float32, without a word. A method that
     is bound twice gets `self` twice.
+
+    The classes of `torch.amp` take the device first, the older ones of the same names take `enabled` and `init_scale`. An
+    autocast or a scaler that has the one's arguments and is imported from the other raises: the scaler only where a loss
+    is scaled, on a GPU. `torch.amp.GradScaler(False)` raises nowhere, and is on.
 
     ## Example
     ```python
@@ -67,8 +78,8 @@ class AmpWrapperMisuse(Rule):
     """
 
     code, name, severity = "DT218", "amp-wrapper-misuse", Severity.ERROR
-    triggers = ("*autocast*",)
-    calls = frozenset({"autocast"})
+    triggers = ("*autocast*", "GradScaler")
+    calls = frozenset({"autocast", "GradScaler"})
     references = _AUTOCASTS
 
     def __init__(self) -> None:
@@ -78,7 +89,9 @@ class AmpWrapperMisuse(Rule):
     def on_call(self, call: Call) -> Iterable[Finding]:
         if isinstance(call.result, Autocast) and call.result.made is call.node and call.result.enabled is not False:
             self.made.add(call.node)
-        return ()
+        if call.target not in _TAKING or call.flow.version_gated or (found := misplaced(call)) is None:
+            return ()
+        return (found,)
 
     def on_reference(self, reference: Reference) -> Iterable[Finding]:
         self.named[reference.node] = reference.name

@@ -11,6 +11,7 @@ from dtlint.diagnostic import Applicability, Edit, Fix
 from dtlint.infer.around import around
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
+from dtlint_rules._amp_arguments import is_device
 from dtlint_rules._names import last_name, said
 from dtlint_rules._needs import attributes
 
@@ -253,6 +254,8 @@ class DeprecatedAmpApi(Rule):
         device = _DEVICES[name]
         if _last(name) in ("custom_fwd", "custom_bwd"):
             return self._renamed(place, name, node.func, "", place.append_argument(f'device_type="{device}"'))
+        if _tells_device(call):
+            return self._renamed(place, name, node.func)  # the arguments are those of the successor already
         if _last(name) == "GradScaler":
             return self._renamed(place, name, node.func, "", place.insert_argument(f'"{device}"'))
         if _starred(node) or _default_changes(place, node):
@@ -360,6 +363,13 @@ def _below(node: ast.expr, attributes: tuple[str, ...]) -> ast.expr | None:
             return None
         node = node.value
     return node
+
+
+def _tells_device(call: Call) -> bool:
+    """Is it told a device, which raises as it stands: `torch.cuda.amp.autocast("cuda", enabled=False)`?"""
+    if any(keyword.arg in ("device", "device_type") for keyword in call.node.keywords):
+        return True
+    return bool(call.node.args) and is_device(call.node.args[0], call.argument(0, ""))
 
 
 def _starred(node: ast.Call) -> bool:

@@ -7,10 +7,10 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability
+from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.dtypes.dtype import FLOATING, LEGACY_TENSORS
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Either, External, Items, Module, Tensor
+from dtlint.infer.values import Constant, Either, External, Items, Module, Number, Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._asserted import asserted
 from dtlint_rules._functions import parameters
@@ -20,7 +20,7 @@ from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import LEGACY, TORCH
 from dtlint_rules._origin import NOTHING, Kind, in_order
 from dtlint_rules._origins import origins_of
-from dtlint_rules._parts import same
+from dtlint_rules._parts import keyword, same
 from dtlint_rules._placed import told_device
 from dtlint_rules._within import within
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call
+    from dtlint.infer.values import Value
+    from dtlint.source.place import Place
 
 __all__ = ["LegacyConstructor"]
 
@@ -45,15 +47,15 @@ class LegacyConstructor(Rule):
     ## What it does
     Reports `x.type(torch.FloatTensor)` and the like, `isinstance(x, torch.FloatTensor)`, legacy constructors that are
     given a tensor, `torch.LongTensor(index)`, or the sizes of one, `torch.cuda.FloatTensor(x.size(0), n)`, or a device
-    that is not their own, `torch.LongTensor(index, device=device)`, and `torch.Tensor` of whole numbers beyond 2**24.
-    The other uses are those of `legacy-tensor`, DT509.
+    that is not their own, `torch.LongTensor(index, device=device)`, or a dtype, `torch.Tensor(data, dtype=dtype)`, and
+    `torch.Tensor` of whole numbers beyond 2**24. The other uses are those of `legacy-tensor`, DT509.
 
     ## Why it matters
     A legacy type is a dtype and a device. `x.type(torch.FloatTensor)` moves a tensor of the GPU to the CPU, and the
     next operation with its neighbours raises. `isinstance(x, torch.ByteTensor)` is False for the same bytes on a GPU,
     and the branch behind it is not taken there. `torch.LongTensor(x)` takes only a tensor that is int64 and on the CPU
-    already, and raises TypeError for every other; told a device but the CPU it raises, too. `torch.Tensor` holds
-    float32, in which 16777217 is 16777216.
+    already, and raises TypeError for every other; told a device but the CPU it raises, too, and told a dtype it always
+    does. `torch.Tensor` holds float32, in which 16777217 is 16777216.
 
     ## Example
     ```python
@@ -97,6 +99,8 @@ class LegacyConstructor(Rule):
             return ()
         if "device" in call.keywords and (found := told_device(call, tensor_type(External(call.target)))) is not None:
             return (found,)
+        if "dtype" in call.keywords:
+            return (_told_dtype(call),)
         return self._constructed(call) if len(call.args) == 1 else _sized(call) if call.args else ()
 
     def _cast(self, call: Call, kind: TensorType) -> Iterator[Finding]:
@@ -119,8 +123,9 @@ class LegacyConstructor(Rule):
     def _constructed(self, call: Call) -> Iterator[Finding]:
         name, given = call.target, call.node.args[0]
         kind = tensor_type(External(name))
-        if kind is not None and isinstance(call.args[0], Tensor) and not _is_asked_for(call):
-            if call.args[0].dtypes != frozenset({kind.dtype}) or kind.device == "the CPU":
+        tensor = _tensor(given, call.args[0])
+        if kind is not None and tensor is not None and not _is_asked_for(call):
+            if tensor.dtypes != frozenset({kind.dtype}) or kind.device == "the CPU":
                 yield Finding(
                     call.node,
                     f"`{name}` takes only tensors that are {kind.dtype} and on {kind.device} already, and raises for "
@@ -133,6 +138,44 @@ class LegacyConstructor(Rule):
                 f"{number} is not exact in float32, which holds whole numbers up to 16777216",
                 help="Use `torch.tensor(...)`, which makes int64 of whole numbers",
             )
+
+
+def _tensor(given: ast.expr, value: Value) -> Tensor | None:
+    """The tensor that a constructor is given. Nothing but tensors has casts such as `x.long()`; one that was made on the CPU
+    is handed through by the constructor of its type."""
+    if isinstance(value, Tensor):
+        return value
+    if type(value) is not Unknown or not isinstance(given, ast.Call) or given.args or given.keywords:
+        return None
+    dtype = _OF_METHODS.get(last_name(given)) if isinstance(given.func, ast.Attribute) else None
+    return Tensor(frozenset({dtype})) if dtype is not None and not _is_made_on_cpu(given) else None
+
+
+_OF_METHODS = {method: dtype for dtype, method in METHODS.items()}
+
+
+def _told_dtype(call: Call) -> Finding:
+    """`torch.Tensor(data, dtype=torch.float64)`."""
+    given = keyword(call.node, "dtype")
+    dtype = "" if given is None else ast.unparse(given)
+    return Finding(
+        call.node,
+        f"`{call.target}` takes no dtype: it raises TypeError, an invalid combination of arguments",
+        help=f"Use `torch.tensor(..., dtype={dtype})`, or `torch.empty` of sizes",
+        severity=Severity.ERROR,
+        fix=partial(_as_function, call.node) if len(call.node.args) == 1 and not _is_size(call) else None,
+    )
+
+
+def _is_size(call: Call) -> bool:
+    """May the argument be a size, or a tensor, which `torch.tensor` warns of?"""
+    value = call.args[0] if call.args else None
+    return value is None or isinstance(value, (Tensor, Number, Constant))
+
+
+def _as_function(node: ast.Call, place: Place) -> Fix:
+    function, imports = place.spelled("torch.as_tensor")
+    return Fix(f"Use `{function}`", (place.replace(node.func, function), *imports), Applicability.UNSAFE)
 
 
 def _asked(call: Call) -> Iterator[Finding]:
