@@ -1,0 +1,90 @@
+"""Tensors that meet others of another dtype, or whose dtype is not what they are used for, and right code that looks alike.
+
+In bad code, `# <-` stands on each line that is flagged, and no other line is.
+"""
+
+from __future__ import annotations
+
+import pytest
+from bench import Bench, cases, marked
+
+HEAD = """\
+import math
+import time
+from typing import Optional, Tuple
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+"""
+BENCH = Bench("DT101", "DT599", HEAD)
+
+BAD = {
+    "DT304": (
+        """
+        def root(x: Tensor):
+            chol = torch.linalg.cholesky(x)
+            eye = torch.eye(chol.size(-1), device=chol.device)  # <-
+            return torch.triangular_solve(eye, chol)[0]
+        """,
+        """
+        def inverse(matrix: Tensor):
+            return torch.linalg.solve(matrix, torch.eye(matrix.shape[-1], device=matrix.device))  # <-
+        """,
+        """
+        def percentiles(x: Tensor, q):
+            q = torch.tensor(q, device=x.device)  # <-
+            return torch.quantile(x, q / 100.0)
+        """,
+        """
+        def quartiles(x: Tensor):
+            return x.quantile(torch.tensor([0.25, 0.75], device=x.device), dim=0)  # <-
+        """,
+        """
+        def products(x: Tensor, y: Tensor):
+            n, d = x.shape
+            out = torch.zeros(n, n * d)  # <-
+            ones = torch.ones(n, d, dtype=out.dtype, device=out.device)
+            return torch.matmul(x.transpose(-2, -1), ones)
+        """,
+    ),
+}
+
+GOOD = {
+    "DT304": (
+        """
+        def told(x: Tensor, q):
+            q = torch.tensor(q, device=x.device, dtype=x.dtype)
+            eye = torch.eye(x.shape[-1], device=x.device).to(x.dtype)
+            return torch.quantile(x, q / 100.0), torch.linalg.solve(x, eye)
+        """,
+        """
+        def of_float32(x: Tensor, q):
+            return torch.quantile(x.float(), torch.tensor(q, device=x.device))
+        """,
+        # What is added to a float64 matrix is float64.
+        """
+        def steadied(cov: Tensor, y: Tensor):
+            return torch.linalg.solve(cov + torch.eye(cov.shape[-1], device=cov.device) * 1e-6, y).argmax()
+        """,
+        """
+        def of_another_package(x: Tensor, solver):
+            return solver.solve(x, torch.eye(x.shape[-1], device=x.device))
+        """,
+        # It takes tensors of two dtypes.
+        """
+        def binned(x: Tensor):
+            return torch.searchsorted(torch.linspace(0, 1, 5, device=x.device), x)
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "text"), cases(BAD))
+def test_bad_code_is_flagged_where_the_arrows_stand(code: str, text: str) -> None:
+    assert BENCH.flagged(code, text) == marked(BENCH.source(text))
+
+
+@pytest.mark.parametrize(("code", "text"), cases(GOOD))
+def test_right_code_is_left_alone(code: str, text: str) -> None:
+    assert BENCH.flagged(code, text) == []
