@@ -48,6 +48,16 @@ BAD = {
             return torch.matmul(x.transpose(-2, -1), ones)
         """,
     ),
+    "DT308": (
+        """
+        def forward(self, ids, pad):
+            return self.model(ids, ~self.padding_mask(ids, pad).type(torch.long))  # <-
+        """,
+        """
+        def kept(batch):
+            return ~batch["attention_mask"].long()  # <-
+        """,
+    ),
 }
 
 GOOD = {
@@ -75,6 +85,12 @@ GOOD = {
         """
         def binned(x: Tensor):
             return torch.searchsorted(torch.linspace(0, 1, 5, device=x.device), x)
+        """,
+    ),
+    "DT308": (
+        """
+        def of_bits(x: Tensor, mask: Tensor, bits: Tensor):
+            return ~mask.long() & 1, ~mask.int() + 2, ~bits.byte(), ~x.long() & 7, ~mask.bool()
         """,
     ),
 }
