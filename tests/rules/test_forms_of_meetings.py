@@ -20,6 +20,25 @@ from torch import Tensor, nn
 BENCH = Bench("DT101", "DT599", HEAD)
 
 BAD = {
+    "DT121": (
+        """
+        def timed(step):
+            start = time.time()
+            step()
+            took = time.time() - start
+            return torch.tensor([took], dtype=torch.uint8)  # <-
+        """,
+        """
+        def timed(step):
+            start = time.perf_counter()
+            step()
+            return torch.tensor(time.perf_counter() - start, dtype=torch.long)  # <-
+        """,
+        """
+        def depths(n: int):
+            return torch.full((n,), math.log(n), dtype=torch.int32)  # <-
+        """,
+    ),
     "DT304": (
         """
         def root(x: Tensor):
@@ -61,6 +80,20 @@ BAD = {
 }
 
 GOOD = {
+    "DT121": (
+        """
+        def whole(n: int, start, end):
+            begun = time.time()
+            return (
+                torch.tensor(int(time.time()), dtype=torch.long),
+                torch.tensor(time.time(), dtype=torch.int64),
+                torch.tensor([math.ceil(math.log(n)), math.sqrt(n)], dtype=torch.long),
+                torch.tensor([end - start], dtype=torch.long),
+                torch.tensor([(time.time() - begun) * 1000], dtype=torch.long),
+                torch.tensor([time.time() - begun], dtype=torch.float64),
+            )
+        """,
+    ),
     "DT304": (
         """
         def told(x: Tensor, q):
