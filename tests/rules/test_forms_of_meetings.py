@@ -77,6 +77,19 @@ BAD = {
             return ~batch["attention_mask"].long()  # <-
         """,
     ),
+    "DT312": (
+        """
+        def weighted(logits: Tensor, weights: Optional[Tensor] = None):
+            if weights is None:
+                weights = np.ones(logits.shape[-2])  # <-
+            return (torch.softmax(logits, dim=-1).sum(-1) * weights).sum()
+        """,
+        """
+        def total(logits: Tensor, weights: "torch.Tensor | None" = None):
+            weights = np.full(logits.shape[-1], 0.5) if weights is None else weights  # <-
+            return torch.sum(weights)
+        """,
+    ),
 }
 
 GOOD = {
@@ -124,6 +137,26 @@ GOOD = {
         """
         def of_bits(x: Tensor, mask: Tensor, bits: Tensor):
             return ~mask.long() & 1, ~mask.int() + 2, ~bits.byte(), ~x.long() & 7, ~mask.bool()
+        """,
+    ),
+    "DT312": (
+        """
+        def converted(logits: Tensor, weights: Optional[Tensor] = None):
+            if weights is None:
+                weights = np.ones(logits.shape[-2])
+            return logits * torch.as_tensor(weights, dtype=logits.dtype)
+        """,
+        """
+        def of_float32(logits: Tensor, weights: Optional[Tensor] = None):
+            if weights is None:
+                weights = np.ones(logits.shape[-2], dtype=np.float32)
+            return logits * weights
+        """,
+        """
+        def of_numpy(n: int, weights: Optional[np.ndarray] = None):
+            if weights is None:
+                weights = np.ones(n)
+            return 2 * weights
         """,
     ),
 }
