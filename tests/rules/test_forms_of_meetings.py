@@ -20,6 +20,27 @@ from torch import Tensor, nn
 BENCH = Bench("DT101", "DT599", HEAD)
 
 BAD = {
+    "DT112": (
+        """
+        class Convolution(nn.Module):
+            def forward(self, x, pad_mask=None):
+                if pad_mask is not None:
+                    x = x.float().masked_fill(pad_mask.unsqueeze(1), 0.0)  # <-
+                x = self.depthwise_conv(x)
+                return x
+        """,
+        """
+        class Gated(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.up = nn.Linear(width, width)
+
+            def forward(self, x, keep=None):
+                if keep is not None:
+                    x = x.to(torch.float32) * keep[:, None]  # <-
+                return self.up(x)
+        """,
+    ),
     "DT121": (
         """
         def timed(step):
@@ -93,6 +114,36 @@ BAD = {
 }
 
 GOOD = {
+    "DT112": (
+        """
+        class Gated(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.up, self.norm = nn.Linear(width, width), nn.LayerNorm(width)
+
+            def cast_at_once(self, x, mask=None):
+                if mask is not None:
+                    x = x.float().masked_fill(mask, 0.0).type_as(x)
+                return self.up(x)
+
+            def cast_below(self, x, mask=None):
+                dtype = x.dtype
+                if mask is not None:
+                    x = x.float().masked_fill(mask, 0.0)
+                    x = x.to(dtype)
+                return self.up(x)
+
+            def cast_at_the_layer(self, x, mask=None):
+                if mask is not None:
+                    x = x.float().masked_fill(mask, 0.0)
+                return self.up(x.to(self.up.weight.dtype))
+
+            def on_purpose(self, x):
+                if self.upcast:
+                    x = x.float() * 2
+                return self.up(x)
+        """,
+    ),
     "DT121": (
         """
         def whole(n: int, start, end):
