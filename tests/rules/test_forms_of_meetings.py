@@ -88,6 +88,25 @@ BAD = {
             return torch.matmul(x.transpose(-2, -1), ones)
         """,
     ),
+    "DT306": (
+        """
+        def select(scores: Tensor, spans):
+            kept = []
+            for i, span in enumerate(spans):
+                if span.known:
+                    kept.append(i)
+            return torch.index_select(scores, 0, torch.tensor(kept, device=scores.device))  # <-
+        """,
+        """
+        def select(x: Tensor, flags):
+            keep = torch.tensor([i for i, flag in enumerate(flags) if flag])  # <-
+            return x[keep, :]
+        """,
+        """
+        def from_graph(graph):
+            return torch.tensor(list(graph.edges)).t().contiguous()  # <-
+        """,
+    ),
     "DT308": (
         """
         def forward(self, ids, pad):
@@ -182,6 +201,55 @@ GOOD = {
         """
         def binned(x: Tensor):
             return torch.searchsorted(torch.linspace(0, 1, 5, device=x.device), x)
+        """,
+    ),
+    "DT306": (
+        """
+        def asked(x: Tensor, flags):
+            rows = []
+            for i in range(x.shape[0]):
+                if flags[i]:
+                    rows.append(i)
+            if not rows:
+                return x
+            return x[torch.tensor(rows), :]
+        """,
+        """
+        def asked_later(x: Tensor, flags):
+            rows = []
+            for i in range(x.shape[0]):
+                if flags[i]:
+                    rows.append(i)
+            index = torch.tensor(rows)
+            return x[index] if len(rows) > 0 else x
+        """,
+        """
+        def cast(x: Tensor, flags):
+            rows = []
+            for i in range(x.shape[0]):
+                if flags[i]:
+                    rows.append(i)
+            return x[torch.tensor(rows).long(), :]
+        """,
+        """
+        def never_empty(x: Tensor, flags):
+            rows, each = [0], []
+            for i in range(x.shape[0]):
+                each.append(i)
+                if flags[i]:
+                    rows.append(i)
+            return x[torch.tensor(rows), :], x[torch.tensor(each), :]
+        """,
+        """
+        def all_but_one(x: Tensor, dim: int):
+            return x[torch.tensor([i for i in range(x.shape[0]) if i != dim])]
+        """,
+        """
+        def from_graph(graph, path):
+            known = load(path)
+            if graph.number_of_edges() == 0:
+                return None
+            return torch.tensor(list(graph.edges)).t(), torch.tensor(list(known.edges)).t()
         """,
     ),
     "DT308": (
