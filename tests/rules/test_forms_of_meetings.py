@@ -88,6 +88,19 @@ BAD = {
             return torch.matmul(x.transpose(-2, -1), ones)
         """,
     ),
+    "DT305": (
+        """
+        def ban(scores: Tensor, banned):
+            for i in range(scores.shape[0]):
+                scores[i][torch.tensor(banned[i]).long()] = torch.tensor(-math.inf, dtype=torch.float)  # <-
+            return scores
+        """,
+        """
+        def mark(x: Tensor):
+            x[:, [0, 2]] = torch.tensor(1.0, device=x.device)  # <-
+            return x
+        """,
+    ),
     "DT306": (
         """
         def select(scores: Tensor, spans):
@@ -201,6 +214,24 @@ GOOD = {
         """
         def binned(x: Tensor):
             return torch.searchsorted(torch.linspace(0, 1, 5, device=x.device), x)
+        """,
+    ),
+    "DT305": (
+        # By a mask, a number or a slice a tensor of one number is cast.
+        """
+        def fill(x: Tensor, mask: Tensor):
+            x[mask] = torch.tensor(1.0)
+            x[0] = torch.tensor(2.0)
+            x[:, 1] = torch.tensor(2.0)
+            x[[0, 1]] = 1.0
+            x[mask.long()] = torch.tensor(1.0, dtype=x.dtype)
+            return x
+        """,
+        """
+        def of_float32(n: int):
+            x = torch.zeros(n)
+            x[[0, 1]] = torch.tensor(1.0)
+            return x
         """,
     ),
     "DT306": (
