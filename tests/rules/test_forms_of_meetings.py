@@ -143,6 +143,18 @@ BAD = {
             return torch.sum(weights)
         """,
     ),
+    "DT313": (
+        """
+        class Attention(nn.Module):
+            def forward(self, scores, mask):
+                least = float(np.finfo(torch.tensor(0, dtype=scores.dtype).numpy().dtype).min)  # <-
+                return scores.masked_fill(mask, least)
+        """,
+        """
+        def largest(x):
+            return np.finfo(np.asarray(torch.zeros(1, dtype=x.dtype)).dtype).max  # <-
+        """,
+    ),
 }
 
 GOOD = {
@@ -307,6 +319,17 @@ GOOD = {
             if weights is None:
                 weights = np.ones(n)
             return 2 * weights
+        """,
+    ),
+    "DT313": (
+        """
+        def limits(x, ids):
+            return torch.finfo(x.dtype).min, torch.tensor(0, dtype=ids.dtype).numpy().dtype
+        """,
+        """
+        def of_float32(x):
+            x = x.float()
+            return torch.tensor(0, dtype=x.dtype).numpy().dtype
         """,
     ),
 }
