@@ -155,6 +155,16 @@ BAD = {
             return np.finfo(np.asarray(torch.zeros(1, dtype=x.dtype)).dtype).max  # <-
         """,
     ),
+    "DT416": (
+        """
+        def keys(edges: Tuple[torch.Tensor, torch.Tensor]):
+            return edges[0] << 32 | edges[1]  # <-
+        """,
+        """
+        def keys(src: Tensor, dst: Tensor):
+            return (src << 32) + dst  # <-
+        """,
+    ),
 }
 
 GOOD = {
@@ -330,6 +340,21 @@ GOOD = {
         def of_float32(x):
             x = x.float()
             return torch.tensor(0, dtype=x.dtype).numpy().dtype
+        """,
+    ),
+    "DT416": (
+        """
+        def cast(edges: Tuple[torch.Tensor, torch.Tensor], a: int, b: int):
+            return edges[0].long() << 32 | edges[1].long(), a << 32 | b
+        """,
+        """
+        def cast_above(src: Tensor, dst: Tensor):
+            src = src.to(torch.int64)
+            return (src << 32) | dst
+        """,
+        """
+        def numbers(a, b):
+            return a << 32 | b
         """,
     ),
 }
