@@ -17,7 +17,7 @@ from dtlint_rules._within import parents_in
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["index_use", "is_of_edges", "may_be_empty"]
+__all__ = ["begins_empty", "index_use", "is_of_edges", "may_be_empty"]
 
 _TAKING = {
     "index_select": (2, "index"),
@@ -35,17 +35,23 @@ _ASKING = frozenset({"len", "any", "bool", "max", "min", "sum"})
 
 def may_be_empty(made: ast.expr, used: ast.expr, scope: ast.AST) -> bool:
     """Is it a list of the function that may stay empty, and does the function not ask for that before it is used?"""
+    if isinstance(made, ast.Name) and not _is_filled_under_condition(made, used.lineno, scope):
+        return False
+    return not _is_in_try(made, scope)
+
+
+def begins_empty(made: ast.expr, scope: ast.AST) -> bool:
+    """Is it a list with a condition, `[i for i in x if i > 0]`, or a name that is bound to `[]` and to no other list? Ask
+    it before anything else."""
     if isinstance(made, ast.ListComp):
         tests = [test for part in made.generators for test in part.ifs]
-        return bool(tests) and not any(map(_leaves_out, tests)) and not _is_in_try(made, scope)
+        return bool(tests) and not any(map(_leaves_out, tests))
     if not isinstance(made, ast.Name):
         return False
     values = [value for _, value in assignments(scope).get(made.id, ()) if value is not None]
     if not values or not isinstance(values[0], ast.List) or values[0].elts:
         return False
-    if len(values) > 1 and not (len(values) == 2 and any(part is made for part in ast.walk(values[1]))):
-        return False
-    return _is_filled_under_condition(made, used.lineno, scope) and not _is_in_try(made, scope)
+    return len(values) == 1 or (len(values) == 2 and any(part is made for part in ast.walk(values[1])))
 
 
 def index_use(made: ast.Call, scope: ast.AST) -> ast.expr | None:

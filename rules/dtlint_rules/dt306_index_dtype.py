@@ -12,7 +12,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Items, Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
-from dtlint_rules._empty_lists import index_use, is_of_edges, may_be_empty
+from dtlint_rules._empty_lists import begins_empty, index_use, is_of_edges, may_be_empty
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import KNOWN, TORCH, attributes
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, listed, origin_note, settled, tensor_op
@@ -163,7 +163,7 @@ def _of_list(call: Call) -> Iterable[Finding]:
     scope = call.flow.scope
     if isinstance(made, ast.Call):
         return _of_edges(call, made)
-    if isinstance(made, ast.Name) and made.id not in assignments(scope):
+    if not begins_empty(made, scope):
         return ()
     used = index_use(call.node, scope)
     if used is None or not may_be_empty(made, used, scope):
