@@ -15,7 +15,7 @@ from dtlint_rules._functions import parameters
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import SMALL
 from dtlint_rules._numbers import number_at
-from dtlint_rules._parts import receiver, same
+from dtlint_rules._parts import receiver, root_of, same
 from dtlint_rules._squares import WIDE_INTEGERS, is_widened
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _shifted(operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
     if isinstance(value, Tensor) and value.dtypes is not None:
         narrow = value.dtypes <= SMALL_INTEGERS | {"int32"}
     else:
-        is_tensor = isinstance(value, Tensor) or _is_item_of_tensors(node.left, flow)
+        is_tensor = _is_given(node.left, flow) if isinstance(value, Tensor) else _is_item_of_tensors(node.left, flow)
         narrow = is_tensor and _SAYING_INT64.isdisjoint(names_in(flow.scope))
     if not narrow:
         return
@@ -171,6 +171,13 @@ def _shifted(operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
         f"`{ast.unparse(node.left)}` is shifted in its own dtype, and in int32 nothing is left of it after 32 bits",
         help=f"Cast before: `{ast.unparse(node.left)}.long() << 32`",
     )
+
+
+def _is_given(node: ast.expr, flow: Flow) -> bool:
+    """Is it a parameter as the caller gives it? What a function computes, torch has mostly made int64 already."""
+    own = root_of(node)
+    given = {each.arg for each in parameters(flow.scope)}
+    return isinstance(own, ast.Name) and own.id in given and own.id not in assignments(flow.scope)
 
 
 def _is_item_of_tensors(node: ast.expr, flow: Flow) -> bool:

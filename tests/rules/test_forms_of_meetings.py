@@ -356,6 +356,11 @@ GOOD = {
         def numbers(a, b):
             return a << 32 | b
         """,
+        """
+        def computed(scores: Tensor, beams: int):
+            index = scores.topk(4)[1] + beams
+            return (torch.div(index, beams, rounding_mode="trunc") << 32) + index
+        """,
     ),
 }
 
