@@ -101,6 +101,8 @@ class Rule:
     """The operators whose use `on_operation` is told of: `ast.MatMult`. None: of all."""
     of_known: ClassVar[bool] = False
     """Is `on_operation` told only where the dtype of an operand is known?"""
+    of_any: ClassVar[frozenset[type[ast.AST]]] = frozenset()
+    """The operators that it is told of even so where nothing is known: `ast.Invert`."""
     targets: ClassVar[frozenset[type[ast.AST]] | None] = None
     """What the targets are that `on_assign` is told of: `ast.Subscript`. None: all, unless there are `values`."""
     values: ClassVar[frozenset[type[ast.AST]] | None] = None

@@ -83,7 +83,8 @@ class _Operators(_Asking):
         return [
             rule
             for rule in self.rules
-            if (rule.operators is None or operator in rule.operators) and (is_known or not rule.of_known)
+            if (rule.operators is None or operator in rule.operators)
+            and (is_known or not rule.of_known or operator in rule.of_any)
         ]
 
 

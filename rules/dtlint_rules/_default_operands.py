@@ -11,7 +11,7 @@ from dtlint.infer.names import path_of
 from dtlint.rule import Finding
 from dtlint_rules._assignments import assignments
 from dtlint_rules._buffers import is_whole
-from dtlint_rules._effects import JOINING, UNTOLD
+from dtlint_rules._effects import JOINING, TORCH, UNTOLD
 from dtlint_rules._factories import MAKERS, fix_after, into_model, is_in, is_noise, made_after, roots_told, says
 from dtlint_rules._meanings import names_dtype
 from dtlint_rules._names import last_name
@@ -33,7 +33,12 @@ __all__ = ["meeting"]
 _MIXERS = re.compile(r"noise|noisy|q_sample|mix|lerp|blend|interpolate", re.IGNORECASE)
 """Names of functions that add up what they are given."""
 _PRODUCTS = frozenset({"conv1d", "conv2d", "conv3d", "linear", "grid_sample"})
-_REFUSING = RAISING | {"grid_sample"}
+_SOLVERS = frozenset({"triangular_solve", "cholesky_solve", "lu_solve", "solve", "lstsq", "quantile", "nanquantile"})
+"""Functions that half does not have, and that take tensors of float32 or of float64, but not of both."""
+_OF_TORCH_ALONE = frozenset({"solve", "lstsq", "tensordot", "inner", "cdist"})
+"""Those of them whose names other packages have as well, and that are no methods of tensors for the most part."""
+_ALIKE = frozenset({"tensordot", "inner", "cdist", "vdot"})
+_REFUSING = RAISING | _SOLVERS | _ALIKE | {"grid_sample", "lerp"}
 _RECURRENT = re.compile(r"(?:^|_)(?:lstm|gru|rnn|cells?)\d*$", re.IGNORECASE)
 """Names of recurrent layers, whose states have to be of the dtype of their input."""
 
@@ -44,8 +49,11 @@ def meeting(
     operations: Sequence[ast.BinOp | ast.Call],
     origins: Origins,
     place: Flow,
+    *,
+    half: bool,
 ) -> Finding | None:
-    """Where a factory's tensor meets one that it was made after: what raises first, and then what promotes."""
+    """Where a factory's tensor meets one that it was made after: what raises first, and then what promotes. Where no half
+    gets to, float64 does, and only what raises tells of it."""
     noise, instead = is_noise(factory), _instead(factory, origins, place)
     sizes = {path for argument in flat(factory.args) if (path := path_of(argument)) is not None}
     promoted: Finding | None = None
@@ -68,9 +76,16 @@ def meeting(
             if _is_number(operand, sizes):
                 continue
             if _raises(node):
-                return _finding(factory, node, operand, after[origin])
-            if promoted is None and not _is_padding(factory, operand) and escapes(node, place.scope, place.tree):
-                promoted = _finding(factory, node, operand, after[origin])
+                if _is_of_half(node, half=half) or _is_alone(factory, operands, origins):
+                    return _finding(factory, node, operand, after[origin], half=half)
+                continue
+            if (
+                half
+                and promoted is None
+                and not _is_padding(factory, operand)
+                and escapes(node, place.scope, place.tree)
+            ):
+                promoted = _finding(factory, node, operand, after[origin], half=half)
     return promoted
 
 
@@ -101,7 +116,7 @@ def _operands(node: ast.expr, noise: bool) -> list[ast.expr] | None:
         return [node.left, node.right]
     if not isinstance(node, ast.Call):
         return None
-    if last_name(node) in JOINING or last_name(node) in _PRODUCTS:
+    if last_name(node) in JOINING or _is_product(node):
         return joined(node)
     return flat(node.args) if noise or _joins(node) else None
 
@@ -110,8 +125,18 @@ def _joins(node: ast.expr) -> bool:
     """Are the operands of an operation promoted to one dtype, or refused?"""
     if isinstance(node, ast.BinOp):
         return not isinstance(node.op, (ast.Mod, ast.FloorDiv))
-    name = last_name(node) if isinstance(node, ast.Call) else ""
-    return name in JOINING or name in _PRODUCTS or any(known.search(name) for known in (_RECURRENT, _MIXERS))
+    if not isinstance(node, ast.Call):
+        return False
+    name = last_name(node)
+    return name in JOINING or _is_product(node) or any(known.search(name) for known in (_RECURRENT, _MIXERS))
+
+
+def _is_product(node: ast.Call) -> bool:
+    """Is it what is computed of several tensors, which have to be of one dtype?"""
+    name = last_name(node)
+    if name not in _PRODUCTS and name not in _SOLVERS and name not in _ALIKE:
+        return False
+    return name not in _OF_TORCH_ALONE or path_of(receiver(node) or node) in TORCH
 
 
 def _raises(node: ast.expr) -> bool:
@@ -119,6 +144,16 @@ def _raises(node: ast.expr) -> bool:
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, ast.MatMult)
     return last_name(node) in _REFUSING or _RECURRENT.search(last_name(node)) is not None
+
+
+def _is_of_half(node: ast.expr, *, half: bool) -> bool:
+    """May an operation be given half? Else it is float64 that it refuses beside float32."""
+    return half and last_name(node) not in _SOLVERS
+
+
+def _is_alone(factory: ast.Call, operands: Sequence[ast.expr], origins: Origins) -> bool:
+    """Is the factory's tensor an operand by itself? What of float64 meets it before makes it float64."""
+    return any({origin.node for origin in origins[operand]} == {factory} for operand in operands)
 
 
 def _is_padding(factory: ast.Call, operand: ast.expr) -> bool:
@@ -163,11 +198,12 @@ def _configured(call: ast.Call, factory: ast.Call, origins: Origins, scope: ast.
     return model if any(path.startswith(f"{model}.") for path in paths) else None
 
 
-def _finding(factory: ast.Call, node: ast.expr, operand: ast.expr, after: ast.expr | None) -> Finding:
+def _finding(factory: ast.Call, node: ast.expr, operand: ast.expr, after: ast.expr | None, *, half: bool) -> Finding:
     met, told = ast.unparse(operand), path_of(after) if after is not None else None
     source = told or as_operand(operand)
     op = "`@`" if isinstance(node, ast.BinOp) else f"`{last_name(node)}`"
-    refused, promoted = f"{op} raises if `{short(met)}` is half", f"`{short(met)}` is promoted to it if that is half"
+    dtype = "half" if _is_of_half(node, half=half) else "float64"
+    refused, promoted = f"{op} raises if `{short(met)}` is {dtype}", f"`{short(met)}` is promoted to it if that is half"
     return Finding(
         factory,
         f"{says(factory)}, and {refused if _raises(node) else promoted}",

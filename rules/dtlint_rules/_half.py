@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dtlint.infer.reach import Reached
     from dtlint.infer.values import Value
 
-__all__ = ["half_at", "is_half", "place_in"]
+__all__ = ["half_at", "is_half", "is_of_any_float", "place_in"]
 
 _ASKING = frozenset(
     {"float16", "bfloat16", "half", "fp16", "bf16", "is_half", "use_fp16", "use_half", "is_autocast_enabled"}
@@ -61,6 +61,11 @@ def half_at(
     if found.level < at_least or (dtype is not None and dtype not in found.dtypes):
         return None
     return None if of is not None and found.level < Reach.PROVED and is_lifted(of, flow) else found
+
+
+def is_of_any_float(flow: Flow) -> bool:
+    """Does the code compute in the floating dtype that its caller brings, float64 among them, even where half is none?"""
+    return imports_torch(flow.tree) and not is_a_test(flow.tree) and reach(flow).level >= Reach.LIBRARY
 
 
 def place_in(flow: Flow) -> Flow:

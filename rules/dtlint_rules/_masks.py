@@ -9,7 +9,7 @@ from dtlint.infer.names import path_of
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import root_of
 
-__all__ = ["SCORES", "inverted", "is_mask", "selects_scores"]
+__all__ = ["SCORES", "inverted", "is_mask", "is_named_mask", "selects_scores"]
 
 _MASK = re.compile(r"(?:^|_)(?:\w*mask\w*|pad(?:ding)?|adj|adjacency|invalid|valid|keep)(?:_|$)", re.IGNORECASE)
 
@@ -40,6 +40,11 @@ def is_mask(node: ast.expr) -> bool:
         kept = inverted(node)
         return kept is not None and is_mask(kept)
     return _MASK.search(last_name(node)) is not None
+
+
+def is_named_mask(name: str) -> bool:
+    """Does a name say that what it holds, or gives where it is called, is a mask: `padding_mask`?"""
+    return _MASK.search(name) is not None
 
 
 def selects_scores(target: ast.Subscript) -> bool:

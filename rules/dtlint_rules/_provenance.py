@@ -280,6 +280,12 @@ class Provenance:
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
+    def _handed_on(self, dtype: str) -> Roots:
+        """The factories whose default dtype is handed on to another, `torch.ones(n, dtype=mask.dtype)`; nothing where it
+        may be another dtype."""
+        roots = self.bound.get(dtype.removesuffix(".dtype"), NOTHING) if dtype.endswith(".dtype") else NOTHING
+        return roots if all(root.kind == Kind.MADE for root in roots) else NOTHING
+
     def _applied(self, function: ast.Lambda, given: Roots) -> Roots:
         """The origins of what a lambda of one parameter gives for what it is given."""
         (parameter,) = function.args.args
@@ -303,6 +309,8 @@ class Provenance:
         if mapped is not None:
             return self._applied(mapped.function, NOTHING.union(*map(self.__getitem__, mapped.items)))
         dtype = self.told(node)
+        if dtype is not None and of_torch and (handed := self._handed_on(dtype)):
+            return handed
         if dtype is not None and (of_torch or held or name in ("to", "type", "type_as", *CASTS)):
             return frozenset({Origin(Kind.CAST, dtype, node, held or every)})
         if name in NO_DTYPE:

@@ -47,7 +47,10 @@ def operand(call: Call, position: int = 0, name: str = "input") -> Operand | Non
     return None if given is None else Operand(given, UNKNOWN if value is None else value)
 
 
-_OPERANDS = frozenset({"input", "other", "weight", "bias", "mat", "mat1", "mat2", "batch1", "batch2", "tensor", "end"})
+_OPERANDS = frozenset(
+    {"input", "other", "weight", "bias", "mat", "mat1", "mat2", "batch1", "batch2", "tensor", "end"}
+    | {"q", "A", "B", "b", "LU"}
+)
 """How what joins tensors, and products, call the tensors that they take."""
 
 

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.conditions import atoms, exclusive
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
 from dtlint.infer.values import Module
 from dtlint.infer.walk import SCOPES
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import bindings
 from dtlint_rules._casts import CAST_METHODS
 from dtlint_rules._functions import parameters
+from dtlint_rules._half import half_at
+from dtlint_rules._layers import entered
+from dtlint_rules._names import last_name
 from dtlint_rules._needs import HALF_BY_NAME, attributes
 from dtlint_rules._parts import bound_to, subject_of
 from dtlint_rules._statements import statements
@@ -63,7 +67,8 @@ class CastNotRestored(Rule):
       does not cast it back before it ends.
     - A function that evaluates casts the model that it is handed to half, and does not cast it back.
     - In a module, an activation takes a detour over float32 (`x = F.interpolate(x.float(), ...)`), and goes on into a
-      layer without the cast back.
+      layer without the cast back; or it is cast on one path only, `if mask is not None: x = x.float().masked_fill(mask,
+      0)`, and goes into a layer with weights that gets it uncast on the other.
 
     ## Why it matters
     `Module.to` casts in place: what was upcast for one call is float32 for every later one, at twice the memory, and
@@ -113,6 +118,8 @@ class CastNotRestored(Rule):
         """Casts of modules that have not been undone, by scope and path."""
         self.detours: dict[tuple[ast.AST, str], ast.stmt] = {}
         """Activations that have taken a detour over float32, and not been cast since."""
+        self.on_one_path: dict[ast.AST, dict[ast.Assign, str]] = {}
+        """By function, detours that are taken on one path only, with the names of the activations."""
         self.wide: set[ast.Call] = set()
         """Casts to float32 that are written out."""
 
@@ -147,7 +154,10 @@ class CastNotRestored(Rule):
                 self.detours[flow.scope, target.id] = flow.statement
 
     def on_end(self, end: End) -> Iterable[Finding]:
-        return self._not_restored(end.flow.scope) if self.left else ()
+        detours = self.on_one_path.pop(end.flow.scope, {})
+        if not self.left and not detours:
+            return ()
+        return [*self._not_restored(end.flow.scope), *_entering(detours, end.flow)]
 
     def _not_restored(self, scope: ast.AST) -> Iterator[Finding]:
         for key in [key for key in self.left if key[0] is scope]:
@@ -172,8 +182,23 @@ class CastNotRestored(Rule):
                 self._module_cast(call, path, "float32")
             else:
                 self.wide.add(call.node)
+                self._on_one_path(call, path)
         elif dtypes is not None and dtypes <= LOW_PRECISION and path is not None:
             self._evaluated_in(call, path, next(iter(dtypes)))
+
+    def _on_one_path(self, call: Call, name: str | None) -> None:
+        """`if mask is not None: x = x.float().masked_fill(mask, 0)`, in a module: without a mask `x` keeps its dtype."""
+        statement, flow = call.flow.statement, call.flow
+        if not isinstance(statement, ast.Assign) or name is None or not flow.conditions or not _in_module(flow):
+            return
+        target, value = statement.targets[0], statement.value
+        if flow.autocast is not None or not isinstance(target, ast.Name) or target.id != name or value is call.node:
+            return
+        held = flow.conditions[-1]
+        if not _asks_for_none(held) or _INTEGERS.search(name) or _root_of_arithmetic(value) is not call.node:
+            return
+        if half_at(flow, dtype=None) is not None:
+            self.on_one_path.setdefault(flow.scope, {})[statement] = name
 
     def _module_cast(self, call: Call, path: str, dtype: str) -> None:
         function = call.flow.function
@@ -217,6 +242,68 @@ class CastNotRestored(Rule):
             )
 
 
+_KEEPING = frozenset({"masked_fill", "masked_fill_", "mul", "mul_", "add", "sub", "div", "clamp", "softmax", "pow"})
+"""Methods that compute in the dtype of their tensor, with anything that is given here."""
+_WITH_WEIGHTS = re.compile(r"(?:^|_)(?:\w*conv\w*|linear|proj\w*|\w*proj|fc|lstm|gru|rnn|dense|w|out)\d*$")
+"""Names of layers that raise where what they get is not of the dtype of their weights."""
+
+
+def _asks_for_none(held: Condition) -> bool:
+    """Does a branch run where something is given: `mask is not None`? Other tests may be of the dtype to compute in."""
+    test = held.test
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.comparators[0], ast.Constant):
+        return False
+    return held.holds and isinstance(test.ops[0], ast.IsNot) and test.comparators[0].value is None
+
+
+def _root_of_arithmetic(node: ast.expr) -> ast.expr:
+    """What arithmetic and methods of tensors begin with: `x.float()` of `x.float().masked_fill(mask, 0)` and of
+    `x.float() * mask`."""
+    while True:
+        if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
+            node = node.left
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING:
+            node = node.func.value
+        else:
+            return node
+
+
+def _entering(detours: dict[ast.Assign, str], flow: Flow) -> Iterator[Finding]:
+    """Where activations that were cast on one path go into a layer with weights, as they come out of it."""
+    owner = flow.function.owner if flow.function is not None else None
+    calls = sorted(facts(flow.scope).calls, key=lambda call: call.lineno) if detours and owner is not None else []
+    for statement, name in detours.items():
+        for call in calls:
+            path = path_of(call.func) or ""
+            if call.lineno <= statement.lineno or not call.args or path_of(call.args[0]) != name:
+                continue
+            if _is_bound(name, statement.lineno, call.lineno, flow.scope) or _is_cast_back(
+                name, calls, statement, call
+            ):
+                break
+            if owner is not None and path.startswith("self.") and _has_weights(path, owner.node):
+                yield Finding(
+                    statement,
+                    f"`{name}` is float32 where this branch is taken, and goes uncast into `{path}`, which raises if its "
+                    "weights are half",
+                    help=f"Leave the cast away, or keep `{name}.dtype` before, and cast the result back to it",
+                    notes=((call, f"`{name}` goes into a layer here"),),
+                )
+                break
+
+
+def _is_cast_back(name: str, calls: list[ast.Call], statement: ast.Assign, layer: ast.Call) -> bool:
+    between = (call for call in calls if statement.lineno < call.lineno < layer.lineno)
+    return any(last_name(call) in _CASTS and path_of(subject_of(call)) == name for call in between)
+
+
+def _has_weights(path: str, owner: ast.ClassDef) -> bool:
+    """Is it a layer that refuses another dtype than that of its weights, by what the class makes, or by its name?"""
+    if path in entered(owner):
+        return True
+    return path.count(".") == 1 and _WITH_WEIGHTS.search(path.rpartition(".")[2]) is not None
+
+
 _FLOAT32 = frozenset({"float32"})
 _CASTS = frozenset({"to", "type", "type_as", "float", "half", "bfloat16", "double"})
 
@@ -233,10 +320,13 @@ class _Left:
 
 def _is_bound_between(name: str, first: ast.stmt, call: Call) -> bool:
     """Does the function bind a name anew behind a statement, before a call?"""
-    behind = (node for node in statements(call.flow.scope, SCOPES) if first.lineno < getattr(node, "lineno", 0))
+    return _is_bound(name, first.lineno, call.flow.statement.lineno, call.flow.scope)
+
+
+def _is_bound(name: str, first: int, last: int, scope: ast.AST) -> bool:
     return any(
-        node.lineno < call.flow.statement.lineno and any(bound == name for bound, _ in bindings(node))
-        for node in behind
+        first < node.lineno < last and any(bound == name for bound, _ in bindings(node))
+        for node in statements(scope, SCOPES)
         if isinstance(node, ast.stmt)
     )
 

@@ -8,12 +8,15 @@ import re
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
 from dtlint.infer.values import Constant, Tensor, Value
 from dtlint.rule import Finding, Rule
+from dtlint_rules._fractions import has_fraction, tells_fractions
 from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import INTEGERS, TORCH, attributes
 from dtlint_rules._parts import keyword
+from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,7 +45,8 @@ class LossyIntCast(Rule):
     Reports `kernel.to(image.dtype)` and `torch.tensor([0.3, 0.6, 0.1], dtype=image.dtype)`, where `image` is a
     parameter that nobody has asked for its dtype, and `ids[i] = 0.5` and `ids[:2] = torch.rand(2)` where `ids` is
     known to be an integer or bool tensor, and `torch.full_like(ids, 0.5)`, `ids.fill_(0.5)`, `ids.masked_fill(mask,
-    0.5)`, `torch.full(size, 0.5, dtype=torch.long)` and `torch.tensor([0.5, 1.5], dtype=torch.long)`.
+    0.5)`, `torch.full(size, 0.5, dtype=torch.long)` and `torch.tensor([0.5, 1.5], dtype=torch.long)`; also with a number
+    that is computed and hardly ever whole, such as the difference of two `time.time()`, or `math.log(n)`.
 
     ## Why it matters
     The tensor keeps its dtype, and the fraction is dropped without a word: 0.5 becomes 0, in a bool tensor True; NaN
@@ -123,8 +127,18 @@ class LossyIntCast(Rule):
             value, dtypes = _literal_fraction(call.node), self._filled(call)
         else:
             return
-        if value is not None and dtypes is not None and len(dtypes) == 1 and _whole(dtypes):
-            (dtype,) = dtypes
+        if dtypes is None or len(dtypes) != 1 or not _whole(dtypes):
+            return
+        (dtype,) = dtypes
+        if value is None and dtype != "bool" and tells_fractions(facts(call.flow.scope).called):
+            number = next((node for node in _numbers(call, place) if has_fraction(node, call.flow)), None)
+            if number is not None:
+                yield Finding(
+                    call.node,
+                    f"The tensor is {dtype}, and the fraction of `{short(number)}` is dropped in it",
+                    help="Give a floating dtype",
+                )
+        elif value is not None:
             yield Finding(
                 call.node,
                 f"The tensor is {dtype}: {value:g} becomes {_becomes(value, dtype)} in it",
@@ -136,6 +150,12 @@ class LossyIntCast(Rule):
         if call.target in ("torch.full", "torch.full_like", "torch.tensor", "torch.Tensor.new_full"):
             return call.result.dtypes if isinstance(call.result, Tensor) else None
         return call.receiver.dtypes if isinstance(call.receiver, Tensor) else None
+
+
+def _numbers(call: Call, place: tuple[int, str] | None) -> list[ast.expr]:
+    """The numbers that a tensor is filled with, or made of."""
+    node = call.argument_node(*place) if place is not None else call.argument_node(0, "data")
+    return node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node] if node is not None else []
 
 
 def _whole(dtypes: frozenset[str]) -> bool:

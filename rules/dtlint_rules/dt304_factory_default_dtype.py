@@ -14,7 +14,7 @@ from dtlint_rules._default_operands import meeting
 from dtlint_rules._effects import UNTOLD
 from dtlint_rules._factories import HELPERS, MAKERS, into_model, is_noise, is_total, may_be_after, tensors_after
 from dtlint_rules._filled import filled
-from dtlint_rules._half import half_at, place_in
+from dtlint_rules._half import half_at, is_of_any_float, place_in
 from dtlint_rules._layers import own_layer
 from dtlint_rules._makers import DISTRIBUTIONS, made_by, makers_of, sampled
 from dtlint_rules._names import last_name
@@ -32,6 +32,8 @@ __all__ = ["FactoryDefaultDtype"]
 _OF_SHAPES = frozenset({"zeros", "ones", "empty", "rand", "randn"})
 """Factories that take sizes and nothing else by position."""
 _OPERATIONS = (ast.BinOp, ast.Call)
+_QUANTILES = frozenset({"quantile", "nanquantile"})
+"""Functions that refuse even a number of another dtype than their tensor's, where it is a tensor."""
 
 
 class FactoryDefaultDtype(Rule):
@@ -40,10 +42,11 @@ class FactoryDefaultDtype(Rule):
     ## What it does
     Reports a factory without `dtype=` (`torch.randn`, `torch.zeros`, `torch.full`, `torch.where(mask, 1.0, 0.0)`) that
     takes its shape or its device from a tensor, or is moved to that, and `torch.Tensor([0.5, 1.0])`, where the result
-    is then added to, multiplied with, concatenated to or written into that tensor or what is computed from it; one that
-    stands in for the missing bias of a layer in a product, `torch.zeros(n, device=conv.weight.device) if conv.bias is
-    None else conv.bias`; one that a product of matrices is written into by slices; and noise in the shape that a model
-    is configured for that goes into the model uncast.
+    is then added to, multiplied with, concatenated to or written into that tensor or what is computed from it, or goes
+    into a solver or a quantile with it, which take no float32 beside float64; one that stands in for the missing bias
+    of a layer in a product, `torch.zeros(n, device=conv.weight.device) if conv.bias is None else conv.bias`; one that a
+    product of matrices is written into by slices; and noise in the shape that a model is configured for that goes into
+    the model uncast.
 
     What a function of the file makes counts like a factory if it is handed `x.device` and no dtype, and so does what is
     drawn from `Uniform(0.9, 1.1)` in the shape of `x`. Besides, the rule reports a buffer for tensors that is made in
@@ -107,13 +110,19 @@ class FactoryDefaultDtype(Rule):
     def __init__(self) -> None:
         self.made: dict[ast.AST, dict[ast.Call, Flow]] = {}
         """By the function that runs them, the factories that are told no dtype, and where the program was then."""
+        self.of_numbers: set[ast.Call] = set()
+        """Those of one number, or of numbers that nothing is known of: only a quantile refuses them."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         if call.flow.function is None or "dtype" in call.keywords or "out" in call.keywords:
             return ()
         if not call.complete and any(keyword.arg is None for keyword in call.node.keywords):
             return ()  # `*x.shape` may be there: no factory takes its dtype by position
-        if not _is_defaulted(call) or is_total(_bound_to(call)):
+        if not _is_defaulted(call):
+            if call.target != "torch.tensor" or _QUANTILES.isdisjoint(facts(call.flow.scope).called):
+                return ()
+            self.of_numbers.add(call.node)
+        elif is_total(_bound_to(call)):
             return ()
         self.made.setdefault(call.flow.scope, {}).setdefault(call.node, place_in(call.flow))
         return ()
@@ -141,9 +150,13 @@ class FactoryDefaultDtype(Rule):
             key=lambda node: (node.lineno, node.col_offset),
         )
         for factory, place in factories.items():
-            found = _found(factory, operations, origins, place)
-            if found is not None and half_at(place, dtype=None) is not None:
-                yield found
+            of_numbers = factory in self.of_numbers
+            half = not of_numbers and half_at(place, dtype=None) is not None
+            if half or is_of_any_float(place):
+                among = [node for node in operations if last_name(node) in _QUANTILES] if of_numbers else operations
+                found = _found(factory, among, origins, place, half=half)
+                if found is not None:
+                    yield found
 
 
 def _is_defaulted(call: Call) -> bool:
@@ -171,13 +184,13 @@ def _bound_to(call: Call) -> str:
 
 
 def _found(
-    factory: ast.Call, operations: Sequence[ast.BinOp | ast.Call], origins: Origins, place: Flow
+    factory: ast.Call, operations: Sequence[ast.BinOp | ast.Call], origins: Origins, place: Flow, *, half: bool
 ) -> Finding | None:
     """Where the dtype of a factory's tensor matters: in a layer, where it meets another, or where it holds another."""
-    if (layer := own_layer(factory, operations, origins, place)) is not None:
+    if half and (layer := own_layer(factory, operations, origins, place)) is not None:
         return into_model(factory, layer, path_of(layer.func) or "")
     after, noise = tensors_after(factory, origins, place), is_noise(factory)
     if not after and not noise:
         return None
-    met = meeting(factory, after, operations, origins, place)
-    return met if met is not None or noise else filled(factory, after, origins, place)
+    met = meeting(factory, after, operations, origins, place, half=half)
+    return met if met is not None or noise or not half else filled(factory, after, origins, place)

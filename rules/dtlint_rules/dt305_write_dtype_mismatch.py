@@ -13,7 +13,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.symbols import same_dtype
 from dtlint.infer.values import Constant, Number, Tensor, Unknown
 from dtlint.rule import Finding, Rule
-from dtlint_rules._assignments import assignments
+from dtlint_rules._assignments import assignments, bound_once
 from dtlint_rules._effects import LIKE
 from dtlint_rules._effects import TORCH as PACKAGES
 from dtlint_rules._fixes import operand_text
@@ -54,6 +54,8 @@ _MADE_LIKE = LIKE | {"new_empty", "new_zeros", "new_ones", "new_full"}
 """What makes a tensor in the dtype of another."""
 _FLOAT32 = frozenset({"float32"})
 _BOOL = frozenset({"bool"})
+_TO_INTEGERS = frozenset({"long", "LongTensor", "argsort", "arange", "randperm"})
+"""Methods and functions that give integers, with dimensions for the most part."""
 _INDICES = re.compile(
     r"(?:^|_)(?:\w*mask|idx|idxs|index|indices|inds?|keep|valid|perm|order|selected|nonzero|where|argsort|topk)\d*(?:_|$)"
 )
@@ -69,7 +71,8 @@ class WriteDtypeMismatch(Rule):
     what the caller gives, and where the two dtypes are known and differ. Under autocast a linear or convolutional layer
     gives half whatever it is given, so `out = torch.zeros_like(x)`, `out[mask] = self.proj(x[mask])` is reported, too,
     where the module makes `self.proj` such a layer itself, or something that ends with one, and so are the experts of a
-    ModuleList, `out[mask] = expert(x[mask])`, and `out[mask] = F.linear(x[mask], self.weight)`.
+    ModuleList, `out[mask] = expert(x[mask])`, and `out[mask] = F.linear(x[mask], self.weight)`. So is a number that is made
+    a tensor, `scores[banned.long()] = torch.tensor(-math.inf)`.
 
     ## Why it matters
     Writing a slice casts, `out[:n] = x`; writing by index does not: "Index put requires the source and destination dtypes
@@ -130,6 +133,8 @@ class WriteDtypeMismatch(Rule):
             return ()
         if not isinstance(assign.value, Tensor) and not _is_of_expert(assign):
             return ()
+        if isinstance(assign.value, Tensor) and assign.value.zero_dim is True:
+            return _of_number(assign, target, value) if _is_by_integers(target.slice, assign.flow) else ()
         if isinstance(assign.value, Tensor) and _surely_differ(assign.base, assign.value):
             certain = _takes_tensor(target.slice, assign.value, assign.flow)
             if certain is False or (certain is None and assign.flow.function is None):
@@ -139,6 +144,43 @@ class WriteDtypeMismatch(Rule):
         if not certain and (not _is_by_tensor(target.slice) or _is_counted(target.slice, assign.flow.scope)):
             return ()
         return _judge(target.value, assign.base, value, assign.value, assign.flow, assign.node, "[...] =")
+
+
+def _of_number(assign: Assign, target: ast.Subscript, number: ast.expr) -> Iterable[Finding]:
+    """`scores[torch.tensor(banned)] = torch.tensor(-math.inf)`: a tensor without dimensions is not cast there, either."""
+    value, flow = assign.value, assign.flow
+    if not isinstance(value, Tensor) or value.dtypes != _FLOAT32 or not isinstance(number, ast.Call):
+        return ()
+    if last_name(number) not in ("tensor", "as_tensor", "scalar_tensor") or flow.function is None:
+        return ()
+    held = origins_of(flow.scope)[target.value]
+    if not held or not _follows(assign.base, held) or half_at(flow, assign.base, dtype=None, of=target.value) is None:
+        return ()
+    into = ast.unparse(target.value)
+    return (
+        Finding(
+            assign.node,
+            f"`{short(number)}` is float32 and `{into}` has the dtype of what was given: `[...] =` by integers casts "
+            "neither tensors nor those of one number, and raises if that is half",
+            help="Write a number of Python, or pass the dtype",
+        ),
+    )
+
+
+def _is_by_integers(index: ast.expr, flow: Flow) -> bool:
+    """Is an index certainly a tensor or list of integers? By a mask a number is filled in, which casts it."""
+    if isinstance(index, ast.Tuple):
+        return any(_is_by_integers(part, flow) for part in index.elts)
+    if isinstance(index, ast.List):
+        return bool(index.elts) and all(
+            isinstance(part, ast.Constant) and type(part.value) is int for part in index.elts
+        )
+    made = bound_once(index.id, flow.scope) if isinstance(index, ast.Name) else index
+    if isinstance(made, ast.Call) and last_name(made) in _TO_INTEGERS:
+        return True
+    value = known(flow, index)
+    whole = isinstance(value, Tensor) and value.dtypes is not None and value.dtypes <= {"int64", "int32"}
+    return whole and isinstance(value, Tensor) and value.zero_dim is False
 
 
 def _is_of_expert(assign: Assign) -> bool:

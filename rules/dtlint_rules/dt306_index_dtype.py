@@ -12,11 +12,13 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Items, Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
+from dtlint_rules._empty_lists import begins_empty, index_use, is_of_edges, may_be_empty
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import KNOWN, TORCH, attributes
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, listed, origin_note, settled, tensor_op
 from dtlint_rules._subjects import Operand, operand
 from dtlint_rules._tensors import looks_like_tensor
+from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,7 +61,9 @@ class IndexDtype(Rule):
     Reports `one_hot` of anything but int64, `gather`, `scatter`, `index_select` and embeddings by anything but int32
     and int64, `bincount` of what is no integer, and a subscript by a floating tensor: `x[i]`, `x[:, i]`, `x[i] = y`. Also
     where the index was computed with `/`, which gives a floating dtype for integers, or joined with a factory that is
-    told no dtype: `torch.cat((torch.zeros(1), counts.cumsum(0)))`.
+    told no dtype: `torch.cat((torch.zeros(1), counts.cumsum(0)))`; and where it is made of a list that is filled under a
+    condition, may be empty, and is not asked for that, or of the edges of a graph that is handed in,
+    `torch.tensor(list(graph.edges)).t()`: `torch.tensor([])` is float32.
 
     ## Why it matters
     Each raises: "one_hot is only applicable to index tensor of type LongTensor", "Expected tensor for argument #1
@@ -96,11 +100,13 @@ class IndexDtype(Rule):
     fix = Applicability.SAFE
     triggers = (*KNOWN, *attributes(_INDICES))
     needs = (TORCH,)
-    calls = called(_INDICES)
+    calls = called(_INDICES) | {"tensor"}
     targets = values = frozenset({ast.Subscript})
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         op = tensor_op(call)
+        if op == "tensor":
+            return _of_list(call)
         position, name, accepted = _INDICES.get(op, (0, "", _LONG))
         if not name or not call.complete:
             return ()
@@ -149,6 +155,48 @@ def _indices(lookup: Lookup) -> Iterable[tuple[ast.expr, Value]]:
     return zip(nodes, lookup.index.items, strict=True) if len(nodes) == len(lookup.index.items) else ()
 
 
+def _of_list(call: Call) -> Iterable[Finding]:
+    """`x[torch.tensor(kept)]`, of `kept = []` that is filled under a condition."""
+    made = call.node.args[0] if len(call.node.args) == 1 and "dtype" not in call.keywords else None
+    if not isinstance(made, (ast.ListComp, ast.Name, ast.Call)) or not call.complete or call.flow.function is None:
+        return ()
+    scope = call.flow.scope
+    if isinstance(made, ast.Call):
+        return _of_edges(call, made)
+    if not begins_empty(made, scope):
+        return ()
+    used = index_use(call.node, scope)
+    if used is None or not may_be_empty(made, used, scope):
+        return ()
+    listed_there = f"`{made.id}`" if isinstance(made, ast.Name) else "the list"
+    return (
+        Finding(
+            call.node,
+            f"Where no item of {listed_there} meets the condition, the list is empty and the tensor float32, by which "
+            "nothing can be looked up: it raises",
+            help="Pass `dtype=torch.int64`",
+            notes=((used, "it is an index here"),) if used.lineno != call.node.lineno else (),
+        ),
+    )
+
+
+def _of_edges(call: Call, made: ast.Call) -> Iterable[Finding]:
+    """`edge_index = torch.tensor(list(graph.edges)).t()`, of a graph that the caller hands in."""
+    around = parents_at(call.node, call.flow)
+    method = around.get(call.node)
+    if not isinstance(method, ast.Attribute) or method.attr not in _TURNING or not is_of_edges(made, call.flow.scope):
+        return ()
+    return (
+        Finding(
+            call.node,
+            "Of a graph without edges the list is empty and the tensor float32: as an index it raises, or makes other "
+            "indices floating that it is joined with",
+            help="Pass `dtype=torch.int64`",
+        ),
+    )
+
+
+_TURNING = frozenset({"t", "T", "mT", "transpose"})
 _FEW = 2
 """Dtypes that are listed by name."""
 

@@ -12,10 +12,12 @@ from dtlint.infer.values import Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
 from dtlint_rules._fixes import operand_text
-from dtlint_rules._masks import is_mask
+from dtlint_rules._masks import is_mask, is_named_mask
+from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, certain, listed, origin_note, settled, tensor_op
-from dtlint_rules._subjects import operand
+from dtlint_rules._parts import receiver
+from dtlint_rules._subjects import Operand, operand
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from dtlint.infer.events import Call, Flow, Operation
     from dtlint.infer.values import Value
     from dtlint.source.place import Place
-    from dtlint_rules._subjects import Operand
 
 __all__ = ["MaskDtype"]
 
@@ -52,7 +53,8 @@ class MaskDtype(Rule):
     ## What it does
     Reports `masked_fill`, `masked_select` and `torch.where` with a mask that is not bool, and with `1 - mask`, which never
     is; attention with a mask of integers, or with a bool mask that was cast to a floating dtype; `1 - mask` and `-mask` of
-    a bool tensor; `~mask` of an integer one; and `&`, `|`, `^` and `~` of a floating one.
+    a bool tensor; `~mask` of an integer one, and `~` of a mask that is cast to one, `~padding_mask(ids).long()`; and `&`,
+    `|`, `^` and `~` of a floating one.
 
     ## Why it matters
     Most of it raises: "masked_fill_ only supports boolean masks", "Subtraction, the `-` operator, with a bool tensor is
@@ -95,6 +97,7 @@ class MaskDtype(Rule):
     calls = called((*_BOOL_ALONE, *_ATTENTION))
     operators = frozenset({ast.Sub, ast.USub, ast.Invert, ast.BitAnd, ast.BitOr, ast.BitXor})
     of_known = True
+    of_any = frozenset({ast.Invert})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         op = tensor_op(call)
@@ -150,13 +153,12 @@ class MaskDtype(Rule):
         elif isinstance(operator, ast.Invert) and isinstance(node, ast.UnaryOp):
             yield from _on_bitwise(operation, (operation.right,))
             dtypes = certain(operation.right)
-            if (
-                dtypes
-                and dtypes <= INTEGRAL - BOOL
-                and (
-                    _is_zeros_and_ones(node.operand, operation)
-                    or (dtypes == _BYTES and _is_subscript(node, operation.flow))
-                )
+            if dtypes is None and isinstance(node.operand, ast.Call) and _tells(node.operand):
+                dtypes = settled(Operand(node.operand, operation.right), operation.flow)
+            if not dtypes or not dtypes <= INTEGRAL - BOOL or _is_of_bits(node, operation.flow):
+                return
+            if _is_zeros_and_ones(node.operand, operation) or (
+                dtypes == _BYTES and _is_subscript(node, operation.flow)
             ):
                 word = "254" if dtypes == {"uint8"} else "-2"
                 yield Finding(
@@ -229,7 +231,15 @@ def _is_bool(value: Value) -> bool:
 
 def _is_zeros_and_ones(node: ast.expr, operation: Operation) -> bool:
     cast = operation.right.cast if isinstance(operation.right, Tensor) else None
-    return is_mask(node) or (cast is not None and cast.dtypes == BOOL)
+    return is_mask(node) or (isinstance(node, ast.Call) and _tells(node)) or (cast is not None and cast.dtypes == BOOL)
+
+
+def _tells(cast: ast.Call) -> bool:
+    """Is what is cast there ones and zeros, as it is written: `(x == pad).long()`, `make_mask(n).type(torch.long)`?"""
+    given = receiver(cast)
+    if isinstance(given, ast.Subscript) and isinstance(given.slice, ast.Constant):
+        return is_named_mask(str(given.slice.value))
+    return given is not None and (is_mask(given) or (isinstance(given, ast.Call) and is_named_mask(last_name(given))))
 
 
 def _is_subscript(node: ast.expr, flow: Flow) -> bool:
@@ -239,6 +249,12 @@ def _is_subscript(node: ast.expr, flow: Flow) -> bool:
     if isinstance(parent, ast.Tuple):
         node, parent = parent, around.get(parent)
     return isinstance(parent, ast.Subscript) and parent.slice is node
+
+
+def _is_of_bits(node: ast.expr, flow: Flow) -> bool:
+    """Is the lowest bit taken of what is turned around, `~mask & 1`, or is it brought back by hand, `~mask + 2`?"""
+    parent = parents_at(node, flow).get(node)
+    return isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.BitAnd, ast.Add, ast.Sub))
 
 
 def _turn(node: ast.BinOp, place: Place) -> Fix | None:

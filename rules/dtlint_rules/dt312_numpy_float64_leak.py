@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import DTYPES, FLOATING, Category
+from dtlint.infer.names import path_of
 from dtlint.infer.values import Array, Module, Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._names import last_name, names
+from dtlint_rules._assignments import assignments
+from dtlint_rules._effects import TORCH as TORCHES
+from dtlint_rules._functions import own_nodes, parameters
+from dtlint_rules._known import known
+from dtlint_rules._names import last_name, names, names_in
 from dtlint_rules._needs import TORCH
+from dtlint_rules._origins import origins_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import TypeGuard
 
     from dtlint.infer.events import Call, Flow, Operation
     from dtlint.infer.values import Value
@@ -24,6 +31,8 @@ __all__ = ["NumpyFloat64Leak"]
 
 _TAKING = frozenset({"from_numpy", "tensor", "as_tensor", "asarray"})
 """Functions of torch that give a tensor the dtype of an array."""
+_FILLING = frozenset({"ones", "zeros", "full", "eye", "linspace", "array", "hanning", "hamming", "blackman"})
+"""Functions of NumPy that make an array from sizes and numbers."""
 _WITH_WEIGHTS = (
     "Linear",
     "Bilinear",
@@ -48,8 +57,9 @@ class NumpyFloat64Leak(Rule):
 
     ## What it does
     Reports arithmetic of a floating tensor with a tensor that `torch.from_numpy`, `torch.tensor` or `torch.as_tensor` made
-    of a float64 array, or with such an array itself; and a layer with weights that is called with one. Whole modules
-    that speak of float64 themselves are left alone.
+    of a float64 array, or with such an array itself; and a layer with weights that is called with one; and an array that
+    stands in for a parameter that is said to be a tensor, `if weights is None: weights = np.ones(n)`, where that meets
+    tensors. Whole modules that speak of float64 themselves are left alone.
 
     ## Why it matters
     NumPy computes in float64 by default: `np.linspace(0, 1, 9)`, `pixels / 255.0`. Arithmetic promotes the other tensor,
@@ -90,7 +100,7 @@ class NumpyFloat64Leak(Rule):
     fix = Applicability.UNSAFE
     triggers = ("numpy",)
     needs = (TORCH,)
-    calls = frozenset({"__call__"})
+    calls = frozenset({"__call__", *_FILLING})
     operators = frozenset({*_ARITHMETIC})
     of_known = True
 
@@ -103,6 +113,9 @@ class NumpyFloat64Leak(Rule):
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         module = call.receiver
+        if isinstance(call.result, Array):
+            wide = call.result.dtypes == _FLOAT64 and call.result.scalar is not True
+            return self._in_place_of_tensor(call) if wide else ()
         if not isinstance(module, Module) or call.target != "torch.nn.Module.__call__" or not call.args:
             return ()
         given, name = call.args[0], module.name.rpartition(".")[2]
@@ -113,6 +126,30 @@ class NumpyFloat64Leak(Rule):
             given,
             f"This float64 came with an array of NumPy: `{name}` raises where its weights are float32",
             call.flow,
+        )
+
+    def _in_place_of_tensor(self, call: Call) -> Iterable[Finding]:
+        """`if weights is None: weights = np.ones(x.shape[-1])`, and `(x * weights).sum()` below."""
+        statement, flow = call.flow.statement, call.flow
+        name = path_of(statement.targets[0]) if isinstance(statement, ast.Assign) else None
+        if not isinstance(statement, ast.Assign) or name is None or len(assignments(flow.scope).get(name, ())) != 1:
+            return ()
+        said = [ast.unparse(each.annotation) for each in parameters(flow.scope) if each.arg == name and each.annotation]
+        if not said or "Tensor" not in said[0] or "rray" in said[0]:
+            return ()
+        if not _is_chosen(call.node, statement.value, name, flow):
+            return ()
+        met = next((node for node in own_nodes(flow.scope) if _meets_tensor(node, name, flow)), None)
+        if met is None or not _DOUBLE.isdisjoint(names_in(flow.scope)):
+            return ()
+        return (
+            Finding(
+                call.node,
+                f"`{name}` is a tensor where it is given, and here an array of NumPy, of float64: arithmetic with it gives "
+                "float64, and functions and methods of torch raise",
+                help=f"Make a tensor: `torch.{last_name(call.node)}`, with the dtype and device of what it meets",
+                notes=((met, "it meets a tensor here"),),
+            ),
         )
 
     def _found(self, node: ast.expr | ast.stmt, value: Value, message: str, flow: Flow) -> Iterable[Finding]:
@@ -155,6 +192,48 @@ def _is_lifted(value: Value) -> bool:
         )
     symbol = value.symbol
     return symbol is not None and (symbol.floor >= Category.FLOAT or any(atom.floating for atom in symbol.of))
+
+
+def _is_chosen(array: ast.Call, value: ast.expr, name: str, flow: Flow) -> bool:
+    """Is an array taken where a parameter is None, by an `if` or by a conditional expression?"""
+    if isinstance(value, ast.IfExp):
+        chosen = value.body if _is_none(value.test, name, ast.Is) else value.orelse
+        return chosen is array and (_is_none(value.test, name, ast.Is) or _is_none(value.test, name, ast.IsNot))
+    held = flow.conditions[-1] if flow.conditions else None
+    return value is array and held is not None and held.holds and _is_none(held.test, name, ast.Is)
+
+
+def _is_none(test: ast.expr, name: str, operator: type[ast.cmpop]) -> bool:
+    """`name is None`."""
+    if not isinstance(test, ast.Compare) or path_of(test.left) != name or not isinstance(test.ops[0], operator):
+        return False
+    other = test.comparators[0]
+    return isinstance(other, ast.Constant) and other.value is None
+
+
+def _meets_tensor(node: ast.AST, name: str, flow: Flow) -> TypeGuard[ast.expr]:
+    """Is it arithmetic of a name and a tensor, or does a function of torch take it that does not take arrays?"""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC):
+        sides = ((node.left, node.right), (node.right, node.left))
+        return any(path_of(side) == name and _is_of_tensor(other, name, flow) for side, other in sides)
+    if (
+        not isinstance(node, ast.Call)
+        or path_of(node.func.value if isinstance(node.func, ast.Attribute) else node) not in TORCHES
+    ):
+        return False
+    return last_name(node) not in _TAKING and bool(node.args) and path_of(node.args[0]) == name
+
+
+def _is_of_tensor(node: ast.expr, name: str, flow: Flow) -> bool:
+    """Is an expression computed by torch, or of another parameter that is said to be a tensor?"""
+    if isinstance(known(flow, node), Tensor):
+        return True
+    tensors = {
+        each.arg for each in parameters(flow.scope) if each.annotation and "Tensor" in ast.unparse(each.annotation)
+    }
+    parts = (part for root in origins_of(flow.scope)[node] for part in root.closure())
+    texts = {part.text for part in parts}
+    return any(text.startswith(("torch.", "F.")) or text in tensors - {name} for text in texts)
 
 
 def _fix(made: ast.expr, place: Place) -> Fix:

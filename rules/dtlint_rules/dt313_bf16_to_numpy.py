@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import FLOATING
+from dtlint.infer.names import path_of
 from dtlint.infer.reach import Reach
 from dtlint.infer.values import Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import operand_text
 from dtlint_rules._half import half_at, is_half
 from dtlint_rules._kept import kept
+from dtlint_rules._known import known
 from dtlint_rules._names import last_name, names, said
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._origin import Kind, in_order
 from dtlint_rules._origins import origins_of
-from dtlint_rules._parts import root_of
+from dtlint_rules._parts import keyword, receiver, root_of
 from dtlint_rules._scripts import is_script
 
 if TYPE_CHECKING:
@@ -56,7 +58,8 @@ class Bf16ToNumpy(Rule):
     ## What it does
     Reports `.numpy()`, `np.asarray` and `np.array` of a tensor that is bfloat16 on some path; and of what a model
     computes, of weights and of latents, where the file asks for bfloat16, or where the model is whatever the caller of a
-    pipeline loads. A tensor that was cast before is fine.
+    pipeline loads; and of a tensor that is made in the dtype of another, `torch.tensor(0, dtype=scores.dtype).numpy()`. A
+    tensor that was cast before is fine.
 
     ## Why it matters
     NumPy has no bfloat16: "TypeError: Got unsupported ScalarType BFloat16". It happens at the end, when results are saved,
@@ -109,7 +112,7 @@ class Bf16ToNumpy(Rule):
             return ()
         found = _evidence(node, value, call.flow)
         if found is None:
-            return ()
+            return _made_after(call, node, value)
         what, at = found
         return (
             Finding(
@@ -146,6 +149,30 @@ def _evidence(node: ast.expr, value: Value, flow: Flow) -> tuple[str, ast.expr |
     if not is_script(flow.tree) and (handed_in or (model is not None and _is_pipeline(flow))):
         return word, found.node if found.near else None
     return None
+
+
+def _made_after(call: Call, node: ast.expr, value: Value) -> Iterable[Finding]:
+    """`torch.tensor(0, dtype=scores.dtype).numpy()`, by which programs ask for the limits of a dtype."""
+    flow, told = call.flow, keyword(node, "dtype") if isinstance(node, ast.Call) else None
+    if not isinstance(node, ast.Call) or not isinstance(told, ast.Attribute) or told.attr != "dtype":
+        return ()
+    path = path_of(told.value)
+    if path is None or path_of(receiver(node) or node) not in ("torch", "th") or _WHOLE.search(path):
+        return ()
+    if isinstance(value, Tensor) and value.dtypes is not None and not value.dtypes >= FLOATING:
+        return ()
+    roots, given = origins_of(flow.scope)[told.value], known(flow, told.value)
+    if any(origin.kind == Kind.CAST for origin in roots) or half_at(flow, given, dtype="bfloat16") is None:
+        return ()
+    if _is_seen_to(flow.scope):
+        return ()
+    return (
+        Finding(
+            call.node,
+            f"NumPy has no bfloat16: this raises where `{path}` is bfloat16",
+            help=f"Ask torch for the limits of a dtype: `torch.finfo({path}.dtype)`",
+        ),
+    )
 
 
 def _model(roots: Roots, flow: Flow) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, SMALL_INTEGERS
@@ -10,10 +11,11 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments, source_of
+from dtlint_rules._functions import parameters
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import SMALL
 from dtlint_rules._numbers import number_at
-from dtlint_rules._parts import receiver, same
+from dtlint_rules._parts import receiver, root_of, same
 from dtlint_rules._squares import WIDE_INTEGERS, is_widened
 
 if TYPE_CHECKING:
@@ -39,7 +41,8 @@ class IntegerWraparound(Rule):
     ## What it does
     Reports the difference of two uint8 tensors, sums, products and shifts of small integers with numbers that lead
     out of their range, such as `pixels * 256`; and a wide number put together from bytes,
-    `image[..., 0] * 256 + image[..., 1]`, where the bytes have not been cast to a wider dtype.
+    `image[..., 0] * 256 + image[..., 1]`, where the bytes have not been cast to a wider dtype; and two ids put into one,
+    `src << 32 | dst`, where tensors have not been cast to int64.
 
     ## Why it matters
     A Python number does not widen a tensor of the same category: uint8 times 256 is uint8, and all of it is 0. So it is
@@ -68,14 +71,16 @@ class IntegerWraparound(Rule):
     """
 
     code, name = "DT416", "integer-wraparound"
-    triggers = (*SMALL, "256", "8")
-    needs = ((*SMALL, "]*", "]<<", "])*", "])<<"), (*SMALL, "256", "**8", "<<8"))
+    triggers = (*SMALL, "256", "8", "<<32")
+    needs = ((*SMALL, "]*", "]<<", "])*", "])<<", "<<32"), (*SMALL, "256", "**8", "<<8", "<<32"))
     operators = frozenset({*_WORDS})
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         node = operation.node
         if type(operation.operator) not in _WORDS or not isinstance(node, (ast.BinOp, ast.AugAssign)):
             return ()
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.LShift) and _is_by_32(operation.right):
+            return _shifted(operation, node)
         left, right = _small(operation.left), _small(operation.right)
         if left or right:
             return self._wrapped(operation, node, node.op, left, right)
@@ -147,6 +152,50 @@ class IntegerWraparound(Rule):
             return
 
 
+def _is_by_32(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value == _BITS
+
+
+def _shifted(operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
+    """`src << 32 | dst`, of tensors that nobody has cast to int64."""
+    value, flow = operation.left, operation.flow
+    if isinstance(value, Tensor) and value.dtypes is not None:
+        narrow = value.dtypes <= SMALL_INTEGERS | {"int32"}
+    else:
+        is_tensor = _is_given(node.left, flow) if isinstance(value, Tensor) else _is_item_of_tensors(node.left, flow)
+        narrow = is_tensor and _SAYING_INT64.isdisjoint(names_in(flow.scope))
+    if not narrow:
+        return
+    yield Finding(
+        node,
+        f"`{ast.unparse(node.left)}` is shifted in its own dtype, and in int32 nothing is left of it after 32 bits",
+        help=f"Cast before: `{ast.unparse(node.left)}.long() << 32`",
+    )
+
+
+def _is_given(node: ast.expr, flow: Flow) -> bool:
+    """Is it a parameter as the caller gives it? What a function computes, torch has mostly made int64 already."""
+    own = root_of(node)
+    given = {each.arg for each in parameters(flow.scope)}
+    return isinstance(own, ast.Name) and own.id in given and own.id not in assignments(flow.scope)
+
+
+def _is_item_of_tensors(node: ast.expr, flow: Flow) -> bool:
+    """Is it an item of a parameter that is said to hold tensors: `edges: Tuple[Tensor, Tensor]`?"""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+        return False
+    said = [each.annotation for each in parameters(flow.scope) if each.arg == node.value.id and each.annotation]
+    return (
+        bool(said)
+        and node.value.id not in assignments(flow.scope)
+        and _HOLDS_TENSORS.match(ast.unparse(said[0])) is not None
+    )
+
+
+_BITS = 32
+_SAYING_INT64 = frozenset({"int64", "long", "LongTensor"})
+"""Names by which a function shows that it sees to the dtype."""
+_HOLDS_TENSORS = re.compile(r"(?:typing\.)?(?:[Tt]uple|[Ll]ist|Sequence)\[(?:torch\.)?Tensor\b")
 _GREATEST = frozenset({"max", "amax", "maximum"})
 _LEAST = frozenset({"min", "amin", "minimum"})
 

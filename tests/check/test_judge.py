@@ -220,6 +220,18 @@ def test_a_rule_may_hear_only_of_operators_on_known_dtypes(of_known: bool, heard
     assert told(Operated, text=OPERATED) == {"DT398": heard}
 
 
+def test_of_some_operators_it_hears_even_so() -> None:
+    class Turned(Rule):
+        code, name = "DT390", "turned"
+        of_known, of_any = True, frozenset({ast.Invert})
+
+        def on_operation(self, operation: Operation) -> Iterator[Finding]:
+            yield Finding(operation.node, ast.unparse(operation.node))
+
+    text = "import torch\n\ndef f(a, n):\n    a + n\n    ~a\n    -a\n"
+    assert told(Turned, text=text) == {"DT390": ["~a"]}
+
+
 def test_what_is_found_out_about_calls_is_kept_for_rules_that_were_expected() -> None:
     one, other = hearing("half"), hearing("softmax")
     expect([one, other])
