@@ -71,7 +71,7 @@ def _written(factory: ast.Call, after: dict[Origin, ast.expr | None], origins: O
 
 
 def _is_slice(target: ast.Subscript, scope: ast.AST) -> bool:
-    """Is it written by slices and numbers: `out[:, i]`, in a loop over `i`?"""
+    """Is it written by slices and numbers: `out[:, i]` and `out[2 * i + 1]`, in a loop over `i`?"""
     counters = {
         part.id
         for loop in statements(scope, SCOPES)
@@ -83,7 +83,11 @@ def _is_slice(target: ast.Subscript, scope: ast.AST) -> bool:
     }
     parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     return all(
-        isinstance(part, (ast.Slice, ast.Constant)) or (isinstance(part, ast.Name) and part.id in counters)
+        isinstance(part, (ast.Slice, ast.Constant))
+        or (isinstance(part, ast.Name) and part.id in counters)
+        or (
+            isinstance(part, ast.BinOp) and any(each.id in counters for each in nodes([part]) if type(each) is ast.Name)
+        )
         for part in parts
     )
 

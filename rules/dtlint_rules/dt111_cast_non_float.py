@@ -419,12 +419,28 @@ def _is_floating_cast(call: Call) -> bool:
         return is_cast and dtypes <= FLOATING
     if call.method not in ("to", "type"):
         return False
+    if not call.node.args and _tells_dtype(call.node.keywords, call.flow):
+        return True
     written = [*call.node.args, *filter(None, [keyword(call.node, "dtype")])]
     if not is_cast:
         return len(written) == 1 and _TYPES.search(path_of(written[0]) or "") is not None
     named = [path for node in written if (path := path_of(node) or "").endswith("dtype")]
     # `v.to(other.dtype)` follows what is there already.
     return bool(named) and all("." not in path or _SETTINGS.search(path) for path in named)
+
+
+def _tells_dtype(keywords: list[ast.keyword], flow: Flow) -> bool:
+    """`x.to(**kwargs)`, where `kwargs["dtype"] = dtype` was set before."""
+    spread = path_of(keywords[0].value) if len(keywords) == 1 and keywords[0].arg is None else None
+    return spread is not None and any(
+        isinstance(target, ast.Subscript)
+        and path_of(target.value) == spread
+        and isinstance(target.slice, ast.Constant)
+        and target.slice.value == "dtype"
+        for node in statements(flow.scope, SCOPES)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+    )
 
 
 def _asked(call: Call, name: str, inside: list[ast.AST]) -> bool:

@@ -41,7 +41,8 @@ class OverStrictDtypeCheck(Rule):
     such a list given to a function that checks: lists with float16, float32 and float64 but without bfloat16. A list
     of float16 and float32 alone is left alone, for that is what many kernels support.
 
-    As information, it reports such checks for float32 and float64 alone, and `assert x.dtype == torch.float32` of an
+    As information, it reports such checks for float32 and float64 alone, a test against a list of these two that is called
+    `FLOATING_DTYPES` or alike, and `assert x.dtype == torch.float32` of an
     argument, in code that half can reach; and an `assert a.dtype == b.dtype`, or an `if` that raises, on two arguments of
     a function: under autocast the one may come from a matmul and be half, the other from a softmax and be float32. Left
     alone is what stands ahead of a kernel, or beside a list of the dtypes that pass, or asks of an output.
@@ -167,6 +168,14 @@ class OverStrictDtypeCheck(Rule):
         """`if x.dtype not in (torch.float32, torch.float64): raise`."""
         if _listed(operation.right) != {"float32", "float64"} or len(node.ops) != 1:
             return
+        if _FLOATING.search(last_name(node.comparators[0])) and last_name(node.left) == "dtype":
+            yield Finding(
+                node,
+                f"`{last_name(node.comparators[0])}` names float32 and float64 alone: a half tensor is none of them",
+                help="Ask `x.is_floating_point()`",
+                severity=Severity.INFO,
+            )
+            return
         if not isinstance(node.left, ast.Attribute) or _calls_kernels(operation.flow.scope):
             return
         operator = operation.operator
@@ -181,6 +190,8 @@ class OverStrictDtypeCheck(Rule):
             )
 
 
+_FLOATING = re.compile(r"^_?(?:ALL_)?FLOAT(?:ING|S)?(?:_POINT)?_?(?:D?TYPES?)$", re.IGNORECASE)
+"""How a list of all floating dtypes is called."""
 _KERNEL = re.compile(
     r"kernel|cuda|triton|_C$|^C$|^lib$|ext_module|_ext$|is_contiguous|data_ptr|backend|^ops$|numpy|fft|linalg|quantize_?per"
 )

@@ -9,6 +9,7 @@ from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Module, Optimizer
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import assignments, source_of
 from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._parts import given
 
@@ -26,14 +27,15 @@ class CheckpointDtype(Rule):
     """A model cast to half in place to be saved, or loaded in the dtype of the file and then trained.
 
     ## What it does
-    Reports `torch.save(model.half().state_dict(), path)` where the model is trained further: in a loop, in a function
-    that is handed the model, or before a backward pass. And `model.load_state_dict(state, assign=True)` where an
-    optimizer is then made over the model's parameters, and nothing casts the model in between.
+    Reports `torch.save(model.half().state_dict(), path)`, and `{"model": model.half()}` where that dict is saved, if
+    the model is trained further: in a loop, in a function that is handed the model, or before a backward pass. And
+    `model.load_state_dict(state, assign=True)` where an optimizer is then made over the model's parameters, and
+    nothing casts the model in between.
 
     ## Why it matters
     `Module.half` casts in place. What was meant for the file happens to the model: after the first checkpoint,
     training goes on in float16, gradients below 6e-8 become 0, and GradScaler raises `Attempting to unscale FP16
-    gradients`.
+    gradients`. Where the model is cast back, `model.float()`, each weight has lost all but 11 bits of it.
 
     `load_state_dict` copies into the parameters that are there, in their dtype; with `assign=True` the parameters of
     the file take their place, and a file saved in half makes a half model of it.
@@ -71,7 +73,7 @@ class CheckpointDtype(Rule):
 
     code, name = "DT124", "checkpoint-dtype"
     triggers = (".half", "self.half", ".bfloat16", "self.bfloat16", "assign")
-    needs = (("state_dict", "load_state_dict"),)
+    needs = (("state_dict", "load_state_dict", ".save", "save"),)
 
     def __init__(self) -> None:
         self.assigned: dict[tuple[ast.AST, str], Call] = {}
@@ -93,16 +95,21 @@ class CheckpointDtype(Rule):
     def _saved(self, call: Call) -> Iterator[Finding]:
         around = parents(call.flow.tree)
         for argument in given(call.node):
-            for node in ast.walk(argument):
+            held = source_of(argument, call.flow) or argument
+            for node in ast.walk(held):
                 path = _halved(node)
                 if path is None or not isinstance(node, ast.Call):
                     continue
                 whole = isinstance(parent := around.get(node), ast.Attribute) and parent.attr == "state_dict"
-                if whole and _goes_on(call, path):
+                if (whole or (isinstance(held, ast.Dict) and _is_kept(node, held))) and _goes_on(call, path):
+                    fate = (
+                        "the cast back does not bring the digits back that its weights lose"
+                        if _is_cast_back(call, path)
+                        else "whatever uses it after the save goes on in half"
+                    )
                     yield Finding(
                         node,
-                        f"`{path}` itself is cast to half here, in place: whatever uses it after the save goes on "
-                        "in half",
+                        f"`{path}` itself is cast to half here, in place: {fate}",
                         help="Cast the tensors of its state dict, or a copy: `copy.deepcopy(model).half()`",
                     )
 
@@ -119,24 +126,52 @@ class CheckpointDtype(Rule):
 
 
 def _halved(node: ast.AST) -> str | None:
-    """The path that `path.half()` or `path.bfloat16()` casts."""
+    """The path that `path.half()` or `path.bfloat16()` casts: `model` of `(model.module if parallel else model).half()`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None
-    return path_of(node.func.value) if node.func.attr in ("half", "bfloat16") and not node.args else None
+    cast = node.func.value
+    if isinstance(cast, ast.IfExp):
+        paths = {(path_of(each) or "").removesuffix(".module") for each in (cast.body, cast.orelse)}
+        path = paths.pop() if len(paths) == 1 else None
+    else:
+        path = path_of(cast)
+    return path if node.func.attr in ("half", "bfloat16") and not node.args else None
+
+
+def _is_kept(node: ast.expr, held: ast.Dict) -> bool:
+    """Is it an item of the dict, alone or in a tuple, under a name that speaks of models? Tensors are saved in half, too."""
+    for key, value in zip(held.keys, held.values, strict=True):
+        if node in (value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]):
+            return isinstance(key, ast.Constant) and key.value in _MODELS
+    return False
+
+
+_MODELS = frozenset({"model", "net", "network", "ema", "model_ema", "ema_model", "generator", "discriminator"})
 
 
 def _goes_on(call: Call, path: str) -> bool:
-    """Is the model used behind the save, and not cast back first?"""
-    flow, line = call.flow, call.node.end_lineno or call.node.lineno
-    first = flow.loops[-1].node.lineno if flow.loops else line + 1
-    behind = [
-        node.func
-        for node in own_nodes(flow.scope)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and (node.lineno > line or node.lineno >= first)
-    ]
-    if any(method.attr in ("float", "to") and path_of(method.value) == path for method in behind):
-        return False
+    """Is the model used behind the save?"""
+    flow = call.flow
+    if flow.loops and any(line > flow.loops[-1].node.lineno for line, _ in assignments(flow.scope).get(path, ())):
+        return False  # each iteration has a model of its own
+    if flow.loops:
+        return True
+    if _is_cast_back(call, path):
+        return False  # saved once, perhaps at the end
     handed = path.partition(".")[0] in {parameter.arg for parameter in parameters(flow.scope)}
-    return handed or bool(flow.loops) or any(method.attr in ("backward", "train") for method in behind)
+    return handed or any(method.attr in ("backward", "train") for method in _behind(call))
+
+
+def _is_cast_back(call: Call, path: str) -> bool:
+    return any(method.attr in ("float", "to") and path_of(method.value) == path for method in _behind(call))
+
+
+def _behind(call: Call) -> Iterator[ast.Attribute]:
+    """The methods that are called behind the save, or in the loop around it."""
+    line = call.node.end_lineno or call.node.lineno
+    first = call.flow.loops[-1].node.lineno if call.flow.loops else line + 1
+    for node in own_nodes(call.flow.scope):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if node.lineno > line or node.lineno >= first:
+            yield node.func

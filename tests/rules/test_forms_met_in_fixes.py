@@ -24,6 +24,28 @@ BAD = {
                 return self.conv(larger)
         """,
     ),
+    "DT119": (
+        """
+        FLOATING_DTYPES = [torch.float32, torch.float64]
+
+        def convert(x: Tensor, dtype: torch.dtype):
+            return x.to(dtype) if x.dtype in FLOATING_DTYPES else x  # <-
+        """,
+    ),
+    "DT124": (
+        """
+        def train(model, ema, parallel, batches, optimizer):
+            for step, batch in enumerate(batches):
+                model(batch).backward()
+                optimizer.step()
+                checkpoint = {
+                    "model": (model.module if parallel else model).half(),  # <-
+                    "ema": (ema.ema.half(), ema.updates),  # <-
+                }
+                torch.save(checkpoint, f"{step}.pt")
+                model.float(), ema.ema.float()
+        """,
+    ),
     "DT308": (
         """
         def folds(x: Tensor):
@@ -67,6 +89,19 @@ BAD = {
         """,
     ),
     "DT111": (
+        """
+        def moved(args, device=None, dtype=None):
+            kwargs = {}
+            if device is not None:
+                kwargs["device"] = device
+            if dtype is not None:
+                kwargs["dtype"] = dtype
+            if isinstance(args, torch.Tensor):
+                return args.to(**kwargs)  # <-
+            elif isinstance(args, dict):
+                return {name: moved(each, **kwargs) for name, each in args.items()}
+            return args
+        """,
         """
         class Engine:
             def cast_inputs(self, inputs):
@@ -323,6 +358,28 @@ GOOD = {
                 return self.conv(larger) + self.conv(flags)
         """,
     ),
+    "DT119": (
+        """
+        WIDE = (torch.float32, torch.float64)
+        FLOATING_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+        def convert(x: Tensor, dtype: torch.dtype):
+            return x.to(dtype) if x.dtype in FLOATING_DTYPES else x.float() if x.dtype not in WIDE else x
+        """,
+    ),
+    "DT124": (
+        """
+        import copy
+
+        def train(model, batches, optimizer, paths):
+            for step, batch in enumerate(batches):
+                checkpoint = {"model": copy.deepcopy(model).half(), "weights": batch.half()}
+                torch.save(checkpoint, f"{step}.pt")
+            for path in paths:
+                model = torch.load(path)["model"]
+                torch.save({"model": model.half()}, path)
+        """,
+    ),
     "DT308": (
         """
         def ends(x: Tensor):
@@ -360,6 +417,14 @@ GOOD = {
         """,
     ),
     "DT111": (
+        """
+        def moved(args, **kwargs):
+            if isinstance(args, torch.Tensor):
+                return args.to(**kwargs)
+            elif isinstance(args, dict):
+                return {name: moved(each, **kwargs) for name, each in args.items()}
+            return args
+        """,
         """
         def shrink(path):
             state_dict = torch.load(path)
