@@ -12,8 +12,9 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._arcs import ARCS, arc, sine
 from dtlint_rules._assignments import assignments
 from dtlint_rules._cancelling import cancelled
+from dtlint_rules._degrees import COUNTING, GATHERING, INVERTING, inverse_degree
 from dtlint_rules._distances import ROOTS, distance, is_trained
-from dtlint_rules._edges import is_mended, is_tested
+from dtlint_rules._edges import is_compared, is_mended, is_tested
 from dtlint_rules._functions import parameters
 from dtlint_rules._gradients import is_gradient_off
 from dtlint_rules._imports import imports_torch, is_a_test
@@ -24,6 +25,7 @@ from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._pairs import named
 from dtlint_rules._parts import below, keyword, receiver, same
+from dtlint_rules._relative import relative_difference
 from dtlint_rules._roots import epsilon_behind_root, rooted
 from dtlint_rules._running import unguarded_variance
 from dtlint_rules._statements import statements
@@ -54,13 +56,20 @@ class MissingEpsilon(Rule):
     and zeros of the rows that pad a batch. Tests, which know their values, are left alone.
 
     Reports also a share of what is true, `(a & b).sum() / (a | b).sum()`, whose divisor is 0 for empty masks; the arc
-    cosine of a dot product that is not clamped, and the sine made of one, `torch.sqrt(1 - cos ** 2)`; one of
+    cosine of a dot product that is not clamped, and the sine made of one, or of a parameter that is called a cosine,
+    `torch.sqrt(1 - cos ** 2)`; one of
     `log(p + eps)` and `log(1 - p)` that has no epsilon; and, in `forward` and in functions that are named as losses,
     the row-wise distance by hand, `((a - b) ** 2).sum(-1).sqrt()`. These are left alone where the function tests the
     values or replaces what is NaN, and so are distances along the edges of a graph of neighbours that it makes itself,
     by `radius_graph` or `knn_graph`: they join points that lie apart. And the root of a squared distance by its
     expansion, `x2 + y2 - 2 * x @ y.T`, or of a variance as a difference, `(x ** 2).mean() - x.mean() ** 2`, which
-    rounding takes below 0.
+    rounding takes below 0; in code that gradients flow through also where the former is clamped to 0 exactly, and equal
+    points are at the end of the clamp.
+
+    Reports besides the difference of two values by what they add up to, `(a - b).abs() / (a.abs() + b.abs())` and
+    `(a - b) ** 2 / (a + b)`, which is 0/0 where both are 0; and one over the degrees of a graph, or over their root,
+    `deg.pow(-0.5)`, which is inf for a node without neighbours, where nothing replaces it and the file joins no node
+    with itself.
 
     Reports, too, in `forward` and in functions that are named as losses or norms, an epsilon behind the root of a variance,
     `(x - mean) / (x.var().sqrt() + eps)`: the value is kept, and the gradient of the root is NaN. That of `x.std()` is 0.
@@ -100,19 +109,23 @@ class MissingEpsilon(Rule):
     code, name = "DT404", "missing-epsilon"
     triggers = (
         *attributes((*_LOWEST, "mean", "norm", "sum", "std_mean", "var_mean", "aminmax", *ROOTS, *ARCS, "log")),
-        "*running_var*",
+        *(".abs", *COUNTING, *GATHERING, "*running_var*"),
     )
     needs = (
         TORCH,
         (
             *attributes((*_HIGHEST, "std", "var", "norm", "sum", "std_mean", "var_mean", "aminmax", *ROOTS, *ARCS)),
-            *(".log", ".rsqrt"),
+            *(".log", ".rsqrt", ".abs", *COUNTING, *GATHERING),
         ),
     )
-    calls = frozenset({*ROOTS, *RECIPROCALS, *ARCS, "log"})
-    operators = frozenset({ast.Div})
+    calls = frozenset({*ROOTS, *RECIPROCALS, *INVERTING, *ARCS, "log"})
+    operators = frozenset({ast.Div, ast.Pow})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
+        if last_name(call.node) in INVERTING and (edge := inverse_degree(call.node, call.flow)) is not None:
+            if _is_judged(call.flow.tree):
+                yield _told(call.node, edge)
+            return
         subject, value = operand(call) or ABSENT
         if subject is None or (found := _edge(subject, call)) is None or not _is_judged(call.flow.tree):
             return
@@ -121,6 +134,10 @@ class MissingEpsilon(Rule):
             yield _told(*found)
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
+        node, flow = operation.node, operation.flow
+        if isinstance(node, ast.BinOp) and (isinstance(node.op, ast.Pow) or isinstance(node.left, ast.Constant)):
+            edge = inverse_degree(node, flow)
+            return () if edge is None or not _is_judged(flow.tree) else (_told(node, edge),)
         return () if isinstance(operation.right, Constant) else self._divided(operation)
 
     def _divided(self, operation: Operation) -> Iterator[Finding]:
@@ -148,6 +165,10 @@ class MissingEpsilon(Rule):
         if isinstance(node, ast.BinOp) and _counts(divisor, flow) and _counts(node.left, flow):
             if is_tensor(divisor, operation.right, flow):
                 yield from _shared(node, flow)
+            return
+        if isinstance(node, ast.BinOp) and (edge := relative_difference(node, flow)) is not None:
+            if _is_judged(flow.tree):
+                yield _told(node, edge)
             return
         if isinstance(node, ast.BinOp) and (normed := _norms(spread, flow)) is not None:
             yield from _cosine(node, normed, operation)
@@ -244,7 +265,7 @@ def _counts(node: ast.expr, flow: Flow) -> bool:
 
 def _shared(node: ast.BinOp, flow: Flow) -> Iterator[Finding]:
     """`(a & b).sum() / (a | b).sum()`."""
-    if not _is_judged(flow.tree) or _asked_for(node.right, flow) or _is_compared(node.right, flow):
+    if not _is_judged(flow.tree) or _asked_for(node.right, flow) or is_compared(below(node.right, _SAME_COUNT), flow):
         return
     if is_tested(node.right, flow) or is_mended(flow.scope):
         return
@@ -252,15 +273,6 @@ def _shared(node: ast.BinOp, flow: Flow) -> Iterator[Finding]:
         node,
         f"`{short(node.right)}` counts what is true, and is 0 where nothing is, as with two empty masks: 0/0 is NaN",
         help="Clamp the divisor, `.clamp(min=1)`, which leaves all other counts as they are",
-    )
-
-
-def _is_compared(count: ast.expr, flow: Flow) -> bool:
-    """Is a count compared with anything, if only for a flag or a mask?"""
-    path = path_of(below(count, _SAME_COUNT))
-    return path is not None and any(
-        isinstance(part, ast.Compare) and path in (path_of(part.left), *map(path_of, part.comparators))
-        for part in nodes([flow.scope])
     )
 
 
