@@ -12,6 +12,7 @@ from dtlint_rules._calls import calls_of
 from dtlint_rules._functions import parameters
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import given, receiver, same
+from dtlint_rules._subjects import flat
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Flow
@@ -74,7 +75,7 @@ def _widens(node: ast.AST, wide: frozenset[str] = _WIDE) -> bool:
         return False
     return last_name(node) in wide or any(
         (part.value if isinstance(part, ast.Constant) else (path_of(part) or "").rpartition(".")[2]) in wide
-        for part in given(node)
+        for part in flat(given(node))  # `reduce(torch.promote_types, (x.dtype, torch.float32))`
     )
 
 
