@@ -8,7 +8,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
-from dtlint_rules._assignments import assignments, source_of
+from dtlint_rules._assignments import source_above, source_of
 from dtlint_rules._distances import is_measured, is_trained
 from dtlint_rules._edges import Edge, behind, is_kept, is_mended, is_tested, keeps
 from dtlint_rules._effects import PRODUCTS
@@ -40,7 +40,7 @@ def _clamped(node: ast.expr, call: Call) -> Edge | None:
     inner = _below_zero_clamp(clamp)
     if inner is None or not isinstance(clamp, ast.Call) or not is_trained(flow) or is_mended(flow.scope):
         return None
-    made = _source_above(inner, clamp.lineno, flow) or inner
+    made = source_above(inner, clamp.lineno, flow) or inner
     if not _is_distance(made, flow) or is_measured(call) or is_tested(inner, flow):
         return None
     if any(keeps(part) for part in behind(made, flow) if not _is_zero_clamp(part)):
@@ -51,12 +51,6 @@ def _clamped(node: ast.expr, call: Call) -> Edge | None:
         "Clamp it to a small number, `.clamp(min=1e-12)` in float32, or use `torch.cdist`, whose gradient is 0 there",
         made if made.lineno != call.node.lineno else None,
     )
-
-
-def _source_above(node: ast.expr, line: int, flow: Flow) -> ast.expr | None:
-    """What a name was last assigned above a line: `x = x.clamp(min=0)` is not what it clamps."""
-    lines = assignments(flow.scope).get(node.id, ()) if isinstance(node, ast.Name) else ()
-    return next((value for at, value in reversed(lines) if at < line), None)
 
 
 _CLAMPS = frozenset({"clamp", "clamp_", "clip", "clamp_min", "clamp_min_", "relu", "relu_", "maximum", "max"})

@@ -102,6 +102,71 @@ BAD = {
                 squares = torch.clamp(x2 + y2 - 2 * torch.mm(x, y.t()), min=0.0)
                 return self.scale * squares.sqrt()  # <-
         """,
+        """
+        class Normalizer(nn.Module):
+            def __init__(self, mean, std, eps=0):  # <-
+                super().__init__()
+                self.mean, self.std = mean, std
+                self.eps = eps
+
+            def forward(self, x: Tensor):
+                return (x - self.mean) / (self.std + self.eps)
+        """,
+        """
+        def cosine(x: Tensor, y: Tensor, epsilon: float = 0.0):  # <-
+            norms = torch.norm(x, dim=-1) * torch.norm(y, dim=-1)
+            return (x * y).sum(-1) / (norms + epsilon)
+        """,
+    ),
+    "DT403": (
+        """
+        def normalized(x: Tensor, model):
+            if model.weight.dtype != torch.float32:
+                raise TypeError("the weights are float32, and x is what it is")
+            return x / (x.norm(dim=-1, keepdim=True) + 1e-8)  # <-
+        """,
+    ),
+    "DT406": (
+        """
+        def total(x, y):
+            if x.shape == y.shape:
+                one_hot = y
+            else:
+                one_hot = torch.zeros(x.shape, device=x.device, dtype=torch.float16)
+                one_hot.scatter_(1, y.long(), 1)
+            return one_hot.sum((2, 3))  # <-
+        """,
+        """
+        def total(x: Tensor, flags, wide):
+            kept = flags.float() if wide else x.half()
+            return kept.cumsum(0)  # <-
+        """,
+    ),
+    "DT408": (
+        """
+        def rms_norm(x, scale, eps):
+            dtype = torch.promote_types(x.dtype, scale.dtype)
+            mean_sq = torch.mean(x.to(dtype) ** 2, dim=-1, keepdim=True)  # <-
+            return x * (scale.to(dtype) * torch.rsqrt(mean_sq + eps))
+        """,
+    ),
+    "DT417": (
+        """
+        class Mix(nn.Module):
+            def forward(self, x: Tensor):
+                k, v = self.key(x).exp(), self.value(x)  # <-
+                return (k * v).sum(1) / k.sum(1)
+        """,
+        """
+        class Mix(nn.Module):
+            def forward(self, x: Tensor):
+                k = self.key(x)
+                v = self.value(x)
+                k = torch.exp(k)  # <-
+                total = torch.cumsum(k, dim=1)
+                mixed = torch.einsum("htu,buc->btc", self.w, k * v)
+                return mixed / total
+        """,
     ),
 }
 
@@ -164,7 +229,8 @@ GOOD = {
         """,
         """
         def temperature(x: Tensor, total: Tensor):
-            return x**-0.5, total.sum(1).rsqrt(), 1 / total.sum(1)
+            x **= -0.5
+            return x**-0.5, total.sum(1).rsqrt(), 1 / total.sum(1), x.pow(2), total.var(1).pow(-0.5)
         """,
         """
         class Margin(nn.Module):
@@ -208,6 +274,138 @@ GOOD = {
             distances = F.relu(squares + squares.t() - 2 * x @ x.t())
             mask = distances.eq(0).float()
             return torch.sqrt(distances + mask * 1e-16) * (1 - mask)
+        """,
+        """
+        class Normalizer(nn.Module):
+            def __init__(self, mean, std, eps=1e-6):
+                super().__init__()
+                self.mean, self.std = mean, std
+                self.eps = eps
+
+            def forward(self, x: Tensor, epsilon=0):
+                return (x - self.mean) / (self.std + self.eps) + (1 + epsilon) * x
+        """,
+        """
+        def cosine(x: Tensor, norms: Tensor, eps: float = 0.0):
+            if eps == 0:
+                eps = torch.finfo(x.dtype).eps
+            return x / (norms + eps)
+        """,
+    ),
+    "DT403": (
+        """
+        def metric(x: Tensor):
+            assert x.dtype != torch.float16
+            x = x - x.mean(dim=1, keepdim=True)
+            return (x**4).mean() / ((x**2).mean() ** 2 + 1.0e-20)
+        """,
+        """
+        def metric(x: Tensor):
+            if x.dtype in (torch.float16, torch.bfloat16):
+                raise TypeError(x.dtype)
+            return x / (x.norm() + 1e-20)
+        """,
+        """
+        def precision(matrix):
+            matrix = matrix.type(torch.DoubleTensor)
+            return matrix.diag() / (matrix.sum(dim=0) + 1e-15)
+        """,
+        """
+        class Confusion(Metric):
+            def compute(self):
+                self.matrix = self.matrix.float()
+                return self.normalize(self.matrix)
+
+            @staticmethod
+            def normalize(matrix: Tensor):
+                return matrix / (matrix.sum(dim=1).unsqueeze(1) + 1e-15)
+        """,
+        """
+        class Series(torch.utils.data.Dataset):
+            def __getitem__(self, index):
+                x = self.values[index]
+                return x / (x.norm(dim=-1, keepdim=True) + 1e-8)
+        """,
+        """
+        class Scaler:
+            def fit(self, y, eps=1e-8):
+                if isinstance(y, torch.Tensor):
+                    self.scale = torch.std(y) / (torch.mean(y) + eps)
+                else:
+                    self.scale = np.std(y) / (np.mean(y) + eps)
+        """,
+        """
+        def amplitude_to_DB(x: Tensor, amin=1e-10):
+            return 10 * torch.log10(torch.clamp(x, min=amin))
+        """,
+    ),
+    "DT406": (
+        """
+        def total(x, y):
+            one_hot = y if x.shape == y.shape else torch.zeros(x.shape, dtype=torch.float32)
+            halves = y if x.shape == y.shape else torch.zeros(x.shape, dtype=torch.float16)
+            return one_hot.sum((2, 3)), halves.sum((2, 3), dtype=torch.float32), halves.amax((2, 3))
+        """,
+    ),
+    "DT408": (
+        """
+        from functools import reduce
+
+        def rms_norm(x, scale, eps):
+            dtype = reduce(torch.promote_types, (x.dtype, scale.dtype, torch.float32))
+            mean_sq = torch.mean(x.to(dtype) ** 2, dim=-1, keepdim=True)
+            return x * (scale.to(dtype) * torch.rsqrt(mean_sq + eps))
+        """,
+        """
+        def rms_norm(x: Tensor, eps):
+            x = x.to(torch.promote_types(x.dtype, torch.float32))
+            return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+        """,
+        """
+        class LayerNorm(nn.Module):
+            def forward(self, x: Tensor):
+                x = x / x.amax(dim=-1, keepdim=True).detach()
+                var = torch.var(x, dim=-1, unbiased=False, keepdim=True)
+                mean = torch.mean(x, dim=-1, keepdim=True)
+                return (x - mean) * (var + self.eps).rsqrt() * self.g
+        """,
+    ),
+    "DT410": (
+        """
+        class Series(Dataset):
+            def __getitem__(self, index):
+                values = self.values[index]
+                return values * torch.arange(self.length * self.width, dtype=values.dtype)
+        """,
+    ),
+    "DT417": (
+        """
+        def logaddexp(x: Tensor, y: Tensor):
+            apart = torch.abs(x - y)
+            return torch.max(x, y) + torch.log1p(torch.exp(-apart))
+        """,
+        """
+        def softplus(x: Tensor):
+            result = (1.0 + x.exp()).log()
+            return torch.where(result == float("inf"), x, result)
+        """,
+        """
+        class Mix(nn.Module):
+            def forward(self, x: Tensor):
+                k = self.key(x)
+                v = self.value(x)
+                k = k.clamp(max=30)
+                k = torch.exp(k)
+                w = self.decay(x).sigmoid()
+                w = torch.exp(w)
+                return (k * v).sum(1) / k.sum(1), (w * v) / w.sum(1)
+        """,
+        """
+        class Mix(nn.Module):
+            def forward(self, x: Tensor):
+                k = self.key(x)
+                k = torch.exp(k - k.amax(1, keepdim=True))
+                return (k * self.value(x)).sum(1) / k.sum(1)
         """,
     ),
 }
