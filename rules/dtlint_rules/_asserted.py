@@ -6,13 +6,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
-from dtlint_rules._functions import parameters
+from dtlint_rules._functions import body_of, parameters
 from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name
 from dtlint_rules._statements import statements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Flow
 
@@ -36,9 +36,10 @@ def is_asserted_wide(path: str, flow: Flow) -> bool:
 
 @kept
 def refused(scope: ast.AST) -> frozenset[str]:
-    """The half dtypes of which a function takes no tensor as an argument: `assert x.dtype != torch.float16`."""
+    """The half dtypes of which a function takes no tensor as an argument: `assert x.dtype != torch.float16`. A check inside
+    of a branch or a loop is one of what stands there."""
     found, given = set[str](), {f"{parameter.arg}.dtype" for parameter in parameters(scope)}
-    for held in asserted(scope):
+    for held in _held(body_of(scope)):
         if not isinstance(held, ast.Compare) or len(held.ops) != 1 or path_of(held.left) not in given:
             continue
         listed = held.comparators[0]
@@ -91,7 +92,11 @@ _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 def asserted(scope: ast.AST) -> Iterator[ast.expr]:
     """What holds behind the checks of a function: the test of an `assert`, and what `if not ...: raise` asks for. The test of
     `if ...: raise` is turned round."""
-    for node in statements(scope):
+    yield from _held(statements(scope))
+
+
+def _held(checks: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    for node in checks:
         if isinstance(node, ast.Assert):
             yield from _parts(node.test)
         elif isinstance(node, ast.If) and len(node.body) == 1 and isinstance(node.body[0], ast.Raise):

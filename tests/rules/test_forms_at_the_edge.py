@@ -125,6 +125,14 @@ BAD = {
                 raise TypeError("the weights are float32, and x is what it is")
             return x / (x.norm(dim=-1, keepdim=True) + 1e-8)  # <-
         """,
+        """
+        def normalized(x: Tensor, steps):
+            scaled = x / (x.norm(dim=-1, keepdim=True) + 1e-8)  # <-
+            for step in steps:
+                x = step(x, scaled)
+                assert x.dtype == torch.float32
+            return x
+        """,
     ),
     "DT406": (
         """
