@@ -45,6 +45,7 @@ __all__ = ["MissingEpsilon"]
 _LOWEST, _HIGHEST = frozenset({"min", "amin"}), frozenset({"max", "amax"})
 
 
+_DEGREES = tuple(sorted(COUNTING | GATHERING))
 _ZERO_EPSILONS = ("eps=0", "eps:float=0", "epsilon=0", "epsilon:float=0")
 """How an epsilon of 0 is given by default, and larger ones, too."""
 
@@ -115,13 +116,13 @@ class MissingEpsilon(Rule):
     code, name = "DT404", "missing-epsilon"
     triggers = (
         *attributes((*_LOWEST, "mean", "norm", "sum", "std_mean", "var_mean", "aminmax", *ROOTS, *ARCS, "log")),
-        *(".abs", *COUNTING, *GATHERING, "*running_var*", *_ZERO_EPSILONS),
+        *(".abs", *_DEGREES, "*running_var*", *_ZERO_EPSILONS),
     )
     needs = (
         TORCH,
         (
             *attributes((*_HIGHEST, "std", "var", "norm", "sum", "std_mean", "var_mean", "aminmax", *ROOTS, *ARCS)),
-            *(".log", ".rsqrt", ".abs", *COUNTING, *GATHERING, *_ZERO_EPSILONS),
+            *(".log", ".rsqrt", ".abs", *_DEGREES, *_ZERO_EPSILONS),
         ),
     )
     calls = frozenset({*ROOTS, *RECIPROCALS, *INVERTING, *ARCS, "log"})
