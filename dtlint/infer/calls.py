@@ -55,7 +55,7 @@ from dtlint.infer.kinds import (
 from dtlint.infer.names import path_of
 from dtlint.infer.ops import is_op
 from dtlint.infer.scopes import is_module_class
-from dtlint.infer.symbols import asked, category_of, same_dtype, symbol_of, tensor_of
+from dtlint.infer.symbols import asked, category_of, promoted_dtype, same_dtype, symbol_of, tensor_of
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
@@ -293,6 +293,8 @@ def external_result(name: str, arguments: Arguments) -> Value:
             return _selected(name, arguments)
         if name.startswith("einops."):
             return _of_einops(name.rpartition(".")[2], arguments)
+        if name == "functools.reduce":
+            return _folded(arguments)
         return Module(name, arguments.key) if _makes_model(name) else UNKNOWN
     maker = _MAKERS.get(name)
     if maker is not None:
@@ -322,7 +324,24 @@ def _embedded(arguments: Arguments) -> Value:
     return made if isinstance(made, Tensor) else Tensor(origin=arguments.node)
 
 
+def _promoted(arguments: Arguments) -> Value:
+    """`torch.promote_types(x.dtype, torch.float32)`."""
+    first, second = arguments.get(0, "type1"), arguments.get(1, "type2")
+    return UNKNOWN if first is None or second is None else promoted_dtype((first, second))
+
+
+def _folded(arguments: Arguments) -> Value:
+    """`functools.reduce(torch.promote_types, (x.dtype, y.dtype, torch.float32))`."""
+    if len(arguments.args) < 2:
+        return UNKNOWN
+    function, items, *first = arguments.args
+    if not isinstance(function, External) or function.name != "torch.promote_types" or not isinstance(items, Items):
+        return UNKNOWN
+    return promoted_dtype((*first, *items.items))
+
+
 _UNLIKE: dict[str, Callable[[Arguments], Value]] = {
+    "torch.promote_types": _promoted,
     "torch.nn.functional.embedding": _embedded,
     "torch.embedding_bag": lambda _: UNKNOWN,
     "torch.adaptive_max_pool1d": lambda _: UNKNOWN,

@@ -10,8 +10,10 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from dtlint.dtypes.dtype import DTYPES, FLOATING, Category
+from dtlint.dtypes.promotion import promote
 from dtlint.infer.ops import is_op, op_result
 from dtlint.infer.values import (
+    UNKNOWN,
     Array,
     Atom,
     Constant,
@@ -31,7 +33,17 @@ if TYPE_CHECKING:
 
     from dtlint.infer.values import Autocast, Dtypes
 
-__all__ = ["asked", "category_of", "is_floating", "of_atom", "promoted", "same_dtype", "symbol_of", "tensor_of"]
+__all__ = [
+    "asked",
+    "category_of",
+    "is_floating",
+    "of_atom",
+    "promoted",
+    "promoted_dtype",
+    "same_dtype",
+    "symbol_of",
+    "tensor_of",
+]
 
 
 def of_atom(atom: Atom) -> Symbol:
@@ -124,6 +136,34 @@ def promoted(operands: Sequence[Value]) -> Symbol | None:
                 return None
             floor = max(floor, number)
     return Symbol(of, met, floor) if of else None
+
+
+def promoted_dtype(given: Sequence[Value]) -> Value:
+    """What `torch.promote_types` makes of dtypes, two or, by `functools.reduce`, more."""
+    tensors = [_of_dtype(value) for value in given]
+    known = [next(iter(tensor.dtypes)) for tensor in tensors if tensor.dtypes is not None and len(tensor.dtypes) == 1]
+    if not known:
+        return UNKNOWN
+    least: str | None = known[0]
+    for dtype in known[1:]:
+        least = None if least is None else promote(least, dtype)
+    if least is None:
+        return UNKNOWN
+    if len(known) == len(given):
+        return Dtype(least)
+    symbol = promoted(tensors)
+    if symbol is not None:
+        return DtypeOf(symbol)
+    return DtypeOf(dtypes=frozenset(filter(None, (promote(least, dtype) for dtype in DTYPES))))
+
+
+def _of_dtype(value: Value) -> Tensor:
+    """A tensor with dimensions, of that dtype."""
+    if isinstance(value, Dtype):
+        return Tensor(frozenset({value.name}), zero_dim=False)
+    if isinstance(value, DtypeOf):
+        return Tensor(value.dtypes, zero_dim=False, symbol=value.symbol)
+    return Tensor(zero_dim=False)
 
 
 # -- ops --------------------------------------------------------------------------------------------------------------

@@ -4,11 +4,13 @@ the root of one less its square, are NaN."""
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint_rules._assignments import source_of
 from dtlint_rules._edges import Edge, is_kept, is_mended, is_one
+from dtlint_rules._functions import parameters
 from dtlint_rules._parts import below, receiver
 from dtlint_rules._squares import squared
 from dtlint_rules._texts import short
@@ -43,8 +45,10 @@ def sine(node: ast.expr, flow: Flow) -> Edge | None:
     made = source_of(node, flow) or node
     if not isinstance(made, ast.BinOp) or not isinstance(made.op, ast.Sub) or not is_one(made.left):
         return None
-    cosine = squared(made.right)
-    if cosine is None or not _is_cosine(cosine, flow) or is_kept(node, flow) or is_mended(flow.scope):
+    cosine = squared(source_of(made.right, flow) or made.right)
+    if cosine is None or not (_is_cosine(cosine, flow) or _is_called_cosine(cosine, flow)):
+        return None
+    if is_kept(node, flow, above=True) or is_mended(flow.scope, above=cosine):
         return None
     return Edge(
         f"Rounding takes the cosine `{short(cosine)}` beyond 1, where the root of `{short(made)}` is NaN; at 1 itself "
@@ -56,11 +60,23 @@ def sine(node: ast.expr, flow: Flow) -> Edge | None:
 
 def _is_cosine(node: ast.expr, flow: Flow) -> bool:
     """Is it a product of vectors that stands in view, perhaps divided by their norms?"""
-    made = below(source_of(node, flow) or node, _SHAPING)
+    made = below(source_of(node, flow) or node, (*_SHAPING, *_CASTS))
     if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Div):
         made = made.left
-        made = below(source_of(made, flow) or made, _SHAPING)
+        made = below(source_of(made, flow) or made, (*_SHAPING, *_CASTS))
     return _is_product(made)
+
+
+_COSINE = re.compile(r"(?:^|_)cos(?:ine)?s?(?:_?(?:theta|sim|similarity|angle)s?)?(?:_t)?(?:_|$)")
+_CASTS = ("float", "double", "to", "type", "type_as", "detach", "clone")
+
+
+def _is_called_cosine(node: ast.expr, flow: Flow) -> bool:
+    """Is it given to the running function, and called a cosine there? Who gives it has computed it."""
+    if not isinstance(node, ast.Name) or _COSINE.search(node.id.lower()) is None:
+        return False
+    made = below(source_of(node, flow) or node, (*_SHAPING, *_CASTS))
+    return isinstance(made, ast.Name) and any(each.arg == made.id for each in parameters(flow.scope))
 
 
 def _is_product(node: ast.expr) -> bool:

@@ -6,16 +6,17 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
+from dtlint_rules._functions import body_of, parameters
 from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name
 from dtlint_rules._statements import statements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Flow
 
-__all__ = ["asserted", "is_asserted_wide"]
+__all__ = ["asserted", "is_asserted_wide", "refused"]
 
 _WIDE = frozenset({"float32", "float64", "float", "double"})
 
@@ -31,6 +32,29 @@ def is_asserted_wide(path: str, flow: Flow) -> bool:
         return False
     made = (part for part in owner.node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__")
     return any(path in _wide(init) or _source(init, path, name) in _wide(init) for init in made)
+
+
+@kept
+def refused(scope: ast.AST) -> frozenset[str]:
+    """The half dtypes of which a function takes no tensor as an argument: `assert x.dtype != torch.float16`. A check inside
+    of a branch or a loop is one of what stands there."""
+    found, given = set[str](), {f"{parameter.arg}.dtype" for parameter in parameters(scope)}
+    for held in _held(body_of(scope)):
+        if not isinstance(held, ast.Compare) or len(held.ops) != 1 or path_of(held.left) not in given:
+            continue
+        listed = held.comparators[0]
+        names = {
+            last_name(dtype)
+            for dtype in (listed.elts if isinstance(listed, (ast.Tuple, ast.List, ast.Set)) else [listed])
+        }
+        if isinstance(held.ops[0], (ast.NotEq, ast.IsNot, ast.NotIn)):
+            found |= {_HALF[name] for name in names & _HALF.keys()}
+        elif isinstance(held.ops[0], (ast.Eq, ast.Is, ast.In)) and names <= _WIDE:
+            found |= set(_HALF.values())
+    return frozenset(found)
+
+
+_HALF = {"float16": "float16", "half": "float16", "bfloat16": "bfloat16"}
 
 
 def _source(init: ast.FunctionDef, path: str, name: str) -> str | None:
@@ -55,12 +79,24 @@ def _wide(scope: ast.AST) -> frozenset[str]:
     return frozenset(found)
 
 
-_TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.NotIn: ast.In, ast.NotEq: ast.Eq, ast.IsNot: ast.Is}
+_TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.NotIn: ast.In,
+    ast.NotEq: ast.Eq,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.Eq: ast.NotEq,
+    ast.Is: ast.IsNot,
+}
 
 
 def asserted(scope: ast.AST) -> Iterator[ast.expr]:
-    """What holds behind the checks of a function: the test of an `assert`, and what `if not ...: raise` asks for."""
-    for node in statements(scope):
+    """What holds behind the checks of a function: the test of an `assert`, and what `if not ...: raise` asks for. The test of
+    `if ...: raise` is turned round."""
+    yield from _held(statements(scope))
+
+
+def _held(checks: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    for node in checks:
         if isinstance(node, ast.Assert):
             yield from _parts(node.test)
         elif isinstance(node, ast.If) and len(node.body) == 1 and isinstance(node.body[0], ast.Raise):

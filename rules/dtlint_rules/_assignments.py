@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.events import Flow
 
-__all__ = ["assignments", "bindings", "bound_once", "source_of"]
+__all__ = ["assignments", "bindings", "bound_once", "source_above", "source_of"]
 
 
 @kept
@@ -92,6 +92,12 @@ def source_of(node: ast.expr | None, flow: Flow) -> ast.expr | None:
     here = flow.statement.lineno if flow.statement is not None else node.lineno
     above = [value for line, value in assignments(flow.scope).get(node.id, ()) if line < here]
     return above[-1] if above else None
+
+
+def source_above(node: ast.expr, line: int, flow: Flow) -> ast.expr | None:
+    """What a name was last assigned above a line: `x = x.clamp(min=0)` is not what it clamps."""
+    lines = assignments(flow.scope).get(node.id, ()) if isinstance(node, ast.Name) else ()
+    return next((value for at, value in reversed(lines) if at < line), None)
 
 
 def bound_once(name: str, scope: ast.AST) -> ast.expr | None:

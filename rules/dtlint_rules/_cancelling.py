@@ -8,11 +8,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
-from dtlint_rules._assignments import source_of
-from dtlint_rules._edges import Edge, is_kept, is_mended
+from dtlint_rules._assignments import source_above, source_of
+from dtlint_rules._distances import is_measured, is_trained
+from dtlint_rules._edges import Edge, behind, is_kept, is_mended, is_tested, keeps
 from dtlint_rules._effects import PRODUCTS
 from dtlint_rules._names import last_name
-from dtlint_rules._parts import given, receiver
+from dtlint_rules._parts import given, keyword, receiver
 from dtlint_rules._squares import squared
 from dtlint_rules._texts import short
 
@@ -29,7 +30,63 @@ _SUMMED = frozenset({"sum", "unsqueeze", "view", "reshape", "t", "transpose", "e
 def cancelled(node: ast.expr, call: Call) -> Edge | None:
     """The root of a squared distance or a variance by such a difference, which nothing keeps from below 0."""
     made = source_of(node, call.flow) or node
-    return _distance(node, made, call) or _variance(node, made, call)
+    return _distance(node, made, call) or _variance(node, made, call) or _clamped(node, call)
+
+
+def _clamped(node: ast.expr, call: Call) -> Edge | None:
+    """`(x2 + y2 - 2 * x @ y.T).clamp(min=0).sqrt()`, in code that gradients flow through: no less than 0 is as good as 0."""
+    flow = call.flow
+    clamp = source_of(node, flow) or node
+    inner = _below_zero_clamp(clamp)
+    if inner is None or not isinstance(clamp, ast.Call) or not is_trained(flow) or is_mended(flow.scope):
+        return None
+    made = source_above(inner, clamp.lineno, flow) or inner
+    if not _is_distance(made, flow) or is_measured(call) or is_tested(inner, flow):
+        return None
+    if any(keeps(part) for part in behind(made, flow) if not _is_zero_clamp(part)):
+        return None
+    return Edge(
+        f"`{short(clamp)}` is 0 where two points are near each other, and the gradient of `sqrt` infinite: with the gradient "
+        "0 of the clamp it gives NaN",
+        "Clamp it to a small number, `.clamp(min=1e-12)` in float32, or use `torch.cdist`, whose gradient is 0 there",
+        made if made.lineno != call.node.lineno else None,
+    )
+
+
+_CLAMPS = frozenset({"clamp", "clamp_", "clip", "clamp_min", "clamp_min_", "relu", "relu_", "maximum", "max"})
+
+
+def _is_zero_clamp(node: ast.AST) -> bool:
+    return isinstance(node, ast.expr) and _below_zero_clamp(node) is not None
+
+
+def _below_zero_clamp(node: ast.expr) -> ast.expr | None:
+    """`x`, of `x.clamp(min=0)`, `torch.clamp(x, 0.0)`, `F.relu(x)` and `torch.maximum(x, torch.zeros_like(x))`."""
+    if not isinstance(node, ast.Call) or last_name(node) not in _CLAMPS:
+        return None
+    held = receiver(node)
+    if held is None:
+        return None
+    function = path_of(held) in _OF_TORCH
+    values = node.args if function else [held, *node.args]
+    if not values:
+        return None
+    if "relu" in last_name(node):
+        return values[0]
+    least = values[1] if len(values) > 1 else keyword(node, "min") or keyword(node, "other")
+    return values[0] if least is not None and _is_zero(least) else None
+
+
+def _is_zero(node: ast.expr) -> bool:
+    """`0`, `torch.zeros_like(x)`, `torch.tensor(0.0)`."""
+    if isinstance(node, ast.Constant):
+        return type(node.value) in (int, float) and node.value == 0
+    if not isinstance(node, ast.Call):
+        return False
+    name = last_name(node)
+    return name in ("zeros_like", "new_zeros", "zeros") or (
+        name in ("tensor", "new_tensor") and bool(node.args) and _is_zero(node.args[0])
+    )
 
 
 def _variance(node: ast.expr, made: ast.expr, call: Call) -> Edge | None:
@@ -67,14 +124,7 @@ _OF_TORCH = frozenset({"torch", "th", "F", "torch.nn.functional", "nn.functional
 def _distance(node: ast.expr, made: ast.expr, call: Call) -> Edge | None:
     """`x2 + y2 - 2 * x @ y.T`."""
     flow = call.flow
-    terms = list(_terms(made, 1))
-    if len(terms) < 3 or not any(sign < 0 and _is_double_product(term, flow) for sign, term in terms):
-        return None
-    if (
-        sum(sign > 0 and _is_square(term, flow) for sign, term in terms) < 2
-        or is_kept(node, flow)
-        or is_mended(flow.scope)
-    ):
+    if not _is_distance(made, flow) or is_kept(node, flow) or is_mended(flow.scope):
         return None
     return Edge(
         f"`{short(made)}` is a little less than 0 where two points are near each other, for the terms are rounded before "
@@ -82,6 +132,13 @@ def _distance(node: ast.expr, made: ast.expr, call: Call) -> Edge | None:
         "Use `torch.cdist`, or clamp what the root is taken of: `.clamp(min=0)`",
         made if made.lineno != call.node.lineno else None,
     )
+
+
+def _is_distance(made: ast.expr, flow: Flow) -> bool:
+    terms = list(_terms(made, 1))
+    if len(terms) < 3 or not any(sign < 0 and _is_double_product(term, flow) for sign, term in terms):
+        return False
+    return sum(sign > 0 and _is_square(term, flow) for sign, term in terms) >= 2
 
 
 def _terms(node: ast.expr, sign: int) -> Iterator[tuple[int, ast.expr]]:
@@ -100,7 +157,9 @@ def _terms(node: ast.expr, sign: int) -> Iterator[tuple[int, ast.expr]]:
 
 
 def _is_double_product(node: ast.expr, flow: Flow) -> bool:
-    """`2 * x @ y.T`, `2 * torch.mm(x, y.t())`, with the two where it is due."""
+    """`2 * x @ y.T`, `2 * torch.mm(x, y.t())`, `x.mm(y.t()).mul(2)`, with the two where it is due."""
+    if isinstance(node, ast.Call) and last_name(node) == "mul" and len(node.args) == 1 and _is_two(node.args[0]):
+        node = ast.BinOp(ast.Constant(2), ast.Mult(), receiver(node) or node)
     if not isinstance(node, ast.BinOp):
         return False
     if isinstance(node.op, ast.MatMult):  # `2 * x @ y` is `(2 * x) @ y`

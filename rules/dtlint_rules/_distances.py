@@ -12,6 +12,7 @@ from dtlint.infer.survey import facts
 from dtlint.infer.walk import nodes
 from dtlint_rules._assignments import source_of
 from dtlint_rules._edges import Edge, is_kept, is_mended
+from dtlint_rules._functions import parameters
 from dtlint_rules._gradients import OFF
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._parts import keyword, receiver
@@ -21,8 +22,9 @@ from dtlint_rules._within import parents_in, within
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Call, Flow
+    from dtlint.infer.scopes import ClassInfo, FunctionInfo
 
-__all__ = ["ROOTS", "distance", "is_trained"]
+__all__ = ["ROOTS", "distance", "is_measured", "is_trained"]
 
 ROOTS = frozenset({"sqrt", "sqrt_"})
 
@@ -43,7 +45,7 @@ def distance(node: ast.expr, call: Call) -> Edge | None:
     """The root of a row-wise sum of squared differences, in code that gradients flow through."""
     flow = call.flow
     found = _difference(node, flow)
-    if found is None or not is_trained(flow) or is_kept(node, flow) or is_mended(flow.scope) or _is_measured(call):
+    if found is None or not is_trained(flow) or is_kept(node, flow) or is_mended(flow.scope) or is_measured(call):
         return None
     if _joins_neighbours(found, flow):
         return None
@@ -106,11 +108,18 @@ def is_trained(flow: Flow) -> bool:
         return False
     if any(last_name(call) == "set_grad_enabled" for call in facts(flow.tree).calls):
         return False  # of the whole module
-    is_forward = function.name == "forward" and owner is not None and owner.is_module
+    is_forward = function.name == "forward" and owner is not None and (owner.is_module or _is_method(function, owner))
     return (is_forward or _TRAINED.search(function.name.lower()) is not None) and OFF.isdisjoint(names_in(flow.scope))
 
 
-def _is_measured(call: Call) -> bool:
+def _is_method(function: FunctionInfo, owner: ClassInfo) -> bool:
+    """Is it a method of an instance, in a class that inherits: `forward` of an `autograd.Function` is static, and modules
+    of a project often inherit from a base class of its own?"""
+    first = next(iter(parameters(function.node)), None)
+    return bool(owner.node.bases) and first is not None and first.arg == "self"
+
+
+def is_measured(call: Call) -> bool:
     """Is the root, or the name that it gets, taken for a number, compared with one, or cut from the graph?"""
     if any(isinstance(part, ast.Compare) or _cuts(part) for part in within(call.node, call.flow)):
         return True

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
 from dtlint.infer.walk import nodes
 from dtlint_rules._assignments import assignments
 from dtlint_rules._names import last_name, names_in
-from dtlint_rules._parts import receiver
+from dtlint_rules._parts import receiver, same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dtlint.infer.events import Flow
 
-__all__ = ["Edge", "behind", "is_called_epsilon", "is_kept", "is_mended", "is_one", "is_tested", "keeps"]
+__all__ = ["Edge", "behind", "is_called_epsilon", "is_compared", "is_kept", "is_mended", "is_one", "is_tested", "keeps"]
 
 _KEEPING = re.compile(
     r"clamp|clip|safe|stable|^(?:min|max|amin|amax|minimum|maximum|where|tanh|hardtanh|nan_to_num|masked_fill)_?$"
@@ -47,14 +49,14 @@ class Edge:
     """What stands there."""
 
 
-def is_kept(node: ast.expr, flow: Flow) -> bool:
+def is_kept(node: ast.expr, flow: Flow, *, above: bool = False) -> bool:
     """Is a value kept from the edge by a clamp, an epsilon or a test, here or where the names in it were assigned?"""
-    return any(map(keeps, behind(node, flow))) or is_tested(node, flow)
+    return any(map(keeps, behind(node, flow, above=above))) or is_tested(node, flow, above=above)
 
 
-def is_tested(node: ast.expr, flow: Flow) -> bool:
+def is_tested(node: ast.expr, flow: Flow, *, above: bool = False) -> bool:
     """Does a test ask for a name that a value is made of, or is one of them changed in place?"""
-    names = {part.id for part in behind(node, flow) if isinstance(part, ast.Name)} - _NOT_VALUES
+    names = {part.id for part in behind(node, flow, above=above) if isinstance(part, ast.Name)} - _NOT_VALUES
     for part in nodes([flow.scope]):
         if isinstance(part, (ast.If, ast.IfExp, ast.Assert, ast.While)):
             if not names.isdisjoint(names_in(part.test)):
@@ -72,20 +74,41 @@ def is_tested(node: ast.expr, flow: Flow) -> bool:
     return False
 
 
-def is_mended(scope: ast.AST) -> bool:
-    """Does a function replace the NaN behind the edge: by `torch.where`, or by `h[torch.isnan(h)] = 0`?"""
-    return any(last_name(call) in _MENDING for call in facts(scope).calls)
+def is_compared(node: ast.expr, flow: Flow) -> bool:
+    """Is a name compared with anything, if only for a flag or a mask: `out[total == 0] = 0`?"""
+    path = path_of(node)
+    return path is not None and any(
+        isinstance(part, ast.Compare) and path in (path_of(part.left), *map(path_of, part.comparators))
+        for part in nodes([flow.scope])
+    )
 
 
-def behind(node: ast.expr, flow: Flow) -> Iterator[ast.AST]:
-    """The parts of an expression, and of all that the names in it are assigned."""
+def is_mended(scope: ast.AST, above: ast.expr | None = None) -> bool:
+    """Does a function replace the NaN behind the edge: by `torch.where`, or by `h[torch.isnan(h)] = 0`? A choice of what
+    lies `above` something, `torch.where(cosine > 0, phi, cosine)`, takes what lies beyond the edge as well."""
+    return any(
+        last_name(call) in _MENDING and not (above is not None and _takes_greater(call, above))
+        for call in facts(scope).calls
+    )
+
+
+def _takes_greater(call: ast.Call, than: ast.expr) -> bool:
+    asked = call.args[0] if last_name(call) == "where" and len(call.args) == 3 else None
+    return isinstance(asked, ast.Compare) and isinstance(asked.ops[0], (ast.Gt, ast.GtE)) and same(asked.left, than)
+
+
+def behind(node: ast.expr, flow: Flow, *, above: bool = False) -> Iterator[ast.AST]:
+    """The parts of an expression, and of all that the names in it are assigned; `above` the expression alone, if it is no
+    loop that may bring what stands below."""
+    last = node.lineno if above and not flow.loops else sys.maxsize
     waiting, asked = [node], set[str]()
     while waiting:
         for part in nodes([waiting.pop()]):
             yield part
             if isinstance(part, ast.Name) and part.id not in asked and len(asked) < _MOST_NAMES:
                 asked.add(part.id)
-                waiting += [value for _, value in assignments(flow.scope).get(part.id, ()) if value is not None]
+                bound = assignments(flow.scope).get(part.id, ())
+                waiting += [value for line, value in bound if value is not None and line <= last]
 
 
 def keeps(part: ast.AST) -> bool:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION
+from dtlint.infer.names import path_of
 from dtlint.infer.reach import Reach, reach
+from dtlint.infer.survey import facts
 from dtlint.infer.values import Tensor
+from dtlint_rules._asserted import refused
 from dtlint_rules._imports import imports, imports_torch, is_a_test
 from dtlint_rules._lifted import is_lifted
-from dtlint_rules._names import names_in
+from dtlint_rules._names import last_name, names_in
 
 if TYPE_CHECKING:
-    import ast
-
     from dtlint.infer.events import Flow
     from dtlint.infer.reach import Reached
     from dtlint.infer.values import Value
@@ -31,7 +33,10 @@ _WIDE_ALONE = frozenset({"linear_operator", "gpytorch", "pykeops", "torchdiffeq"
 float64."""
 
 
-_PREPARING = re.compile(r"(?:(?:Image|Video|Audio|Speech)Process(?:or|ing)|FeatureExtractor|Tokenizer)\w{0,4}$")
+_PREPARING = re.compile(
+    r"(?:(?:Image|Video|Audio|Speech)Process(?:or|ing)|FeatureExtractor|Tokenizer)\w{0,4}$"
+    r"|Data(?:s|S)et$|DataModule$|Collat(?:e|or)(?:Fn)?$"
+)
 """Classes that make tensors of pictures, sound and text, in float32: the model casts them."""
 
 
@@ -43,8 +48,9 @@ def half_at(
     of: ast.expr | None = None,
 ) -> Reached | None:
     """How that half dtype, or any where it is None, reaches the running code and these values; None where it does not,
-    where a test for half has been made and this is the other branch, in tests, which know the dtypes they give, and where
-    `of`, the expression of the values, has been promoted with float32."""
+    where a test for half has been made and this is the other branch, in tests, which know the dtypes they give, in code that
+    prepares data, where the function refuses that dtype, and where `of`, the expression of the values, has been promoted
+    with float32."""
     if not imports_torch(flow.tree) or any(not _ASKING.isdisjoint(names_in(held.test)) for held in flow.conditions):
         return None
     region = flow.contexts[-1] if flow.contexts else None
@@ -53,12 +59,15 @@ def half_at(
     if is_a_test(flow.tree):
         return None
     found = reach(flow, *(value for value in values if not _is_any_floating(value)))
-    owner = flow.function.owner if flow.function is not None else None
-    if found.level < Reach.PROVED and owner is not None and _PREPARING.search(owner.node.name) is not None:
+    if found.level < Reach.PROVED and (_prepares(flow) or _takes_arrays(flow)):
         return None
     if found.level is Reach.LIBRARY and not _WIDE_ALONE.isdisjoint(imports(flow.tree)):
         return None
     if found.level < at_least or (dtype is not None and dtype not in found.dtypes):
+        return None
+    if found.level < Reach.PROVED and found.dtypes & ({dtype} if dtype is not None else LOW_PRECISION) <= refused(
+        flow.scope
+    ):
         return None
     return None if of is not None and found.level < Reach.PROVED and is_lifted(of, flow) else found
 
@@ -66,6 +75,24 @@ def half_at(
 def is_of_any_float(flow: Flow) -> bool:
     """Does the code compute in the floating dtype that its caller brings, float64 among them, even where half is none?"""
     return imports_torch(flow.tree) and not is_a_test(flow.tree) and reach(flow).level >= Reach.LIBRARY
+
+
+def _prepares(flow: Flow) -> bool:
+    """Is it a method of a class that prepares data, or inherits from one that does?"""
+    owner = flow.function.owner if flow.function is not None else None
+    return owner is not None and any(
+        _PREPARING.search(name) is not None for name in (owner.node.name, *map(last_name, owner.node.bases))
+    )
+
+
+def _takes_arrays(flow: Flow) -> bool:
+    """Is it where a tensor has been told from an array, `if isinstance(y, torch.Tensor)`, in a function that does the same
+    for arrays? These are data."""
+    asked = (held.test for held in flow.conditions if isinstance(held.test, ast.Call))
+    return any(
+        last_name(test) == "isinstance" and len(test.args) == 2 and last_name(test.args[1]) == "Tensor"
+        for test in asked
+    ) and any((path_of(call.func) or "").startswith(("np.", "numpy.")) for call in facts(flow.scope).calls)
 
 
 def place_in(flow: Flow) -> Flow:

@@ -12,13 +12,15 @@ from dtlint_rules._calls import calls_of
 from dtlint_rules._functions import parameters
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import given, receiver, same
+from dtlint_rules._statements import statements
+from dtlint_rules._subjects import flat
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Flow
 
 __all__ = ["WIDE_INTEGERS", "is_widened", "mean_of_squares", "squared"]
 
-_WIDE = frozenset({"float32", "float64", "float", "double"})
+_WIDE = frozenset({"float32", "float64", "float", "double", "FloatTensor", "DoubleTensor"})
 WIDE_INTEGERS = frozenset({"int16", "int32", "int64", "short", "int", "long"})
 """Methods and dtypes that widen bytes, besides the floating ones."""
 
@@ -74,13 +76,21 @@ def _widens(node: ast.AST, wide: frozenset[str] = _WIDE) -> bool:
         return False
     return last_name(node) in wide or any(
         (part.value if isinstance(part, ast.Constant) else (path_of(part) or "").rpartition(".")[2]) in wide
-        for part in given(node)
+        for part in flat(given(node))  # `reduce(torch.promote_types, (x.dtype, torch.float32))`
     )
 
 
 def _is_called_wide(tree: ast.Module, name: str) -> bool:
-    """Does the file call a function of that name with `x.float()`, as LLaMA's norm calls its `_norm`?"""
-    return any(_widens(argument) for call in calls_of(name, tree) for argument in call.args)
+    """Does the file call a function of that name with `x.float()`, as LLaMA's norm calls its `_norm`, or with an attribute
+    that it has cast so?"""
+    given = [argument for call in calls_of(name, tree) for argument in call.args]
+    if any(map(_widens, given)):
+        return True
+    kept = {path_of(argument) for argument in given if isinstance(argument, ast.Attribute)} - {None}
+    return bool(kept) and any(
+        isinstance(part, ast.Assign) and _widens(part.value) and not kept.isdisjoint(map(path_of, part.targets))
+        for part in statements(tree)
+    )
 
 
 def _is_two(node: ast.expr) -> bool:

@@ -49,6 +49,8 @@ _NOT_IN_HALF = re.compile(
     r"^(?:stft|istft|\w*fft\w*|mel\w*|spectrogram|cholesky\w*|eigh|eigvals|eigvalsh|svd|svdvals|lstsq|pinverse|slogdet)$"
 )
 """What has no half kernel, like signal processing and factorizations."""
+_OF_DECIBELS = re.compile(r"(?:^|_)(?:to_?)?(?:db|decibels?)(?:_|$)", re.IGNORECASE)
+"""Functions that compute with decibels: of signals, too."""
 
 
 _NORMALIZES = frozenset({"torch.nn.functional.normalize", "torch.nn.functional.cosine_similarity"})
@@ -66,9 +68,9 @@ class EpsilonUnderflow(Rule):
     can reach, or that take the place of zeros, `norm[norm == 0] = 1e-8`, or that `F.normalize` and
     `F.cosine_similarity` are given outside of autocast; `clamp(max=1 - 1e-8)`, which is a clamp to 1 in float32
     already, and `x < -1 + 1e-8`, which compares with -1 there. The number is found as a default, a constant of the
-    module or an attribute of the class, too. Optimizers, signal processing and linear algebra run in float32 and are left
-    alone, and so are variances of distributions, the sum of all squares of a tensor, and constants: buffers that are not
-    saved.
+    module or an attribute of the class, too. Optimizers, signal processing, decibels and linear algebra run in float32
+    and are left alone, and so are data sets, functions that refuse float16, `assert x.dtype != torch.float16`, variances
+    of distributions, the sum of all squares of a tensor, and constants: buffers that are not saved.
 
     ## Why it matters
     The smallest positive number of float16 is 5.96e-8, and whatever lies below half of it is 0. `x / (norm + 1e-8)` is
@@ -379,7 +381,8 @@ def _runs_in_float32(flow: Flow) -> bool:
     if function.name == "__init__" and not any("dtype" in name for name in names_in(function.node)):
         return True  # what a module makes of nothing is float32, until somebody casts the module
     return (
-        _inverts(function.node)
+        _OF_DECIBELS.search(function.name) is not None
+        or _inverts(function.node)
         or any(
             _NOT_IN_HALF.match(word) is not None
             for part in nodes([function.node])

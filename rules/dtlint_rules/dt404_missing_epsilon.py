@@ -12,8 +12,9 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._arcs import ARCS, arc, sine
 from dtlint_rules._assignments import assignments
 from dtlint_rules._cancelling import cancelled
+from dtlint_rules._degrees import COUNTING, GATHERING, INVERTING, inverse_degree
 from dtlint_rules._distances import ROOTS, distance, is_trained
-from dtlint_rules._edges import is_mended, is_tested
+from dtlint_rules._edges import is_called_epsilon, is_compared, is_mended, is_tested
 from dtlint_rules._functions import parameters
 from dtlint_rules._gradients import is_gradient_off
 from dtlint_rules._imports import imports_torch, is_a_test
@@ -22,13 +23,15 @@ from dtlint_rules._masked_means import masked_mean
 from dtlint_rules._misplaced import RECIPROCALS, beside_quotient, beside_reciprocal
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
+from dtlint_rules._numbers import number_at
 from dtlint_rules._pairs import named
 from dtlint_rules._parts import below, keyword, receiver, same
+from dtlint_rules._relative import relative_difference
 from dtlint_rules._roots import epsilon_behind_root, rooted
 from dtlint_rules._running import unguarded_variance
 from dtlint_rules._statements import statements
 from dtlint_rules._subjects import ABSENT, is_function, operand
-from dtlint_rules._tensors import is_tensor
+from dtlint_rules._tensors import is_tensor, looks_like_tensor
 from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
@@ -40,6 +43,11 @@ if TYPE_CHECKING:
 __all__ = ["MissingEpsilon"]
 
 _LOWEST, _HIGHEST = frozenset({"min", "amin"}), frozenset({"max", "amax"})
+
+
+_DEGREES = tuple(sorted(COUNTING | GATHERING))
+_ZERO_EPSILONS = ("eps=0", "eps:float=0", "epsilon=0", "epsilon:float=0")
+"""How an epsilon of 0 is given by default, and larger ones, too."""
 
 
 class MissingEpsilon(Rule):
@@ -54,20 +62,28 @@ class MissingEpsilon(Rule):
     and zeros of the rows that pad a batch. Tests, which know their values, are left alone.
 
     Reports also a share of what is true, `(a & b).sum() / (a | b).sum()`, whose divisor is 0 for empty masks; the arc
-    cosine of a dot product that is not clamped, and the sine made of one, `torch.sqrt(1 - cos ** 2)`; one of
-    `log(p + eps)` and `log(1 - p)` that has no epsilon; and, in `forward` and in functions that are named as losses,
-    the row-wise distance by hand, `((a - b) ** 2).sum(-1).sqrt()`. These are left alone where the function tests the
-    values or replaces what is NaN, and so are distances along the edges of a graph of neighbours that it makes itself,
-    by `radius_graph` or `knn_graph`: they join points that lie apart. And the root of a squared distance by its
-    expansion, `x2 + y2 - 2 * x @ y.T`, or of a variance as a difference, `(x ** 2).mean() - x.mean() ** 2`, which
-    rounding takes below 0.
+    cosine of a dot product that is not clamped, and the sine made of one, or of a parameter that is called a cosine,
+    `torch.sqrt(1 - cos ** 2)`; one of `log(p + eps)` and `log(1 - p)` that has no epsilon; and, in `forward` and in
+    functions that are named as losses, the row-wise distance by hand, `((a - b) ** 2).sum(-1).sqrt()`. These are left
+    alone where the function tests the values or replaces what is NaN, and so are distances along the edges of a graph of
+    neighbours that it makes itself, by `radius_graph` or `knn_graph`: they join points that lie apart. And the root of a
+    squared distance by its expansion, `x2 + y2 - 2 * x @ y.T`, or of a variance as a difference,
+    `(x ** 2).mean() - x.mean() ** 2`, which rounding takes below 0; in code that gradients flow through also where the
+    former is clamped to 0 exactly, which is what equal points give.
 
-    Reports, too, in `forward` and in functions that are named as losses or norms, an epsilon behind the root of a variance,
-    `(x - mean) / (x.var().sqrt() + eps)`: the value is kept, and the gradient of the root is NaN. That of `x.std()` is 0.
+    Reports besides the difference of two values by what they add up to, `(a - b).abs() / (a.abs() + b.abs())` and
+    `(a - b) ** 2 / (a + b)`, which is 0/0 where both are 0; and one over the degrees of a graph, or over their root,
+    `deg.pow(-0.5)`, which is inf for a node without neighbours, where nothing replaces it, the file joins no node with
+    itself, and it is read for other nodes than those that were counted.
 
-    Reports further an epsilon on the wrong side of the line, `x / x.std() + eps` and `v.rsqrt().add_(eps)`; the root of
-    a `running_var` below the line in code that knows of no epsilon; and, in functions that are named as masked means,
-    the division by the sum of the mask, where a function beside it asks whether such a sum is 0.
+    Reports, too, in `forward` and in functions that are named as losses or norms, an epsilon behind the root of a
+    variance, `(x - mean) / (x.var().sqrt() + eps)`: the value is kept, and the gradient of the root is NaN. That of
+    `x.std()` is 0.
+
+    Reports further an epsilon that is 0 by default, `def __init__(self, eps=0)` and `x / (std + self.eps)`; one on the
+    wrong side of the line, `x / x.std() + eps` and `v.rsqrt().add_(eps)`; the root of a `running_var` below the line in
+    code that knows of no epsilon; and, in functions that are named as masked means, the division by the sum of the mask,
+    where a function beside it asks whether such a sum is 0.
 
     ## Why it matters
     Where all values are equal their standard deviation is 0, and `std` of a single value is NaN. Half makes it more
@@ -100,28 +116,41 @@ class MissingEpsilon(Rule):
     code, name = "DT404", "missing-epsilon"
     triggers = (
         *attributes((*_LOWEST, "mean", "norm", "sum", "std_mean", "var_mean", "aminmax", *ROOTS, *ARCS, "log")),
-        "*running_var*",
+        *(".abs", *_DEGREES, "*running_var*", *_ZERO_EPSILONS),
     )
     needs = (
         TORCH,
         (
             *attributes((*_HIGHEST, "std", "var", "norm", "sum", "std_mean", "var_mean", "aminmax", *ROOTS, *ARCS)),
-            *(".log", ".rsqrt"),
+            *(".log", ".rsqrt", ".abs", *_DEGREES, *_ZERO_EPSILONS),
         ),
     )
-    calls = frozenset({*ROOTS, *RECIPROCALS, *ARCS, "log"})
-    operators = frozenset({ast.Div})
+    calls = frozenset({*ROOTS, *RECIPROCALS, *INVERTING, *ARCS, "log"})
+    operators = frozenset({ast.Div, ast.Pow})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
+        name = last_name(call.node)
+        if name in INVERTING:
+            edge = inverse_degree(call.node, call.flow)
+            if edge is not None and _is_judged(call.flow.tree):
+                yield _told(call.node, edge)
+            if edge is not None or name not in RECIPROCALS:
+                return
         subject, value = operand(call) or ABSENT
         if subject is None or (found := _edge(subject, call)) is None or not _is_judged(call.flow.tree):
             return
-        only_of_tensors = last_name(call.node) not in ROOTS
+        only_of_tensors = name not in ROOTS
         if is_function(call) or only_of_tensors or is_tensor(subject, value, call.flow):
             yield _told(*found)
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
-        return () if isinstance(operation.right, Constant) else self._divided(operation)
+        node, flow = operation.node, operation.flow
+        if isinstance(node, ast.BinOp) and (isinstance(node.op, ast.Pow) or isinstance(node.left, ast.Constant)):
+            edge = inverse_degree(node, flow)
+            return () if edge is None or not _is_judged(flow.tree) else (_told(node, edge),)
+        if isinstance(operation.right, Constant) or isinstance(operation.operator, ast.Pow):
+            return ()
+        return self._divided(operation)
 
     def _divided(self, operation: Operation) -> Iterator[Finding]:
         node, flow = operation.node, operation.flow
@@ -130,6 +159,24 @@ class MissingEpsilon(Rule):
         elif isinstance(node, ast.AugAssign):
             numerator, divisor = None, node.value
         else:
+            return
+        if (written := _zero_epsilon(divisor, flow)) is not None:
+            top = node.left if isinstance(node, ast.BinOp) else node.target
+            left = numerator.left if isinstance(numerator, ast.BinOp) else top
+            tensors = (
+                is_tensor(divisor, operation.right, flow)
+                or is_tensor(top, operation.left, flow)
+                or _is_input(left, flow)
+                or looks_like_tensor(path_of(left) or "", flow.scope)
+            )
+            if tensors and _is_judged(flow.tree) and not _asked_for(divisor, flow):
+                yield Finding(
+                    written,
+                    f"The epsilon that is added to the divisor is 0 unless a caller gives one: where the rest of "
+                    f"`{short(divisor)}` is 0 {_leads_to_nan(node, flow)}",
+                    help="Use a small number, 1e-6 in float32 and 1e-3 where float16 may run",
+                    notes=((node, "it is divided here"),),
+                )
             return
         late = epsilon_behind_root(_unspread(divisor), flow)
         if late is not None and _is_judged(flow.tree):
@@ -148,6 +195,10 @@ class MissingEpsilon(Rule):
         if isinstance(node, ast.BinOp) and _counts(divisor, flow) and _counts(node.left, flow):
             if is_tensor(divisor, operation.right, flow):
                 yield from _shared(node, flow)
+            return
+        if isinstance(node, ast.BinOp) and (edge := relative_difference(node, flow)) is not None:
+            if _is_judged(flow.tree):
+                yield _told(node, edge)
             return
         if isinstance(node, ast.BinOp) and (normed := _norms(spread, flow)) is not None:
             yield from _cosine(node, normed, operation)
@@ -244,7 +295,7 @@ def _counts(node: ast.expr, flow: Flow) -> bool:
 
 def _shared(node: ast.BinOp, flow: Flow) -> Iterator[Finding]:
     """`(a & b).sum() / (a | b).sum()`."""
-    if not _is_judged(flow.tree) or _asked_for(node.right, flow) or _is_compared(node.right, flow):
+    if not _is_judged(flow.tree) or _asked_for(node.right, flow) or is_compared(below(node.right, _SAME_COUNT), flow):
         return
     if is_tested(node.right, flow) or is_mended(flow.scope):
         return
@@ -252,15 +303,6 @@ def _shared(node: ast.BinOp, flow: Flow) -> Iterator[Finding]:
         node,
         f"`{short(node.right)}` counts what is true, and is 0 where nothing is, as with two empty masks: 0/0 is NaN",
         help="Clamp the divisor, `.clamp(min=1)`, which leaves all other counts as they are",
-    )
-
-
-def _is_compared(count: ast.expr, flow: Flow) -> bool:
-    """Is a count compared with anything, if only for a flag or a mask?"""
-    path = path_of(below(count, _SAME_COUNT))
-    return path is not None and any(
-        isinstance(part, ast.Compare) and path in (path_of(part.left), *map(path_of, part.comparators))
-        for part in nodes([flow.scope])
     )
 
 
@@ -362,6 +404,18 @@ def _difference(node: ast.expr, flow: Flow) -> ast.expr:
         left, right = named(node.left, flow), named(node.right, flow)
         node = right if isinstance(right, ast.BinOp) and isinstance(right.op, ast.Sub) else left
     return node
+
+
+def _zero_epsilon(divisor: ast.expr, flow: Flow) -> ast.expr | None:
+    """Where an epsilon that a divisor gets is written, `std + self.eps`, if what is written is 0."""
+    made = named(_unspread(divisor), flow)
+    if not isinstance(made, ast.BinOp) or not isinstance(made.op, ast.Add):
+        return None
+    for side in (made.right, made.left):
+        if isinstance(side, (ast.Name, ast.Attribute)) and is_called_epsilon(side):
+            number = number_at(side, flow)
+            return number.written if number is not None and number.value == 0 else None
+    return None
 
 
 def _is_input(node: ast.expr, flow: Flow) -> bool:

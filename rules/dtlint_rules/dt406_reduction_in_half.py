@@ -11,7 +11,7 @@ from dtlint.diagnostic import Applicability
 from dtlint.infer.names import path_of
 from dtlint.infer.reach import Reach
 from dtlint.infer.survey import facts
-from dtlint.infer.values import Tensor
+from dtlint.infer.values import Tensor, options
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
@@ -105,16 +105,17 @@ class ReductionInHalf(Rule):
         subject, value = operand(call) or ABSENT
         if value is None or "dtype" in call.keywords or not call.complete:
             return
-        if not is_half(value):
+        half = next((choice for choice in options(value) if is_half(choice)), None)
+        if half is None:
             if name == "sum" and subject is not None and "norm" not in call.target:
                 yield from self._squares(call, subject)
             return
-        if call.flow.autocast is not None or half_at(call.flow, value, dtype=None) is None:
+        if call.flow.autocast is not None or half_at(call.flow, half, dtype=None) is None:
             return
-        assert isinstance(value, Tensor) and value.dtypes is not None
-        if value.zero_dim:
+        assert isinstance(half, Tensor) and half.dtypes is not None
+        if half.zero_dim:
             return
-        origin = value.origin
+        origin = half.origin
         yield Finding(
             call.node,
             f"`{name}` of a tensor that may be half gives half: float16 ends at 65504, and beyond 256 bfloat16 does "

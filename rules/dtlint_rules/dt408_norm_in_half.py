@@ -43,7 +43,8 @@ class NormInHalf(Rule):
     function whose name speaks of a norm also the root of a variance, `(x - mean) * (var + eps).rsqrt()`, and
     `F.normalize`, where the input may be half and is not cast to float32 first. `F.rms_norm`, `F.layer_norm` and their
     modules compute in float32 inside and are left alone, as is a function that asks for the dtype of its input, and so
-    are norms that are made for queries and keys alone, by `F.normalize`, and those that stand behind convolutions alone.
+    are norms that are made for queries and keys alone, by `F.normalize`, those that stand behind convolutions alone, and
+    those of what was divided by its greatest value before.
 
     ## Why it matters
     In float16 the square of 256 is inf: the manual norm of [300, 200] is [0, 0], and a row of zeros is NaN where the
@@ -105,6 +106,8 @@ class NormInHalf(Rule):
         subject = mean_of_squares(call.node, flow)
         if subject is None or not is_guarded(call.node, flow) or is_widened(subject, flow) or is_called_elsewhere(flow):
             return
+        if _is_scaled_down(subject, flow):
+            return
         value = call.argument(0, "input") if call.target == "torch.mean" else call.receiver
         if half_at(flow, *(() if value is None else (value,)), of=subject) is None:
             return
@@ -122,6 +125,8 @@ class NormInHalf(Rule):
             return
         subject, value = operand(call) or ABSENT
         if subject is None or value is None or is_widened(subject, flow) or is_called_elsewhere(flow):
+            return
+        if _is_scaled_down(subject, flow):
             return
         divided = _divided_by_root(call.node, subject, flow)
         if divided is None or facts(flow.scope).dtype_tests or half_at(flow, value, of=subject) is None:
@@ -167,6 +172,22 @@ def _is_rms_norm(call: ast.Call) -> bool:
     dim = call.args[2] if len(call.args) > 2 else keyword(call, "dim")
     squares = power is None or (isinstance(power, ast.Constant) and power.value == 2)
     return squares and dim is not None and ast.unparse(dim) == "-1"
+
+
+_GREATEST = frozenset({"amax", "max", "absmax", "aminmax"})
+
+
+def _is_scaled_down(subject: ast.expr, flow: Flow) -> bool:
+    """Was it divided by the greatest of its values before: `x = x / x.amax(-1, keepdim=True)`?"""
+    made = source_of(subject, flow) or subject
+    return (
+        isinstance(made, ast.BinOp)
+        and isinstance(made.op, ast.Div)
+        and any(
+            isinstance(part, ast.Call) and last_name(part) in _GREATEST
+            for part in nodes([source_of(made.right, flow) or made.right])
+        )
+    )
 
 
 def _keeps_dimensions(call: ast.Call) -> bool:

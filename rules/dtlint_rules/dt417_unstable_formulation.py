@@ -13,8 +13,8 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Module
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._assignments import assignments, source_of
-from dtlint_rules._edges import is_kept, is_mended
+from dtlint_rules._assignments import assignments, source_above, source_of
+from dtlint_rules._edges import behind, is_kept, is_mended, keeps
 from dtlint_rules._fixes import bracketed
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._parts import below, given, keyword, receiver, same
@@ -71,7 +71,8 @@ class UnstableFormulation(Rule):
     ## What it does
     Reports the logarithm of a softmax, of a sigmoid, of 1 less one of these, of a sum of exponentials and of `1 +
     exp(x)`, at once or by the name the inner value was given, and of a softmax that a function of the file returns; a
-    softmax by hand, `x.exp() / x.exp().sum()`, without the maximum subtracted; samples of
+    softmax by hand, `x.exp() / x.exp().sum()`, without the maximum subtracted, and an average by such weights,
+    `k = self.key(x).exp()` and `(k * v).sum(1) / k.sum(1)`, of what a layer gives; samples of
     `torch.multinomial(x.exp(), 1)`, where `x` is neither a logarithm nor clamped; and `x.exp() - 1 - x`, the estimate of
     a divergence of policies, without a clamp. One to which an epsilon is added before the logarithm is left alone, as
     is 1 less a sigmoid or softmax of what is clamped.
@@ -166,6 +167,7 @@ class UnstableFormulation(Rule):
 
     def _divided(self, operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
         """`e / e.sum(-1)`, where `e` is an exponential."""
+        yield from self._weighted(operation, node)
         top = source_of(node.left, operation.flow) or node.left
         given = self._exponent(top)
         below = source_of(node.right, operation.flow) or node.right
@@ -178,6 +180,27 @@ class UnstableFormulation(Rule):
             node,
             "A softmax by hand: exp overflows above 88.7 in float32 and above 11.1 in float16, and inf / inf is NaN",
             help="Use `torch.softmax`, which subtracts the maximum first",
+        )
+
+    def _weighted(self, operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
+        """`(e * v).sum(1) / e.sum(1)`, where `e` is an exponential: an average by its weights."""
+        flow = operation.flow
+        summed = _summed(source_of(node.right, flow) or node.right, running=True)
+        weights = source_of(summed, flow) if isinstance(summed, ast.Name) else None
+        given = None if weights is None else self._exponent(weights)
+        if given is None or summed is None or not _is_output(given, flow):
+            return
+        top = node.left
+        if same(summed, top) or not isinstance(summed, ast.Name) or not _is_made_of(summed.id, top, flow):
+            return
+        if any(keeps(part) for part in behind(given, flow, above=True)) or _is_lowered(given, flow):
+            return
+        yield Finding(
+            weights if weights is not None else node,
+            "exp overflows above 88.7 in float32 and above 11.1 in float16, and what is weighted by it and divided by its "
+            "sum is inf / inf: NaN",
+            help="Subtract the maximum first, as `torch.softmax` does, or clamp it: `x.clamp(max=30)`",
+            notes=((node, "it is divided by the sum here"),),
         )
 
     def _sampled(self, call: Call) -> Iterator[Finding]:
@@ -244,7 +267,7 @@ class UnstableFormulation(Rule):
         better = _LOGARITHMS.get(kind or "")
         if kind is None and name == "log":
             yield from self._returned(call, inner)
-        if better is None or kind is None or (kind == "softplus" and _is_one_branch(call)):
+        if better is None or kind is None or (kind == "softplus" and (_is_one_branch(call) or _is_replaced(call.flow))):
             return
         last = better.function.rpartition(".")[2]
         way = self._way(made) if made is inner else None
@@ -298,7 +321,9 @@ class UnstableFormulation(Rule):
 
     def _kind(self, made: ast.expr, name: str, flow: Flow) -> str | None:
         if name == "log1p":
-            return "softplus" if self._exponent(made) is not None and not _is_clamped(self._exponent(made)) else None
+            return (
+                "softplus" if self._exponent(made) is not None and not _is_clamped(self._exponent(made), flow) else None
+            )
         kind = self.kinds.get(made)
         if kind in ("softmax", "sigmoid"):
             return kind
@@ -309,7 +334,12 @@ class UnstableFormulation(Rule):
         if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Add):
             for one, other in ((made.left, made.right), (made.right, made.left)):
                 given = self._exponent(other)
-                if isinstance(one, ast.Constant) and one.value == 1 and given is not None and not _is_clamped(given):
+                if (
+                    isinstance(one, ast.Constant)
+                    and one.value == 1
+                    and given is not None
+                    and not _is_clamped(given, flow)
+                ):
                     return "softplus"
         return None
 
@@ -325,6 +355,24 @@ _LOGARITHM = re.compile(r"log(?!it)|(?:^|_)lps?(?:_|$)|prob|energ|nll|norm|outpu
 """Names of logarithms of probabilities, whose exponentials are 1 at most, and of what may be one."""
 _SMALL_ENOUGH = re.compile(r"^(?:clamp\w*|clip\w*|min|max|minimum|maximum|where|tanh|sigmoid|softmax|nan_to_num)$")
 _MOST_NAMES = 6
+
+
+def _is_made_of(name: str, node: ast.expr, flow: Flow) -> bool:
+    """Does an expression, or what a name in it was assigned, speak of a name?"""
+    waiting, asked = [node], set[str]()
+    while waiting:
+        for word in set(names_in(waiting.pop())) - asked:
+            if word == name:
+                return True
+            asked.add(word)
+            waiting += [value for _, value in assignments(flow.scope).get(word, ()) if value is not None]
+    return False
+
+
+def _is_output(given: ast.expr, flow: Flow) -> bool:
+    """Is it what a layer of the module gives, which nothing keeps small: `k = self.key(x)`?"""
+    made = source_above(given, given.lineno, flow) or given
+    return isinstance(made, ast.Call) and (path_of(made.func) or "").startswith("self.") and len(made.args) == 1
 
 
 def _unchained(node: ast.expr) -> ast.expr:
@@ -404,9 +452,11 @@ def _rest(made: ast.expr, name: str) -> ast.expr | None:
 _CALLED = {"softmax": "a softmax", "sigmoid": "a sigmoid", "sum": "a sum of exponentials", "softplus": "1 + exp(x)"}
 
 
-def _summed(node: ast.expr) -> ast.expr | None:
-    """What is summed: `x` of `x.sum(-1)` and `torch.sum(x, dim=1)`."""
-    if not isinstance(node, ast.Call) or last_name(node) != "sum" or not isinstance(node.func, ast.Attribute):
+def _summed(node: ast.expr, *, running: bool = False) -> ast.expr | None:
+    """What is summed: `x` of `x.sum(-1)` and `torch.sum(x, dim=1)`, and of `x.cumsum(1)`, if running sums count."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    if last_name(node) != "sum" and not (running and last_name(node) == "cumsum"):
         return None
     base = path_of(node.func.value)
     if base in ("torch", "th"):
@@ -440,13 +490,39 @@ def _is_lowered(given: ast.expr, flow: Flow) -> bool:
 _IS_MAXIMUM = re.compile(r"(?:^|_)(?:max|amax|maximum|greatest|largest)(?:_|val|$)", re.IGNORECASE)
 
 
-def _is_clamped(node: ast.expr | None) -> bool:
-    """Is the exponent kept from large values: `-x.abs()`, `x.clamp(max=20)`, `x - x.max()`, `x - maxval`?"""
-    return node is None or any(
+def _is_clamped(node: ast.expr | None, flow: Flow) -> bool:
+    """Is the exponent kept from large values: `-x.abs()`, `x.clamp(max=20)`, `x - x.max()`, `x - maxval`; or, under a sign,
+    what its name stands for?"""
+    if node is None:
+        return True
+    if isinstance(node, ast.UnaryOp) and last_name(source_of(node.operand, flow) or node) in _ABSOLUTE:
+        return True
+    return any(
         (isinstance(part, ast.Call) and last_name(part).startswith(("clamp", "abs", "min", "max", "log", "tanh")))
         or (isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub) and _IS_MAXIMUM.search(last_name(part.right)))
         for part in nodes([node])
     )
+
+
+_ABSOLUTE = frozenset({"abs", "absolute"})
+
+
+def _is_replaced(flow: Flow) -> bool:
+    """Is the result by its name compared with infinity, or asked for it: `torch.where(y == float("inf"), x, y)`?"""
+    targets = flow.statement.targets if isinstance(flow.statement, ast.Assign) else []
+    paths = {path_of(target) for target in targets} - {None}
+    for part in nodes([flow.scope]) if paths else ():
+        if isinstance(part, ast.Call):
+            if last_name(part) in _ASKING and not paths.isdisjoint(map(path_of, [*part.args, receiver(part) or part])):
+                return True
+        elif (
+            isinstance(part, ast.Compare) and path_of(part.left) in paths and "inf" in ast.unparse(part.comparators[0])
+        ):
+            return True
+    return False
+
+
+_ASKING = frozenset({"isinf", "isfinite", "nan_to_num", "isposinf"})
 
 
 def _fix(inner: ast.Call, function: str, last: str, is_method: bool, place: Place) -> Fix | None:

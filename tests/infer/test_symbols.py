@@ -61,6 +61,21 @@ CASES = {
             reveal(torch.ones(3).to(other.dtype))  # ~other
             reveal(x.half().dtype)  # float16
     """,
+    "promote_types gives a dtype, of which more is known than of what it is given": """
+        import functools
+
+        def f(x: torch.Tensor, y: torch.Tensor, dtype, *rest):
+            reveal(torch.promote_types(torch.float16, torch.bfloat16))  # float32
+            wide = torch.promote_types(x.dtype, torch.float32)
+            reveal(x.to(wide))  # ~x+float32
+            reveal(torch.zeros(3, dtype=torch.promote_types(x.dtype, y.dtype)))  # ?
+            reveal(x.to(torch.promote_types(len(rest), torch.float64)))  # complex128|float64
+            most = functools.reduce(torch.promote_types, (x.dtype, y.dtype, torch.float32))
+            reveal(y.to(most))  # ~x+y+float32
+            reveal(functools.reduce(torch.promote_types, [torch.int8, torch.uint8], torch.bool))  # int16
+            reveal(functools.reduce(torch.promote_types, rest))  # unknown
+            reveal(functools.reduce(max, (1, 2)))  # unknown
+    """,
     "tests on dtypes make them known": """
         def f(x: torch.Tensor):
             y = x * 2
