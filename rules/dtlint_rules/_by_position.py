@@ -17,29 +17,14 @@ if TYPE_CHECKING:
     from dtlint.infer.events import Call, Flow
     from dtlint.infer.values import Value
 
-__all__ = ["BY_POSITION", "LIKE", "dtype_by_position", "no_tensor"]
+__all__ = ["BY_POSITION", "JUDGED", "dtype_by_position", "no_tensor"]
 
 _BY_NAME = frozenset(
-    {
-        *(
-            "zeros",
-            "ones",
-            "empty",
-            "full",
-            "rand",
-            "randn",
-            "randint",
-            "randperm",
-            "eye",
-            "arange",
-            "range",
-            "linspace",
-        ),
-        *("logspace", "tensor", "as_tensor", "asarray", "from_numpy"),
-        *("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like"),
-        *("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor"),
-        *("sum", "mean", "prod", "nansum", "nanmean", "cumsum", "cumprod"),
-    }
+    {"zeros", "ones", "empty", "full", "rand", "randn", "randint", "randperm", "eye", "arange", "range", "linspace"}
+    | {"logspace", "tensor", "as_tensor", "asarray", "from_numpy"}
+    | {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like"}
+    | {"new_zeros", "new_ones", "new_empty", "new_full", "new_tensor"}
+    | {"sum", "mean", "prod", "nansum", "nanmean", "cumsum", "cumprod"}
 )
 """Functions and methods that take a dtype by its name alone, or none."""
 _ARGUMENTS = {
@@ -71,44 +56,29 @@ _SWITCHES = frozenset(
     {"bias", "affine", "elementwise_affine", "track_running_stats", "batch_first", "add_bias_kv", "add_zero_attn"}
 )
 """Arguments that ask only whether they are true, as a dtype is."""
-LIKE = frozenset({"type_as", "to"})
-"""Methods that take a tensor for its dtype."""
+_DTYPES = "float16 half bfloat16 float32 float float64 double int8 uint8 int16 int32 int int64 long bool"
 BY_POSITION = tuple(
     f",{dtype}{end}"
-    for dtype in (
-        *(
-            "torch.float16",
-            "torch.half",
-            "torch.bfloat16",
-            "torch.float32",
-            "torch.float",
-            "torch.float64",
-            "torch.double",
-        ),
-        *(
-            "torch.int8",
-            "torch.uint8",
-            "torch.int16",
-            "torch.int32",
-            "torch.int",
-            "torch.int64",
-            "torch.long",
-            "torch.bool",
-        ),
-        *("dtype", "self.dtype", "torch_dtype"),
-    )
-    for end in ("),")
+    for dtype in (*(f"torch.{name}" for name in _DTYPES.split()), "dtype", "self.dtype", "torch_dtype")
+    for end in "),"
 )
 """How such a dtype is spelled, white space aside."""
+
+
+JUDGED = frozenset(
+    {
+        *(f"torch.nn.{layer}" for layer in _ARGUMENTS),
+        *(f"{package}.{name}" for package in ("torch", "torch.Tensor") for name in _BY_NAME),
+    }
+)
+"""What `dtype_by_position` has something to say of; ask it of nothing else."""
 
 
 def dtype_by_position(call: Call) -> Finding | None:
     """`torch.tensor(data, torch.float32)`, `nn.Linear(2, 2, torch.float32)`."""
     package, _, last = call.target.rpartition(".")
-    if package == "torch.nn" and last in _ARGUMENTS:
+    if package == "torch.nn":
         return _in_layer(call, last, _ARGUMENTS[last].split())
-    if package not in ("torch", "torch.Tensor") or last not in _BY_NAME:
-        return None
     given, how = next((node for node, value in _arguments(call) if _is_dtype(node, value)), None), " by position"
     if last == "from_numpy" and given is None:
         given, how = keyword(call.node, "dtype"), ""

@@ -14,7 +14,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Device, Dtype, External, Instance, Module, Tensor, Unknown, Value
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments, bound_once, source_of
-from dtlint_rules._by_position import BY_POSITION, dtype_by_position, no_tensor
+from dtlint_rules._by_position import BY_POSITION, JUDGED, dtype_by_position, no_tensor
 from dtlint_rules._casts import SHORT
 from dtlint_rules._fixes import respell
 from dtlint_rules._functions import parameters
@@ -150,7 +150,8 @@ class WrongDtypeArgument(Rule):
     )
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        if (unheard := _unheard_of(call)) is not None:
+        value = call.keywords.get("dtype") or (call.args[0] if call.method in _CASTING and call.args else None)
+        if type(value) is External and (unheard := _unheard_of(call, value)) is not None:
             return (unheard,)
         if call.method == "astype":
             return self._array_cast(call)
@@ -164,7 +165,7 @@ class WrongDtypeArgument(Rule):
             return (_uncallable(call),)
         if call.target == "torch.amp.autocast" and (given := _device_given(call)) is not None:
             return (given,)
-        if call.args and call.target.startswith("torch.") and (given := dtype_by_position(call)) is not None:
+        if call.target in JUDGED and call.args and (given := dtype_by_position(call)) is not None:
             return (given,)
         if "dtype" in call.keywords and call.target.startswith("torch."):
             return self._made(call)
@@ -296,18 +297,18 @@ def _mixed_up(name: str, given: ast.expr) -> Finding | None:
 
 
 _DTYPE = re.compile(r"(^|_)dtype$")
+_CASTING = ("astype", "to")
 _NUMBERED = re.compile(r"(?:u?int|b?float|complex)_?(\d+)")
 """How types of numbers are called."""
 _LONG = frozenset({"float80", "float96", "float128", "float256", "complex160", "complex192", "complex256"})
 """Types that NumPy has on some platforms."""
 
 
-def _unheard_of(call: Call) -> Finding | None:
+def _unheard_of(call: Call, told: External) -> Finding | None:
     """`dtype=np.float6432`, `x.astype(np.float24)`: what is called like a type of numbers, and is none."""
-    value = call.keywords.get("dtype") or (call.args[0] if call.method in ("astype", "to") and call.args else None)
-    if type(value) is not External or (found := _NUMBERED.fullmatch(value.name.rpartition(".")[2])) is None:
+    package, _, name = told.name.rpartition(".")
+    if (found := _NUMBERED.fullmatch(name)) is None:
         return None
-    package, _, name = value.name.rpartition(".")
     if package == "numpy":
         has = name in _NUMPY or name in _LONG or int(found[1]) == 0
     else:
