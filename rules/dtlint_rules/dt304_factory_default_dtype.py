@@ -151,12 +151,15 @@ class FactoryDefaultDtype(Rule):
         )
         for factory, place in factories.items():
             of_numbers = factory in self.of_numbers
-            half = not of_numbers and half_at(place, dtype=None) is not None
-            if half or is_of_any_float(place):
-                among = [node for node in operations if last_name(node) in _QUANTILES] if of_numbers else operations
-                found = _found(factory, among, origins, place, half=half)
-                if found is not None:
-                    yield found
+            among = [node for node in operations if last_name(node) in _QUANTILES] if of_numbers else operations
+            found = _found(factory, among, origins, place, half=not of_numbers)
+            if found is None:
+                continue  # for half and for float64: where it comes from is asked last, for it takes longest
+            if of_numbers or half_at(place, dtype=None) is None:
+                wide = is_of_any_float(place)
+                found = _found(factory, among, origins, place, half=False) if wide else None
+            if found is not None:
+                yield found
 
 
 def _is_defaulted(call: Call) -> bool:
