@@ -59,14 +59,14 @@ PROGRAMS = {
             def __init__(self, **told):
                 self.__dict__.update(told)
 
-            def merge(self, other):
-                vars(self).update(other, width=4)
+            def merge(self):
+                vars(self).update({"start": torch.ones(1).double()}, width=4)
 
         config = Config(device="cpu", start=torch.ones(1).half())
         net = nn.Linear(2, 2).to(config.device)
         y = net(torch.ones(1, 2))  # float32
         y = config.start * 2  # float16|float64
-        config.merge({"start": torch.ones(1).double()})
+        config.merge()
         y = config.start * 2  # float16|float64
         y = torch.ones(config.width)  # float32
     """,
@@ -79,8 +79,19 @@ PROGRAMS = {
         one, two = Config(start=torch.ones(1)), Config(start=torch.ones(1))
         one.__dict__.update(json.loads("{}"))
         y = one.start * 2  #
-        two.__dict__.update({name: torch.ones(1).half() for name in ("start", "end")})
-        y = two.start * 2  # float16|float32
+
+        changes = {}
+        json.fill(changes)
+        two.__dict__.update(changes)
+        y = two.start * 2  #
+
+        class Filled:
+            def __init__(self, **told):
+                json.fill(told)
+                self.start = torch.ones(1)
+                self.__dict__.update(told)
+
+        y = Filled().start * 2  #
 
         class Net(nn.Module):
             def __init__(self, **told):

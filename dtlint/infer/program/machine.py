@@ -288,10 +288,8 @@ class Program(Places):
         if not holders or not all(isinstance(holder, Instance) for holder in holders):
             return None
         told: dict[str, Value] = {}
-        for value in (
-            *map(self.quietly, node.args),
-            *(self.quietly(each.value) for each in node.keywords if not each.arg),
-        ):
+        for given in (*node.args, *(each.value for each in node.keywords if not each.arg)):
+            value = self.quietly(given) if self.is_as_it_was_made(given) else UNKNOWN
             if not isinstance(value, Table) or value.rest is not None:
                 return None
             for name, item in value.items.items():
@@ -299,6 +297,19 @@ class Program(Places):
                     return None
                 told[name] = item
         return told | {each.arg: self.quietly(each.value) for each in node.keywords if each.arg}
+
+    def is_as_it_was_made(self, table: ast.expr) -> bool:
+        """Has a dict nothing but what it was made with: is it written out there, or the running function's own `**kwargs`,
+        which nobody else has, and which it only reads?"""
+        if isinstance(table, ast.Dict):
+            return True
+        function = self.flow.function.node if self.flow.function is not None else None
+        rest = function.args.kwarg if function is not None else None
+        if function is None or rest is None or not isinstance(table, ast.Name) or table.id != rest.arg:
+            return False
+        uses = [part for part in ast.walk(function) if isinstance(part, ast.Name) and part.id == rest.arg]
+        read = reading_places(self.tree)
+        return all(isinstance(use.ctx, ast.Load) and (use is table or use in read) for use in uses)
 
     def cast_somehow(self, modules: list[Value]) -> None:
         """Modules are cast, nobody sees to what: by a method that is asked for by its name, or of the class itself."""
