@@ -457,7 +457,7 @@ def _is_passed(tree: ast.Module, name: str) -> bool:
 
 
 def _is_small(node: ast.expr, *, zero: bool = True) -> bool:
-    if not isinstance(node, ast.Constant) or type(node.value) not in (int, float):
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, (int, float)):
         return not zero
     return 0 < node.value < _SMALL if zero else node.value != 0
 

@@ -161,12 +161,22 @@ BAD = {
     "DT417": (
         """
         class Mix(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.key = nn.Linear(width, width)
+                self.value = nn.Linear(width, width)
+
             def forward(self, x: Tensor):
                 k, v = self.key(x).exp(), self.value(x)  # <-
                 return (k * v).sum(1) / k.sum(1)
         """,
         """
         class Mix(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.key = nn.Linear(width, width)
+                self.value = nn.Linear(width, width)
+
             def forward(self, x: Tensor):
                 k = self.key(x)
                 v = self.value(x)
@@ -507,6 +517,25 @@ GOOD = {
                 w = self.decay(x).sigmoid()
                 w = torch.exp(w)
                 return (k * v).sum(1) / k.sum(1), (w * v) / w.sum(1)
+        """,
+        """
+        class Mean(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.log_softmax, self.norm = nn.LogSoftmax(-1), nn.LayerNorm(width)
+                self.energy = Energy(width)
+
+            def forward(self, x: Tensor, v: Tensor):
+                logp, k, e = self.log_softmax(x), self.norm(x), self.energy(x)
+                p = logp.exp()
+                k = k.exp()
+                e = torch.exp(e)
+                return (p * v).sum(1) / p.sum(1), (k * v).sum(1) / k.sum(1), (e * v).sum(1) / e.sum(1)
+
+            def of_distribution(self, x: Tensor, v: Tensor):
+                logp = self.log_prob(x)
+                p = logp.exp()
+                return (p * v).sum(1) / p.sum(1)
         """,
         """
         class Mix(nn.Module):
