@@ -4,13 +4,15 @@ the root of one less its square, are NaN."""
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
+from dtlint.infer.walk import nodes
 from dtlint_rules._assignments import source_of
 from dtlint_rules._edges import Edge, is_kept, is_mended, is_one
 from dtlint_rules._functions import parameters
+from dtlint_rules._kept import kept
+from dtlint_rules._names import last_name
 from dtlint_rules._parts import below, receiver
 from dtlint_rules._squares import squared
 from dtlint_rules._texts import short
@@ -67,16 +69,23 @@ def _is_cosine(node: ast.expr, flow: Flow) -> bool:
     return _is_product(made)
 
 
-_COSINE = re.compile(r"(?:^|_)cos(?:ine)?s?(?:_?(?:theta|sim|similarity|angle)s?)?(?:_t)?(?:_|$)")
+_COSINES = frozenset({"cosine", "cos_theta", "cos_sim", "cosine_similarity"})
+"""Names of cosines of vectors. Schedules of diffusion have a `cos_t` of their own, of an angle that is known."""
 _CASTS = ("float", "double", "to", "type", "type_as", "detach", "clone")
 
 
 def _is_called_cosine(node: ast.expr, flow: Flow) -> bool:
     """Is it given to the running function, and called a cosine there? Who gives it has computed it."""
-    if not isinstance(node, ast.Name) or _COSINE.search(node.id.lower()) is None:
+    if not isinstance(node, ast.Name) or node.id not in _COSINES or _computes_cosines(flow.tree):
         return False
     made = below(source_of(node, flow) or node, (*_SHAPING, *_CASTS))
     return isinstance(made, ast.Name) and any(each.arg == made.id for each in parameters(flow.scope))
+
+
+@kept
+def _computes_cosines(tree: ast.Module) -> bool:
+    """Does a file take the cosine of angles anywhere? It gives none beyond 1."""
+    return any(isinstance(part, ast.Call) and last_name(part) == "cos" for part in nodes([tree]))
 
 
 def _is_product(node: ast.expr) -> bool:

@@ -46,14 +46,14 @@ def _clamped(node: ast.expr, call: Call) -> Edge | None:
     if any(keeps(part) for part in behind(made, flow) if not _is_zero_clamp(part)):
         return None
     return Edge(
-        f"`{short(clamp)}` is 0 where two points are near each other, and the gradient of `sqrt` infinite: with the gradient "
-        "0 of the clamp it gives NaN",
+        f"`{short(clamp)}` is 0 for two equal points, and the gradient of `sqrt` infinite there, which the clamp lets pass "
+        "at exactly 0: for the points it gives NaN",
         "Clamp it to a small number, `.clamp(min=1e-12)` in float32, or use `torch.cdist`, whose gradient is 0 there",
         made if made.lineno != call.node.lineno else None,
     )
 
 
-_CLAMPS = frozenset({"clamp", "clamp_", "clip", "clamp_min", "clamp_min_", "relu", "relu_", "maximum", "max"})
+_CLAMPS = frozenset({"clamp", "clamp_", "clip", "clamp_min", "clamp_min_", "maximum", "max"})
 
 
 def _is_zero_clamp(node: ast.AST) -> bool:
@@ -61,7 +61,8 @@ def _is_zero_clamp(node: ast.AST) -> bool:
 
 
 def _below_zero_clamp(node: ast.expr) -> ast.expr | None:
-    """`x`, of `x.clamp(min=0)`, `torch.clamp(x, 0.0)`, `F.relu(x)` and `torch.maximum(x, torch.zeros_like(x))`."""
+    """`x`, of `x.clamp(min=0)`, `torch.clamp(x, 0.0)` and `torch.maximum(x, torch.zeros_like(x))`; not of
+    `F.relu(x)`, whose gradient at 0 is 0."""
     if not isinstance(node, ast.Call) or last_name(node) not in _CLAMPS:
         return None
     held = receiver(node)
@@ -71,8 +72,6 @@ def _below_zero_clamp(node: ast.expr) -> ast.expr | None:
     values = node.args if function else [held, *node.args]
     if not values:
         return None
-    if "relu" in last_name(node):
-        return values[0]
     least = values[1] if len(values) > 1 else keyword(node, "min") or keyword(node, "other")
     return values[0] if least is not None and _is_zero(least) else None
 

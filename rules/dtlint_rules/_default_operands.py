@@ -13,8 +13,10 @@ from dtlint_rules._assignments import assignments
 from dtlint_rules._buffers import is_whole
 from dtlint_rules._effects import JOINING, TORCH, UNTOLD
 from dtlint_rules._factories import MAKERS, fix_after, into_model, is_in, is_noise, made_after, roots_told, says
+from dtlint_rules._half import is_of_any_float
 from dtlint_rules._meanings import names_dtype
 from dtlint_rules._names import last_name
+from dtlint_rules._origin import Kind
 from dtlint_rules._parts import given, receiver
 from dtlint_rules._sinks import RAISING, escapes
 from dtlint_rules._subjects import flat, joined
@@ -76,7 +78,9 @@ def meeting(
             if _is_number(operand, sizes):
                 continue
             if _raises(node):
-                if _is_of_half(node, half=half) or _is_alone(factory, operands, origins):
+                if _is_of_half(node, half=half) or (
+                    _is_alone(factory, operands, origins) and _is_as_given(operand, origins) and is_of_any_float(place)
+                ):
                     return _finding(factory, node, operand, after[origin], half=half)
                 continue
             if (
@@ -154,6 +158,11 @@ def _is_of_half(node: ast.expr, *, half: bool) -> bool:
 def _is_alone(factory: ast.Call, operands: Sequence[ast.expr], origins: Origins) -> bool:
     """Is the factory's tensor an operand by itself? What of float64 meets it before makes it float64."""
     return any({origin.node for origin in origins[operand]} == {factory} for operand in operands)
+
+
+def _is_as_given(operand: ast.expr, origins: Origins) -> bool:
+    """Has a tensor the dtype that the caller brings, with no cast and no factory in what it is computed of?"""
+    return not any(part.kind in (Kind.CAST, Kind.MADE) for root in origins[operand] for part in root.closure())
 
 
 def _is_padding(factory: ast.Call, operand: ast.expr) -> bool:

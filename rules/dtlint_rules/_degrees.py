@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
-from dtlint_rules._assignments import source_of
+from dtlint_rules._assignments import assignments, source_of
 from dtlint_rules._edges import Edge, behind, is_mended, is_tested, keeps
 from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name
 from dtlint_rules._numbers import number_at
 from dtlint_rules._parts import below, keyword, receiver
+from dtlint_rules._statements import statements
 from dtlint_rules._texts import short
 from dtlint_rules._within import parents_in
 
@@ -22,15 +23,17 @@ if TYPE_CHECKING:
 
 __all__ = ["COUNTING", "GATHERING", "INVERTING", "inverse_degree"]
 
-COUNTING = frozenset({"degree", "degrees", "in_degrees", "out_degrees", "bincount"})
-"""What counts the neighbours of nodes, or how often each number occurs."""
+COUNTING = frozenset({"degree"})
+"""What counts the neighbours of nodes, in packages for graphs."""
 INVERTING = frozenset({"pow", "pow_", "rsqrt", "rsqrt_", "reciprocal", "reciprocal_"})
 """Functions and methods that may compute one over something."""
 GATHERING = frozenset({"scatter_add", "scatter_add_", "scatter", "scatter_", "scatter_sum", "index_add", "index_add_"})
-_DEGREE = re.compile(r"(?:^|_)deg(?:s|ree|rees)?(?:_|$)|^(?:row|col)_?sums?$")
-_ADJACENCY = re.compile(r"(?:^|_)adj(?:acency)?(?:_|$)")
+_DEGREE = re.compile(r"(?:^|_)deg(?:s|ree|rees)?(?:_|$)")
+_ADJACENCY = re.compile(r"(?:^|_)(?:adj(?:acency)?|edges?)(?:_|$)")
+_OF_GRAPHS = re.compile(r"(?:^|\.|_)(?:utils?|geometric|graphs?)(?:\.|$)")
+"""Modules that may have a function for degrees: `torch_geometric.utils`."""
 _CASTS = ("float", "double", "to", "type", "type_as", "view", "squeeze", "unsqueeze", "flatten", "cuda", "to_dense")
-_LOOPS = re.compile(r"self_?loop|^eye(?:_|$)", re.IGNORECASE)
+_LOOPS = re.compile(r"loop|^eye(?:_|$)|^fill_diagonal_?$", re.IGNORECASE)
 """What joins each node with itself, so that no degree is 0."""
 
 
@@ -38,7 +41,7 @@ def inverse_degree(node: ast.expr, flow: Flow) -> Edge | None:
     """What is wrong with `deg.pow(-0.5)`, `deg.rsqrt()`, `deg ** -1` or `1 / deg.sqrt()`, where `deg` counts neighbours."""
     degrees = _inverted(node, flow)
     made = None if degrees is None else _made(degrees, flow)
-    if degrees is None or made is None or not _counts(degrees, made):
+    if degrees is None or made is None or not _counts(degrees, made, flow):
         return None
     if any(_keeps(part) for part in behind(degrees, flow)) or is_tested(degrees, flow) or is_mended(flow.scope):
         return None
@@ -91,21 +94,48 @@ def _made(node: ast.expr, flow: Flow) -> ast.Call | None:
     return made if isinstance(made, ast.Call) else None
 
 
-def _counts(node: ast.expr, made: ast.Call) -> bool:
+def _counts(node: ast.expr, made: ast.Call, flow: Flow) -> bool:
     """Are these degrees: by the function that gives them, or a sum by what is added up and how it is called?"""
     name = last_name(made)
     if name in COUNTING:
-        return True
+        return path_of(made.func) in _functions(flow.tree)
     called = _DEGREE.search(last_name(below(node, _CASTS)).lower()) is not None
     if name in GATHERING:
         return called
-    if name != "sum":
+    if name != "sum" or not called:
         return False
     of_torch = path_of(made.func) in ("torch.sum", "th.sum")
     if len(made.args) <= of_torch and keyword(made, "dim") is None:
         return False
     summed = made.args[0] if of_torch and made.args else receiver(made)
-    return summed is not None and (called or _ADJACENCY.search(last_name(summed).lower()) is not None)
+    if not isinstance(summed, ast.Name) or summed.id in assignments(flow.scope):
+        return False  # `adj = adj + torch.diag(torch.ones(n))`, `adj = torch.softmax(scores, -1)`
+    return _ADJACENCY.search(summed.id.lower()) is not None
+
+
+@kept
+def _functions(tree: ast.Module) -> frozenset[str]:
+    """How a file calls the functions for degrees that it defines, or imports from a package for graphs."""
+    found: set[str] = set()
+    for node in statements(tree):
+        if isinstance(node, ast.FunctionDef) and node.name in COUNTING:
+            found.add(node.name)
+        elif isinstance(node, ast.ImportFrom):
+            of_graphs = _OF_GRAPHS.search(node.module or "") is not None
+            for alias in node.names:
+                name = alias.asname or alias.name
+                if of_graphs and alias.name in COUNTING:
+                    found.add(name)
+                elif of_graphs or _OF_GRAPHS.search(alias.name) is not None:
+                    found.update(f"{name}.{each}" for each in COUNTING)
+        elif isinstance(node, ast.Import):
+            found.update(
+                f"{alias.asname or alias.name}.{each}"
+                for alias in node.names
+                if _OF_GRAPHS.search(alias.name) is not None
+                for each in COUNTING
+            )
+    return frozenset(found)
 
 
 def _keeps(part: ast.AST) -> bool:

@@ -10,18 +10,17 @@ from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
 from dtlint_rules._assignments import assignments
 from dtlint_rules._functions import own_nodes, parameters
-from dtlint_rules._names import last_name
+from dtlint_rules._names import last_name, names_in
 from dtlint_rules._parts import keyword, receiver
 from dtlint_rules._within import parents_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["begins_empty", "index_use", "is_of_edges", "may_be_empty"]
+__all__ = ["begins_empty", "index_use", "is_of_edges", "may_be_empty", "subject_of"]
 
 _TAKING = {
     "index_select": (2, "index"),
-    "gather": (2, "index"),
     "index_add_": (2, "index"),
     "index_copy_": (2, "index"),
 }
@@ -30,14 +29,14 @@ _MOVES = frozenset({"cuda", "cpu", "view", "unsqueeze", "to"})
 """Methods that give what a tensor holds, in its dtype, where `to` is given a device."""
 _COUNTS = frozenset({"number_of_edges", "is_empty"})
 """Methods of graphs that tell whether there are edges."""
-_ASKING = frozenset({"len", "any", "bool", "max", "min", "sum"})
+_ASKING = frozenset({"len", "any", "all", "bool", "max", "min", "sum", "numel", "count_nonzero"})
 
 
 def may_be_empty(made: ast.expr, used: ast.expr, scope: ast.AST) -> bool:
     """Is it a list of the function that may stay empty, and does the function not ask for that before it is used?"""
     if isinstance(made, ast.Name) and not _is_filled_under_condition(made, used.lineno, scope):
         return False
-    return not _is_in_try(made, scope)
+    return not _is_in_try(made, scope) and not _is_left_before(used.lineno, scope)
 
 
 def begins_empty(made: ast.expr, scope: ast.AST) -> bool:
@@ -45,7 +44,7 @@ def begins_empty(made: ast.expr, scope: ast.AST) -> bool:
     it before anything else."""
     if isinstance(made, ast.ListComp):
         tests = [test for part in made.generators for test in part.ifs]
-        return bool(tests) and not any(map(_leaves_out, tests))
+        return bool(tests) and not any(map(_leaves_out, tests)) and not _is_counted(made, tests)
     if not isinstance(made, ast.Name):
         return False
     values = [value for _, value in assignments(scope).get(made.id, ()) if value is not None]
@@ -130,8 +129,41 @@ def _is_conditional(part: ast.Name, made: ast.Name, known: Mapping[ast.AST, ast.
 
 
 def _leaves_out(test: ast.expr) -> bool:
-    """Does a test leave out but a few: `i != dim`, `name not in skipped`?"""
+    """Does a test leave out but a few: `i != dim`, `not i == k`, `name not in skipped`; or let some in for certain,
+    `i == 0 or f`, `i % 2 == 0`?"""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return isinstance(test.operand, (ast.Compare, ast.BoolOp))
+    if any(isinstance(part, (ast.Or, ast.Mod)) for part in ast.walk(test)):
+        return True
     return isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.NotEq, ast.NotIn, ast.IsNot))
+
+
+def _is_counted(made: ast.ListComp, tests: list[ast.expr]) -> bool:
+    """Do tests ask for numbers that are counted alone: `[i for i in range(8) if i > 3]`?"""
+    counted = {name for part in made.generators if last_name(part.iter) == "range" for name in names_in(part.target)}
+    return all(set(names_in(test)) <= counted for test in tests)
+
+
+_LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+
+
+def _is_left_before(line: int, scope: ast.AST) -> bool:
+    """Does a function ask whether there is anything, and leave where there is not: `if not mask.any(): return x`?"""
+    tests = (
+        part.test
+        for part in own_nodes(scope)
+        if (isinstance(part, ast.Assert) or (isinstance(part, ast.If) and isinstance(part.body[-1], _LEAVING)))
+        and part.lineno < line
+    )
+    return any(isinstance(each, ast.Call) and last_name(each) in _ASKING for test in tests for each in ast.walk(test))
+
+
+def subject_of(used: ast.expr, scope: ast.AST) -> ast.expr | None:
+    """What a subscript looks up in; None where a function of torch does."""
+    known = parents_in(scope)
+    outer = known.get(used)
+    outer = known.get(outer) if isinstance(outer, ast.Tuple) else outer
+    return outer.value if isinstance(outer, ast.Subscript) else None
 
 
 def is_of_edges(made: ast.expr, scope: ast.AST) -> bool:
@@ -141,7 +173,21 @@ def is_of_edges(made: ast.expr, scope: ast.AST) -> bool:
     edges = made.args[0].func if isinstance(made.args[0], ast.Call) else made.args[0]
     if not isinstance(edges, ast.Attribute) or edges.attr != "edges" or not _COUNTS.isdisjoint(facts(scope).called):
         return False
+    if not _SAYING_INT64.isdisjoint(names_in(scope)) or _asks_for_edges(scope):
+        return False
     return path_of(edges.value) in {each.arg for each in parameters(scope)}
+
+
+_SAYING_INT64 = frozenset({"int64", "long", "LongTensor", "int32"})
+
+
+def _asks_for_edges(scope: ast.AST) -> bool:
+    """Does a test of the function speak of edges: `if len(g.edges) == 0`, `if g.edges`?"""
+    return any(
+        "edges" in names_in(part.test)
+        for part in own_nodes(scope)
+        if isinstance(part, (ast.If, ast.IfExp, ast.While, ast.Assert))
+    )
 
 
 def _around(node: ast.AST, known: Mapping[ast.AST, ast.AST]) -> Iterator[tuple[ast.AST, ast.AST]]:

@@ -12,7 +12,9 @@ from dtlint.infer.names import path_of
 from dtlint.infer.reach import Reach, reach
 from dtlint.infer.survey import facts
 from dtlint.infer.values import Tensor
-from dtlint_rules._asserted import refused
+from dtlint.infer.walk import nodes
+from dtlint_rules._asserted import asserted, refused
+from dtlint_rules._functions import parameters
 from dtlint_rules._imports import imports, imports_torch, is_a_test
 from dtlint_rules._lifted import is_lifted
 from dtlint_rules._names import last_name, names_in
@@ -74,7 +76,22 @@ def half_at(
 
 def is_of_any_float(flow: Flow) -> bool:
     """Does the code compute in the floating dtype that its caller brings, float64 among them, even where half is none?"""
-    return imports_torch(flow.tree) and not is_a_test(flow.tree) and reach(flow).level >= Reach.LIBRARY
+    if not imports_torch(flow.tree) or is_a_test(flow.tree) or _prepares(flow) or _takes_arrays(flow):
+        return False
+    if _is_of_one_float(flow.scope):
+        return False
+    return reach(flow).level >= Reach.LIBRARY
+
+
+def _is_of_one_float(scope: ast.AST) -> bool:
+    """Does a function ask for a dtype, `assert x.dtype == torch.float32`, or take a `torch.FloatTensor`?"""
+    if any(
+        isinstance(part, ast.Attribute) and part.attr == "dtype" for test in asserted(scope) for part in nodes([test])
+    ):
+        return True
+    return any(
+        "FloatTensor" in ast.unparse(each.annotation) for each in parameters(scope) if each.annotation is not None
+    )
 
 
 def _prepares(flow: Flow) -> bool:

@@ -1,5 +1,4 @@
-"""Relative differences, `(a - b).abs() / (a.abs() + b.abs())`, and the squares over sums of histograms: where both values
-are 0 the quotient is 0/0."""
+"""Relative differences, `(a - b).abs() / (a.abs() + b.abs())`: where both values are 0 the quotient is 0/0."""
 
 from __future__ import annotations
 
@@ -11,12 +10,13 @@ from dtlint.infer.values import UNKNOWN
 from dtlint.infer.walk import nodes
 from dtlint_rules._assignments import source_of
 from dtlint_rules._edges import Edge, behind, is_compared, is_mended, is_tested, keeps
+from dtlint_rules._functions import own_nodes
 from dtlint_rules._imports import imports
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import receiver, same
-from dtlint_rules._squares import squared
 from dtlint_rules._tensors import is_tensor, is_used_as_tensor
 from dtlint_rules._texts import short
+from dtlint_rules._within import parents_in
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Flow
@@ -38,13 +38,11 @@ def relative_difference(node: ast.BinOp, flow: Flow) -> Edge | None:
         return None
     difference = _unscaled(node.left, flow)
     apart = _between(difference, flow)
-    if apart is None:
-        return None
     first, second = _absolute(total.left, flow), _absolute(total.right, flow)
-    if first is None or second is None:
-        if apart is difference:
-            return None  # `(a - b) / (a + b)`: numbers with signs, as rates and coordinates are
-        first, second = total.left, total.right
+    if apart is None or first is None or second is None:
+        return None  # `(a - b) ** 2 / (a + b)` may be of what is never 0, as probabilities are
+    if "loss" in ast.unparse(apart).lower() or not _is_result(node, flow):
+        return None
     if not _are_of(first, second, apart) or not _are_tensors(node, apart, flow):
         return None
     if any(map(keeps, behind(node.right, flow))) or is_tested(node.right, flow) or is_mended(flow.scope):
@@ -75,12 +73,35 @@ def _unscaled(node: ast.expr, flow: Flow) -> ast.expr:
 
 
 def _between(node: ast.expr, flow: Flow) -> ast.BinOp | None:
-    """`a - b`, of itself, of `(a - b).abs()` and of `(a - b) ** 2`."""
-    inner = _absolute(node, flow) or squared(node) or node
+    """`a - b`, of itself and of `(a - b).abs()`."""
+    inner = _absolute(node, flow) or node
     inner = source_of(inner, flow) or inner
     if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub):
         return None if any(isinstance(side, ast.Constant) for side in (inner.left, inner.right)) else inner
     return None
+
+
+_ADDING = frozenset({"sum", "mean", "nansum", "append"})
+
+
+def _is_result(node: ast.expr, flow: Flow) -> bool:
+    """Is the quotient returned, summed or averaged, at once or by the name it is given, and compared nowhere? A test for
+    convergence asks whether it is small, which NaN is not."""
+    statement, name = flow.statement, None
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+        name = statement.targets[0].id
+    known = parents_in(flow.scope)
+    reads = [part for part in own_nodes(flow.scope) if isinstance(part, ast.Name) and part.id == name]
+    used = False
+    for part in (node, *(read for read in reads if isinstance(read.ctx, ast.Load) and read.lineno > node.lineno)):
+        inner: ast.AST | None = part
+        while inner is not None and not isinstance(inner, ast.stmt):
+            if isinstance(inner, ast.Compare):
+                return False
+            used |= isinstance(inner, ast.Call) and last_name(inner) in _ADDING
+            inner = known.get(inner)
+        used |= isinstance(inner, ast.Return)
+    return used
 
 
 def _absolute(node: ast.expr, flow: Flow) -> ast.expr | None:

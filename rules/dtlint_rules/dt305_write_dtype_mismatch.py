@@ -25,6 +25,7 @@ from dtlint_rules._names import last_name
 from dtlint_rules._needs import KNOWN, TORCH, attributes
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
+from dtlint_rules._parts import receiver
 from dtlint_rules._ranks import rank_of
 from dtlint_rules._sinks import RAISING
 from dtlint_rules._statements import statements
@@ -54,8 +55,9 @@ _MADE_LIKE = LIKE | {"new_empty", "new_zeros", "new_ones", "new_full"}
 """What makes a tensor in the dtype of another."""
 _FLOAT32 = frozenset({"float32"})
 _BOOL = frozenset({"bool"})
-_TO_INTEGERS = frozenset({"long", "LongTensor", "argsort", "arange", "randperm"})
-"""Methods and functions that give integers, with dimensions for the most part."""
+_COUNTING = frozenset({"arange", "randperm"})
+"""Functions that give integers, in one dimension."""
+_OF_LISTS = frozenset({"tensor", "as_tensor", "LongTensor"})
 _INDICES = re.compile(
     r"(?:^|_)(?:\w*mask|idx|idxs|index|indices|inds?|keep|valid|perm|order|selected|nonzero|where|argsort|topk)\d*(?:_|$)"
 )
@@ -72,7 +74,7 @@ class WriteDtypeMismatch(Rule):
     gives half whatever it is given, so `out = torch.zeros_like(x)`, `out[mask] = self.proj(x[mask])` is reported, too,
     where the module makes `self.proj` such a layer itself, or something that ends with one, and so are the experts of a
     ModuleList, `out[mask] = expert(x[mask])`, and `out[mask] = F.linear(x[mask], self.weight)`. So is a number that is made
-    a tensor, `scores[banned.long()] = torch.tensor(-math.inf)`.
+    a tensor, `scores[[0, 2]] = torch.tensor(-math.inf)`, where the index is a list or made of one.
 
     ## Why it matters
     Writing a slice casts, `out[:n] = x`; writing by index does not: "Index put requires the source and destination dtypes
@@ -176,11 +178,25 @@ def _is_by_integers(index: ast.expr, flow: Flow) -> bool:
             isinstance(part, ast.Constant) and type(part.value) is int for part in index.elts
         )
     made = bound_once(index.id, flow.scope) if isinstance(index, ast.Name) else index
-    if isinstance(made, ast.Call) and last_name(made) in _TO_INTEGERS:
+    if isinstance(made, ast.Call) and _is_list_of_integers(made):
         return True
     value = known(flow, index)
     whole = isinstance(value, Tensor) and value.dtypes is not None and value.dtypes <= {"int64", "int32"}
     return whole and isinstance(value, Tensor) and value.zero_dim is False
+
+
+def _is_list_of_integers(made: ast.Call) -> bool:
+    """`torch.tensor([i, j]).long()`, `torch.LongTensor(list(ids))`, `torch.arange(n)`; `ids.long()` may be one number."""
+    cast = last_name(made) == "long"
+    inner = receiver(made) if cast else made
+    if not isinstance(inner, ast.Call):
+        return False
+    if last_name(inner) in _COUNTING:
+        return True
+    if last_name(inner) not in _OF_LISTS or not inner.args or not (cast or last_name(inner) == "LongTensor"):
+        return False
+    given = inner.args[0]
+    return isinstance(given, (ast.List, ast.ListComp)) or (isinstance(given, ast.Call) and last_name(given) == "list")
 
 
 def _is_of_expert(assign: Assign) -> bool:

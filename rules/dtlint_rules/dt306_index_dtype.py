@@ -12,12 +12,13 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Items, Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
-from dtlint_rules._empty_lists import begins_empty, index_use, is_of_edges, may_be_empty
+from dtlint_rules._empty_lists import begins_empty, index_use, is_of_edges, may_be_empty, subject_of
+from dtlint_rules._known import known
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import KNOWN, TORCH, attributes
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, listed, origin_note, settled, tensor_op
 from dtlint_rules._subjects import Operand, operand
-from dtlint_rules._tensors import looks_like_tensor
+from dtlint_rules._tensors import is_tensor, looks_like_tensor
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
@@ -168,6 +169,9 @@ def _of_list(call: Call) -> Iterable[Finding]:
     used = index_use(call.node, scope)
     if used is None or not may_be_empty(made, used, scope):
         return ()
+    subject = subject_of(used, scope)
+    if subject is not None and not is_tensor(subject, known(call.flow, subject), call.flow):
+        return ()  # an array of NumPy takes it
     listed_there = f"`{made.id}`" if isinstance(made, ast.Name) else "the list"
     return (
         Finding(

@@ -13,7 +13,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
 from dtlint_rules._fixes import operand_text
 from dtlint_rules._masks import is_mask, is_named_mask
-from dtlint_rules._names import last_name
+from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, certain, listed, origin_note, settled, tensor_op
 from dtlint_rules._parts import receiver
@@ -184,6 +184,7 @@ def _on_bitwise(operation: Operation, operands: tuple[Value, ...]) -> Iterator[F
 
 
 _BYTES = frozenset({"uint8"})
+_OF_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.Add, ast.Sub)
 _BITWISE = (ast.BitAnd, ast.BitOr, ast.BitXor)
 _SIGNS = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.Invert: "~"}
 
@@ -252,9 +253,15 @@ def _is_subscript(node: ast.expr, flow: Flow) -> bool:
 
 
 def _is_of_bits(node: ast.expr, flow: Flow) -> bool:
-    """Is the lowest bit taken of what is turned around, `~mask & 1`, or is it brought back by hand, `~mask + 2`?"""
+    """Are bits meant by what is turned around: do they meet others, `x | ~mask.int()`, is it brought back by hand,
+    `~mask + 2`, or does a name say so?"""
     parent = parents_at(node, flow).get(node)
-    return isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.BitAnd, ast.Add, ast.Sub))
+    if isinstance(parent, (ast.BinOp, ast.AugAssign)) and isinstance(parent.op, _OF_BITS):
+        return True
+    if isinstance(parent, ast.Call) and last_name(parent).startswith("bitwise"):
+        return True
+    targets = flow.statement.targets if isinstance(flow.statement, ast.Assign) else []
+    return any("bit" in word.lower() for part in (node, *targets) for word in names_in(part))
 
 
 def _turn(node: ast.BinOp, place: Place) -> Fix | None:

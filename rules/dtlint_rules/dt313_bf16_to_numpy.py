@@ -23,6 +23,7 @@ from dtlint_rules._origin import Kind, in_order
 from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import keyword, receiver, root_of
 from dtlint_rules._scripts import is_script
+from dtlint_rules._within import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -166,11 +167,14 @@ def _made_after(call: Call, node: ast.expr, value: Value) -> Iterable[Finding]:
         return ()
     if _is_seen_to(flow.scope):
         return ()
+    of_limits = any(last_name(part) in ("finfo", "iinfo") for part in within(call.node, flow))
     return (
         Finding(
             call.node,
             f"NumPy has no bfloat16: this raises where `{path}` is bfloat16",
-            help=f"Ask torch for the limits of a dtype: `torch.finfo({path}.dtype)`",
+            help=f"Ask torch for the limits of a dtype: `torch.finfo({path}.dtype)`"
+            if of_limits
+            else "Cast it first: `.float().numpy()`",
         ),
     )
 

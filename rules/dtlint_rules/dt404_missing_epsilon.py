@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
@@ -18,6 +19,7 @@ from dtlint_rules._edges import is_called_epsilon, is_compared, is_mended, is_te
 from dtlint_rules._functions import parameters
 from dtlint_rules._gradients import is_gradient_off
 from dtlint_rules._imports import imports_torch, is_a_test
+from dtlint_rules._kept import kept
 from dtlint_rules._logarithms import one_sided
 from dtlint_rules._masked_means import masked_mean
 from dtlint_rules._misplaced import RECIPROCALS, beside_quotient, beside_reciprocal
@@ -71,16 +73,18 @@ class MissingEpsilon(Rule):
     `(x ** 2).mean() - x.mean() ** 2`, which rounding takes below 0; in code that gradients flow through also where the
     former is clamped to 0 exactly, which is what equal points give.
 
-    Reports besides the difference of two values by what they add up to, `(a - b).abs() / (a.abs() + b.abs())` and
-    `(a - b) ** 2 / (a + b)`, which is 0/0 where both are 0; and one over the degrees of a graph, or over their root,
-    `deg.pow(-0.5)`, which is inf for a node without neighbours, where nothing replaces it, the file joins no node with
-    itself, and it is read for other nodes than those that were counted.
+    Reports besides the difference of two values by what they add up to, `(a - b).abs() / (a.abs() + b.abs())`, which is
+    0/0 where both are 0, where it is returned, summed or averaged; and one over the degrees of a graph, or over their
+    root, `deg.pow(-0.5)`, which is inf for a node without neighbours, where they come from a function for graphs or are
+    sums of an adjacency matrix, nothing replaces it, the file joins no node with itself, and it is read for other nodes
+    than those that were counted.
 
     Reports, too, in `forward` and in functions that are named as losses or norms, an epsilon behind the root of a
     variance, `(x - mean) / (x.var().sqrt() + eps)`: the value is kept, and the gradient of the root is NaN. That of
     `x.std()` is 0.
 
-    Reports further an epsilon that is 0 by default, `def __init__(self, eps=0)` and `x / (std + self.eps)`; one on the
+    Reports further an epsilon that is 0 by default, `def __init__(self, eps=0)` and `x / (std + self.eps)`, which
+    stands beside a spread or a norm, where the file passes no other; one on the
     wrong side of the line, `x / x.std() + eps` and `v.rsqrt().add_(eps)`; the root of a `running_var` below the line in
     code that knows of no epsilon; and, in functions that are named as masked means, the division by the sum of the mask,
     where a function beside it asks whether such a sum is 0.
@@ -414,8 +418,51 @@ def _zero_epsilon(divisor: ast.expr, flow: Flow) -> ast.expr | None:
     for side in (made.right, made.left):
         if isinstance(side, (ast.Name, ast.Attribute)) and is_called_epsilon(side):
             number = number_at(side, flow)
-            return number.written if number is not None and number.value == 0 else None
+            if number is None or number.value != 0 or _is_passed(flow.tree, last_name(side)):
+                return None
+            return number.written if _is_of_spread(made.left if side is made.right else made.right, flow) else None
     return None
+
+
+_SPREADS = frozenset({"std", "norm", "vector_norm"})
+_SPREAD = re.compile(r"(?:^|_)(?:std|stds|stddev|norms?|range)(?:_|$)")
+
+
+def _is_of_spread(node: ast.expr, flow: Flow) -> bool:
+    """Is it a standard deviation, the root of a variance, a norm, a product of norms or a range, which may be 0?"""
+    made = named(_unspread(node), flow)
+    if isinstance(made, (ast.Name, ast.Attribute)):
+        return _SPREAD.search(last_name(made).lower()) is not None
+    if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Mult):
+        return _is_of_spread(made.left, flow) and _is_of_spread(made.right, flow)
+    if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Sub):
+        return last_name(named(made.left, flow)) in _HIGHEST and last_name(named(made.right, flow)) in _LOWEST
+    if isinstance(made, ast.Call) and last_name(made) in _SPREADS:
+        return True
+    inner = rooted(made)
+    return inner is not None and last_name(named(inner, flow)) == "var"
+
+
+@kept
+def _is_passed(tree: ast.Module, name: str) -> bool:
+    """Does a file pass an epsilon of its own, `Norm(4, eps=1e-6)`, or a small number by position?"""
+    return any(
+        isinstance(part, ast.Call)
+        and (
+            any(each.arg == name and _is_small(each.value, zero=False) for each in part.keywords)
+            or any(_is_small(each) for each in part.args)
+        )
+        for part in nodes([tree])
+    )
+
+
+def _is_small(node: ast.expr, *, zero: bool = True) -> bool:
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, (int, float)):
+        return not zero
+    return 0 < node.value < _SMALL if zero else node.value != 0
+
+
+_SMALL = 0.01
 
 
 def _is_input(node: ast.expr, flow: Flow) -> bool:

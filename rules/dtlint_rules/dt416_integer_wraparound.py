@@ -12,7 +12,7 @@ from dtlint.infer.values import Constant, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments, source_of
 from dtlint_rules._functions import parameters
-from dtlint_rules._names import last_name, names_in
+from dtlint_rules._names import last_name, names_in, said
 from dtlint_rules._needs import SMALL
 from dtlint_rules._numbers import number_at
 from dtlint_rules._parts import receiver, root_of, same
@@ -42,7 +42,7 @@ class IntegerWraparound(Rule):
     Reports the difference of two uint8 tensors, sums, products and shifts of small integers with numbers that lead
     out of their range, such as `pixels * 256`; and a wide number put together from bytes,
     `image[..., 0] * 256 + image[..., 1]`, where the bytes have not been cast to a wider dtype; and two ids put into one,
-    `src << 32 | dst`, where tensors have not been cast to int64.
+    `src << 32 | dst`, where tensors that are int32, or of which the function says so, have not been cast to int64.
 
     ## Why it matters
     A Python number does not widen a tensor of the same category: uint8 times 256 is uint8, and all of it is 0. So it is
@@ -163,7 +163,7 @@ def _shifted(operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
         narrow = value.dtypes <= SMALL_INTEGERS | {"int32"}
     else:
         is_tensor = _is_given(node.left, flow) if isinstance(value, Tensor) else _is_item_of_tensors(node.left, flow)
-        narrow = is_tensor and _SAYING_INT64.isdisjoint(names_in(flow.scope))
+        narrow = is_tensor and _SAYING_INT64.isdisjoint(names_in(flow.scope)) and _speaks_of_int32(flow.scope)
     if not narrow:
         return
     yield Finding(
@@ -171,6 +171,11 @@ def _shifted(operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
         f"`{ast.unparse(node.left)}` is shifted in its own dtype, and in int32 nothing is left of it after 32 bits",
         help=f"Cast before: `{ast.unparse(node.left)}.long() << 32`",
     )
+
+
+def _speaks_of_int32(scope: ast.AST) -> bool:
+    """Does a function say int32, in a name or a text? Ids are int64 for the most part."""
+    return any("int32" in word or word == "IntTensor" for word in said(scope))
 
 
 def _is_given(node: ast.expr, flow: Flow) -> bool:

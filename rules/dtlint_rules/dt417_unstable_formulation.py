@@ -16,6 +16,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments, source_above, source_of
 from dtlint_rules._edges import behind, is_kept, is_mended, keeps
 from dtlint_rules._fixes import bracketed
+from dtlint_rules._layers import LAYERS, layers_of
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._parts import below, given, keyword, receiver, same
 from dtlint_rules._returned import returned_softmax
@@ -72,7 +73,7 @@ class UnstableFormulation(Rule):
     Reports the logarithm of a softmax, of a sigmoid, of 1 less one of these, of a sum of exponentials and of `1 +
     exp(x)`, at once or by the name the inner value was given, and of a softmax that a function of the file returns; a
     softmax by hand, `x.exp() / x.exp().sum()`, without the maximum subtracted, and an average by such weights,
-    `k = self.key(x).exp()` and `(k * v).sum(1) / k.sum(1)`, of what a layer gives; samples of
+    `k = self.key(x).exp()` and `(k * v).sum(1) / k.sum(1)`, of what a linear layer of the module gives; samples of
     `torch.multinomial(x.exp(), 1)`, where `x` is neither a logarithm nor clamped; and `x.exp() - 1 - x`, the estimate of
     a divergence of policies, without a clamp. One to which an epsilon is added before the logarithm is left alone, as
     is 1 less a sigmoid or softmax of what is clamped.
@@ -370,9 +371,12 @@ def _is_made_of(name: str, node: ast.expr, flow: Flow) -> bool:
 
 
 def _is_output(given: ast.expr, flow: Flow) -> bool:
-    """Is it what a layer of the module gives, which nothing keeps small: `k = self.key(x)`?"""
+    """Is it what a layer that the module makes itself gives, which nothing keeps small: `k = self.key(x)`?"""
+    owner = flow.function.owner if flow.function is not None else None
     made = source_above(given, given.lineno, flow) or given
-    return isinstance(made, ast.Call) and (path_of(made.func) or "").startswith("self.") and len(made.args) == 1
+    if owner is None or not isinstance(made, ast.Call) or len(made.args) != 1:
+        return False
+    return path_of(made.func) in layers_of(owner.node, LAYERS)
 
 
 def _unchained(node: ast.expr) -> ast.expr:

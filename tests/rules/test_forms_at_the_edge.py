@@ -23,16 +23,14 @@ BAD = {
             return 100 * ((forecast - target).abs() / total).mean()  # <-
         """,
         """
-        def chi_square(first, second):
-            return torch.sum((first - second) ** 2 / (first + second), dim=-1)  # <-
-        """,
-        """
         def error(output):
             y_pred, y = output
             apart = y.view_as(y_pred) - y_pred
             return 2.0 * torch.abs(apart) / (torch.abs(y_pred) + torch.abs(y))  # <-
         """,
         """
+        from torch_geometric.utils import degree
+
         class Conv(nn.Module):
             def forward(self, x: Tensor, edge_index):
                 row, col = edge_index
@@ -52,8 +50,10 @@ BAD = {
             return x * (1 / deg)[:, None]  # <-
         """,
         """
+        from .utils import degree
+
         def scaled(x: Tensor, index):
-            return x * torch.rsqrt(torch.bincount(index).float())  # <-
+            return x * torch.rsqrt(degree(index).float())  # <-
         """,
         """
         def normalized(adj: Tensor):
@@ -92,7 +92,7 @@ BAD = {
         """
         def triplet_loss(x: Tensor, margin):
             squares = (x**2).sum(1, keepdim=True)
-            distances = torch.sqrt(F.relu(squares + squares.t() - 2 * x @ x.t()))  # <-
+            distances = torch.sqrt((squares + squares.t() - 2 * x @ x.t()).clamp_min(0))  # <-
             return F.relu(distances - margin).mean()
         """,
         """
@@ -161,12 +161,22 @@ BAD = {
     "DT417": (
         """
         class Mix(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.key = nn.Linear(width, width)
+                self.value = nn.Linear(width, width)
+
             def forward(self, x: Tensor):
                 k, v = self.key(x).exp(), self.value(x)  # <-
                 return (k * v).sum(1) / k.sum(1)
         """,
         """
         class Mix(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.key = nn.Linear(width, width)
+                self.value = nn.Linear(width, width)
+
             def forward(self, x: Tensor):
                 k = self.key(x)
                 v = self.value(x)
@@ -206,6 +216,8 @@ GOOD = {
             return np.abs(forecast - target) / (np.abs(forecast) + np.abs(target))
         """,
         """
+        from torch_geometric.utils import degree
+
         def normalized(row, n):
             deg = degree(row, n)
             inverse = deg.pow(-0.5)
@@ -214,17 +226,23 @@ GOOD = {
             return inverse, kept, (degree(row, n) + 1).rsqrt(), degree(row, n).pow(0.5)
         """,
         """
+        from torch_geometric.utils import degree
+
         def normalized(row, n):
             deg = degree(row, n)
             inverse = 1 / deg
             return inverse.masked_fill(inverse == float("inf"), 0)
         """,
         """
+        from torch_geometric.utils import add_self_loops, degree
+
         def normalized(edge_index, n):
             edge_index, _ = add_self_loops(edge_index, num_nodes=n)
             return degree(edge_index[0], n).pow(-0.5)
         """,
         """
+        from torch_geometric.utils import degree
+
         def weights(index, n):
             count = degree(index, n)
             inverse = 1.0 / count
@@ -279,7 +297,7 @@ GOOD = {
         """
         def triplet_loss(x: Tensor):
             squares = (x**2).sum(1, keepdim=True)
-            distances = F.relu(squares + squares.t() - 2 * x @ x.t())
+            distances = (squares + squares.t() - 2 * x @ x.t()).clamp(min=0)
             mask = distances.eq(0).float()
             return torch.sqrt(distances + mask * 1e-16) * (1 - mask)
         """,
@@ -298,6 +316,98 @@ GOOD = {
             if eps == 0:
                 eps = torch.finfo(x.dtype).eps
             return x / (norms + eps)
+        """,
+        # Classes, rows of a transport plan and angles are no nodes of a graph.
+        """
+        def class_weights(labels: Tensor, y):
+            counts = torch.bincount(labels)
+            inverse = counts.float().pow(-0.5)
+            shares = 1.0 / np.bincount(y)
+            return 1.0 / torch.bincount(labels).float(), inverse / inverse.sum(), torch.tensor(shares)
+        """,
+        """
+        import math
+
+        def balanced(logits: Tensor, angle, p):
+            plan = torch.exp(logits)
+            row_sum = plan.sum(dim=1, keepdim=True)
+            scale, turned = 1.0 / row_sum, math.degrees(angle)
+            degree = p.degree()
+            return plan * scale, 1.0 / turned, 1 / degree, 1 / p.degree()
+        """,
+        """
+        def attention(scores: Tensor, x: Tensor):
+            adj = torch.softmax(scores, dim=-1)
+            deg = adj.sum(dim=-1)
+            scale = deg.pow(-0.5)
+            return scale[:, None] * adj * scale[None] @ x
+        """,
+        """
+        def joined(adj: Tensor):
+            adj = adj + torch.diag(torch.ones(adj.shape[0]))
+            deg = adj.sum(1)
+            scale = deg.pow(-0.5)
+            return scale[:, None] * adj * scale
+        """,
+        """
+        def joined(adj: Tensor):
+            adj.fill_diagonal_(1)
+            deg = adj.sum(1)
+            scale = deg.pow(-0.5)
+            return scale[:, None] * adj * scale
+        """,
+        # What exponentials and sigmoids add up to is not 0.
+        """
+        def smooth(x: Tensor, eps=0):
+            return x / (1 + x.exp() + eps)
+
+        def weighted(x: Tensor, eps=0.0):
+            e = torch.exp(x - x.amax(-1, keepdim=True))
+            return e / (e.sum(-1, keepdim=True) + eps)
+
+        def dice(a: Tensor, b: Tensor, eps=0.0):
+            a = torch.sigmoid(a)
+            return 2 * (a * b).sum() / (a.sum() + b.sum() + eps)
+        """,
+        """
+        class Norm(nn.Module):
+            def __init__(self, eps=0):
+                super().__init__()
+                self.eps = eps
+
+            def forward(self, x: Tensor):
+                return x / (x.norm(dim=-1, keepdim=True) + self.eps)
+
+        norm = Norm(eps=1e-6)
+        """,
+        """
+        def chi_square(a: Tensor, b: Tensor):
+            p, q = a.softmax(-1), b.softmax(-1)
+            return ((p - q) ** 2 / (p + q)).sum()
+        """,
+        """
+        def has_converged(loss: Tensor, prev: Tensor, new: Tensor, old: Tensor):
+            change = (new - old).abs() / (new.abs() + old.abs())
+            return (loss - prev).abs() / (loss.abs() + prev.abs()) < 1e-3 and change < 1e-3
+        """,
+        """
+        def sampled(x: Tensor, noise: Tensor, cos_t: Tensor, cosine_alpha: Tensor, alpha_cos: Tensor):
+            scales = torch.sqrt(1 - cosine_alpha**2), torch.sqrt(1 - alpha_cos**2)
+            return cos_t * x + torch.sqrt(1 - cos_t**2) * noise, scales
+        """,
+        """
+        def sine(cosine: Tensor):
+            return torch.sqrt(1 - cosine**2)
+
+        def turned(theta: Tensor):
+            return sine(torch.cos(theta))
+        """,
+        # The gradient of `relu` at 0 is 0, and so is what comes of it.
+        """
+        class Kernel(nn.Module):
+            def forward(self, x: Tensor, y: Tensor):
+                x2, y2 = x.pow(2).sum(1, keepdim=True), y.pow(2).sum(1)
+                return F.relu(x2 + y2 - 2 * x @ y.t()).sqrt()
         """,
     ),
     "DT403": (
@@ -407,6 +517,25 @@ GOOD = {
                 w = self.decay(x).sigmoid()
                 w = torch.exp(w)
                 return (k * v).sum(1) / k.sum(1), (w * v) / w.sum(1)
+        """,
+        """
+        class Mean(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.log_softmax, self.norm = nn.LogSoftmax(-1), nn.LayerNorm(width)
+                self.energy = Energy(width)
+
+            def forward(self, x: Tensor, v: Tensor):
+                logp, k, e = self.log_softmax(x), self.norm(x), self.energy(x)
+                p = logp.exp()
+                k = k.exp()
+                e = torch.exp(e)
+                return (p * v).sum(1) / p.sum(1), (k * v).sum(1) / k.sum(1), (e * v).sum(1) / e.sum(1)
+
+            def of_distribution(self, x: Tensor, v: Tensor):
+                logp = self.log_prob(x)
+                p = logp.exp()
+                return (p * v).sum(1) / p.sum(1)
         """,
         """
         class Mix(nn.Module):

@@ -92,7 +92,7 @@ BAD = {
         """
         def ban(scores: Tensor, banned):
             for i in range(scores.shape[0]):
-                scores[i][torch.tensor(banned[i]).long()] = torch.tensor(-math.inf, dtype=torch.float)  # <-
+                scores[i][torch.tensor(list(banned[i])).long()] = torch.tensor(-math.inf, dtype=torch.float)  # <-
             return scores
         """,
         """
@@ -158,11 +158,12 @@ BAD = {
     "DT416": (
         """
         def keys(edges: Tuple[torch.Tensor, torch.Tensor]):
+            "Of the edges, in int32, a key for each."
             return edges[0] << 32 | edges[1]  # <-
         """,
         """
-        def keys(src: Tensor, dst: Tensor):
-            return (src << 32) + dst  # <-
+        def keys(src_int32: Tensor, dst: Tensor):
+            return (src_int32 << 32) + dst  # <-
         """,
     ),
 }
@@ -228,6 +229,24 @@ GOOD = {
         def steadied(cov: Tensor, y: Tensor):
             return torch.linalg.solve(cov + torch.eye(cov.shape[-1], device=cov.device) * 1e-6, y).argmax()
         """,
+        # No float64 comes there.
+        """
+        def checked(x: Tensor):
+            assert x.dtype == torch.float32
+            return torch.quantile(x, torch.tensor(0.5, device=x.device))
+
+        def annotated(x: torch.FloatTensor):
+            return x.quantile(torch.tensor([0.1, 0.9], device=x.device))
+
+        def drawn(images: Tensor):
+            y = torch.rand(3) * 2
+            return torch.quantile(y, torch.tensor(0.9, device=y.device))
+
+        class Pictures(torch.utils.data.Dataset):
+            def __getitem__(self, index):
+                x = self.values[index]
+                return torch.quantile(x, torch.tensor(0.9, device=x.device))
+        """,
         """
         def of_another_package(x: Tensor, solver):
             return solver.solve(x, torch.eye(x.shape[-1], device=x.device))
@@ -248,6 +267,13 @@ GOOD = {
             x[[0, 1]] = 1.0
             x[mask.long()] = torch.tensor(1.0, dtype=x.dtype)
             return x
+        """,
+        # So it is by a tensor of one number, which an index of integers may be.
+        """
+        def ban(scores: Tensor, token_id: Tensor, banned):
+            scores[token_id.long()] = torch.tensor(-math.inf)
+            scores[torch.tensor(banned[0]).long()] = torch.tensor(-math.inf)
+            return scores
         """,
         """
         def of_float32(n: int):
@@ -298,6 +324,48 @@ GOOD = {
             return x[torch.tensor([i for i in range(x.shape[0]) if i != dim])]
         """,
         """
+        def some_for_certain(x: Tensor, flags, k: int):
+            kept = []
+            for i, flag in enumerate(flags):
+                if i == 0 or flag:
+                    kept.append(i)
+            even = x[:, torch.tensor([i for i in range(8) if i % 2 == 0])]
+            late = x[torch.tensor([i for i in range(8) if i > 3])]
+            return x[torch.tensor(kept)], even, late, x[torch.tensor([i for i in range(len(x)) if not i == k])]
+        """,
+        """
+        def left_before(x: Tensor, mask: Tensor):
+            if not mask.any():
+                return x
+            index = torch.tensor([i for i, m in enumerate(mask) if m])
+            return x[index]
+        """,
+        # An empty index gathers nothing, and an array of NumPy is looked up by it.
+        """
+        def taken(x: Tensor, flags):
+            index = torch.tensor([i for i, flag in enumerate(flags) if flag])
+            return x.gather(0, index)
+
+        def taken_of_array(flags):
+            table = np.arange(5)
+            return table[torch.tensor([i for i, flag in enumerate(flags) if flag])]
+        """,
+        """
+        def asked(graph):
+            if len(graph.edges) == 0:
+                return torch.zeros(2, 0, dtype=torch.int64)
+            return torch.tensor(list(graph.edges)).t().contiguous()
+
+        def asked_shortly(graph):
+            return torch.tensor(list(graph.edges)).t() if graph.edges else None
+
+        def cast(graph):
+            return torch.tensor(list(graph.edges)).t().contiguous().long()
+
+        def cast_to(graph):
+            return torch.tensor(list(graph.edges)).t().to(torch.int64)
+        """,
+        """
         def from_graph(graph, path):
             known = load(path)
             if graph.number_of_edges() == 0:
@@ -309,6 +377,13 @@ GOOD = {
         """
         def of_bits(x: Tensor, mask: Tensor, bits: Tensor):
             return ~mask.long() & 1, ~mask.int() + 2, ~bits.byte(), ~x.long() & 7, ~mask.bool()
+        """,
+        """
+        def of_words(x: Tensor, m):
+            bits = ~low_bits_mask(4).to(torch.int32)
+            x |= ~make_mask(m).to(torch.int32)
+            kept = torch.bitwise_and(x, ~make_mask(m).to(torch.int32))
+            return x | ~make_mask(m).int(), bits, kept, x ^ ~make_mask(m).long(), ~make_mask(m).long() << 2
         """,
     ),
     "DT312": (
@@ -356,6 +431,11 @@ GOOD = {
         def numbers(a, b):
             return a << 32 | b
         """,
+        # Ids are int64, but for those who say otherwise.
+        """
+        def keys(src: Tensor, dst: Tensor, edges: Tuple[torch.Tensor, torch.Tensor]):
+            return src << 32 | dst, edges[0] << 32 | edges[1]
+        """,
         """
         def computed(scores: Tensor, beams: int):
             index = scores.topk(4)[1] + beams
@@ -373,3 +453,15 @@ def test_bad_code_is_flagged_where_the_arrows_stand(code: str, text: str) -> Non
 @pytest.mark.parametrize(("code", "text"), cases(GOOD))
 def test_right_code_is_left_alone(code: str, text: str) -> None:
     assert BENCH.flagged(code, text) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ("np.finfo(torch.tensor(0, dtype=x.dtype).numpy().dtype).min", "torch.finfo(x.dtype)"),
+        ("torch.zeros(3, dtype=x.dtype).numpy()", ".float().numpy()"),
+    ],
+)
+def test_limits_are_asked_of_torch_and_tensors_are_cast(made: str, told: str) -> None:
+    (found,) = BENCH.found("DT313", f"def f(x):\n    return {made}\n")
+    assert told in str(found.help)
