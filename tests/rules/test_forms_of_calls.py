@@ -235,6 +235,37 @@ BAD = {
 GOOD = {
     "DT107": (
         """
+        def stored(x):
+            try:
+                x = x.astype(np.float12)
+            except AttributeError:
+                x = x.astype(np.float16)
+            if hasattr(np, "float24"):
+                return x.astype(np.float24)
+            return x.astype(np.float25 if getattr(np, "float25", None) else np.float32)
+        """,
+        """
+        class Wrapping:
+            def join(self, x, y):
+                if isinstance(x, np.ndarray):
+                    x = self.wrap(x)
+                    y = torch.tensor(y).to(x)
+                return y
+        """,
+        """
+        def coded(x: Tensor, dtype):
+            size = torch.tensor(dtype, device=x.device)
+            return size, torch.full((1,), dtype), torch.as_tensor(dtype), x.new_tensor(dtype), x.type_as(dtype)
+        """,
+        """
+        from functools import partial
+
+        def made(args, width):
+            linear = partial(nn.Linear, 2, 3, True, None)(torch.float32)
+            other = partial(nn.Linear, width)(width, True, None, torch.float32)
+            return linear, other, nn.Linear(*args, torch.float32), torch.zeros(*args, torch.float32)
+        """,
+        """
         def made(n, data, shape):
             counts = torch.zeros(n, dtype=torch.int64)
             table = np.zeros(n, np.float32)
@@ -405,6 +436,13 @@ GOOD = {
     ),
     "DT218": (
         """
+        from torch.cuda.amp import autocast
+
+        def attend(q: Tensor, args, enable_device, per_device, to_device: bool):
+            with autocast(args.fp16_on_device), autocast(enable_device), autocast(per_device), autocast(to_device):
+                return q @ q.mT
+        """,
+        """
         from torch.cuda.amp import GradScaler, autocast
 
         def attend(q: Tensor, amp, use_device, dtype):
@@ -446,3 +484,8 @@ def test_right_code_is_left_alone(code: str, text: str) -> None:
 def test_what_tells_the_device_already_is_only_renamed() -> None:
     text = "def f(x, on):\n    with torch.cuda.amp.autocast(x.device.type, enabled=on):\n        return x\n"
     assert "torch.amp.autocast(x.device.type, enabled=on)" in BENCH.fixed("DT501", text)
+
+
+def test_a_switch_becomes_a_keyword_whatever_its_name_speaks_of() -> None:
+    text = "def f(x, args):\n    with torch.cuda.amp.autocast(args.fp16_on_device):\n        return x\n"
+    assert 'torch.amp.autocast("cuda", enabled=args.fp16_on_device)' in BENCH.fixed("DT501", text)
