@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import INTEGRAL, LOW_PRECISION
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding
 from dtlint_rules._assignments import source_of
+from dtlint_rules._functions import own_nodes
 from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import receiver
@@ -74,12 +76,16 @@ def _found(node: ast.expr, what: str, small: bool) -> Finding:
 
 
 def _is_kept_as_length(call: Call) -> bool:
-    """`length = ...`."""
+    """`length = ...`, which is no factor: what is divided by it is rounded anyway."""
     statement = call.flow.statement
-    return (
-        isinstance(statement, ast.Assign)
-        and statement.value is call.node
-        and _LENGTH.search((path_of(statement.targets[0]) or "").rpartition(".")[2]) is not None
+    if not isinstance(statement, ast.Assign) or statement.value is not call.node:
+        return False
+    path = path_of(statement.targets[0]) or ""
+    return _LENGTH.search(path.rpartition(".")[2]) is not None and not any(
+        path_of(part) == path
+        for node in own_nodes(call.flow.scope)
+        if isinstance(node, ast.BinOp)
+        for part in nodes([node])
     )
 
 

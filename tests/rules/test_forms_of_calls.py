@@ -302,6 +302,11 @@ GOOD = {
             return lengths.half()
         """,
         """
+        def crop(x):
+            length = torch.tensor(x.shape[-1]).to(x)
+            return x / length.sqrt()
+        """,
+        """
         def encode(audio):
             audio = audio.float()
             length = torch.tensor(audio.size(-1)).to(audio)
