@@ -4,11 +4,10 @@ the new ones take the device first, the old ones know none."""
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Constant, Device, Dtype
+from dtlint.infer.values import Constant, Device, Dtype, Unknown
 from dtlint.rule import Finding
 
 if TYPE_CHECKING:
@@ -23,8 +22,8 @@ _OLD = {
     for name, first in (("autocast", "enabled"), ("GradScaler", "init_scale"))
 }
 """The old classes, and what each takes first."""
-_DEVICE = re.compile(r"^(?!(?:is|on|has|use|same|single|multi)_)(?:\w+_)?device(?:_type)?$")
-"""How a device or its type is called; `use_device` is a switch."""
+_DEVICE = frozenset({"device", "device_type"})
+"""How a device or its type is called; `to_device`, `args.fp16_on_device` and their like are switches."""
 
 
 def misplaced(call: Call) -> Finding | None:
@@ -77,9 +76,10 @@ def _region(call: Call) -> Finding | None:
     for position, name in enumerate(("device_type", "dtype")):
         node = call.argument_node(position, "")
         if node is not None and isinstance(call.constant(position, ""), bool):
+            fate = "it raises" if position == 0 else "it is taken for the dtype"
             return Finding(
                 node,
-                f"`torch.autocast` takes `{name}` here, and `{ast.unparse(node)}` is none: it raises",
+                f"`torch.autocast` takes `{name}` here, and `{ast.unparse(node)}` is none: {fate}",
                 help="Name it: `enabled=`",
             )
     return None
@@ -106,5 +106,7 @@ def is_device(node: ast.expr, value: Value | None = None) -> bool:
         return isinstance(node.value, str)
     if isinstance(node, ast.IfExp):
         return is_device(node.body) and is_device(node.orelse)
-    path = path_of(node)
-    return path is not None and _DEVICE.search(path.removesuffix(".type").rpartition(".")[2]) is not None
+    if value is not None and not isinstance(value, Unknown):
+        return False
+    path = path_of(node) or ""
+    return path in _DEVICE or path.removesuffix(".type").endswith(".device") or path == "device.type"

@@ -10,11 +10,15 @@ from dtlint.dtypes.dtype import named
 from dtlint.infer.conditions import atoms
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Array, Constant, Dtype, DtypeOf, External, Number, Unknown
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding
+from dtlint_rules._assignments import assignments
 from dtlint_rules._parts import keyword
 
 if TYPE_CHECKING:
-    from dtlint.infer.events import Call, Flow
+    from collections.abc import Iterator
+
+    from dtlint.infer.events import Call
     from dtlint.infer.values import Value
 
 __all__ = ["BY_POSITION", "JUDGED", "dtype_by_position", "no_tensor"]
@@ -30,28 +34,32 @@ _BY_NAME = frozenset(
 _ARGUMENTS = {
     **dict.fromkeys(("Linear", "LazyLinear"), "in_features out_features bias device dtype"),
     "Bilinear": "in1_features in2_features out_features bias device dtype",
-    "Embedding": "num_embeddings embedding_dim padding_idx max_norm norm_type scale_grad_by_freq sparse",
+    "Embedding": "num_embeddings embedding_dim padding_idx max_norm _ scale_grad_by_freq sparse",
     "LayerNorm": "normalized_shape eps elementwise_affine bias device dtype",
     "RMSNorm": "normalized_shape eps elementwise_affine device dtype",
     "GroupNorm": "num_groups num_channels eps affine device dtype",
+    **{f"BatchNorm{n}d": "num_features eps momentum affine track_running_stats device dtype" for n in (1, 2, 3)},
+    **{f"InstanceNorm{n}d": "_ eps momentum affine track_running_stats device dtype" for n in (1, 2, 3)},
     **{
-        f"{kind}Norm{n}d": "num_features eps momentum affine track_running_stats device dtype"
-        for kind in ("Batch", "Instance")
-        for n in (1, 2, 3)
-    },
-    **{
-        f"Conv{n}d": "in_channels out_channels kernel_size stride padding dilation groups bias padding_mode device dtype"
+        f"Conv{n}d": "in_channels out_channels kernel_size stride padding dilation groups bias _ device dtype"
         for n in (1, 2, 3)
     },
     **{
         f"ConvTranspose{n}d": "in_channels out_channels kernel_size stride padding output_padding groups bias dilation"
         for n in (1, 2, 3)
     },
-    "MultiheadAttention": "embed_dim num_heads dropout bias add_bias_kv add_zero_attn kdim vdim batch_first device dtype",
+    "MultiheadAttention": "embed_dim num_heads _ bias add_bias_kv add_zero_attn kdim vdim batch_first device dtype",
     **dict.fromkeys(("LSTM", "GRU", "RNN"), "input_size hidden_size num_layers bias batch_first dropout bidirectional"),
-    "Parameter": "data requires_grad",
+    "Parameter": "_ requires_grad",
 }
-"""The arguments of some layers, in their order. Where the dtype is not among them, it is further behind."""
+"""The arguments of some layers, in their order; `_` is one where a dtype raises no TypeError, or only now and then. Where
+the dtype is not among them, it is further behind."""
+_NUMBERS_BEHIND = frozenset(
+    {"full", "full_like", "new_full", "randint", "randint_like", "arange", "range", "linspace", "logspace"}
+)
+"""Functions whose second argument is a number too, which may be called `dtype` where it is the code of one."""
+_OF_DATA = frozenset({"tensor", "as_tensor", "asarray", "new_tensor"})
+"""Functions whose first argument is anything."""
 _SWITCHES = frozenset(
     {"bias", "affine", "elementwise_affine", "track_running_stats", "batch_first", "add_bias_kv", "add_zero_attn"}
 )
@@ -76,10 +84,12 @@ JUDGED = frozenset(
 
 def dtype_by_position(call: Call) -> Finding | None:
     """`torch.tensor(data, torch.float32)`, `nn.Linear(2, 2, torch.float32)`."""
+    if not call.complete or len(call.args) != len(call.node.args):
+        return None  # `*args` and functools.partial bring others
     package, _, last = call.target.rpartition(".")
     if package == "torch.nn":
         return _in_layer(call, last, _ARGUMENTS[last].split())
-    given, how = next((node for node, value in _arguments(call) if _is_dtype(node, value)), None), " by position"
+    given, how = next(_dtypes_given(call, last), None), " by position"
     if last == "from_numpy" and given is None:
         given, how = keyword(call.node, "dtype"), ""
     if given is None:
@@ -93,8 +103,8 @@ def dtype_by_position(call: Call) -> Finding | None:
 
 
 def _in_layer(call: Call, layer: str, names: list[str]) -> Finding | None:
-    for position, (node, value) in enumerate(_arguments(call)):
-        if position >= len(names) or names[position] == "dtype" or not _is_dtype(node, value):
+    for position, (node, value) in enumerate(zip(call.node.args, call.args, strict=True)):
+        if position >= len(names) or names[position] in ("dtype", "_") or not _is_dtype(node, value):
             continue
         name, text = names[position], ast.unparse(node)
         if name in _SWITCHES and layer not in ("LSTM", "GRU", "RNN"):
@@ -109,18 +119,26 @@ def _in_layer(call: Call, layer: str, names: list[str]) -> Finding | None:
     return None
 
 
-def _arguments(call: Call) -> zip[tuple[ast.expr, Value]]:
-    """What is written by position, with its values; functools.partial brings others in front."""
-    return zip(call.node.args, call.args[len(call.args) - len(call.node.args) :], strict=False)
+def _dtypes_given(call: Call, last: str) -> Iterator[ast.expr]:
+    """The dtypes that a function is given. In the place of data one has to be known for a dtype: the name may be that of the
+    code number of one."""
+    for position, (node, value) in enumerate(zip(call.node.args, call.args, strict=True)):
+        may_be_number = position == 0 or (position == 1 and last in _NUMBERS_BEHIND)
+        if (position > 0 or last not in _OF_DATA) and (_is_known(value) if may_be_number else _is_dtype(node, value)):
+            yield node
 
 
-def _is_dtype(node: ast.expr, value: Value) -> bool:
-    if isinstance(value, (Dtype, DtypeOf)):
-        return True
+def _is_known(value: Value) -> bool:
     if isinstance(value, External):
         package, _, name = value.name.rpartition(".")
         return package == "numpy" and named(name) is not None
-    return isinstance(value, Unknown) and (path_of(node) or "").rpartition(".")[2] in ("dtype", "torch_dtype")
+    return isinstance(value, (Dtype, DtypeOf))
+
+
+def _is_dtype(node: ast.expr, value: Value) -> bool:
+    if isinstance(value, Unknown):
+        return (path_of(node) or "").rpartition(".")[2] in ("dtype", "torch_dtype")
+    return _is_known(value)
 
 
 def no_tensor(call: Call) -> Finding | None:
@@ -128,9 +146,9 @@ def no_tensor(call: Call) -> Finding | None:
     if len(call.node.args) != 1 or not (call.target.startswith("torch.Tensor.") or call.method == "type_as"):
         return None
     node, value = call.node.args[0], call.args[0]
-    if isinstance(value, Array) or (isinstance(value, Unknown) and _is_asked_to_be_array(node, call.flow)):
+    if isinstance(value, Array) or (isinstance(value, Unknown) and _is_asked_to_be_array(node, call)):
         what = "an array of NumPy"
-    elif call.method == "type_as" and _is_dtype(node, value):
+    elif call.method == "type_as" and _is_known(value):
         what = "a dtype"
     elif call.method == "type_as" and (isinstance(value, Number) or _is_number(value)):
         what = "a number"
@@ -148,8 +166,8 @@ def _is_number(value: Value) -> bool:
     return isinstance(value, Constant) and isinstance(value.value, (int, float))
 
 
-def _is_asked_to_be_array(node: ast.expr, flow: Flow) -> bool:
-    """Does a test in force say so: `if isinstance(x, np.ndarray)`?"""
+def _is_asked_to_be_array(node: ast.expr, call: Call) -> bool:
+    """Does a test in force say so, `if isinstance(x, np.ndarray)`, of a name that is bound to nothing else behind it?"""
     path = path_of(node)
     return path is not None and any(
         held.holds
@@ -158,5 +176,15 @@ def _is_asked_to_be_array(node: ast.expr, flow: Flow) -> bool:
         and len(held.test.args) == 2
         and path_of(held.test.args[0]) == path
         and (path_of(held.test.args[1]) or "").endswith(".ndarray")
-        for held in atoms(flow.conditions)
+        and not _is_bound_since(path, held.test.lineno, call)
+        for held in atoms(call.flow.conditions)
+    )
+
+
+def _is_bound_since(path: str, line: int, call: Call) -> bool:
+    """Is the name bound anew between a test and a call, by another statement than that of the call?"""
+    last = call.flow.statement.lineno
+    return any(
+        line <= at <= last and (value is None or all(part is not call.node for part in nodes([value])))
+        for at, value in assignments(call.flow.scope).get(path.partition(".")[0], ())
     )

@@ -48,7 +48,14 @@ def _made(node: ast.expr, flow: Flow, line: int) -> ast.expr:
 def _called(node: ast.expr) -> str:
     """The function of Python's own library that is called, by its last name, however it was imported."""
     base, _, name = (path_of(node.func) or "").rpartition(".") if isinstance(node, ast.Call) else ("", "", "")
+    if base == "math" and isinstance(node, ast.Call) and not any(map(_has_variable, node.args)):
+        return ""  # `math.exp(0)`
     return name if base in (("math", "random") if name in _OF_MATH else ("", "time")) else ""
+
+
+def _has_variable(node: ast.expr) -> bool:
+    """Is it more than literals and the constants of `math`?"""
+    return any(isinstance(part, ast.Name) and part.id != "math" for part in ast.walk(node))
 
 
 def _is_number(node: ast.expr, difference: ast.BinOp, flow: Flow) -> bool:

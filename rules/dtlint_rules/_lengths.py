@@ -6,19 +6,28 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import LOW_PRECISION
+from dtlint.dtypes.dtype import INTEGRAL, LOW_PRECISION
 from dtlint.infer.names import path_of
+from dtlint.infer.values import Tensor
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding
+from dtlint_rules._assignments import source_of
+from dtlint_rules._functions import own_nodes
+from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import receiver
 
 if TYPE_CHECKING:
     from dtlint.infer.events import Call
+    from dtlint.infer.values import Value
 
 __all__ = ["cast_length"]
 
-_LENGTH = re.compile(r"(?:^|_)(?:lens?|lengths?|seq_?lens?|cu_seqlens)$")
-"""How whole numbers are called that tell how long the texts or sounds of a batch are."""
+_LENGTH = re.compile(
+    r"^(?:(?:seq|sequence|input|output|src|tgt|text|speech|audio|mel|token|prompt|encoder|encoder_out|x|y|wav)_)?"
+    r"(?:len|lens|lengths?)$"
+)
+"""How whole numbers are called that tell how long the texts or sounds of a batch are. Those of edges and lenses are not whole."""
 _TO_OTHER = frozenset({"to", "type_as"})
 _OF_NUMBER = frozenset({"tensor", "full", "as_tensor"})
 _KEPT = frozenset({"repeat", "expand", "unsqueeze", "view", "to", "type_as", "long", "int", "cuda", "cpu"})
@@ -29,7 +38,7 @@ def cast_length(call: Call) -> Finding | None:
     subject = receiver(call.node)
     if subject is None:
         return None
-    if _LENGTH.search((path_of(subject) or "").rpartition(".")[2]) is not None:
+    if _is_length((path_of(subject) or "").rpartition(".")[2], call.receiver):
         is_cast, dtypes = call.cast
         if not is_cast or not dtypes or not dtypes <= LOW_PRECISION:
             return None
@@ -37,9 +46,26 @@ def cast_length(call: Call) -> Finding | None:
         return _found(call.node, f"`{ast.unparse(subject)}` is cast to {to}", dtypes == {"float16"})
     if call.method in _TO_OTHER and len(call.node.args) == 1 and not call.node.keywords and _is_kept_as_length(call):
         other, made = call.node.args[0], _made(subject)
-        if isinstance(other, ast.Name) and made is not None and _measures(made, other.id):
+        if not isinstance(other, ast.Name) or made is None or not _measures(made, other.id):
+            return None
+        if _may_be_half(other, call):
             return _found(call.node, f"The length of `{other.id}` is cast to its dtype, which may be half", small=False)
     return None
+
+
+def _is_length(name: str, value: Value) -> bool:
+    """Is it a count by its name, or one of integers by what is known of it?"""
+    if isinstance(value, Tensor) and value.dtypes:
+        return value.dtypes <= INTEGRAL and name.endswith(("len", "lens", "length", "lengths"))
+    return _LENGTH.search(name) is not None
+
+
+def _may_be_half(other: ast.expr, call: Call) -> bool:
+    """May what gives the dtype be half: was it not cast to float32 above?"""
+    made = source_of(other, call.flow)
+    if isinstance(made, ast.Call) and last_name(made) in ("float", "double"):
+        return False
+    return half_at(call.flow, call.args[0], dtype=None) is not None
 
 
 def _found(node: ast.expr, what: str, small: bool) -> Finding:
@@ -50,12 +76,16 @@ def _found(node: ast.expr, what: str, small: bool) -> Finding:
 
 
 def _is_kept_as_length(call: Call) -> bool:
-    """`length = ...`."""
+    """`length = ...`, which is no factor: what is divided by it is rounded anyway."""
     statement = call.flow.statement
-    return (
-        isinstance(statement, ast.Assign)
-        and statement.value is call.node
-        and _LENGTH.search((path_of(statement.targets[0]) or "").rpartition(".")[2]) is not None
+    if not isinstance(statement, ast.Assign) or statement.value is not call.node:
+        return False
+    path = path_of(statement.targets[0]) or ""
+    return _LENGTH.search(path.rpartition(".")[2]) is not None and not any(
+        path_of(part) == path
+        for node in own_nodes(call.flow.scope)
+        if isinstance(node, ast.BinOp)
+        for part in nodes([node])
     )
 
 

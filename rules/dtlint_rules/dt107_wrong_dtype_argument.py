@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity
 from dtlint.dtypes.dtype import named
+from dtlint.infer.around import around
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Device, Dtype, External, Instance, Module, Tensor, Unknown, Value
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments, bound_once, source_of
 from dtlint_rules._by_position import BY_POSITION, JUDGED, dtype_by_position, no_tensor
@@ -316,10 +318,21 @@ def _unheard_of(call: Call, told: External) -> Finding | None:
     if has:
         return None
     node = call.argument_node(0 if "dtype" not in call.keywords else None, "dtype")
-    if node is None or call.flow.version_gated:
+    if node is None or call.flow.version_gated or _is_tried(call, name):
         return None
     held = "NumPy" if package == "numpy" else "torch"
     return Finding(node, f"{held} has no `{name}`: this raises AttributeError", help=f"Name a dtype that {held} has")
+
+
+def _is_tried(call: Call, name: str) -> bool:
+    """Does the file ask whether there is such a name, `hasattr(np, "float24")`, or catch what happens where there is none?"""
+    if any(isinstance(node, ast.Constant) and node.value == name for node in nodes([call.flow.tree])):
+        return True
+    caught = (part.handlers for part in around(call.node, call.flow.tree) if isinstance(part, ast.Try))
+    return any(each.type is None or not _CATCHING.isdisjoint(names_in(each.type)) for some in caught for each in some)
+
+
+_CATCHING = frozenset({"AttributeError", "Exception"})
 
 
 def _chosen(found: Truth, place: Place) -> Fix | None:

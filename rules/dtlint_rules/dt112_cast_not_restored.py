@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import LOW_PRECISION
+from dtlint.infer.around import around
 from dtlint.infer.conditions import atoms, exclusive
 from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
@@ -19,7 +20,7 @@ from dtlint_rules._casts import CAST_METHODS
 from dtlint_rules._functions import parameters
 from dtlint_rules._half import half_at
 from dtlint_rules._layers import entered
-from dtlint_rules._names import last_name
+from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import HALF_BY_NAME, attributes
 from dtlint_rules._parts import bound_to, subject_of
 from dtlint_rules._statements import statements
@@ -281,6 +282,8 @@ def _entering(detours: dict[ast.Assign, str], flow: Flow) -> Iterator[Finding]:
                 name, calls, statement, call
             ):
                 break
+            if not _is_passed(statement, call, flow):
+                continue
             if owner is not None and path.startswith("self.") and _has_weights(path, owner.node):
                 yield Finding(
                     statement,
@@ -290,6 +293,29 @@ def _entering(detours: dict[ast.Assign, str], flow: Flow) -> Iterator[Finding]:
                     notes=((call, f"`{name}` goes into a layer here"),),
                 )
                 break
+
+
+def _is_passed(statement: ast.Assign, call: ast.Call, flow: Flow) -> bool:
+    """Does every path through a statement pass a call behind it, as far as branches go, and in no autocast?"""
+    above = {id(part) for part in around(statement, flow.tree)}
+    child: ast.AST = call
+    for part in around(call, flow.tree):
+        if isinstance(part, (ast.With, ast.AsyncWith)) and any("autocast" in names_in(item) for item in part.items):
+            return False
+        if isinstance(part, _BRANCHING) and (
+            id(part) not in above or (isinstance(part, ast.If) and child in part.orelse)
+        ):
+            return False
+        child = part
+    inner = {id(part) for part in around(call, flow.tree)}
+    return not any(
+        isinstance(node, _LEAVING) and statement.lineno < node.lineno <= call.lineno and id(node) not in inner
+        for node in statements(flow.scope, SCOPES)
+    )
+
+
+_BRANCHING = (ast.If, ast.IfExp, ast.BoolOp, ast.Try, ast.Match, ast.For, ast.AsyncFor, ast.While, *SCOPES)
+_LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 def _is_cast_back(name: str, calls: list[ast.Call], statement: ast.Assign, layer: ast.Call) -> bool:

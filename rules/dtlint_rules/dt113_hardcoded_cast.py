@@ -18,7 +18,7 @@ from dtlint_rules._assignments import assignments, bindings, bound_once
 from dtlint_rules._functions import body_of, defaults, own_nodes, parameters
 from dtlint_rules._imports import is_a_test
 from dtlint_rules._meanings import written_dtype
-from dtlint_rules._names import last_name, names_in, said
+from dtlint_rules._names import last_name, said
 from dtlint_rules._parts import given, keyword, receiver, subject_of
 from dtlint_rules._within import parents_at
 
@@ -48,7 +48,8 @@ class HardcodedCast(Rule):
       or under an `if`; and bfloat16 for what asks for float16.
     - `dtype=torch.bfloat16` in a class or function that has a parameter `*_dtype=torch.bfloat16` for it, or a parameter
       `dtype` that nothing reads.
-    - `compute_dtype=torch.float16` in a call, in a function that has a parameter `compute_dtype` itself.
+    - `compute_dtype=torch.float16` in a call, in a function that has a parameter `compute_dtype` itself and reads it
+      nowhere but to call itself.
     - `return out.to(torch.bfloat16)` in a function that casts what it is given to float32 first, and never asks for its
       dtype.
     - As information: `from_pretrained(name, torch_dtype=torch.float16)` in a class that is told which model and not the
@@ -218,7 +219,7 @@ def _of_same_name(call: Call) -> Iterator[Finding]:
         if node is None or not _is_half(node):
             continue
         parameter = next((part for part in parameters(scope) if part.arg == name), None)
-        if parameter is None or name in assignments(scope) or _is_chosen_by(name, call):
+        if parameter is None or name in assignments(scope) or _is_read(name, scope):
             continue
         yield Finding(
             node,
@@ -228,11 +229,13 @@ def _of_same_name(call: Call) -> Iterator[Finding]:
         )
 
 
-def _is_chosen_by(name: str, call: Call) -> bool:
-    """Does a test around a call, or in it, ask for the parameter?"""
-    tests = [held.test for held in call.flow.conditions]
-    tests += [part.test for part in around(call.node, call.flow.tree) if isinstance(part, ast.IfExp)]
-    return any(name in names_in(test) for test in tests)
+def _is_read(name: str, scope: ast.AST) -> bool:
+    """Does a function read its parameter, but to hand it to itself?"""
+    own = getattr(scope, "name", "")
+    nodes_of = [node for part in body_of(scope) for node in ast.walk(part)]
+    calls = [node for node in nodes_of if isinstance(node, ast.Call) and path_of(node.func) in (own, f"self.{own}")]
+    handed = {id(value) for node in calls for value in given(node)}
+    return any(isinstance(node, ast.Name) and node.id == name and id(node) not in handed for node in nodes_of)
 
 
 def _over_callers(assign: Assign, target: ast.Subscript) -> Iterator[Finding]:

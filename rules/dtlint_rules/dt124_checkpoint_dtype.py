@@ -11,6 +11,7 @@ from dtlint.infer.values import Module, Optimizer
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments, source_of
 from dtlint_rules._functions import own_nodes, parameters
+from dtlint_rules._names import last_name
 from dtlint_rules._parts import given
 
 if TYPE_CHECKING:
@@ -149,11 +150,17 @@ def _is_kept(node: ast.expr, held: ast.Dict) -> bool:
 _MODELS = frozenset({"model", "net", "network", "ema", "model_ema", "ema_model", "generator", "discriminator"})
 
 
+_COPIES = frozenset({"deepcopy", "copy", "clone"})
+
+
 def _goes_on(call: Call, path: str) -> bool:
-    """Is the model used behind the save?"""
-    flow = call.flow
-    if flow.loops and any(line > flow.loops[-1].node.lineno for line, _ in assignments(flow.scope).get(path, ())):
+    """Is the model used behind the save, and is it no copy?"""
+    flow, line = call.flow, call.node.lineno
+    bound = assignments(flow.scope).get(path, ())
+    if flow.loops and any(at >= flow.loops[-1].node.lineno for at, _ in bound):
         return False  # each iteration has a model of its own
+    if any(at <= line and isinstance(made, ast.Call) and last_name(made) in _COPIES for at, made in bound):
+        return False
     if flow.loops:
         return True
     if _is_cast_back(call, path):

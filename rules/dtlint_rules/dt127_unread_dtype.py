@@ -37,8 +37,9 @@ class UnreadDtype(Rule):
     """A function has a parameter for a dtype that nothing in it reads.
 
     ## What it does
-    Reports parameters such as `dtype`, `default_dtype` and `states_in_fp32` of functions that do something, and of
-    methods that stand in for none of another class, where the body never names them. A function that is handed to
+    Reports parameters such as `dtype`, `default_dtype` and `states_in_fp32` of functions that do something, and of the
+    `__init__` of classes that inherit from none but `nn.Module`, where the body never names them. Other methods have the
+    signature that their callers, or their subclasses, ask for. A function that is handed to
     something by its name has the signature that is asked for there, and is left alone, and so are decorated ones, and
     those whose docstring says that the parameter is ignored.
 
@@ -127,7 +128,11 @@ def _is_its_own(function: ast.FunctionDef, tree: ast.Module) -> bool:
     if function.name.startswith("__") and function.name != "__init__":
         return False
     if isinstance(owner, ast.ClassDef):
-        return all(last_name(base) in _ROOTS for base in owner.bases) and not owner.decorator_list
+        return (
+            function.name == "__init__"
+            and all(last_name(base) in _ROOTS for base in owner.bases)
+            and not owner.decorator_list
+        )
     if not isinstance(owner, ast.Module):
         return False
     called = {id(node.func) for node in nodes([tree]) if isinstance(node, ast.Call)}

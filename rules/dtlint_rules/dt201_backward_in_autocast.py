@@ -12,6 +12,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor, Unknown
 from dtlint.infer.walk import SCOPES
 from dtlint.rule import Finding, Rule
+from dtlint_rules._imports import imports
 from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name
 
@@ -116,6 +117,8 @@ def _by_library(call: Call) -> Iterator[Finding]:
     owner = path_of(call.node.func.value) if isinstance(call.node.func, ast.Attribute) else None
     if owner is None or not isinstance(call.receiver, Unknown):
         return
+    if _OF_LIBRARIES.search(owner) is None and _LIBRARIES.isdisjoint(imports(call.flow.tree)):
+        return
     made = _library_region(call, owner)
     if made is not None:
         yield Finding(
@@ -125,6 +128,10 @@ def _by_library(call: Call) -> Iterator[Finding]:
             help=f"Call `{owner}.backward()` behind the autocast region",
             notes=((made, "autocast begins here"),),
         )
+
+
+_OF_LIBRARIES = re.compile(r"(?:^|[._])(?:accelerator|fabric)$")
+_LIBRARIES = frozenset({"accelerate", "lightning_fabric"})
 
 
 def _library_region(call: Call, owner: str) -> ast.expr | None:

@@ -193,7 +193,7 @@ class ScalerMisuse(Rule):
         if handed and not _is_handed(scaler, scope, tree):
             return
         realm = tree if handed else realm_of(scaler, scope, tree)
-        set_now_and_then = {done.node.func for done in own if _sets_scale(done, steps[0])}
+        set_now_and_then = _scales_set(own, steps[0])
         away = _leaves_file(scaler, tree) if handed else _given_away(realm, scaler, tree)
         if not away and not _has_method(realm, scaler, "update", besides=set_now_and_then):
             yield Finding(
@@ -515,9 +515,15 @@ def _names(targets: list[ast.expr]) -> list[str]:
     return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
-def _sets_scale(update: _Done, step: _Done) -> bool:
-    """`scaler.update(scale * 2)` under a test: a new scale now and then, and no end of the cycle."""
-    return update.what == "update" and bool(update.node.args) and not update.conditions <= step.conditions
+def _scales_set(own: list[_Done], step: _Done) -> set[ast.expr]:
+    """What is called by `scaler.update(scale * 2)` under a test: a new scale now and then, and no end of the cycle. On both
+    sides of a test it ends it."""
+    updates = [done for done in own if done.what == "update" and done.node.args]
+    under = [done for done in updates if not done.conditions <= step.conditions]
+    tests = {part for done in under for part in done.conditions}
+    if any((test, not holds) in tests for test, holds in tests):
+        return set()
+    return {done.node.func for done in under}
 
 
 def _is_handed(scaler: str, scope: ast.AST, tree: ast.Module) -> bool:

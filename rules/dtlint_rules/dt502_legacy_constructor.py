@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.dtypes.dtype import FLOATING, LEGACY_TENSORS
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Constant, Either, External, Items, Module, Number, Tensor, Unknown
+from dtlint.infer.values import Either, External, Items, Module, Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._asserted import asserted
 from dtlint_rules._functions import parameters
@@ -75,8 +75,8 @@ class LegacyConstructor(Rule):
 
     ## Fix safety
     The fix of `x.type(...)` is unsafe because the tensor stays where it is. The fix of a constructor that is told a
-    device, `torch.tensor(index, device=device, dtype=torch.int64)`, is unsafe because it copies any data. The other
-    forms have none.
+    device, `torch.tensor(index, device=device, dtype=torch.int64)`, is unsafe because it copies any data. So is that of
+    a list for a constructor that is told a dtype, which begins to work. The other forms have none.
 
     ## References
     - [torch.Tensor.type](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.type.html)
@@ -141,17 +141,14 @@ class LegacyConstructor(Rule):
 
 
 def _tensor(given: ast.expr, value: Value) -> Tensor | None:
-    """The tensor that a constructor is given. Nothing but tensors has casts such as `x.long()`; one that was made on the CPU
-    is handed through by the constructor of its type."""
+    """The tensor that a constructor is given. Nothing but tensors has `x.long()`; one that was made on the CPU is
+    handed through by the constructor of its type."""
     if isinstance(value, Tensor):
         return value
     if type(value) is not Unknown or not isinstance(given, ast.Call) or given.args or given.keywords:
         return None
-    dtype = _OF_METHODS.get(last_name(given)) if isinstance(given.func, ast.Attribute) else None
-    return Tensor(frozenset({dtype})) if dtype is not None and not _is_made_on_cpu(given) else None
-
-
-_OF_METHODS = {method: dtype for dtype, method in METHODS.items()}
+    is_long = isinstance(given.func, ast.Attribute) and given.func.attr == "long"
+    return Tensor(frozenset({"int64"})) if is_long and not _is_made_on_cpu(given) else None
 
 
 def _told_dtype(call: Call) -> Finding:
@@ -163,18 +160,17 @@ def _told_dtype(call: Call) -> Finding:
         f"`{call.target}` takes no dtype: it raises TypeError, an invalid combination of arguments",
         help=f"Use `torch.tensor(..., dtype={dtype})`, or `torch.empty` of sizes",
         severity=Severity.ERROR,
-        fix=partial(_as_function, call.node) if len(call.node.args) == 1 and not _is_size(call) else None,
+        fix=partial(_as_function, call.node) if len(call.node.args) == 1 and _is_data(call.node.args[0]) else None,
     )
 
 
-def _is_size(call: Call) -> bool:
-    """May the argument be a size, or a tensor, which `torch.tensor` warns of?"""
-    value = call.args[0] if call.args else None
-    return value is None or isinstance(value, (Tensor, Number, Constant))
+def _is_data(node: ast.expr) -> bool:
+    """Is the argument data for certain, and neither a size nor a tensor, which `torch.tensor` warns of?"""
+    return isinstance(node, (ast.List, ast.Tuple, ast.ListComp))
 
 
 def _as_function(node: ast.Call, place: Place) -> Fix:
-    function, imports = place.spelled("torch.as_tensor")
+    function, imports = place.spelled("torch.tensor")
     return Fix(f"Use `{function}`", (place.replace(node.func, function), *imports), Applicability.UNSAFE)
 
 

@@ -83,8 +83,6 @@ BAD = {
         """,
         """
         def load(path, torch_dtype=None):
-            if torch_dtype is not None:
-                print(torch_dtype)
             return Model.from_pretrained(path, torch_dtype=torch.bfloat16)  # <-
         """,
     ),
@@ -223,7 +221,7 @@ BAD = {
         """
         def looked_up(rows, columns):
             rows, columns = torch.LongTensor(rows.long()), torch.LongTensor(columns.long())  # <-
-            return torch.FloatTensor(rows.bool())  # <-
+            return rows, columns
         """,
         """
         def tensor_of(data, dtype):
@@ -234,6 +232,37 @@ BAD = {
 
 GOOD = {
     "DT107": (
+        """
+        def stored(x):
+            try:
+                x = x.astype(np.float12)
+            except AttributeError:
+                x = x.astype(np.float16)
+            if hasattr(np, "float24"):
+                return x.astype(np.float24)
+            return x.astype(np.float25 if getattr(np, "float25", None) else np.float32)
+        """,
+        """
+        class Wrapping:
+            def join(self, x, y):
+                if isinstance(x, np.ndarray):
+                    x = self.wrap(x)
+                    y = torch.tensor(y).to(x)
+                return y
+        """,
+        """
+        def coded(x: Tensor, dtype):
+            size = torch.tensor(dtype, device=x.device)
+            return size, torch.full((1,), dtype), torch.as_tensor(dtype), x.new_tensor(dtype), x.type_as(dtype)
+        """,
+        """
+        from functools import partial
+
+        def made(args, width):
+            linear = partial(nn.Linear, 2, 3, True, None)(torch.float32)
+            other = partial(nn.Linear, width)(width, True, None, torch.float32)
+            return linear, other, nn.Linear(*args, torch.float32), torch.zeros(*args, torch.float32)
+        """,
         """
         def made(n, data, shape):
             counts = torch.zeros(n, dtype=torch.int64)
@@ -265,6 +294,34 @@ GOOD = {
     ),
     "DT111": (
         """
+        def encode(edge_lengths, bond_length, batch, audio, focal_length):
+            return edge_lengths.to(torch.bfloat16), bond_length.half(), focal_length.to(torch.float16)
+
+        def shortened(x: Tensor):
+            lengths = x.float().norm(dim=-1)
+            return lengths.half()
+        """,
+        """
+        def crop(x):
+            length = torch.tensor(x.shape[-1]).to(x)
+            return x / length.sqrt()
+        """,
+        """
+        def encode(audio):
+            audio = audio.float()
+            length = torch.tensor(audio.size(-1)).to(audio)
+            return length, audio
+        """,
+        """
+        def main():
+            audio = torch.rand(1, 100)
+            length = torch.tensor(audio.size(-1)).to(audio)
+            print(length)
+
+        if __name__ == "__main__":
+            main()
+        """,
+        """
         def mean(x: Tensor, lengths, valid):
             count = torch.tensor(x.size(0)).to(x)
             length = torch.tensor(x.size(0)).to(x.device)
@@ -273,6 +330,17 @@ GOOD = {
         """,
     ),
     "DT113": (
+        """
+        def chained(a, b, out_dtype: torch.dtype):
+            h = gemm(a, b, out_dtype=torch.bfloat16)
+            return gemm(h, b, out_dtype=out_dtype)
+
+        def made(path, compute_dtype):
+            try:
+                return make(path, compute_dtype=compute_dtype)
+            except RuntimeError:
+                return make(path, compute_dtype=torch.float16)
+        """,
         """
         def load(path, torch_dtype=None, accumulate_dtype=None):
             if torch_dtype is None:
@@ -298,6 +366,25 @@ GOOD = {
         """,
     ),
     "DT127": (
+        """
+        class Base:
+            def made(self, n, dtype):
+                return torch.zeros(self.size(n))
+
+            def load(self, path, dtype=None):
+                return torch.load(path)
+
+            def hook(self):
+                register(self.load)
+
+        class Wide(Base):
+            def made(self, n, dtype):
+                return torch.zeros(n, dtype=dtype)
+
+        class Block(nn.Module):
+            def forward(self, x, dtype=None):
+                return self.inner(x)
+        """,
         """
         def noise(shape, dtype=None):
             return torch.randn(shape, dtype=dtype)
@@ -330,6 +417,14 @@ GOOD = {
     ),
     "DT201": (
         """
+        class Trainer:
+            def train(self, batches):
+                for x in batches:
+                    with self.precision.autocast():
+                        loss = self.model(x)
+                        self.precision.backward(loss)
+        """,
+        """
         def train(model, batches, accelerator, fabric, engine):
             for x in batches:
                 with accelerator.autocast():
@@ -349,6 +444,20 @@ GOOD = {
         """,
     ),
     "DT204": (
+        """
+        from torch.amp import GradScaler
+
+        def train(model, batches, optimizer):
+            scaler = GradScaler("cuda")
+            for x in batches:
+                loss = model(x)
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)
+                if loss.isnan():
+                    scaler.update(1024.0)
+                else:
+                    scaler.update(2048.0)
+        """,
         """
         from torch.amp import GradScaler
 
@@ -405,6 +514,13 @@ GOOD = {
     ),
     "DT218": (
         """
+        from torch.cuda.amp import autocast
+
+        def attend(q: Tensor, args, enable_device, per_device, to_device: bool):
+            with autocast(args.fp16_on_device), autocast(enable_device), autocast(per_device), autocast(to_device):
+                return q @ q.mT
+        """,
+        """
         from torch.cuda.amp import GradScaler, autocast
 
         def attend(q: Tensor, amp, use_device, dtype):
@@ -425,9 +541,65 @@ GOOD = {
     ),
     "DT502": (
         """
+        def drawn(rng, data):
+            return torch.DoubleTensor(rng.double()), torch.IntTensor(data.int()), torch.FloatTensor(data.float())
+        """,
+        """
         def looked_up(rows, data):
             kept = torch.LongTensor(rows.cpu().long())
             return kept, torch.LongTensor(data), torch.Tensor(data.tolist()), torch.FloatTensor(data.astype(float))
+        """,
+    ),
+    "DT112": (
+        """
+        class Gated(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.up = nn.Linear(width, width)
+
+            def forward(self, x, keep=None):
+                if keep is not None:
+                    x = x.float() * keep[:, None]
+                else:
+                    x = self.up(x)
+                return x
+
+            def probabilities(self, x, mask=None):
+                if mask is not None:
+                    x = x.float().masked_fill(mask, -1e4)
+                    return F.softmax(x, -1)
+                return self.up(x)
+
+            def under(self, x, keep=None):
+                if keep is not None:
+                    x = x.float() * keep[:, None]
+                with torch.autocast("cuda"):
+                    return self.up(x)
+        """,
+    ),
+    "DT124": (
+        """
+        import copy
+
+        def save_all(models, path):
+            for name, model in models.items():
+                torch.save({"model": model.half()}, name)
+            for name, model in models.items():
+                torch.save(model.half().state_dict(), name)
+
+        def save_copy(model, path):
+            model = copy.deepcopy(model)
+            torch.save({"model": model.half()}, path)
+        """,
+    ),
+    "DT121": (
+        """
+        import math
+
+        def first():
+            one = math.cos(0)
+            ones = torch.tensor([one, math.cos(-0.0)], dtype=torch.int64)
+            return torch.tensor(math.exp(0), dtype=torch.int64), torch.tensor(math.log(1), dtype=torch.int32), ones
         """,
     ),
 }
@@ -446,3 +618,15 @@ def test_right_code_is_left_alone(code: str, text: str) -> None:
 def test_what_tells_the_device_already_is_only_renamed() -> None:
     text = "def f(x, on):\n    with torch.cuda.amp.autocast(x.device.type, enabled=on):\n        return x\n"
     assert "torch.amp.autocast(x.device.type, enabled=on)" in BENCH.fixed("DT501", text)
+
+
+def test_a_switch_becomes_a_keyword_whatever_its_name_speaks_of() -> None:
+    text = "def f(x, args):\n    with torch.cuda.amp.autocast(args.fp16_on_device):\n        return x\n"
+    assert 'torch.amp.autocast("cuda", enabled=args.fp16_on_device)' in BENCH.fixed("DT501", text)
+
+
+def test_a_legacy_constructor_of_a_list_that_is_told_a_dtype_becomes_a_function() -> None:
+    text = "a = torch.Tensor([1.0], dtype=torch.float64)\n"
+    assert "torch.tensor([1.0], dtype=torch.float64)" in BENCH.fixed("DT502", text)
+    unknown = "def f(n):\n    return torch.Tensor(n, dtype=torch.float64)\n"
+    assert "torch.Tensor(n, dtype=torch.float64)" in BENCH.fixed("DT502", unknown)
