@@ -7,12 +7,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
-from dtlint.infer.walk import nodes
 from dtlint_rules._assignments import source_of
+from dtlint_rules._calls import calls_of
 from dtlint_rules._edges import Edge, is_kept, is_mended, is_one
 from dtlint_rules._functions import parameters
-from dtlint_rules._kept import kept
-from dtlint_rules._names import last_name
 from dtlint_rules._parts import below, receiver
 from dtlint_rules._squares import squared
 from dtlint_rules._texts import short
@@ -29,6 +27,8 @@ _PRODUCTS = frozenset({"dot", "vdot", "bmm", "matmul", "mm", "mv", "inner"})
 _FUNCTIONS = _PRODUCTS | {"einsum", "linear", "cosine_similarity"}
 _OF_TORCH = frozenset({"torch", "th", "F", "torch.nn.functional", "nn.functional"})
 _SHAPING = ("unsqueeze", "squeeze", "view", "reshape", "flatten", "transpose", "permute", "contiguous", "t")
+_KEEPING = (*_SHAPING, "float", "double", "to", "type", "type_as", "detach", "clone")
+"""Methods that give the same numbers."""
 
 
 def arc(node: ast.expr, name: str, flow: Flow) -> Edge | None:
@@ -62,30 +62,23 @@ def sine(node: ast.expr, flow: Flow) -> Edge | None:
 
 def _is_cosine(node: ast.expr, flow: Flow) -> bool:
     """Is it a product of vectors that stands in view, perhaps divided by their norms?"""
-    made = below(source_of(node, flow) or node, (*_SHAPING, *_CASTS))
+    made = below(source_of(node, flow) or node, _KEEPING)
     if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Div):
         made = made.left
-        made = below(source_of(made, flow) or made, (*_SHAPING, *_CASTS))
+        made = below(source_of(made, flow) or made, _KEEPING)
     return _is_product(made)
 
 
 _COSINES = frozenset({"cosine", "cos_theta", "cos_sim", "cosine_similarity"})
 """Names of cosines of vectors. Schedules of diffusion have a `cos_t` of their own, of an angle that is known."""
-_CASTS = ("float", "double", "to", "type", "type_as", "detach", "clone")
 
 
 def _is_called_cosine(node: ast.expr, flow: Flow) -> bool:
     """Is it given to the running function, and called a cosine there? Who gives it has computed it."""
-    if not isinstance(node, ast.Name) or node.id not in _COSINES or _computes_cosines(flow.tree):
-        return False
-    made = below(source_of(node, flow) or node, (*_SHAPING, *_CASTS))
+    if not isinstance(node, ast.Name) or node.id not in _COSINES or calls_of("cos", flow.tree):
+        return False  # a file that takes the cosine of angles gives none beyond 1
+    made = below(source_of(node, flow) or node, _KEEPING)
     return isinstance(made, ast.Name) and any(each.arg == made.id for each in parameters(flow.scope))
-
-
-@kept
-def _computes_cosines(tree: ast.Module) -> bool:
-    """Does a file take the cosine of angles anywhere? It gives none beyond 1."""
-    return any(isinstance(part, ast.Call) and last_name(part) == "cos" for part in nodes([tree]))
 
 
 def _is_product(node: ast.expr) -> bool:

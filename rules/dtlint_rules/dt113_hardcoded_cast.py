@@ -180,12 +180,7 @@ class HardcodedCast(Rule):
         if parameter is None:
             yield from _made_in_half(call, node, value.name)
             return
-        yield Finding(
-            node,
-            f"`{ast.unparse(node)}` is written out here, whatever the parameter `{parameter.arg}` is",
-            help=f"Use `{parameter.arg}`",
-            notes=((parameter.annotation, f"`{parameter.arg}` is declared here"),) if parameter.annotation else (),
-        )
+        yield _written_out(node, parameter)
 
     def _to_buffer(self, call: Call, cast: ast.expr) -> Iterator[Finding]:
         """`x = x.to(self.kernel.dtype)`, of an activation and a buffer."""
@@ -211,6 +206,17 @@ class HardcodedCast(Rule):
         )
 
 
+def _written_out(node: ast.expr, parameter: ast.arg) -> Finding:
+    """What is said of a dtype that is written out where a parameter decides it."""
+    name = parameter.arg
+    return Finding(
+        node,
+        f"`{ast.unparse(node)}` is written out here, whatever the parameter `{name}` is",
+        help=f"Use `{name}`",
+        notes=((parameter.annotation, f"`{name}` is declared here"),) if parameter.annotation else (),
+    )
+
+
 def _of_same_name(call: Call) -> Iterator[Finding]:
     """`compute_dtype=torch.float16`, in a function that has a parameter of that very name."""
     names = [name for name, value in call.keywords.items() if name.endswith("_dtype") and isinstance(value, Dtype)]
@@ -221,12 +227,7 @@ def _of_same_name(call: Call) -> Iterator[Finding]:
         parameter = next((part for part in parameters(scope) if part.arg == name), None)
         if parameter is None or name in assignments(scope) or _is_read(name, scope):
             continue
-        yield Finding(
-            node,
-            f"`{ast.unparse(node)}` is written out here, whatever the parameter `{name}` is",
-            help=f"Use `{name}`",
-            notes=((parameter.annotation, f"`{name}` is declared here"),) if parameter.annotation else (),
-        )
+        yield _written_out(node, parameter)
 
 
 def _is_read(name: str, scope: ast.AST) -> bool:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from dtlint.diagnostic import Severity
 from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
 from dtlint.infer.values import Constant, GradScaler, Module, Optimizer, Tensor, Unknown
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._calls import calls_of
 from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._names import last_name, words
-from dtlint_rules._parts import subject_of
+from dtlint_rules._parts import given, subject_of
 from dtlint_rules._realms import binds, helpers, realm_of
 from dtlint_rules._statements import statements
 
@@ -530,15 +532,12 @@ def _is_handed(scaler: str, scope: ast.AST, tree: ast.Module) -> bool:
     """Is the scaler a parameter of a function that this file calls, with a GradScaler that it makes?"""
     if not isinstance(scope, ast.FunctionDef) or all(part.arg != scaler for part in parameters(scope)):
         return False
-    if not any(isinstance(node, ast.Call) and last_name(node) == "GradScaler" for node in nodes([tree])):
+    if not calls_of("GradScaler", tree):
         return False
-    own = {id(part) for part in nodes([scope])}
+    own = facts(scope).calls
     return any(
-        isinstance(node, ast.Call)
-        and path_of(node.func) == scope.name
-        and id(node) not in own
-        and any(last_name(value) == scaler for value in (*node.args, *(part.value for part in node.keywords)))
-        for node in nodes([tree])
+        isinstance(node.func, ast.Name) and node not in own and any(last_name(value) == scaler for value in given(node))
+        for node in calls_of(scope.name, tree)
     )
 
 

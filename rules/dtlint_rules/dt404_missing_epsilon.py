@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import scopes
 from dtlint.infer.values import Constant
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
@@ -447,12 +448,10 @@ def _is_of_spread(node: ast.expr, flow: Flow) -> bool:
 def _is_passed(tree: ast.Module, name: str) -> bool:
     """Does a file pass an epsilon of its own, `Norm(4, eps=1e-6)`, or a small number by position?"""
     return any(
-        isinstance(part, ast.Call)
-        and (
-            any(each.arg == name and _is_small(each.value, zero=False) for each in part.keywords)
-            or any(_is_small(each) for each in part.args)
-        )
-        for part in nodes([tree])
+        any(each.arg == name and _is_small(each.value, zero=False) for each in part.keywords)
+        or any(map(_is_small, part.args))
+        for _, own in scopes(tree)
+        for part in own.calls
     )
 
 

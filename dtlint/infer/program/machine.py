@@ -269,7 +269,7 @@ class Program(Places):
             if any(not isinstance(name, Constant) or name.value in MODULE_CASTS for name in asked[1:]):
                 self.cast_somehow(asked[:1])  # getattr(layer, "half")()
         owner = updated_object(node)
-        given = self.told_attributes(node) if owner is not None else None
+        given = None if owner is None else self.told_attributes(node, owner)
         if owner is None or given is None:
             return super().call(node)
         self.named_tables.add(function.value)  # type: ignore[attr-defined]  # it is a method of the dict
@@ -280,12 +280,10 @@ class Program(Places):
             self.set_attribute(holder, Constant(name), value)
         return result
 
-    def told_attributes(self, node: ast.Call) -> dict[str, Value] | None:
+    def told_attributes(self, node: ast.Call, owner: ast.expr) -> dict[str, Value] | None:
         """What `x.__dict__.update(...)` sets, by name; None where not all of it is known, or x may be a module, which
         keeps its modules and weights elsewhere."""
-        owner = updated_object(node)
-        holders = () if owner is None else options(self.quietly(owner))
-        if not holders or not all(isinstance(holder, Instance) for holder in holders):
+        if not all(isinstance(holder, Instance) for holder in options(self.quietly(owner))):
             return None
         told: dict[str, Value] = {}
         for given in (*node.args, *(each.value for each in node.keywords if not each.arg)):
