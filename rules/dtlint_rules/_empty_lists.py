@@ -17,7 +17,7 @@ from dtlint_rules._within import parents_in
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["begins_empty", "index_use", "is_of_edges", "may_be_empty", "subject_of"]
+__all__ = ["begins_empty", "index_use", "is_of_edges", "looked_into", "may_be_empty"]
 
 _TAKING = {
     "index_select": (2, "index"),
@@ -158,7 +158,7 @@ def _is_left_before(line: int, scope: ast.AST) -> bool:
     return any(isinstance(each, ast.Call) and last_name(each) in _ASKING for test in tests for each in ast.walk(test))
 
 
-def subject_of(used: ast.expr, scope: ast.AST) -> ast.expr | None:
+def looked_into(used: ast.expr, scope: ast.AST) -> ast.expr | None:
     """What a subscript looks up in; None where a function of torch does."""
     known = parents_in(scope)
     outer = known.get(used)

@@ -12,7 +12,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Items, Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
-from dtlint_rules._empty_lists import begins_empty, index_use, is_of_edges, may_be_empty, subject_of
+from dtlint_rules._empty_lists import begins_empty, index_use, is_of_edges, looked_into, may_be_empty
 from dtlint_rules._known import known
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import KNOWN, TORCH, attributes
@@ -169,7 +169,7 @@ def _of_list(call: Call) -> Iterable[Finding]:
     used = index_use(call.node, scope)
     if used is None or not may_be_empty(made, used, scope):
         return ()
-    subject = subject_of(used, scope)
+    subject = looked_into(used, scope)
     if subject is not None and not is_tensor(subject, known(call.flow, subject), call.flow):
         return ()  # an array of NumPy takes it
     listed_there = f"`{made.id}`" if isinstance(made, ast.Name) else "the list"
