@@ -45,7 +45,7 @@ class RulesError(ValueError):
 
 @dataclass(slots=True)
 class Finding:
-    """What a rule suspects at a node. The libcst pass confirms it and makes a diagnostic of it."""
+    """What a rule suspects at a node. `dtlint.check.confirm` makes a diagnostic of it."""
 
     node: ast.expr | ast.stmt
     message: str
@@ -57,7 +57,7 @@ class Finding:
     until: tuple[int, int] | None = None
     """The torch release from which on it is no longer so: code for this one and newer ones does not get it."""
     fix: Callable[[Place], Fix | None] | None = None
-    """Makes the fix, given the finding's place in the concrete syntax tree; None where no fix is right."""
+    """Makes the fix, given the finding's place in the text; None where no fix is right."""
 
 
 class Rule:

@@ -1,3 +1,3 @@
-"""The static half: screen, infer, rules, libcst pass, fixes; over many files with workers and a cache."""
+"""The static half: screen, infer, rules, findings confirmed, fixes; over many files with workers and a cache."""
 
 from __future__ import annotations

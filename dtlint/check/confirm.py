@@ -1,4 +1,8 @@
-"""The libcst pass: what rules suspect is confirmed on the concrete syntax tree, and becomes diagnostics with fixes."""
+"""What rules suspect is confirmed in the text, and becomes diagnostics with fixes.
+
+A finding needs no more than the exact range that `ast` knows. A fix that edits arguments asks libcst where parentheses
+and comments stand among them, and only then is it loaded: importing it takes longer than checking a file does.
+"""
 
 from __future__ import annotations
 
@@ -22,28 +26,21 @@ Confirmed = tuple[Diagnostic, tuple[int, int]]
 
 
 def confirm(judged: Judged, source: Source, tree: ast.Module) -> list[Confirmed]:
-    """Diagnostics of what libcst sees where ast saw it, each place and code once. A crash of a fix is added to the
-    judgement. A statement too deeply nested for libcst is taken as ast saw it, without a fix."""
+    """Diagnostics of what stands where ast says, each place and code once, with the fixes that can be made there. A
+    crash of a fix is added to the judgement."""
     concrete = ConcreteTree(source, tree)
     imports = Imports(source, tree)
     confirmed: dict[tuple[str, int, int], Confirmed] = {}
     for suspicion in judged.suspicions:
         finding = suspicion.finding
         key = (suspicion.rule.code, finding.node.lineno, finding.node.col_offset)
-        if key in confirmed:
-            continue
-        try:
-            node = concrete.node_at(finding.node)
-        except TooDeep:
-            confirmed[key] = _diagnostic(suspicion, source, None)
-            continue
-        if node is None:
+        if key in confirmed or not concrete.is_exact(finding.node):
             continue
         fix: Fix | None = None
         if finding.fix is not None:
             try:
-                fix = finding.fix(Place(node, finding.node, source, concrete, imports))
-            except NoEdit:
+                fix = finding.fix(Place(finding.node, source, concrete, imports))
+            except (NoEdit, TooDeep):
                 pass
             except Exception as error:
                 judged.crashed.add(suspicion.rule.code)

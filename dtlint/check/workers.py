@@ -96,9 +96,7 @@ def _context(rules: Mapping[str, AnyRule]) -> BaseContext:
 
 
 def _prepare(rules: Iterable[AnyRule]) -> None:
-    """Load what some file of so many will need, while there is one process to do it: libcst alone takes 0.1 s."""
-    import libcst.metadata  # noqa: F401
-
+    """Load what some file of so many will need, while there is one process to do it: the table of ops, the rules."""
     from dtlint.check import audience, confirm, file, judge  # noqa: F401
     from dtlint.dtypes import table
 

@@ -75,7 +75,9 @@ def _read(path: Path) -> Reading:
 
     if not path.is_file():
         raise click.UsageError(f"{path} is no regular file; name a file of Python source, or a notebook")
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST))
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(usual, DEEPEST))
+    click.get_current_context().call_on_close(lambda: sys.setrecursionlimit(usual))
     try:
         reading = read(_absolute(path), [_absolute(path).parent, *_installed()])
     except (SyntaxError, ValueError, OSError, RecursionError) as error:

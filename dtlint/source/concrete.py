@@ -1,13 +1,14 @@
-"""The concrete syntax tree of just those statements that somebody suspects.
+"""The concrete syntax tree of just those statements whose commas and parentheses somebody asks for.
 
 libcst keeps every comma and comment, and takes twenty times as long as `ast`; so of a file only the innermost statements
-that hold a finding are parsed with it.
+are parsed with it that a fix has to edit where `ast` does not see.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from dtlint.diagnostic import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import libcst as cst
     from libcst.metadata import MetadataWrapper
@@ -66,9 +67,34 @@ class ConcreteTree:
             (found for found in candidates if type(found).__name__ == kind), candidates[0] if candidates else None
         )
 
+    def is_exact(self, node: ast.expr | ast.stmt) -> bool:
+        """Does the node stand where `ast` says? Within an f-string Python may err before 3.12: there the text decides."""
+        if sys.version_info >= (3, 12) or not self._in_string(node):
+            return True
+        try:
+            read = ast.parse(f"({self.source.between(self.source.span(node))}\n)", mode="eval").body
+        except (SyntaxError, ValueError):
+            return False
+        return ast.dump(read) == ast.dump(node)
+
+    def _in_string(self, node: ast.expr | ast.stmt) -> bool:
+        return any(
+            part is node
+            for string in self._around(node)
+            if isinstance(string, ast.JoinedStr)
+            for part in ast.walk(string)
+            if part is not string
+        )
+
     def is_statement(self, node: ast.expr | ast.stmt) -> bool:
         """Is the expression a statement of its own?"""
-        return any(type(found).__name__ == "Expr" for found in self._candidates(node))
+        return any(isinstance(statement, ast.Expr) and statement.value is node for statement in self._around(node))
+
+    def _around(self, node: ast.expr | ast.stmt) -> Iterator[ast.AST]:
+        """The innermost statement that has its lines to itself, and all that is in it."""
+        piece = _piece(node, self._tree, self.source.lines)
+        for statement in piece.statements if piece is not None else ():
+            yield from ast.walk(statement)
 
     def _candidates(self, node: ast.expr | ast.stmt) -> list[cst.CSTNode]:
         """The concrete nodes of exactly that span."""

@@ -161,6 +161,10 @@ class Source:
             return len(self.text)
         return min(self.line_starts[line - 1] + column, len(self.text))
 
+    def between(self, span: Span) -> str:
+        """The text of a span."""
+        return self.text[self.offset(span.line, span.column) : self.offset(span.end_line, span.end_column)]
+
     def place(self, offset: int) -> tuple[int, int]:
         """The line and the column of an index in the text: `offset` the other way round."""
         line = bisect_right(self.line_starts, offset)

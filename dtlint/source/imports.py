@@ -342,7 +342,7 @@ def _without(source: Source, node: ImportNode, orphans: set[str], alone: bool) -
     if len(kept) == len(bound):
         return None
     span = source.span(node)
-    text = source.text[source.offset(span.line, span.column) : source.offset(span.end_line, span.end_column)]
+    text = source.between(span)
     if kept:
         shorter = _fewer_names(text, {name for name in bound if name in orphans})
         return None if shorter is None else Edit(span, shorter)

@@ -1,4 +1,4 @@
-"""The place of a finding in the concrete syntax tree, and the edits that a fix can make there."""
+"""The place of a finding in the text, and the edits that a fix can make there."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Edit, Span
+from dtlint.source.arguments import arguments_of
 from dtlint.source.imports import NoEdit
 
 if TYPE_CHECKING:
-    import libcst as cst
-
+    from dtlint.source.arguments import Arguments
     from dtlint.source.concrete import ConcreteTree
     from dtlint.source.file import Source
     from dtlint.source.imports import Imports
@@ -25,11 +25,7 @@ and to the others only what the tensor under them holds already."""
 class Place:
     """Where a finding stands. Edits are of the source text, so fixes nest, merge and keep what they do not name."""
 
-    def __init__(
-        self, node: cst.CSTNode, abstract: ast.expr | ast.stmt, source: Source, concrete: ConcreteTree, imports: Imports
-    ) -> None:
-        self.node = node
-        """The libcst node of the finding."""
+    def __init__(self, abstract: ast.expr | ast.stmt, source: Source, concrete: ConcreteTree, imports: Imports) -> None:
         self.abstract = abstract
         """The ast node of the finding."""
         self.source = source
@@ -42,9 +38,7 @@ class Place:
 
     def between(self, span: Span) -> str:
         """The source text of a span."""
-        return self.source.text[
-            self.source.offset(span.line, span.column) : self.source.offset(span.end_line, span.end_column)
-        ]
+        return self.source.between(span)
 
     def replace(self, node: ast.expr | ast.stmt, text: str) -> Edit:
         """Put `text` where `node` stands."""
@@ -56,12 +50,19 @@ class Place:
         return Edit(Span(span.line, span.column, span.line, span.column), text)
 
     def rename_method(self, name: str) -> Edit:
-        """Let the call at this place call another method of the same receiver."""
-        import libcst as cst
+        """Let the call at this place call another method of the same receiver.
 
-        function = self._call().func
-        assert isinstance(function, cst.Attribute), "only methods are renamed"
-        return Edit(self._concrete.span(function.attr), name)
+        Raises:
+            NoEdit: the name is written in letters that Python takes for others.
+        """
+        assert isinstance(self.abstract, ast.Call), "methods belong to calls"
+        function = self.abstract.func
+        assert isinstance(function, ast.Attribute), "only methods are renamed"
+        end = self.source.span(function)
+        span = Span(end.end_line, end.end_column - len(function.attr), end.end_line, end.end_column)
+        if self.between(span) != function.attr:
+            raise NoEdit("the name of the method is spelled in another way")
+        return Edit(span, name)
 
     @property
     def is_statement(self) -> bool:
@@ -102,72 +103,47 @@ class Place:
     def insert_argument(self, text: str, then: str = "") -> Edit:
         """Give the call at this place a first argument: on a line of its own where the others have theirs. `then` is
         the name that the positional argument behind it gets."""
-        span = self._after_parenthesis()
-        call = self._call()
-        if not call.args:
-            return Edit(span, text)
-        first = self._span(call.args[0])
+        arguments = self._arguments()
+        if not arguments.spans:
+            return Edit(arguments.begin, text)
+        first = arguments.spans[0]
         indent = self.source.lines[first.line - 1][: first.column]
-        space = " " if first.line == span.line or indent.strip() else self.source.newline + indent
+        space = " " if first.line == arguments.begin.line or indent.strip() else self.source.newline + indent
         name = f"{then}=" if then else ""
         return Edit(Span(first.line, first.column, first.line, first.column), f"{text},{space}{name}")
 
     def append_argument(self, text: str) -> Edit:
         """Give the call at this place a last argument, behind the others."""
-        call = self._call()
-        if not call.args:
-            return Edit(self._after_parenthesis(), text)
-        end = self._span(call.args[-1])
+        arguments = self._arguments()
+        if not arguments.spans:
+            return Edit(arguments.begin, text)
+        end = arguments.spans[-1]
         return Edit(Span(end.end_line, end.end_column, end.end_line, end.end_column), f", {text}")
 
     def name_argument(self, position: int, name: str) -> Edit:
         """Turn the positional argument at `position` into a keyword argument."""
-        span = self._outer_span(self._call().args[position].value)
+        span = self._arguments().spans[position]
         return Edit(Span(span.line, span.column, span.line, span.column), f"{name}=")
 
     def remove_argument(self, name: str) -> Edit | None:
         """Take away a keyword argument with its comma; None where a comment would be lost with it."""
-        args = self._call().args
-        index = next(i for i, arg in enumerate(args) if arg.keyword is not None and arg.keyword.value == name)
-        own = self._span(args[index])
+        arguments = self._arguments()
+        spans = arguments.spans
+        index = next(i for i, each in enumerate(arguments.given) if isinstance(each, ast.keyword) and each.arg == name)
+        own = spans[index]
         if index:
-            before = self._span(args[index - 1])
+            before = spans[index - 1]
             span = Span(before.end_line, before.end_column, own.end_line, own.end_column)
-        elif len(args) > 1:
-            after = self._span(args[1])
+        elif len(spans) > 1:
+            after = spans[1]
             span = Span(own.line, own.column, after.line, after.column)
         else:
             span = own
         return None if "#" in self.between(span).replace(self.between(own), "") else Edit(span, "")
 
-    def _call(self) -> cst.Call:
-        import libcst as cst
-
-        assert isinstance(self.node, cst.Call), "arguments belong to calls"
-        return self.node
-
-    def _span(self, node: cst.CSTNode) -> Span:
-        import libcst as cst
-
-        span = self._concrete.span(node)
-        if isinstance(node, cst.Arg):
-            # libcst counts the comma and the space after it to the argument.
-            value = self._outer_span(node.value)
-            return Span(span.line, span.column, value.end_line, value.end_column)
-        return span
-
-    def _outer_span(self, expression: cst.BaseExpression) -> Span:
-        """The span of an expression with its parentheses."""
-        spans = [self._concrete.span(part) for part in (*expression.lpar, expression, *expression.rpar)]
-        return Span(spans[0].line, spans[0].column, spans[-1].end_line, spans[-1].end_column)
-
-    def _after_parenthesis(self) -> Span:
-        """The empty span behind the call's opening parenthesis."""
-        call = self._call()
-        function = self._outer_span(call.func)
-        offset = self.source.offset(function.end_line, function.end_column)
-        line, column = self.source.place(self.source.text.index("(", offset) + 1)
-        return Span(line, column, line, column)
+    def _arguments(self) -> Arguments:
+        assert isinstance(self.abstract, ast.Call), "arguments belong to calls"
+        return arguments_of(self.abstract, self.source, self._concrete)
 
 
 def _is_path(node: ast.expr) -> bool:

@@ -11,7 +11,8 @@ Each SRC is a directory of Python files, such as an unpacked wheel. For each it 
 - warm: a second check with the cache filled, against the same,
 - the peak memory of one process,
 
-and then of one small file without a finding against `python -c "import click"`, and of one with a finding. Where
+and then of one small file without a finding against `python -c "import click"`, of one with a finding, and of one whose
+fix needs libcst to tell where parentheses and comments stand. Where
 torchfix is installed its time is printed too; `--torchfix` runs it (minutes on a large tree).
 """
 
@@ -34,6 +35,7 @@ from pathlib import Path
 
 CLEAN = "import torch\n\n\ndef double(x: torch.Tensor) -> torch.Tensor:\n    return x * 2\n"
 FAULTY = CLEAN + "\n\nx = torch.randn(3)\nx.type(torch.float16, inplace=True)\n"
+INTRICATE = FAULTY.replace("(torch.float16,", "(\n    torch.float16,  # half as long\n   ")
 
 
 def cpu(command: list[str], cwd: Path) -> float:
@@ -136,15 +138,16 @@ def measure_file(rounds: int = 9) -> None:
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         (work / "clean.py").write_text(CLEAN)
-        (work / "faulty.py").write_text(FAULTY)
         check = [sys.executable, "-m", "dtlint", "check"]
         pairs = [
             (cpu([*check, "clean.py"], work), cpu([sys.executable, "-c", "import click"], work)) for _ in range(rounds)
         ]
         ratio = statistics.median(ours / click for ours, click in pairs)
         print(f"one clean file: {statistics.median(ours for ours, _ in pairs):.3f} s = {ratio:.2f} x `import click`")
-        faulty = statistics.median(cpu([*check, "--no-cache", "faulty.py"], work) for _ in range(rounds))
-        print(f"one file with a finding: {faulty:.3f} s")
+        for text, what in ((FAULTY, "a finding"), (INTRICATE, "a finding that needs libcst")):
+            (work / "faulty.py").write_text(text)
+            faulty = statistics.median(cpu([*check, "--no-cache", "faulty.py"], work) for _ in range(rounds))
+            print(f"one file with {what}: {faulty:.3f} s")
 
 
 def main() -> None:

@@ -127,7 +127,7 @@ def test_mutated_programs(path: Path) -> None:
     [
         "import torch\nx = " + "(" * 300 + "torch.ones(1)" + ")" * 300,
         "import torch\nx = " + "-" * 5000 + "1",
-        "import torch\nx = torch" + ".half()" * 3000,
+        "import torch\nx = torch.ones(1)" + ".clone()" * 3000 + ".half()\nx.half()",
         "import torch\n" + "".join(" " * depth + "if x:\n" for depth in range(90)) + " " * 90 + "y = x.half()",
         "import torch\nx = [" + "1.0, " * 10_000 + "]\ntorch.tensor(x).to(torch.int8)",
         "import torch\n" + "def f(x):\n    return f(x.half())\n" * 500,
@@ -165,14 +165,17 @@ def test_what_python_can_parse_is_followed_however_long_it_is(text: str) -> None
 
 
 def test_a_finding_in_a_statement_too_deep_for_libcst_is_reported_without_a_fix() -> None:
-    def check(depth: int) -> Checked:
-        text = "import torch\nx = torch.randn(3)" + ".clone()" * depth + '.to("float16")\n'
-        return check_source(Source.from_bytes(text.encode(), "deep.py"), [discover()["DT107"]], Settings())
+    def check(depth: int, arguments: str) -> Checked:
+        text = "import torch\nx = torch.randn(3)" + ".clone()" * depth + f".type({arguments}, inplace=True)\n"
+        return check_source(Source.from_bytes(text.encode(), "deep.py"), [discover()["DT102"]], Settings())
 
-    assert [found.fix is not None for found in check(3).diagnostics] == [True]
-    deep = check(600)  # the call of a method is two nodes, one inside the other
+    parenthesized = "(torch.float16)"
+    assert [found.fix is not None for found in check(3, parenthesized).diagnostics] == [True]
+    deep = check(600, parenthesized)  # the call of a method is two nodes, one inside the other
     assert [found.fix is not None for found in deep.diagnostics] == [False]
     assert deep.crashes == []
+    plain = check(600, "torch.float16")  # ast alone says where the arguments stand
+    assert [found.fix is not None for found in plain.diagnostics] == [True]
 
 
 def test_what_is_too_deep_is_said_to_be_so_and_costs_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:

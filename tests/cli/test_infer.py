@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,12 @@ def test_json_lists_every_claim_with_its_place(program: Path) -> None:
         "symbolic": None,
     } in found
     assert all(claim["path"] == str(program) for claim in found)
+
+
+def test_the_depth_that_python_lets_code_go_is_given_back(program: Path) -> None:
+    before = sys.getrecursionlimit()
+    infer(program)
+    assert sys.getrecursionlimit() == before
 
 
 def test_what_is_unknown_is_not_claimed(program: Path) -> None:

@@ -6,8 +6,10 @@ import ast
 from collections.abc import Callable
 
 import pytest
+from libcst import CSTNode
 
 from dtlint.diagnostic import Edit
+from dtlint.source.arguments import arguments_of
 from dtlint.source.concrete import ConcreteTree
 from dtlint.source.file import Source
 from dtlint.source.imports import Imports, NoEdit
@@ -19,10 +21,7 @@ def edited(text: str, make: Callable[[Place], Edit | None]) -> str | None:
     source = Source.from_bytes(text.encode(), "module.py")
     tree = ast.parse(source.text)
     call = next(node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    concrete = ConcreteTree(source, tree)
-    node = concrete.node_at(call)
-    assert node is not None
-    edit = make(Place(node, call, source, concrete, Imports(source, tree)))
+    edit = make(Place(call, source, ConcreteTree(source, tree), Imports(source, tree)))
     if edit is None:
         return None
     start = source.offset(edit.span.line, edit.span.column)
@@ -84,6 +83,39 @@ def test_a_positional_argument_gets_a_name() -> None:
 )
 def test_an_argument_goes_with_its_comma_or_stays_with_its_comment(before: str, after: str | None) -> None:
     assert edited(before, lambda place: place.remove_argument("x")) == after
+
+
+@pytest.mark.parametrize(
+    ("call", "plain"),
+    [
+        ("f(a, *b, c=(1), **d)", True),
+        ("f(\n    a,\n    b,\n)", True),
+        ("x.a( ).f( )", True),
+        ("f((a), b)", False),
+        ("(f)(a)", False),
+        ("f(a,  # why\n  b)", False),
+        ("f(a for a in b)", False),
+        ("f(  # why\n)", False),
+    ],
+)
+def test_ast_says_where_arguments_stand_unless_more_than_commas_stands_between_them(call: str, plain: bool) -> None:
+    class Asked(ConcreteTree):
+        """Tells whether libcst was asked."""
+
+        asked = False
+
+        def node_at(self, node: ast.expr | ast.stmt) -> CSTNode | None:
+            self.asked = True
+            return super().node_at(node)
+
+    source = Source.from_bytes(call.encode(), "module.py")
+    tree = ast.parse(call)
+    node = tree.body[0].value  # type: ignore[attr-defined]
+    asked = Asked(source, tree)
+    found = arguments_of(node, source, asked)
+    assert asked.asked is not plain
+    assert len(found.spans) == len(node.args) + len(node.keywords)
+    assert call[source.offset(found.begin.line, found.begin.column) - 1] == "("
 
 
 def test_a_line_before_a_statement() -> None:
