@@ -1,0 +1,93 @@
+"""DT511: a model of transformers is told its dtype by a keyword that has a new name."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
+from dtlint.rule import Finding, Rule
+from dtlint_rules._names import names_in
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Iterator
+
+    from dtlint.infer.events import Call, Flow
+    from dtlint.source.place import Place
+
+__all__ = ["DeprecatedTorchDtype"]
+
+_OLD = "torch_dtype"
+
+
+class DeprecatedTorchDtype(Rule):
+    """A model or a pipeline of transformers is loaded with the keyword `torch_dtype`, which is deprecated.
+
+    ## What it does
+    Reports `torch_dtype=` where a class of transformers is called by `from_pretrained` or `from_config`, and in calls of
+    `transformers.pipeline`. Classes of other packages, such as those of diffusers, are left alone: they have no other
+    keyword. So is code under a test for a version.
+
+    ## Why it matters
+    transformers calls the argument `dtype` since 4.56, warns of the old name in most places, and keeps it for
+    compatibility alone. Where both are given the new one counts, so that a `dtype` in `**kwargs` beside it wins in
+    silence. The rule is opt-in, for releases before 4.56 know the old name alone.
+
+    ## Example
+    ```python
+    import torch
+    from transformers import AutoModel, GPT2Config
+
+    config = GPT2Config(vocab_size=8, n_embd=8, n_layer=1, n_head=1)
+    model = AutoModel.from_config(config, torch_dtype=torch.bfloat16)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    from transformers import AutoModel, GPT2Config
+
+    config = GPT2Config(vocab_size=8, n_embd=8, n_layer=1, n_head=1)
+    model = AutoModel.from_config(config, dtype=torch.bfloat16)
+    ```
+
+    ## Fix safety
+    The fix renames the keyword. It is unsafe: a release before 4.56 does not know the new name.
+
+    ## References
+    - [PreTrainedModel.from_pretrained](https://huggingface.co/docs/transformers/main_classes/model#transformers.PreTrainedModel.from_pretrained)
+    """
+
+    code, name = "DT511", "deprecated-torch-dtype"
+    severity = Severity.INFO
+    fix = Applicability.UNSAFE
+    default = False
+    triggers = (_OLD,)
+    needs = (("transformers",),)
+    calls = frozenset({"from_pretrained", "from_config", "pipeline"})
+
+    def on_call(self, call: Call) -> Iterator[Finding]:
+        package = (call.target or "").partition(".")[0]
+        if package != "transformers" or _OLD not in call.keywords or _asks_version(call.flow):
+            return
+        if any(keyword.arg == "dtype" for keyword in call.node.keywords):
+            return  # somebody meets both kinds of releases
+        keyword = next(keyword for keyword in call.node.keywords if keyword.arg == _OLD)
+        yield Finding(
+            keyword.value,
+            f"`{_OLD}` is deprecated in transformers since 4.56",
+            help="Call it `dtype`, where no older release is to be supported",
+            fix=partial(_renamed, keyword),
+        )
+
+
+def _asks_version(flow: Flow) -> bool:
+    """Does the call stand under a test of a version: `transformers.__version__`, `is_transformers_version(...)`?"""
+    return any("version" in name.lower() for condition in flow.conditions for name in names_in(condition.test))
+
+
+def _renamed(keyword: ast.keyword, place: Place) -> Fix:
+    start = place.source.span(keyword)
+    name = Span(start.line, start.column, start.line, start.column + len(_OLD))
+    return Fix("Call it `dtype`", (Edit(name, "dtype"),), Applicability.UNSAFE)
