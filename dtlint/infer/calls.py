@@ -76,6 +76,7 @@ from dtlint.infer.values import (
     Module,
     NullContext,
     Optimizer,
+    Partial,
     Symbol,
     Table,
     Tensor,
@@ -128,6 +129,11 @@ class Arguments:
         if position is not None and position < len(self.args):
             return self.args[position]
         return self.keywords.get(name)
+
+    def given_to(self, partial: Partial) -> Arguments:
+        """What the callable gets that a partial is made of."""
+        args, keywords = [*partial.args, *self.args], {**partial.keywords, **self.keywords}
+        return Arguments(self.node, args, keywords, self.default, self.complete, self.region)
 
     def beginning_with(self, first: Value) -> Arguments:
         """The same, but for the first."""

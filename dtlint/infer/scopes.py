@@ -88,7 +88,7 @@ class FunctionInfo:
         """Is its first parameter the instance?"""
         if self.owner is None or isinstance(self.node, ast.Lambda):
             return False
-        return not self.node.decorator_list or self.decorated.isdisjoint(_UNBOUND)
+        return self.decorated.isdisjoint(_UNBOUND)
 
 
 @dataclass(eq=False)

@@ -219,7 +219,9 @@ class Functions(Promises):
         if owner is None:
             self.bind_name(node.name, value)
         if isinstance(value, Function):
-            return value.info if value.info is info else replace(value.info, owner=owner)
+            if value.info is info:
+                return info
+            return replace(value.info, owner=owner, _decorated=info.decorated)  # what wraps a static method is one
         if owner is not None or not isinstance(value, Managed):
             self.loosen(info)
         return replace(info, module=None)

@@ -51,6 +51,7 @@ from dtlint.infer.values import (
     Namespace,
     Number,
     Optimizer,
+    Partial,
     Super,
     Table,
     Tensor,
@@ -351,6 +352,10 @@ class Program(Places):
         self, node: ast.Call, callee: Value, receiver: Value, method: str, arguments: Arguments
     ) -> tuple[str, Value]:
         callee = self.resolved(callee)
+        while isinstance(callee, Partial):  # as one of several
+            arguments, callee = arguments.given_to(callee), self.resolved(callee.callee)
+        if isinstance(receiver, Module) and isinstance(callee, External) and not callee.name.startswith(_OF_MODULES):
+            receiver, method = UNKNOWN, ""  # `self.act = F.gelu` is no method of the module
         if not _is_torch(callee, receiver):
             return self.called_anywhere(node, callee, receiver, method, arguments)
         region = self.region_over(operands(receiver, arguments))
@@ -526,6 +531,9 @@ class Program(Places):
                 target, result = super().called(node, callee, tensor, method, arguments)
                 return target, _without_tensors(result, node)
         return super().called(node, callee, tensor, method, arguments)
+
+
+_OF_MODULES = "torch.nn.Module."
 
 
 def _is_torch(callee: Value, receiver: Value) -> bool:
