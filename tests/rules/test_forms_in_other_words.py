@@ -38,6 +38,34 @@ BAD = {
                 return model(x)
         """,
     ),
+    "DT120": (
+        """
+        def rotate(meta, x: Tensor):
+            lengths = meta.sequence_lengths
+            if meta != torch.float32 and meta.use_kernel:  # <-
+                return F.pad(lengths, (1, 0))
+            return x
+        """,
+        """
+        def widened(x: Tensor):
+            if x == torch.float16 or x == torch.bfloat16:  # <-
+                x = x.float()
+            return x
+        """,
+        """
+        def widened(x: Tensor):
+            return x.float() if x in (torch.float16, torch.bfloat16) else x  # <-
+        """,
+        """
+        def total(values):
+            for each in values:
+                head = each[0]
+                while head:
+                    if each is torch.float64:  # <-
+                        return head
+                    head -= 1
+        """,
+    ),
 }
 
 GOOD = {
@@ -61,6 +89,32 @@ GOOD = {
                 return model(x)
         """,
     ),
+    "DT120": (
+        """
+        def chosen(kind, config, data_type):
+            width = config.width if config else 1  # where it is a dtype, it is false
+            if kind == torch.float16 or config == torch.float16:
+                return kind.itemsize
+            bits = data_type.bits
+            return bits if data_type == torch.float16 else config.width
+        """,
+        """
+        def chosen(setting, other, third):
+            if isinstance(setting, Config):
+                return setting.width
+            if setting == torch.float16:
+                return [other.width for other in setting]
+            name = third.name
+            third = third.inner
+            return third == torch.float16 or other == torch.float16
+        """,
+        """
+        def chosen(self, x: Tensor, given):
+            value = given.dtype
+            kind = x.dtype
+            return kind == torch.float16 or given == torch.float16 or self.compute == torch.float16
+        """,
+    ),
 }
 
 
@@ -77,3 +131,8 @@ def test_right_code_is_left_alone(code: str, text: str) -> None:
 def test_the_text_of_a_device_becomes_the_type_of_it() -> None:
     before = "def run(model, x: Tensor):\n    with torch.autocast(str(x.device)):\n        return model(x)\n"
     assert "torch.autocast(x.device.type)" in BENCH.fixed("DT107", before)
+
+
+def test_the_dtype_of_a_tensor_is_compared() -> None:
+    before = "def run(x: Tensor):\n    return x.float() if x == torch.float16 else x\n"
+    assert "if x.dtype == torch.float16 else" in BENCH.fixed("DT120", before)
