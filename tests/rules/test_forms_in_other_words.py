@@ -66,6 +66,19 @@ BAD = {
                     head -= 1
         """,
     ),
+    "DT506": (
+        """
+        name = "tmp-{}.ckpt".format(np.random.randint(1e10))  # <-
+        """,
+        """
+        LARGEST = 2**32 - 1
+        rng = np.random.RandomState(0)
+        seeds = rng.randint(LARGEST, size=4)  # <-
+        other = np.random.RandomState(1).randint(0, int(1e10))  # <-
+        third = np.random.randint(0, np.iinfo(np.uint32).max)  # <-
+        fourth = np.random.randint(low=0, high=sys.maxsize)  # <-
+        """,
+    ),
 }
 
 GOOD = {
@@ -115,6 +128,19 @@ GOOD = {
             return kind == torch.float16 or given == torch.float16 or self.compute == torch.float16
         """,
     ),
+    "DT506": (
+        """
+        import random
+
+        a = np.random.randint(1e9), np.random.randint(2**31 - 1), np.random.randint(2**31)
+        b = np.random.randint(2**32, dtype=np.uint32), np.random.randint(0, np.iinfo(np.int32).max)
+        c = np.random.default_rng().integers(2**40), torch.randint(0, 2**40, (1,)), random.randint(0, 2**40)
+        """,
+        """
+        def seed(rng, low):
+            return rng.randint(0, 2**40), np.random.randint(low)
+        """,
+    ),
 }
 
 
@@ -136,3 +162,7 @@ def test_the_text_of_a_device_becomes_the_type_of_it() -> None:
 def test_the_dtype_of_a_tensor_is_compared() -> None:
     before = "def run(x: Tensor):\n    return x.float() if x == torch.float16 else x\n"
     assert "if x.dtype == torch.float16 else" in BENCH.fixed("DT120", before)
+
+
+def test_what_is_drawn_beyond_int32_is_int64() -> None:
+    assert "randint(1e10, dtype=np.int64)" in BENCH.fixed("DT506", "number = np.random.randint(1e10)\n")
