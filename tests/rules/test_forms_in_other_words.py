@@ -38,6 +38,36 @@ BAD = {
                 return model(x)
         """,
     ),
+    "DT119": (
+        """
+        def _handle_non_serializable(o):
+            if isinstance(o, np.int64):  # <-
+                return int(o)
+            elif isinstance(o, set):
+                return list(o)
+            raise TypeError(f"Object of type {o.__class__.__name__} is not JSON serializable")
+        """,
+        """
+        import json
+
+        class Encoder(json.JSONEncoder):
+            def default(self, value):
+                if isinstance(value, np.ndarray):
+                    return list(value)
+                if isinstance(value, np.float64):  # <-
+                    return float(value)
+                return super().default(value)
+        """,
+        """
+        def plain(value):
+            if isinstance(value, np.int32):  # <-
+                return value.item()
+            elif isinstance(value, str):
+                return value
+            else:
+                raise TypeError(type(value))
+        """,
+    ),
     "DT120": (
         """
         def rotate(meta, x: Tensor):
@@ -100,6 +130,40 @@ GOOD = {
                 model(x)
             with torch.autocast("cuda" if "cuda" in str(x.device) else "cpu"), torch.autocast("cuda"):
                 return model(x)
+        """,
+    ),
+    "DT119": (
+        """
+        import json
+
+        class Encoder(json.JSONEncoder):
+            def default(self, value):
+                if isinstance(value, np.integer):
+                    return int(value)
+                if isinstance(value, np.float64) or isinstance(value, np.float32):
+                    return float(value)
+                return json.JSONEncoder.default(self, value)
+        """,
+        """
+        def plain(value):
+            if isinstance(value, np.int64):
+                return int(value)
+            return value
+
+        def shape(value):
+            if isinstance(value, np.int64):
+                value = int(value)
+            if not value:
+                raise TypeError
+            return [value]
+        """,
+        """
+        def plain(value):
+            if isinstance(value, np.int64):
+                return int(value)
+            elif hasattr(value, "item"):
+                return value.item()
+            raise TypeError(type(value))
         """,
     ),
     "DT120": (
