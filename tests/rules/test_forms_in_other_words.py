@@ -96,6 +96,36 @@ BAD = {
                     head -= 1
         """,
     ),
+    "DT304": (
+        """
+        import torch.distributed as dist
+
+        class Merge(nn.Module):
+            def forward(self, x, y, z):
+                parts = [torch.zeros(x.shape, device=x.device) for _ in range(dist.get_world_size())]  # <-
+                dist.all_gather(parts, x)
+                whole = torch.empty(y.shape[0] * 2, device=y.device)  # <-
+                dist.all_gather_into_tensor(whole, y.contiguous())
+                last = [torch.zeros(z.size()).cuda()] * 4  # <-
+                dist.gather(z, last)
+                return parts, whole, last
+        """,
+        """
+        import torch.distributed as dist
+
+        class Merge(nn.Module):
+            def forward(self, x):
+                size = x.numel()
+                parts = []
+                for rank in range(self.world_size):
+                    if rank == self.rank:
+                        parts.append(x.cuda())
+                    else:
+                        parts.append(torch.zeros(size).cuda())  # <-
+                dist.all_gather(parts, parts[self.rank])
+                return parts
+        """,
+    ),
     "DT506": (
         """
         name = "tmp-{}.ckpt".format(np.random.randint(1e10))  # <-
@@ -190,6 +220,26 @@ GOOD = {
             value = given.dtype
             kind = x.dtype
             return kind == torch.float16 or given == torch.float16 or self.compute == torch.float16
+        """,
+    ),
+    "DT304": (
+        """
+        import torch.distributed as dist
+
+        class Merge(nn.Module):
+            def forward(self, x, y, z):
+                parts = [torch.zeros_like(x) for _ in range(2)]
+                dist.all_gather(parts, x)
+                told = [torch.zeros(x.shape, device=x.device, dtype=x.dtype) for _ in range(2)]
+                dist.all_gather(told, x)
+                cast = [torch.zeros(x.shape).to(x) for _ in range(2)]
+                dist.all_gather(cast, x)
+                sizes = [torch.zeros(1, device=x.device) for _ in range(2)]
+                dist.all_gather(sizes, torch.tensor([float(len(y))], device=x.device))
+                wide = [torch.zeros(z.shape, device=z.device) for _ in range(2)]
+                dist.all_gather(wide, z.float())
+                self.store.gather(z, [torch.zeros(z.shape)])
+                return parts, told, cast, sizes, wide
         """,
     ),
     "DT506": (
