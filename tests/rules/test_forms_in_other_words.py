@@ -139,6 +139,12 @@ BAD = {
         fourth = np.random.randint(low=0, high=sys.maxsize)  # <-
         """,
     ),
+    "DT502": (
+        """
+        overflow = torch.cuda.IntTensor([0])  # <-
+        total = torch.cuda.DoubleTensor([sum(row) for row in [[1], [2]]])  # <-
+        """,
+    ),
 }
 
 GOOD = {
@@ -255,6 +261,13 @@ GOOD = {
             return rng.randint(0, 2**40), np.random.randint(low)
         """,
     ),
+    "DT502": (
+        """
+        overflow = torch.tensor([0], dtype=torch.int32, device="cuda")
+        sizes = torch.IntTensor([0]), torch.FloatTensor(3)
+        kinds = (torch.cuda.IntTensor, torch.cuda.FloatTensor)
+        """,
+    ),
 }
 
 
@@ -280,3 +293,8 @@ def test_the_dtype_of_a_tensor_is_compared() -> None:
 
 def test_what_is_drawn_beyond_int32_is_int64() -> None:
     assert "randint(1e10, dtype=np.int64)" in BENCH.fixed("DT506", "number = np.random.randint(1e10)\n")
+
+
+def test_a_tensor_of_the_gpu_stays_there() -> None:
+    fixed = BENCH.fixed("DT502", "overflow = torch.cuda.IntTensor([0])\n")
+    assert fixed == 'overflow = torch.tensor([0], dtype=torch.int32, device="cuda")\n'
