@@ -14,6 +14,7 @@ from dtlint_rules._assignments import bound_once
 from dtlint_rules._effects import FACTORIES
 from dtlint_rules._factories import fix_after, is_total, roots_told, says
 from dtlint_rules._functions import own_nodes
+from dtlint_rules._gathered import gathered
 from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import below, given, keyword, receiver, root_of
@@ -45,6 +46,7 @@ def filled(factory: ast.Call, after: dict[Origin, ast.expr | None], origins: Ori
         or _kept_for(factory, origins, place)
         or _returned(factory, after, origins, place)
         or _beside(factory, place)
+        or gathered(factory, after, origins, place)
     )
 
 

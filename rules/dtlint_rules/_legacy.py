@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import LEGACY_TENSORS
+from dtlint.infer.calls import literal_tensor
 from dtlint.infer.values import Constant, External
 
 if TYPE_CHECKING:
-    import ast
-
     from dtlint.infer.values import Value
     from dtlint.source.place import Place
 
-__all__ = ["METHODS", "TensorType", "cast_by_method", "tensor_type"]
+__all__ = ["METHODS", "TensorType", "as_tensor", "cast_by_method", "is_list", "tensor_type"]
 
 METHODS = {
     "float32": "float",
@@ -61,3 +61,19 @@ def cast_by_method(node: ast.Call, method: str, place: Place) -> Fix | None:
         return None
     edits = (place.rename_method(method), place.replace(argument, ""))
     return Fix(f"Use `.{method}()`", edits, Applicability.UNSAFE)
+
+
+def is_list(node: ast.Call) -> bool:
+    """Is a constructor given one list of numbers that are written out?"""
+    if len(node.args) != 1 or not isinstance(node.args[0], (ast.List, ast.Tuple)) or not node.args[0].elts:
+        return False
+    return literal_tensor(node.args[0], frozenset({"float32"})).dtypes is not None
+
+
+def as_tensor(node: ast.Call, dtype: str, place: Place, device: str = "") -> Fix:
+    """The fix that makes `torch.tensor([0], dtype=torch.int32)` of `torch.IntTensor([0])`."""
+    tensor, first = place.spelled("torch.tensor")
+    spelled, second = place.spelled(f"torch.{dtype}")
+    told = f'dtype={spelled}, device="{device}"' if device else f"dtype={spelled}"
+    edits = (place.replace(node.func, tensor), place.append_argument(told), *first, *second)
+    return Fix("Use `torch.tensor`", edits, Applicability.SAFE)

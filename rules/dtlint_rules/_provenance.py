@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Provenance", "follows", "may_be_cast", "measures"]
 
 _MEASURES = frozenset({"shape", "device"})
-_MEASURING = frozenset({"size", "len", "get_device"})
+_MEASURING = frozenset({"numel", "nelement", "size", "len", "get_device"})
 _GATHERING = frozenset({"list", "tuple", "zip", "sum", "max", "min"})
 """Functions of Python that give on what they are given."""
 _HANDING_ON = frozenset({"to", "type", "type_as", "where", *CASTS, *LIKE, *KEEPING, *JOINING, *_GATHERING})

@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability, Severity
+from dtlint.diagnostic import Applicability, Edit, Fix, Severity
 from dtlint.dtypes.dtype import named
 from dtlint.infer.around import around
 from dtlint.infer.conditions import atoms
@@ -22,12 +22,14 @@ from dtlint_rules._meanings import written_dtype
 from dtlint_rules._named_dtypes import name_compared
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import COMPARED_NUMBERS, DTYPES, LEGACY, STRINGS
+from dtlint_rules._no_dtypes import why_no_dtype
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, Flow, Operation
+    from dtlint.source.place import Place
 
 __all__ = ["DtypeComparedWithString"]
 
@@ -62,6 +64,8 @@ _FOR_A_CLASS = (
 `isinstance(x, torch.half)`."""
 _EQUAL = ("==torch.", "is torch.", "==th.")
 """How a dtype is asked for, and perhaps asked for again in the same chain."""
+_UNEQUAL = ("!=torch.", "is not torch.", "in(torch.", "in[torch.", "in{torch.", "!=th.")
+"""How else something is compared with a dtype that is none itself."""
 _NUMBER_TYPES = frozenset({"builtins.float", "builtins.int", "builtins.bool", "builtins.complex"})
 
 
@@ -76,7 +80,8 @@ class DtypeComparedWithString(Rule):
     looked up by its name, `dtype = getattr(torch, name)`, is none of the names that it may be compared with either, nor is
     `model.dtype` the `name` that is looked up in torch. And a dtype where a class is due,
     `isinstance(x, torch.float16)` and `type(x) == torch.float16`. And an `elif` that asks for a dtype that the same chain
-    has asked for above.
+    has asked for above. And what is no dtype itself: a tensor, `x == torch.float16`, and what the function has used before
+    as none can be, `batch = info.batch` above `if info != torch.float32`.
 
     ## Why it matters
     Each of them is False for every tensor, without an error: a `torch.dtype` equals itself alone, `str(x.dtype)`
@@ -128,6 +133,7 @@ class DtypeComparedWithString(Rule):
             *_ALONE,
             *_FOR_A_CLASS,
             *_EQUAL,
+            *_UNEQUAL,
         ),
     )
     calls = frozenset({"isinstance"})
@@ -156,6 +162,7 @@ class DtypeComparedWithString(Rule):
             _may_ask(node.left, operation.left)
             or _may_ask(node.comparators[0], operation.right)
             or _names_dtype(node.left, operation.right)
+            or (type(node.left) is ast.Name and _is_of_dtypes(operation.right))
         ):
             return ()
         return self._compared(operation, node)
@@ -185,6 +192,9 @@ class DtypeComparedWithString(Rule):
                 yield from _alone(operation, node)
                 yield from _again(operation, node)
             yield from _of_two(operation, node)
+        if (found := _no_dtype(operation, node)) is not None:
+            yield found
+            return
         if isinstance(node.ops[0], (ast.In, ast.NotIn)):
             sides = [(left, operation.left, right, operation.right)]
         else:
@@ -203,6 +213,34 @@ class DtypeComparedWithString(Rule):
                 else None,
             )
             return
+
+
+def _no_dtype(operation: Operation, node: ast.Compare) -> Finding | None:
+    """`x == torch.float16`, of a tensor `x`."""
+    subject, value = node.left, operation.left
+    if isinstance(operation.left, Dtype) and isinstance(node.ops[0], _EQUALITIES):
+        subject, value = node.comparators[0], operation.right
+    elif not isinstance(operation.right, Dtype) and not _is_of_dtypes(operation.right):
+        return None
+    why = why_no_dtype(subject, value, operation.flow)
+    if why is None:
+        return None
+    is_tensor = isinstance(value, Tensor)
+    return Finding(
+        node,
+        f"`{ast.unparse(node)}` is always {_OPERATORS[type(node.ops[0])]}: `{ast.unparse(subject)}` {why}, and is no dtype",
+        help=f"Compare `{ast.unparse(subject)}.dtype`" if is_tensor else "Compare the dtype of a tensor",
+        fix=partial(_asked_for, subject) if is_tensor else None,
+    )
+
+
+def _asked_for(subject: ast.expr, place: Place) -> Fix:
+    edit = Edit(place.source.span(subject), f"{ast.unparse(subject)}.dtype")
+    return Fix("Compare the dtype", (edit,), Applicability.UNSAFE)
+
+
+def _is_of_dtypes(value: Value) -> bool:
+    return type(value) is Items and bool(value.items) and all(type(each) is Dtype for each in value.items)
 
 
 def _alone(operation: Operation, node: ast.Compare) -> Iterator[Finding]:

@@ -52,13 +52,13 @@ class FactoryDefaultDtype(Rule):
     drawn from `Uniform(0.9, 1.1)` in the shape of `x`. Besides, the rule reports a buffer for tensors that is made in
     the shape of the first of them, `self.frames = torch.zeros(n, *x.shape)`; a factory's tensor that goes into a layer
     of the module itself, or into a Sequential that begins with one; one that one path returns, where another returns
-    what is computed from `x`; and one that is filled with rows of the shape of `x`, where another factory of the
-    function is told `dtype=x.dtype`.
+    what is computed from `x`; one that is filled with rows of the shape of `x`, where another factory of the function is
+    told `dtype=x.dtype`; and one that other ranks send `x` into, `dist.all_gather(parts, x)`.
 
     ## Why it matters
     The factory gives float32, whatever the tensor is. With a half tensor the result of arithmetic is float32 from there
     on, at twice the memory, until a layer with half weights raises "mat1 and mat2 must have the same dtype". With a
-    float64 tensor digits are lost.
+    float64 tensor digits are lost. A collective refuses tensors of two dtypes.
 
     ## Example
     ```python
@@ -102,7 +102,7 @@ class FactoryDefaultDtype(Rule):
     needs = (
         TORCH,
         (
-            *attributes(("shape", "device", "size", "get_device", "rand", "randn", "where")),
+            *attributes(("shape", "device", "size", "numel", "nelement", "get_device", "rand", "randn", "where")),
             *("self.device", "len", *sorted(HELPERS)),
         ),
     )

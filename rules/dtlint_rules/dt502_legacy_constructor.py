@@ -15,7 +15,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._asserted import asserted
 from dtlint_rules._functions import parameters
 from dtlint_rules._half import half_at
-from dtlint_rules._legacy import METHODS, TensorType, cast_by_method, tensor_type
+from dtlint_rules._legacy import METHODS, TensorType, as_tensor, cast_by_method, is_list, tensor_type
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import LEGACY, TORCH
 from dtlint_rules._origin import NOTHING, Kind, in_order
@@ -48,14 +48,16 @@ class LegacyConstructor(Rule):
     Reports `x.type(torch.FloatTensor)` and the like, `isinstance(x, torch.FloatTensor)`, legacy constructors that are
     given a tensor, `torch.LongTensor(index)`, or the sizes of one, `torch.cuda.FloatTensor(x.size(0), n)`, or a device
     that is not their own, `torch.LongTensor(index, device=device)`, or a dtype, `torch.Tensor(data, dtype=dtype)`, and
-    `torch.Tensor` of whole numbers beyond 2**24. The other uses are those of `legacy-tensor`, DT509.
+    `torch.Tensor` of whole numbers beyond 2**24. As information, it reports constructors of `torch.cuda` that are
+    given a list, `torch.cuda.IntTensor([0])`. The other uses are those of `legacy-tensor`, DT509.
 
     ## Why it matters
     A legacy type is a dtype and a device. `x.type(torch.FloatTensor)` moves a tensor of the GPU to the CPU, and the
     next operation with its neighbours raises. `isinstance(x, torch.ByteTensor)` is False for the same bytes on a GPU,
     and the branch behind it is not taken there. `torch.LongTensor(x)` takes only a tensor that is int64 and on the CPU
     already, and raises TypeError for every other; told a device but the CPU it raises, too, and told a dtype it always
-    does. `torch.Tensor` holds float32, in which 16777217 is 16777216.
+    does. `torch.Tensor` holds float32, in which 16777217 is 16777216. The constructors of `torch.cuda` know no other
+    device, and torch warns that they "are no longer recommended".
 
     ## Example
     ```python
@@ -76,7 +78,8 @@ class LegacyConstructor(Rule):
     ## Fix safety
     The fix of `x.type(...)` is unsafe because the tensor stays where it is. The fix of a constructor that is told a
     device, `torch.tensor(index, device=device, dtype=torch.int64)`, is unsafe because it copies any data. So is that of
-    a list for a constructor that is told a dtype, which begins to work. The other forms have none.
+    a list for a constructor that is told a dtype, which begins to work. That of a list of numbers for a constructor of
+    `torch.cuda` leaves value, dtype and device, and is unsafe like the others. The other forms have none.
 
     ## References
     - [torch.Tensor.type](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.type.html)
@@ -101,7 +104,8 @@ class LegacyConstructor(Rule):
             return (found,)
         if "dtype" in call.keywords:
             return (_told_dtype(call),)
-        return self._constructed(call) if len(call.args) == 1 else _sized(call) if call.args else ()
+        several = [*(self._constructed(call) if len(call.args) == 1 else _sized(call) if call.args else ())]
+        return several or _on_cuda(call)
 
     def _cast(self, call: Call, kind: TensorType) -> Iterator[Finding]:
         function = call.node.func
@@ -138,6 +142,27 @@ class LegacyConstructor(Rule):
                 f"{number} is not exact in float32, which holds whole numbers up to 16777216",
                 help="Use `torch.tensor(...)`, which makes int64 of whole numbers",
             )
+
+
+def _on_cuda(call: Call) -> Iterator[Finding]:
+    """`torch.cuda.IntTensor([0])`."""
+    kind = tensor_type(External(call.target))
+    given = call.node.args
+    if kind is None or kind.device == "the CPU" or call.node.keywords or call.flow.version_gated:
+        return
+    if len(given) == 1 and isinstance(given[0], (ast.List, ast.ListComp)):
+        yield Finding(
+            call.node,
+            f"`{kind.name}` knows no device but CUDA, and torch warns that it is no longer recommended",
+            help=f"Use `torch.tensor(..., dtype=torch.{kind.dtype}, device=...)`",
+            severity=Severity.INFO,
+            fix=partial(_as_tensor, call.node, kind.dtype) if is_list(call.node) else None,
+        )
+
+
+def _as_tensor(node: ast.Call, dtype: str, place: Place) -> Fix:
+    made = as_tensor(node, dtype, place, device="cuda")
+    return Fix(made.message, made.edits, Applicability.UNSAFE)
 
 
 def _tensor(given: ast.expr, value: Value) -> Tensor | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -40,14 +41,16 @@ class PlatformInt(Rule):
 
     ## What it does
     Reports `torch.from_numpy` and its kin on what `np.arange`, `np.random.permutation` or `np.random.randint` gives for
-    whole numbers without a dtype, and sums of counts without one that size a memory map. Also seeds that are drawn
-    without a dtype, `np.random.randint(0, 2**32 - 1)`.
+    whole numbers without a dtype, and sums of counts without one that size a memory map. Also what is drawn without a
+    dtype and beyond int32, `np.random.randint(0, 2**32 - 1)` for a seed, `np.random.randint(1e10)` for the name of a
+    file, by a RandomState too.
 
     ## Why it matters
-    NumPy before 2.0 takes C's `long`, which is 32 bits on Windows and 64 elsewhere. The tensor is int32 there: it
-    raises where torch wants int64 (`one_hot`, `scatter_`, the target of `cross_entropy`), and a sum beyond
-    2,147,483,647 wraps around to a negative number. A bound of more than 2**31 raises there: `ValueError: high is out
-    of bounds for int32`. With a dtype the program is the same everywhere.
+    NumPy before 2.0 takes C's `long`, which is 32 bits on Windows and 64 elsewhere, and what `np.random.randint` and
+    `np.random.permutation` draw is a `long` in newer versions, too. The tensor is int32 there: it raises where torch
+    wants int64 (`one_hot`, `scatter_`, the target of `cross_entropy`), and a sum beyond 2,147,483,647 wraps around to a
+    negative number. A bound of more than 2**31 raises there: `ValueError: high is out of bounds for int32`. With a dtype
+    the program is the same everywhere.
 
     ## Example
     ```python
@@ -71,6 +74,7 @@ class PlatformInt(Rule):
     The fix gives `dtype=np.int64`, which is what the call gives on Linux and macOS already.
 
     ## References
+    - [numpy.random.randint](https://numpy.org/doc/stable/reference/random/generated/numpy.random.randint.html)
     - [NumPy 2.0: the default integer on Windows](https://numpy.org/doc/stable/release/2.0.0-notes.html#windows-default-integer)
     """
 
@@ -90,8 +94,10 @@ class PlatformInt(Rule):
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         node, target = call.node, call.target
-        if target == "numpy.random.randint" and (found := _drawn(call)) is not None:
-            return (found,)
+        if last_name(node) == "randint" and _is_numpys(call):
+            found = _drawn(call)
+            if found is not None:
+                return (found,)
         if target in _WHOLE:
             given = [*node.args, *(keyword.value for keyword in node.keywords)]
             example = target == "numpy.arange" and all(isinstance(number, ast.Constant) for number in given)
@@ -136,30 +142,61 @@ class PlatformInt(Rule):
 
 def _drawn(call: Call) -> Finding | None:
     """`np.random.randint(0, 2**32 - 1)`, by whose bound an int32 cannot hold all that is drawn."""
-    bound = call.constant(1, "high")
-    if bound is None and len(call.node.args) < 2 and "high" not in call.keywords:
-        bound = call.constant(0, "low")
-    if (
-        not isinstance(bound, int)
-        or bound <= 2**31
-        or "dtype" in call.keywords
-        or len(call.node.args) > 3
-        or not call.complete
-    ):
+    node = call.argument_node(1, "high")
+    value = call.constant(1, "high")
+    if value is None and (node is None or (isinstance(node, ast.Constant) and node.value is None)):
+        node, value = call.argument_node(0, "low"), call.constant(0, "low")
+    bound = _number(node, value)
+    if bound is None or bound <= 2**31 or "dtype" in call.keywords or len(call.node.args) > 3 or not call.complete:
         return None
     return Finding(
         call.node,
-        f"{bound:,} is no bound for an int32, which this draws on Windows with NumPy before 2.0: it raises ValueError",
+        f"{bound:,} is no bound for an int32, which this draws on Windows: it raises ValueError",
         help="Give `dtype=np.int64`",
         fix=partial(pass_dtype, name="numpy.int64", message="Give `dtype=np.int64`", applicability=Applicability.SAFE),
     )
 
 
+def _is_numpys(call: Call) -> bool:
+    """Is it `np.random.randint`, or that of a RandomState which is made at once or by the name?"""
+    if call.target == "numpy.random.randint":
+        return True
+    function = call.node.func
+    held = function.value if isinstance(function, ast.Attribute) else None
+    if isinstance(held, ast.Name):
+        held = bound_once(held.id, call.flow.scope) or bound_once(held.id, call.flow.tree)
+    return isinstance(held, ast.Call) and (path_of(held.func) or "") in _STATES
+
+
+_STATES = frozenset({"np.random.RandomState", "numpy.random.RandomState", "npr.RandomState"})
+
+
+def _number(node: ast.expr | None, value: object) -> int | None:
+    """The whole number that is written, be it as a float, `1e10`, as one made whole, `int(1e10)`, or as the largest of a
+    type."""
+    if isinstance(node, ast.Call) and path_of(node.func) == "int" and len(node.args) == 1:
+        inner = node.args[0]
+        return _number(inner, inner.value if isinstance(inner, ast.Constant) else None)
+    if node is not None and path_of(node) == "sys.maxsize":
+        return sys.maxsize
+    if isinstance(node, ast.Attribute) and node.attr == "max" and isinstance(node.value, ast.Call):
+        asked = node.value
+        if path_of(asked.func) in ("np.iinfo", "numpy.iinfo") and len(asked.args) == 1:
+            return _LARGEST.get(last_name(asked.args[0]))
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+_LARGEST = {"uint32": 2**32 - 1, "int64": 2**63 - 1}
+
+
 def _found(node: ast.expr | None, what: str, notes: tuple[tuple[ast.expr, str], ...]) -> Finding:
     assert node is not None
+    drawn = last_name(node) in ("randint", "permutation")  # newer versions draw a `long`, too
     return Finding(
         node,
-        f"{what} int32 on Windows with NumPy before 2.0, and int64 elsewhere",
+        f"{what} int32 on Windows{'' if drawn else ' with NumPy before 2.0'}, and int64 elsewhere",
         help="Give `dtype=np.int64`",
         notes=notes,
         fix=partial(_fix, node),

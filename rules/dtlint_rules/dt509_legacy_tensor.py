@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability, Fix, Severity
+from dtlint.diagnostic import Applicability, Severity
 from dtlint.dtypes.dtype import LEGACY_TENSORS
-from dtlint.infer.calls import literal_tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._legacy import as_tensor, is_list
 from dtlint_rules._needs import TORCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dtlint.infer.events import Call
-    from dtlint.source.place import Place
 
 __all__ = ["LegacyTensor"]
 
@@ -69,25 +67,11 @@ class LegacyTensor(Rule):
     def on_call(self, call: Call) -> Iterator[Finding]:
         package, _, last = call.target.rpartition(".")
         dtype = _DTYPES.get(last) if package == "torch" else None
-        if dtype is None or not call.args or call.keywords or (last == "Tensor" and not _is_list(call.node)):
+        if dtype is None or not call.args or call.keywords or (last == "Tensor" and not is_list(call.node)):
             return  # `torch.Tensor(3, 4)` makes room for parameters
         yield Finding(
             call.node,
             f"`torch.{last}` is a legacy constructor: it knows no device, and reads a number as a size",
             help=f"Use `torch.tensor(..., dtype=torch.{dtype})`",
-            fix=partial(_fix, call.node, dtype) if _is_list(call.node) else None,
+            fix=partial(as_tensor, call.node, dtype) if is_list(call.node) else None,
         )
-
-
-def _is_list(node: ast.Call) -> bool:
-    """Is it given one list of numbers that are written out?"""
-    if len(node.args) != 1 or not isinstance(node.args[0], (ast.List, ast.Tuple)) or not node.args[0].elts:
-        return False
-    return literal_tensor(node.args[0], frozenset({"float32"})).dtypes is not None
-
-
-def _fix(node: ast.Call, dtype: str, place: Place) -> Fix | None:
-    tensor, first = place.spelled("torch.tensor")
-    spelled, second = place.spelled(f"torch.{dtype}")
-    edits = (place.replace(node.func, tensor), place.append_argument(f"dtype={spelled}"), *first, *second)
-    return Fix("Use `torch.tensor`", edits, Applicability.SAFE)

@@ -1,0 +1,300 @@
+"""Bugs that one file shows plainly, in the words that others write them in, and right code that looks like them.
+
+In bad code, `# <-` stands on each line that is flagged, and no other line is.
+"""
+
+from __future__ import annotations
+
+import pytest
+from bench import Bench, cases, marked
+
+HEAD = "import sys\nimport numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import Tensor, nn\n"
+BENCH = Bench("DT101", "DT599", HEAD)
+
+BAD = {
+    "DT107": (
+        """
+        class Captioner(Base):
+            def forward(self, samples):
+                return self.loss(samples)
+
+            def generate(self, ids):
+                with torch.amp.autocast(device_type=str(self.device), dtype=torch.bfloat16):  # <-
+                    return self.model.generate(ids)
+        """,
+        """
+        def step(model, x: Tensor):
+            with torch.autocast(f"{x.device}", dtype=torch.bfloat16):  # <-
+                model(x)
+            kind = str(x.device)
+            with torch.autocast(kind, enabled=False):  # <-
+                return model(x)
+        """,
+        """
+        def step(model, x):
+            with torch.autocast(str(next(model.parameters()).device)):  # <-
+                model(x)
+            with torch.autocast("cuda:1"):  # <-
+                return model(x)
+        """,
+    ),
+    "DT119": (
+        """
+        def _handle_non_serializable(o):
+            if isinstance(o, np.int64):  # <-
+                return int(o)
+            elif isinstance(o, set):
+                return list(o)
+            raise TypeError(f"Object of type {o.__class__.__name__} is not JSON serializable")
+        """,
+        """
+        import json
+
+        class Encoder(json.JSONEncoder):
+            def default(self, value):
+                if isinstance(value, np.ndarray):
+                    return list(value)
+                if isinstance(value, np.float64):  # <-
+                    return float(value)
+                return super().default(value)
+        """,
+        """
+        def plain(value):
+            if isinstance(value, np.int32):  # <-
+                return value.item()
+            elif isinstance(value, str):
+                return value
+            else:
+                raise TypeError(type(value))
+        """,
+    ),
+    "DT120": (
+        """
+        def rotate(meta, x: Tensor):
+            lengths = meta.sequence_lengths
+            if meta != torch.float32 and meta.use_kernel:  # <-
+                return F.pad(lengths, (1, 0))
+            return x
+        """,
+        """
+        def widened(x: Tensor):
+            if x == torch.float16 or x == torch.bfloat16:  # <-
+                x = x.float()
+            return x
+        """,
+        """
+        def widened(x: Tensor):
+            return x.float() if x in (torch.float16, torch.bfloat16) else x  # <-
+        """,
+        """
+        def total(values):
+            for each in values:
+                head = each[0]
+                while head:
+                    if each is torch.float64:  # <-
+                        return head
+                    head -= 1
+        """,
+    ),
+    "DT304": (
+        """
+        import torch.distributed as dist
+
+        class Merge(nn.Module):
+            def forward(self, x, y, z):
+                parts = [torch.zeros(x.shape, device=x.device) for _ in range(dist.get_world_size())]  # <-
+                dist.all_gather(parts, x)
+                whole = torch.empty(y.shape[0] * 2, device=y.device)  # <-
+                dist.all_gather_into_tensor(whole, y.contiguous())
+                last = [torch.zeros(z.size()).cuda()] * 4  # <-
+                dist.gather(z, last)
+                return parts, whole, last
+        """,
+        """
+        import torch.distributed as dist
+
+        class Merge(nn.Module):
+            def forward(self, x):
+                size = x.numel()
+                parts = []
+                for rank in range(self.world_size):
+                    if rank == self.rank:
+                        parts.append(x.cuda())
+                    else:
+                        parts.append(torch.zeros(size).cuda())  # <-
+                dist.all_gather(parts, parts[self.rank])
+                return parts
+        """,
+    ),
+    "DT506": (
+        """
+        name = "tmp-{}.ckpt".format(np.random.randint(1e10))  # <-
+        """,
+        """
+        LARGEST = 2**32 - 1
+        rng = np.random.RandomState(0)
+        seeds = rng.randint(LARGEST, size=4)  # <-
+        other = np.random.RandomState(1).randint(0, int(1e10))  # <-
+        third = np.random.randint(0, np.iinfo(np.uint32).max)  # <-
+        fourth = np.random.randint(low=0, high=sys.maxsize)  # <-
+        """,
+    ),
+    "DT502": (
+        """
+        overflow = torch.cuda.IntTensor([0])  # <-
+        total = torch.cuda.DoubleTensor([sum(row) for row in [[1], [2]]])  # <-
+        """,
+    ),
+}
+
+GOOD = {
+    "DT107": (
+        """
+        class Trainer:
+            def __init__(self, device):
+                self.device = torch.device(device)
+
+            def forward(self, x: Tensor):
+                with torch.autocast(str(self.device)):  # "cuda", perhaps
+                    return self.model(x)
+        """,
+        """
+        def step(model, x: Tensor, device, cfg):
+            with torch.autocast(str(device)), torch.autocast(f"{cfg.device}"):
+                model(x)
+            with torch.autocast(str(x.device).split(":")[0]), torch.autocast(f"{x.device.type}"):
+                model(x)
+            with torch.autocast("cuda" if "cuda" in str(x.device) else "cpu"), torch.autocast("cuda"):
+                return model(x)
+        """,
+    ),
+    "DT119": (
+        """
+        import json
+
+        class Encoder(json.JSONEncoder):
+            def default(self, value):
+                if isinstance(value, np.integer):
+                    return int(value)
+                if isinstance(value, np.float64) or isinstance(value, np.float32):
+                    return float(value)
+                return json.JSONEncoder.default(self, value)
+        """,
+        """
+        def plain(value):
+            if isinstance(value, np.int64):
+                return int(value)
+            return value
+
+        def shape(value):
+            if isinstance(value, np.int64):
+                value = int(value)
+            if not value:
+                raise TypeError
+            return [value]
+        """,
+        """
+        def plain(value):
+            if isinstance(value, np.int64):
+                return int(value)
+            elif hasattr(value, "item"):
+                return value.item()
+            raise TypeError(type(value))
+        """,
+    ),
+    "DT120": (
+        """
+        def chosen(kind, config, data_type):
+            width = config.width if config else 1  # where it is a dtype, it is false
+            if kind == torch.float16 or config == torch.float16:
+                return kind.itemsize
+            bits = data_type.bits
+            return bits if data_type == torch.float16 else config.width
+        """,
+        """
+        def chosen(setting, other, third):
+            if isinstance(setting, Config):
+                return setting.width
+            if setting == torch.float16:
+                return [other.width for other in setting]
+            name = third.name
+            third = third.inner
+            return third == torch.float16 or other == torch.float16
+        """,
+        """
+        def chosen(self, x: Tensor, given):
+            value = given.dtype
+            kind = x.dtype
+            return kind == torch.float16 or given == torch.float16 or self.compute == torch.float16
+        """,
+    ),
+    "DT304": (
+        """
+        import torch.distributed as dist
+
+        class Merge(nn.Module):
+            def forward(self, x, y, z):
+                parts = [torch.zeros_like(x) for _ in range(2)]
+                dist.all_gather(parts, x)
+                told = [torch.zeros(x.shape, device=x.device, dtype=x.dtype) for _ in range(2)]
+                dist.all_gather(told, x)
+                cast = [torch.zeros(x.shape).to(x) for _ in range(2)]
+                dist.all_gather(cast, x)
+                sizes = [torch.zeros(1, device=x.device) for _ in range(2)]
+                dist.all_gather(sizes, torch.tensor([float(len(y))], device=x.device))
+                wide = [torch.zeros(z.shape, device=z.device) for _ in range(2)]
+                dist.all_gather(wide, z.float())
+                self.store.gather(z, [torch.zeros(z.shape)])
+                return parts, told, cast, sizes, wide
+        """,
+    ),
+    "DT506": (
+        """
+        import random
+
+        a = np.random.randint(1e9), np.random.randint(2**31 - 1), np.random.randint(2**31)
+        b = np.random.randint(2**32, dtype=np.uint32), np.random.randint(0, np.iinfo(np.int32).max)
+        c = np.random.default_rng().integers(2**40), torch.randint(0, 2**40, (1,)), random.randint(0, 2**40)
+        """,
+        """
+        def seed(rng, low):
+            return rng.randint(0, 2**40), np.random.randint(low)
+        """,
+    ),
+    "DT502": (
+        """
+        overflow = torch.tensor([0], dtype=torch.int32, device="cuda")
+        sizes = torch.IntTensor([0]), torch.FloatTensor(3)
+        kinds = (torch.cuda.IntTensor, torch.cuda.FloatTensor)
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "text"), cases(BAD))
+def test_bad_code_is_flagged_where_the_arrows_stand(code: str, text: str) -> None:
+    assert BENCH.flagged(code, text) == marked(BENCH.source(text))
+
+
+@pytest.mark.parametrize(("code", "text"), cases(GOOD))
+def test_right_code_is_left_alone(code: str, text: str) -> None:
+    assert BENCH.flagged(code, text) == []
+
+
+def test_the_text_of_a_device_becomes_the_type_of_it() -> None:
+    before = "def run(model, x: Tensor):\n    with torch.autocast(str(x.device)):\n        return model(x)\n"
+    assert "torch.autocast(x.device.type)" in BENCH.fixed("DT107", before)
+
+
+def test_the_dtype_of_a_tensor_is_compared() -> None:
+    before = "def run(x: Tensor):\n    return x.float() if x == torch.float16 else x\n"
+    assert "if x.dtype == torch.float16 else" in BENCH.fixed("DT120", before)
+
+
+def test_what_is_drawn_beyond_int32_is_int64() -> None:
+    assert "randint(1e10, dtype=np.int64)" in BENCH.fixed("DT506", "number = np.random.randint(1e10)\n")
+
+
+def test_a_tensor_of_the_gpu_stays_there() -> None:
+    fixed = BENCH.fixed("DT502", "overflow = torch.cuda.IntTensor([0])\n")
+    assert fixed == 'overflow = torch.tensor([0], dtype=torch.int32, device="cuda")\n'
