@@ -32,6 +32,35 @@ BAD = {
             module.attn.proj.bias.data.half()  # <-
         """,
     ),
+    "DT111": (
+        """
+        class Model(nn.Module):
+            def apply_model(self, x, **kwargs):
+                dtype = self.get_dtype()
+                conditions = {}
+                for name in kwargs:
+                    extra = kwargs[name]
+                    if hasattr(extra, "to"):
+                        extra = extra.to(dtype)  # <-
+                    conditions[name] = extra
+                return self.model(x.to(dtype), **conditions)
+        """,
+        """
+        def moved(batch, dtype):
+            for key in batch.keys():
+                value = batch[key]
+                if torch.is_tensor(value):
+                    batch[key] = value.to(dtype)  # <-
+            return batch
+        """,
+        """
+        def run(model, x, dtype, **conditions):
+            for key, value in conditions.items():
+                if isinstance(value, torch.Tensor):
+                    conditions[key] = value.to(dtype)  # <-
+            return model(x, **conditions)
+        """,
+    ),
 }
 
 GOOD = {
@@ -61,6 +90,33 @@ GOOD = {
         def convert(model, batch):
             model.encoder.half()
             batch.data.to("cuda")
+        """,
+    ),
+    "DT111": (
+        """
+        def apply_model(model, x, dtype, **kwargs):
+            conditions = {}
+            for name in kwargs:
+                extra = kwargs[name]
+                if hasattr(extra, "to") and extra.dtype not in (torch.int, torch.long):
+                    extra = extra.to(dtype)
+                conditions[name] = extra
+            return model(x, **conditions)
+        """,
+        """
+        def apply_model(model, x, dtype, **kwargs):
+            for name in kwargs:
+                if name.endswith("_image"):
+                    image = kwargs[name]
+                    kwargs[name] = image.to(dtype)
+            return model(x, **kwargs)
+        """,
+        """
+        def moved(batch, device):
+            for key in batch:
+                value = batch[key]
+                batch[key] = value.to(device)
+            return batch
         """,
     ),
 }
