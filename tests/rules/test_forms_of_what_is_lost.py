@@ -61,6 +61,23 @@ BAD = {
             return model(x, **conditions)
         """,
     ),
+    "DT121": (
+        """
+        def update(self, batches, losses):
+            total = torch.zeros((), dtype=torch.float64)
+            for batch, batch_loss in zip(batches, losses):
+                total += int(batch_loss)  # <-
+            return total
+        """,
+        """
+        def validate(model, loader):
+            history = []
+            for x, y in loader:
+                loss = F.cross_entropy(model(x), y)
+                history.append(int(loss.item()))  # <-
+            return history
+        """,
+    ),
 }
 
 GOOD = {
@@ -117,6 +134,28 @@ GOOD = {
                 value = batch[key]
                 batch[key] = value.to(device)
             return batch
+        """,
+    ),
+    "DT121": (
+        """
+        def update(losses, args, log):
+            count, n_loss, names = 0, 0, []
+            for loss in losses:
+                count += int(loss > 0)
+                n_loss += int(loss)
+                print(int(loss))
+                names.append(str(int(loss)))
+                count += int(args.loss)
+            return count
+        """,
+        """
+        def update(losses, correct):
+            total, right = 0.0, 0
+            for loss in losses:
+                total += float(loss)
+                right += int(correct.sum())
+                total += int(loss * 1000) / 1000
+            return total
         """,
     ),
 }
