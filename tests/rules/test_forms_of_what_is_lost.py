@@ -5,6 +5,7 @@ In bad code, `# <-` stands on each line that is flagged, and no other line is.
 
 from __future__ import annotations
 
+import pytest
 from bench import Bench
 
 HEAD = "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import Tensor, nn\n"
@@ -76,6 +77,28 @@ BAD = {
                 loss = F.cross_entropy(model(x), y)
                 history.append(int(loss.item()))  # <-
             return history
+        """,
+    ),
+    "DT308": (
+        """
+        def average_precision(scores, targets):
+            order = scores.argsort(descending=True)
+            truth = targets[order]
+            hits = truth.float().cumsum(0)
+            precision = hits.div(torch.arange(1, len(hits) + 1))
+            return precision[truth.byte()].sum()  # <-
+        """,
+        """
+        def hide(x: Tensor, ids: Tensor, pad: int):
+            padding = (ids == pad).byte()
+            x[padding] = 0  # <-
+            x[..., padding] += 1  # <-
+            return x.view(-1)[padding]  # <-
+        """,
+        """
+        def chosen(x, n):
+            keep = torch.zeros(n, dtype=torch.uint8)
+            return x.t()[keep]  # <-
         """,
     ),
 }
@@ -158,9 +181,40 @@ GOOD = {
             return total
         """,
     ),
+    "DT308": (
+        """
+        def looked_up(table: dict, names, pixels):
+            places = pixels.byte()
+            palette = np.zeros((256, 3))
+            return table[places], names[places], palette[places]
+        """,
+        """
+        def chosen(x: Tensor, n):
+            keep = torch.zeros(n, dtype=torch.uint8)
+            return x[keep.bool()], x[keep == 1], x[keep.long()], x[keep.nonzero()]
+        """,
+    ),
 }
 
 test_flagged, test_left_alone = BENCH.tests(BAD, GOOD)
+
+
+def test_a_number_written_through_bytes_is_an_error() -> None:
+    text = """
+    def hide(x: Tensor, ids: Tensor):
+        x[(ids == 0).byte()] = -1.0
+        return x[(ids == 1).byte()]
+    """
+    assert [finding.severity.name for finding in BENCH.found("DT308", text)] == ["ERROR", "WARNING"]
+    assert BENCH.fixed("DT308", text).count(".bool()") == 2
+
+
+def test_torch_says_so() -> None:
+    torch = pytest.importorskip("torch")
+    x, mask = torch.arange(4.0), torch.tensor([0, 0, 1, 1], dtype=torch.uint8)
+    with pytest.raises(RuntimeError, match="only supports boolean masks"):
+        x[mask] = 0
+    assert x[mask.bool()].tolist() == [2.0, 3.0]
 
 
 def test_a_parameter_is_not_assigned_its_cast() -> None:
