@@ -101,6 +101,20 @@ BAD = {
             return x.t()[keep]  # <-
         """,
     ),
+    "DT502": (
+        """
+        def rows(tensor, keep):
+            array = tensor.numpy()
+            for dim, places in enumerate(keep):
+                array = np.take(array, places, axis=dim)
+            return torch.Tensor(array)  # <-
+        """,
+        """
+        def joined(x, y, order):
+            both = np.concatenate([x.detach().cpu().numpy(), y.detach().cpu().numpy()])
+            return torch.FloatTensor(both[order].copy()).cuda()  # <-
+        """,
+    ),
 }
 
 GOOD = {
@@ -192,6 +206,27 @@ GOOD = {
         def chosen(x: Tensor, n):
             keep = torch.zeros(n, dtype=torch.uint8)
             return x[keep.bool()], x[keep == 1], x[keep.long()], x[keep.nonzero()]
+        """,
+    ),
+    "DT502": (
+        """
+        def scaled(x):
+            array = x.numpy()
+            array = array / 255
+            return torch.Tensor(array)
+        """,
+        """
+        def turned(x):
+            return torch.Tensor(x.numpy()[::-1].copy()).to(x.dtype)
+        """,
+        """
+        def predicted(model, x):
+            return torch.Tensor(model(x).detach().numpy()[::-1].copy())
+        """,
+        """
+        def rows(x):
+            assert x.dtype == torch.float32
+            return torch.Tensor(np.take(x.numpy(), [0, 1], axis=0))
         """,
     ),
 }
