@@ -27,15 +27,16 @@ class LegacyTensor(Rule):
     """A tensor is made by a constructor of before torch 0.4.
 
     ## What it does
-    Reports `torch.FloatTensor([...])`, `torch.LongTensor(...)`, `torch.Tensor([...])` and the like, as information.
+    Reports `torch.FloatTensor([...])`, `torch.LongTensor(...)`, `torch.Tensor([...])`, `torch.cuda.IntTensor([0])` and the
+    like, as information.
 
     It is off unless selected: the constructors still work, and old code is full of them. Uses that go wrong are
     reported by `legacy-constructor`, DT502.
 
     ## Why it matters
-    They always make tensors on the CPU, whatever `torch.set_default_device` says, know no `device` of another kind, and
-    read a number as a size: `torch.FloatTensor(3)` is three uninitialized numbers. `torch.tensor` takes a dtype and a
-    device, and keeps whole numbers whole.
+    They always make tensors on the CPU, or those of `torch.cuda` on CUDA, whatever `torch.set_default_device` says, know
+    no `device` of another kind, and read a number as a size: `torch.FloatTensor(3)` is three uninitialized numbers.
+    `torch.tensor` takes a dtype and a device, and keeps whole numbers whole.
 
     ## Example
     ```python
@@ -68,14 +69,14 @@ class LegacyTensor(Rule):
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         package, _, last = call.target.rpartition(".")
-        dtype = _DTYPES.get(last) if package == "torch" else None
+        dtype = _DTYPES.get(last) if package in ("torch", "torch.cuda") else None
         if dtype is None or not call.args or call.keywords or (last == "Tensor" and not _is_list(call.node)):
             return  # `torch.Tensor(3, 4)` makes room for parameters
         yield Finding(
             call.node,
-            f"`torch.{last}` is a legacy constructor: it knows no device, and reads a number as a size",
-            help=f"Use `torch.tensor(..., dtype=torch.{dtype})`",
-            fix=partial(_fix, call.node, dtype) if _is_list(call.node) else None,
+            f"`{call.target}` is a legacy constructor: it knows no device, and reads a number as a size",
+            help=f"Use `torch.tensor(..., dtype=torch.{dtype}{', device=...' if package == 'torch.cuda' else ''})`",
+            fix=partial(_fix, call.node, dtype) if package == "torch" and _is_list(call.node) else None,
         )
 
 

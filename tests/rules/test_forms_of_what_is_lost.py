@@ -115,6 +115,12 @@ BAD = {
             return torch.FloatTensor(both[order].copy()).cuda()  # <-
         """,
     ),
+    "DT509": (
+        """
+        def overflow_buffer():
+            return torch.cuda.IntTensor([0])  # <-
+        """,
+    ),
 }
 
 GOOD = {
@@ -227,6 +233,12 @@ GOOD = {
         def rows(x):
             assert x.dtype == torch.float32
             return torch.Tensor(np.take(x.numpy(), [0, 1], axis=0))
+        """,
+    ),
+    "DT509": (
+        """
+        def overflow_buffer():
+            return torch.tensor([0], dtype=torch.int32, device="cuda")
         """,
     ),
 }
