@@ -6,8 +6,9 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
+from dtlint.infer.layers import AGREEING, LOOKUPS, NORMS
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Tensor, Trait, Unknown
+from dtlint.infer.values import External, Tensor, Trait, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS
 from dtlint_rules._names import last_name
@@ -25,6 +26,10 @@ __all__ = ["CastResultDiscarded"]
 
 _EXPECTING = ("raises", "assertRaises", "assertRaisesRegex", "suppress", "warns", "assertWarns")
 """Contexts in which a call is made for what it raises, not for its result: pytest, unittest, contextlib."""
+_HELD = frozenset({"weight", "bias", "running_mean", "running_var"})
+"""The parameters and buffers that layers of torch.nn have, as their attributes."""
+_HOLDING = AGREEING | LOOKUPS | NORMS | {"SyncBatchNorm", "RMSNorm", "PReLU"}
+"""The layers that have some of them."""
 
 
 class CastResultDiscarded(Rule):
@@ -33,7 +38,8 @@ class CastResultDiscarded(Rule):
     ## What it does
     Reports a cast of a tensor that is a statement of its own, and a loop variable that is rebound to a cast and not
     used afterwards: `for p in model.parameters(): p = p.half()`. What comes in as an argument is a tensor where the
-    function computes with it, `x * y`, `x.shape`; a module is cast in place, and left alone.
+    function computes with it, `x * y`, `x.shape`; so are the weight and the bias of a layer, `layer.weight.float()`, and of
+    `self` in a class made of one of torch.nn. A module is cast in place, and left alone.
 
     ## Why it matters
     A tensor's dtype is fixed when it is made: `x.half()` leaves `x` as it is and returns another tensor, which is lost
@@ -77,7 +83,7 @@ class CastResultDiscarded(Rule):
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         if not isinstance(call.receiver, Tensor):
-            if _is_computed_with(call):
+            if _is_statement(call) and (_is_computed_with(call) or _is_held_by_layer(call)):
                 self.casts.add(call.node)
             return ()
         if not call.cast[0]:
@@ -142,17 +148,43 @@ class CastResultDiscarded(Rule):
         return statement in self.expected[scope]
 
 
+def _is_statement(call: Call) -> bool:
+    return isinstance(call.flow.statement, ast.Expr) and call.flow.statement.value is call.node
+
+
 def _is_computed_with(call: Call) -> bool:
     """Is what is cast no module, by what the function does with its name? Arrays have no such method."""
     subject = receiver(call.node)
     return (
-        isinstance(call.flow.statement, ast.Expr)
-        and call.flow.statement.value is call.node
+        isinstance(subject, ast.Name)
         and isinstance(call.receiver, Unknown)
-        and isinstance(subject, ast.Name)
         and call.cast[0]
         and is_reckoned_with(subject.id, call.node.lineno, call.flow.scope)
     )
+
+
+def _is_held_by_layer(call: Call) -> bool:
+    """Is what is cast a parameter or a buffer by its name, `layer.weight`, `self.norm.bias.data`? What a class calls so
+    itself may be anything, unless it is made of a layer of torch.nn and binds nothing else to the name."""
+    subject = receiver(call.node)
+    if isinstance(subject, ast.Attribute) and subject.attr == "data":
+        subject = subject.value
+    if not isinstance(subject, ast.Attribute) or subject.attr not in _HELD or not call.cast[0]:
+        return False
+    if not isinstance(call.receiver, Unknown) or path_of(subject) is None:
+        return False
+    return path_of(subject.value) != "self" or _is_inherited(subject.attr, call.flow)
+
+
+def _is_inherited(name: str, flow: Flow) -> bool:
+    """Has the running method's class an attribute from a layer of torch.nn, and from nowhere else?"""
+    owner = None if flow.function is None else flow.function.owner
+    if owner is None or name in owner.assigned_in or owner.method(name) is not None:
+        return False
+    if any(name in info.body for info in owner.lineage):
+        return False
+    bases = [base.name for info in owner.lineage for base in info.bases if isinstance(base, External)]
+    return any(base.startswith("torch.nn.") and base.rpartition(".")[2] in _HOLDING for base in bases)
 
 
 def _assigning(statement: ast.Expr, subject: ast.expr) -> Callable[[Place], Fix | None]:
@@ -167,6 +199,8 @@ def _assigning(statement: ast.Expr, subject: ast.expr) -> Callable[[Place], Fix 
 
 def _can_be_assigned(subject: str, tensor: Tensor, flow: Flow) -> bool:
     """Would binding the name help? Not of a loop's variable, and a module refuses a tensor for its parameter."""
+    if subject.rpartition(".")[2] in _HELD:
+        return False
     looped = {node.id for loop in flow.loops for node in ast.walk(loop.node.target) if isinstance(node, ast.Name)}
     return subject.partition(".")[0] not in looped and Trait.PARAMETER not in tensor.traits
 

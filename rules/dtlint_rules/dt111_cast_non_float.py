@@ -74,11 +74,11 @@ class CastNonFloat(Rule):
     """A cast to a floating dtype of all tensors of a batch, a state dict or a module's buffers.
 
     ## What it does
-    Reports a cast to a floating dtype, or to a `dtype` that is handed in, of each tensor of a state dict, of a batch
-    or of a module's buffers, and of a tensor fetched from a module by its name, where nothing asks for the tensor's
-    dtype first. A test of the key, which picks out the tensors that are meant, counts as asking. Also a cast to half, or
-    to a `dtype` that is handed in, of whatever a function finds that calls itself for the items of dicts, and a cast that
-    is handed to a function for nests, `tree_map(torch.Tensor.half, batch)`; and lengths that are cast to half,
+    Reports a cast to a floating dtype, or to a `dtype` that is handed in, of each tensor of a state dict, of a batch,
+    of `**kwargs` or of a module's buffers, and of a tensor fetched from a module by its name, where nothing asks for the
+    tensor's dtype first. A test of the key, which picks out the tensors that are meant, counts as asking. Also a cast to
+    half, or to a `dtype` that is handed in, of whatever a function finds that calls itself for the items of dicts, and a
+    cast that is handed to a function for nests, `tree_map(torch.Tensor.half, batch)`; and lengths that are cast to half,
     `lengths.to(torch.float16)`, or to the dtype of the data whose size they are. As information, labels and indices in the
     `to(self, *args, **kwargs)` of a container that casts its other tensors with them.
 
@@ -215,7 +215,17 @@ class CastNonFloat(Rule):
         for loop in reversed(flow.loops):
             if any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(loop.node.target)):
                 return self._items(loop.node.target, loop.node.iter, name, flow)
-        return _fetched(name, flow) or self._handed_on(name, flow)
+        return _fetched(name, flow) or self._looked_up(name, inside, flow) or self._handed_on(name, flow)
+
+    def _looked_up(self, name: str, inside: list[ast.AST], flow: Flow) -> str | None:
+        """`for key in kwargs: value = kwargs[key]`: the dict, where nothing else is bound to the name above."""
+        if not flow.loops:
+            return None
+        above = [value for line, value in assignments(flow.scope).get(name, ()) if line < flow.statement.lineno]
+        item = above[-1] if above else None
+        if not isinstance(item, ast.Subscript) or item.lineno < flow.loops[-1].node.lineno:
+            return None
+        return self._keyed(item, inside, flow)
 
     def _keyed(self, item: ast.Subscript, inside: list[ast.AST], flow: Flow) -> str | None:
         """The dict of `d[key]`, where a loop or a comprehension goes over all its keys."""
@@ -283,9 +293,17 @@ class CastNonFloat(Rule):
             return None
         if (flow.scope, path) in self.loaded or _STATES.search(path):
             return f"the state dict `{path}`"
+        if path == _rest_of(flow.scope):
+            return f"`{path}`"
         if besides is not None and besides.search(path):
             return f"`{path}`"
         return f"`{path}`" if _BATCHES.search(path) and not _is_of_pictures(path, flow) else None
+
+
+def _rest_of(scope: ast.AST) -> str | None:
+    """What a function calls the arguments that it has no names for, `**extra`."""
+    taken = scope.args.kwarg if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+    return None if taken is None else taken.arg
 
 
 def _nest(name: str, call: Call) -> str | None:

@@ -13,9 +13,10 @@ from dtlint.infer.values import Constant, Tensor, Value
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fractions import has_fraction, tells_fractions
 from dtlint_rules._functions import own_nodes, parameters
+from dtlint_rules._meanings import is_setting
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import INTEGERS, TORCH, attributes
-from dtlint_rules._parts import keyword
+from dtlint_rules._parts import below, keyword, receiver
 from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ _FILLS: dict[str, tuple[int, str]] = {
 """Calls that fill an integer tensor with a number, and where they are given it. They truncate, unlike `torch.where`."""
 _FRACTIONS = ("]=0.", "]=1.", "]=-0.", "]=-1.")
 """How numbers with a fraction are written into a tensor that a comparison made bool, which takes no word."""
+_CUT = ("+=int(", ".append(int(")
+"""How a loss is cut to an integer and kept."""
+_LOSS = re.compile(r"(?:^|_)(?:loss|nll|perplexity|ppl|(?:cross_)?entropy)$")
+"""How numbers are called that are hardly ever whole."""
+_TALLY = re.compile(r"(?:^|_)(?:n|num|count|counter|steps?|hist|bins?|buckets?|round(?:ed)?|int)(?:_|$)")
+"""How sums of whole numbers are called."""
 
 
 class LossyIntCast(Rule):
@@ -46,7 +53,8 @@ class LossyIntCast(Rule):
     parameter that nobody has asked for its dtype, and `ids[i] = 0.5` and `ids[:2] = torch.rand(2)` where `ids` is
     known to be an integer or bool tensor, and `torch.full_like(ids, 0.5)`, `ids.fill_(0.5)`, `ids.masked_fill(mask,
     0.5)`, `torch.full(size, 0.5, dtype=torch.long)` and `torch.tensor([0.5, 1.5], dtype=torch.long)`; also with a number
-    that is computed and hardly ever whole, such as the difference of two `time.time()`, or `math.log(n)`.
+    that is computed and hardly ever whole, such as the difference of two `time.time()`, or `math.log(n)`. Also a loss
+    that is summed up or listed as an integer, `total += int(loss)`.
 
     ## Why it matters
     The tensor keeps its dtype, and the fraction is dropped without a word: 0.5 becomes 0, in a bool tensor True; NaN
@@ -76,17 +84,18 @@ class LossyIntCast(Rule):
     """
 
     code, name = "DT121", "lossy-int-cast"
-    calls = frozenset({"to", "type_as", "tensor", *(name.rpartition(".")[2] for name in _FILLS)})
+    calls = frozenset({"to", "type_as", "tensor", "int", *(name.rpartition(".")[2] for name in _FILLS)})
     triggers = (
         *INTEGERS,
         *("img", "image", "images", "imgs", "frame", "frames", "video"),
         *("coords", "labels", "ids", "boxes", "mask", "masks"),
         *_FRACTIONS,
+        *_CUT,
     )
     needs = (
         TORCH,
-        (*attributes(calls), "]="),
-        (*INTEGERS, ".to", ".type_as", ".tensor", *_FRACTIONS),
+        (*attributes(calls - {"int"}), "]=", *_CUT),
+        (*INTEGERS, ".to", ".type_as", ".tensor", *_FRACTIONS, *_CUT),
     )
     targets = frozenset({ast.Subscript})
 
@@ -120,6 +129,9 @@ class LossyIntCast(Rule):
     def on_call(self, call: Call) -> Iterator[Finding]:
         if call.method in ("to", "type_as") or call.target == "torch.tensor":
             yield from _of_image(call)
+        if call.target == "builtins.int":
+            yield from _cut(call)
+            return
         place = _FILLS.get(call.target)
         if place is not None:
             value, dtypes = _fraction(call.argument(*place)), self._filled(call)
@@ -150,6 +162,31 @@ class LossyIntCast(Rule):
         if call.target in ("torch.full", "torch.full_like", "torch.tensor", "torch.Tensor.new_full"):
             return call.result.dtypes if isinstance(call.result, Tensor) else None
         return call.receiver.dtypes if isinstance(call.receiver, Tensor) else None
+
+
+def _cut(call: Call) -> Iterator[Finding]:
+    """`total += int(loss)`, `losses.append(int(loss.item()))`."""
+    statement = call.flow.statement
+    kept: ast.expr | None = None
+    if isinstance(statement, ast.AugAssign):
+        kept = statement.target if isinstance(statement.op, ast.Add) and statement.value is call.node else None
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        listing = statement.value
+        kept = receiver(listing) if last_name(listing) == "append" and listing.args == [call.node] else None
+    if kept is None or len(call.node.args) != 1 or _TALLY.search(path_of(kept) or ""):
+        return
+    given = below(call.node.args[0], _HANDING_OUT)
+    name = path_of(given.value if isinstance(given, ast.Subscript) else given) or ""
+    if _LOSS.search(name.rpartition(".")[2]) and not is_setting(name):
+        yield Finding(
+            call.node,
+            f"`int` drops the fraction of `{ast.unparse(given)}`: of 0.7 it makes 0",
+            help="Use `float`, or sum the tensors up",
+        )
+
+
+_HANDING_OUT = frozenset({"item", "detach", "cpu", "mean", "sum"})
+"""What stands between a loss and the number that it is."""
 
 
 def _numbers(call: Call, place: tuple[int, str] | None) -> list[ast.expr]:

@@ -15,6 +15,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._asserted import asserted
 from dtlint_rules._functions import parameters
 from dtlint_rules._half import half_at
+from dtlint_rules._handed_back import handed_back
 from dtlint_rules._legacy import METHODS, TensorType, as_tensor, cast_by_method, is_list, tensor_type
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import LEGACY, TORCH
@@ -49,15 +50,17 @@ class LegacyConstructor(Rule):
     given a tensor, `torch.LongTensor(index)`, or the sizes of one, `torch.cuda.FloatTensor(x.size(0), n)`, or a device
     that is not their own, `torch.LongTensor(index, device=device)`, or a dtype, `torch.Tensor(data, dtype=dtype)`, and
     `torch.Tensor` of whole numbers beyond 2**24. As information, it reports constructors of `torch.cuda` that are
-    given a list, `torch.cuda.IntTensor([0])`. The other uses are those of `legacy-tensor`, DT509.
+    given a list, `torch.cuda.IntTensor([0])`, and `torch.Tensor(array)` of an array that is cut out or put together of
+    what `x.numpy()` gave of an argument. The other uses are those of `legacy-tensor`, DT509.
 
     ## Why it matters
     A legacy type is a dtype and a device. `x.type(torch.FloatTensor)` moves a tensor of the GPU to the CPU, and the
     next operation with its neighbours raises. `isinstance(x, torch.ByteTensor)` is False for the same bytes on a GPU,
     and the branch behind it is not taken there. `torch.LongTensor(x)` takes only a tensor that is int64 and on the CPU
     already, and raises TypeError for every other; told a device but the CPU it raises, too, and told a dtype it always
-    does. `torch.Tensor` holds float32, in which 16777217 is 16777216. The constructors of `torch.cuda` know no other
-    device, and torch warns that they "are no longer recommended".
+    does. `torch.Tensor` holds float32, in which 16777217 is 16777216; what came in as float64 or as integers leaves as
+    float32, where `torch.from_numpy` keeps the dtype. The constructors of `torch.cuda` know no other device, and torch
+    warns that they "are no longer recommended".
 
     ## Example
     ```python
@@ -141,6 +144,13 @@ class LegacyConstructor(Rule):
                 call.node,
                 f"{number} is not exact in float32, which holds whole numbers up to 16777216",
                 help="Use `torch.tensor(...)`, which makes int64 of whole numbers",
+            )
+        elif name in ("torch.Tensor", "torch.FloatTensor") and (source := handed_back(given, call)) is not None:
+            yield Finding(
+                call.node,
+                f"`{name}` makes float32 of the array, whatever dtype `{source}` came in",
+                help="Use `torch.from_numpy(...)`, which keeps the dtype",
+                severity=Severity.INFO,
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,15 +26,16 @@ class LegacyTensor(Rule):
     """A tensor is made by a constructor of before torch 0.4.
 
     ## What it does
-    Reports `torch.FloatTensor([...])`, `torch.LongTensor(...)`, `torch.Tensor([...])` and the like, as information.
+    Reports `torch.FloatTensor([...])`, `torch.LongTensor(...)`, `torch.Tensor([...])`, `torch.cuda.IntTensor(x)` and the
+    like, as information.
 
     It is off unless selected: the constructors still work, and old code is full of them. Uses that go wrong are
     reported by `legacy-constructor`, DT502.
 
     ## Why it matters
-    They always make tensors on the CPU, whatever `torch.set_default_device` says, know no `device` of another kind, and
-    read a number as a size: `torch.FloatTensor(3)` is three uninitialized numbers. `torch.tensor` takes a dtype and a
-    device, and keeps whole numbers whole.
+    They always make tensors on the CPU, or those of `torch.cuda` on CUDA, whatever `torch.set_default_device` says, know
+    no `device` of another kind, and read a number as a size: `torch.FloatTensor(3)` is three uninitialized numbers.
+    `torch.tensor` takes a dtype and a device, and keeps whole numbers whole.
 
     ## Example
     ```python
@@ -66,12 +68,15 @@ class LegacyTensor(Rule):
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         package, _, last = call.target.rpartition(".")
-        dtype = _DTYPES.get(last) if package == "torch" else None
+        dtype = _DTYPES.get(last) if package in ("torch", "torch.cuda") else None
         if dtype is None or not call.args or call.keywords or (last == "Tensor" and not is_list(call.node)):
             return  # `torch.Tensor(3, 4)` makes room for parameters
+        on_cuda = package == "torch.cuda"
+        if on_cuda and isinstance(call.node.args[0], (ast.List, ast.ListComp)):
+            return  # DT502 tells of those
         yield Finding(
             call.node,
-            f"`torch.{last}` is a legacy constructor: it knows no device, and reads a number as a size",
-            help=f"Use `torch.tensor(..., dtype=torch.{dtype})`",
-            fix=partial(as_tensor, call.node, dtype) if is_list(call.node) else None,
+            f"`{call.target}` is a legacy constructor: it knows no device, and reads a number as a size",
+            help=f"Use `torch.tensor(..., dtype=torch.{dtype}{', device=...' if on_cuda else ''})`",
+            fix=partial(as_tensor, call.node, dtype) if not on_cuda and is_list(call.node) else None,
         )
