@@ -18,6 +18,7 @@ from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._names import last_name, words
 from dtlint_rules._parts import given, subject_of
 from dtlint_rules._realms import binds, helpers, realm_of
+from dtlint_rules._scaled_numbers import told_scaled
 from dtlint_rules._statements import statements
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ class ScalerMisuse(Rule):
     before `step`, gradients that are set to zero before they are used, the optimizer stepped by itself beside or
     instead of `scaler.step`, `step` without `scale`, `step` of a scaler that nobody updates, or only gives a new scale
     now and then, a scaled loss that nobody uses, `scaler.scale(loss)` ahead of `loss.backward()`, and a scaler that is
-    made anew in each iteration.
+    made anew in each iteration. As a warning, it reports a scaled loss that is told as the loss,
+    `losses.append(scaler.scale(loss).item())`, unless the code divides it, or speaks of a scaled one.
 
     ## Why it matters
     The cycle is scale, backward, unscale_ (where gradients are looked at), step, update. Most other orders raise, but
@@ -100,7 +102,7 @@ class ScalerMisuse(Rule):
 
     code, name, severity = "DT204", "scaler-misuse", Severity.ERROR
     triggers = ("*Scaler*", "*scaler*")
-    calls = _METHODS
+    calls = _METHODS | {"item"}
 
     def __init__(self) -> None:
         self.done: dict[ast.AST, list[_Done]] = {}
@@ -109,6 +111,8 @@ class ScalerMisuse(Rule):
         """By function and path, the scalers that this file makes, and whether they are on; None where the program decides."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
+        if call.method == "item":
+            return told_scaled(call)
         done = self._done(call)
         if done is not None:
             self.done.setdefault(call.flow.scope, []).append(done)

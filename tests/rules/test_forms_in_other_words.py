@@ -96,6 +96,30 @@ BAD = {
                     head -= 1
         """,
     ),
+    "DT204": (
+        """
+        def evaluate(model, loader, loss_func):
+            scaler = torch.amp.GradScaler("cuda")
+            losses = []
+            for x, y in loader:
+                with torch.autocast("cuda"):
+                    loss = loss_func(model(x), y)
+                losses.append(scaler.scale(loss).item())  # <-
+            return losses
+        """,
+        """
+        def train(model, loader, optimizer, scaler: torch.amp.GradScaler):
+            total = 0.0
+            for x, y in loader:
+                loss = F.mse_loss(model(x), y)
+                loss = scaler.scale(loss)
+                loss.backward()
+                scaler.step(optimizer)
+                scaler.update()
+                total += loss.detach().cpu().item()  # <-
+            return total
+        """,
+    ),
     "DT304": (
         """
         import torch.distributed as dist
@@ -226,6 +250,35 @@ GOOD = {
             value = given.dtype
             kind = x.dtype
             return kind == torch.float16 or given == torch.float16 or self.compute == torch.float16
+        """,
+    ),
+    "DT204": (
+        """
+        def train(model, loader, optimizer, scaler: torch.amp.GradScaler):
+            total = 0.0
+            for x, y in loader:
+                loss = F.mse_loss(model(x), y)
+                scaled = scaler.scale(loss)
+                scaled.backward()
+                scaler.step(optimizer)
+                scaler.update()
+                total += loss.item()
+                log({"scaled loss": scaled.item()})
+            return total
+        """,
+        """
+        def train(x, y, model, optimizer, scaler: torch.amp.GradScaler):
+            loss = scaler.scale(F.mse_loss(model(x), y))
+            loss.backward()
+            scaler.step(optimizer)
+            scaler.update()
+            return loss.item() / scaler.get_scale()
+        """,
+        """
+        def debug(loss, scaler: torch.amp.GradScaler):
+            loss_scaled_by_amp = scaler.scale(loss)
+            print("scaled:", scaler.scale(loss).item())
+            return loss_scaled_by_amp.item()
         """,
     ),
     "DT304": (
