@@ -13,6 +13,7 @@ from dtlint.diagnostic import Diagnostic, Fix, Note
 from dtlint.source.concrete import ConcreteTree, TooDeep
 from dtlint.source.imports import Imports, NoEdit
 from dtlint.source.place import Place
+from dtlint.source.standing import Standing
 
 if TYPE_CHECKING:
     import ast
@@ -28,18 +29,18 @@ Confirmed = tuple[Diagnostic, tuple[int, int]]
 def confirm(judged: Judged, source: Source, tree: ast.Module) -> list[Confirmed]:
     """Diagnostics of what stands where ast says, each place and code once, with the fixes that can be made there. A
     crash of a fix is added to the judgement."""
-    concrete = ConcreteTree(source, tree)
+    standing, concrete = Standing(source, tree), ConcreteTree(source, tree)
     imports = Imports(source, tree)
     confirmed: dict[tuple[str, int, int], Confirmed] = {}
     for suspicion in judged.suspicions:
         finding = suspicion.finding
         key = (suspicion.rule.code, finding.node.lineno, finding.node.col_offset)
-        if key in confirmed or not concrete.is_exact(finding.node):
+        if key in confirmed or not standing.is_exact(finding.node):
             continue
         fix: Fix | None = None
         if finding.fix is not None:
             try:
-                fix = finding.fix(Place(finding.node, source, concrete, imports))
+                fix = finding.fix(Place(finding.node, standing, concrete, imports))
             except (NoEdit, TooDeep):
                 pass
             except Exception as error:

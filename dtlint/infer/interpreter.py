@@ -564,11 +564,15 @@ class Interpreter(Calling):
         outer = self.flow.state
         self.flow.state = outer.copy()
         binds = False
+        rebound: dict[str, Value] = {}
         for statement in node.body:
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 info.methods[statement.name] = self.define_function(statement, info)
             else:
                 self.class_statement(statement)
+                for name in _bound_by(statement):
+                    if info.methods.pop(name, None) is not None:  # `forward = wrapped(forward)`
+                        rebound[name] = UNKNOWN
                 binds = binds or type(statement) is not ast.Expr  # which is the class's docstring, nearly always
         if binds:
             before, after = outer.names, self.flow.state.names
@@ -583,7 +587,7 @@ class Interpreter(Calling):
                 name: value
                 for name, value in after.items()
                 if (before.get(name) is not value or name in again) and name not in info.methods
-            }
+            } | {name: value for name, value in rebound.items() if name not in info.methods}
         self.flow.state = outer
         self.bind_name(node.name, Class(info))
 
@@ -703,6 +707,12 @@ _RAISING = frozenset(
 _KEEPING = frozenset(
     {"builtins.staticmethod", "builtins.classmethod", "functools.wraps", "functools.lru_cache", "functools.cache"}
 )
+
+
+def _bound_by(statement: ast.stmt) -> list[str]:
+    """The names that a statement assigns to."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def _keeps_result(decorator: Value) -> bool:

@@ -160,7 +160,7 @@ class ClassInfo:
         """The method that an instance has under that name."""
         for info in self.lineage:
             found = info.methods.get(name)
-            if found is not None:
+            if found is not None or name in info.body:  # which hides the methods of its bases
                 return found
         return None
 

@@ -70,16 +70,12 @@ def _plain(call: ast.Call, given: tuple[ast.expr | ast.keyword, ...], source: So
 def _concrete(
     call: ast.Call, given: tuple[ast.expr | ast.keyword, ...], source: Source, concrete: ConcreteTree
 ) -> Arguments:
-    import libcst as cst
-
-    node = concrete.node_at(call)
-    if not isinstance(node, cst.Call) or len(node.args) != len(given):
+    node = concrete.call_at(call)
+    if node is None or len(node.args) != len(given):
         raise NoEdit("libcst does not read the statement as Python does")
-    return Arguments(
-        _behind(_outer_span(node.func, concrete), source),
-        given,
-        tuple(_span(argument, concrete) for argument in node.args),
-    )
+    inside = concrete.span(node.whitespace_before_args)
+    begin = Span(inside.line, inside.column, inside.line, inside.column)
+    return Arguments(begin, given, tuple(_span(argument, concrete) for argument in node.args))
 
 
 def _span(argument: cst.Arg, concrete: ConcreteTree) -> Span:

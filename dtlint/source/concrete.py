@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 from dtlint.diagnostic import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import libcst as cst
     from libcst.metadata import MetadataWrapper
@@ -29,21 +28,13 @@ _DEEPEST = 1000
 """Nodes of ast, one inside another, that a statement may have. What libcst takes to parse one grows with the square of
 these: a second for this many."""
 
-_OTHER_NAMES = {
-    "BinOp": "BinaryOperation",
-    "UnaryOp": "UnaryOperation",
-    "Compare": "Comparison",
-    "BoolOp": "BooleanOperation",
-}
-"""Where ast and libcst differ in the name of one thing. Others have the same name, or are taken by their span alone."""
-
 
 class TooDeep(Exception):
     """A statement is too deeply nested for libcst, though Python can run it."""
 
 
 class ConcreteTree:
-    """Finds the libcst node that stands where an ast node does, parsing as little as that needs."""
+    """Finds the libcst node of a call, parsing as little as that needs."""
 
     def __init__(self, source: Source, tree: ast.Module) -> None:
         self.source = source
@@ -54,52 +45,15 @@ class ConcreteTree:
         self._alive: list[MetadataWrapper] = []
         """Keeps the nodes alive, and so their ids their own."""
 
-    def node_at(self, node: ast.expr | ast.stmt) -> cst.CSTNode | None:
-        """The concrete node of an abstract one; None when libcst does not read the statement as ast does.
+    def call_at(self, node: ast.Call) -> cst.Call | None:
+        """The concrete node of a call; None when libcst does not read the statement as ast does.
 
         Raises:
             TooDeep: the statement is not parsed.
         """
-        candidates = self._candidates(node)
-        kind = type(node).__name__
-        kind = _OTHER_NAMES.get(kind, kind)
-        return next(
-            (found for found in candidates if type(found).__name__ == kind), candidates[0] if candidates else None
-        )
-
-    def is_exact(self, node: ast.expr | ast.stmt) -> bool:
-        """Does the node stand where `ast` says? Within an f-string Python may err before 3.12: there the text decides."""
-        if sys.version_info >= (3, 12) or not self._in_string(node):
-            return True
-        try:
-            read = ast.parse(f"({self.source.between(self.source.span(node))}\n)", mode="eval").body
-        except (SyntaxError, ValueError):
-            return False
-        return ast.dump(read) == ast.dump(node)
-
-    def _in_string(self, node: ast.expr | ast.stmt) -> bool:
-        return any(
-            part is node
-            for string in self._around(node)
-            if isinstance(string, ast.JoinedStr)
-            for part in ast.walk(string)
-            if part is not string
-        )
-
-    def is_statement(self, node: ast.expr | ast.stmt) -> bool:
-        """Is the expression a statement of its own?"""
-        return any(isinstance(statement, ast.Expr) and statement.value is node for statement in self._around(node))
-
-    def _around(self, node: ast.expr | ast.stmt) -> Iterator[ast.AST]:
-        """The innermost statement that has its lines to itself, and all that is in it."""
         piece = _piece(node, self._tree, self.source.lines)
-        for statement in piece.statements if piece is not None else ():
-            yield from ast.walk(statement)
-
-    def _candidates(self, node: ast.expr | ast.stmt) -> list[cst.CSTNode]:
-        """The concrete nodes of exactly that span."""
-        piece = _piece(node, self._tree, self.source.lines)
-        return [] if piece is None else self._nodes(piece).get(self.source.span(node), [])
+        found = [] if piece is None else self._nodes(piece).get(self.source.span(node), [])
+        return next((each for each in found if type(each).__name__ == "Call"), None)  # type: ignore[return-value]
 
     def span(self, node: cst.CSTNode) -> Span:
         """Where a node of this tree stands, without the whitespace and parentheses around it."""

@@ -12,8 +12,8 @@ from dtlint.source.imports import NoEdit
 if TYPE_CHECKING:
     from dtlint.source.arguments import Arguments
     from dtlint.source.concrete import ConcreteTree
-    from dtlint.source.file import Source
     from dtlint.source.imports import Imports
+    from dtlint.source.standing import Standing
 
 __all__ = ["Place"]
 
@@ -25,10 +25,13 @@ and to the others only what the tensor under them holds already."""
 class Place:
     """Where a finding stands. Edits are of the source text, so fixes nest, merge and keep what they do not name."""
 
-    def __init__(self, abstract: ast.expr | ast.stmt, source: Source, concrete: ConcreteTree, imports: Imports) -> None:
+    def __init__(
+        self, abstract: ast.expr | ast.stmt, standing: Standing, concrete: ConcreteTree, imports: Imports
+    ) -> None:
         self.abstract = abstract
         """The ast node of the finding."""
-        self.source = source
+        self.source = standing.source
+        self._standing = standing
         self._concrete = concrete
         self._imports = imports
 
@@ -67,7 +70,7 @@ class Place:
     @property
     def is_statement(self) -> bool:
         """Is the expression at this place a statement of its own?"""
-        return self._concrete.is_statement(self.abstract)
+        return self._standing.is_statement(self.abstract)
 
     def can_assign(self, subject: ast.expr) -> bool:
         """Would `subject = ...` here bind anew what `subject` means here?

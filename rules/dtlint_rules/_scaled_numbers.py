@@ -10,7 +10,7 @@ from dtlint.infer.survey import facts
 from dtlint.infer.values import UNKNOWN, Tensor, Unknown
 from dtlint.rule import Finding
 from dtlint_rules._assignments import source_of
-from dtlint_rules._names import last_name, said
+from dtlint_rules._names import last_name, said, words
 from dtlint_rules._parts import receiver
 from dtlint_rules._within import within
 
@@ -23,12 +23,13 @@ __all__ = ["told_scaled"]
 
 _PLAIN = frozenset({"detach", "cpu", "mean", "sum", "clone", "data", "float"})
 """What is done to a loss before it is told, and leaves its scale."""
+_ASKING = frozenset({"isfinite", "isinf", "isnan"})
 
 
 def told_scaled(call: Call) -> Iterator[Finding]:
     """`scaler.scale(loss).item()`, and `loss.item()` behind `loss = scaler.scale(loss)`.
 
-    Who divides by the scale, or speaks of a scaled loss, means it.
+    Who computes with the number, asks whether it is finite, or speaks of a scaled loss, means it.
     """
     held, value = receiver(call.node), call.receiver
     while isinstance(held, ast.Call) and last_name(held) in _PLAIN and receiver(held) is not None:
@@ -39,17 +40,27 @@ def told_scaled(call: Call) -> Iterator[Finding]:
     scale = source_of(held, call.flow) if isinstance(held, ast.Name) else held
     if held is None or not isinstance(scale, ast.Call) or last_name(scale) != "scale" or not scale.args:
         return
-    function = call.flow.scope
-    if any(isinstance(each.func, ast.Attribute) and each.func.attr == "get_scale" for each in facts(function).calls):
-        return
+    if "gradscaler" not in words(call.flow.tree) or _is_computed_with(call):
+        return  # a scaler of data scales, too
     if any("scale" in word.lower() for word in _told_as(held, call)):
         return
     yield Finding(
         call.node,
-        f"The number is that of the scaled loss: it is the scale, 65536 at first, times `{ast.unparse(scale.args[0])}`",
+        f"The number is that of the scaled loss: it is `{ast.unparse(scale.args[0])}` times the scale, which is 65536 at "
+        "first unless another is given",
         help="Take the number of the loss before it is scaled",
         notes=((scale, "scaled here"),) if scale.lineno != call.node.lineno else (),
         severity=Severity.WARNING,
+    )
+
+
+def _is_computed_with(call: Call) -> bool:
+    """Is the number divided, compared, or asked whether it is finite, here or where the function has the scale in hand?"""
+    if any(last_name(each) == "get_scale" for each in facts(call.flow.scope).calls):
+        return True
+    return any(
+        isinstance(part, (ast.BinOp, ast.Compare)) or (isinstance(part, ast.Call) and last_name(part) in _ASKING)
+        for part in within(call.node, call.flow)
     )
 
 

@@ -61,7 +61,7 @@ class ScalerMisuse(Rule):
     instead of `scaler.step`, `step` without `scale`, `step` of a scaler that nobody updates, or only gives a new scale
     now and then, a scaled loss that nobody uses, `scaler.scale(loss)` ahead of `loss.backward()`, and a scaler that is
     made anew in each iteration. As a warning, it reports a scaled loss that is told as the loss,
-    `losses.append(scaler.scale(loss).item())`, unless the code divides it, or speaks of a scaled one.
+    `losses.append(scaler.scale(loss).item())`, unless the code computes with it, or speaks of a scaled one.
 
     ## Why it matters
     The cycle is scale, backward, unscale_ (where gradients are looked at), step, update. Most other orders raise, but

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._names import names_in
+from dtlint_rules._names import names_in, words
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Iterator
 
-    from dtlint.infer.events import Call, Flow
+    from dtlint.infer.events import Call
     from dtlint.source.place import Place
 
 __all__ = ["DeprecatedTorchDtype"]
@@ -27,7 +28,7 @@ class DeprecatedTorchDtype(Rule):
     ## What it does
     Reports `torch_dtype=` where a class of transformers is called by `from_pretrained` or `from_config`, and in calls of
     `transformers.pipeline`. Classes of other packages, such as those of diffusers, are left alone: they have no other
-    keyword. So is code under a test for a version.
+    keyword. So are files that ask for a version, and code that gives both names, or tries one after the other.
 
     ## Why it matters
     transformers calls the argument `dtype` since 4.56, warns of the old name in most places, and keeps it for
@@ -69,10 +70,8 @@ class DeprecatedTorchDtype(Rule):
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         package = (call.target or "").partition(".")[0]
-        if package != "transformers" or _OLD not in call.keywords or _asks_version(call.flow):
+        if package != "transformers" or _OLD not in call.keywords or _meets_both(call):
             return
-        if any(keyword.arg == "dtype" for keyword in call.node.keywords):
-            return  # somebody meets both kinds of releases
         keyword = next(keyword for keyword in call.node.keywords if keyword.arg == _OLD)
         yield Finding(
             keyword.value,
@@ -82,9 +81,14 @@ class DeprecatedTorchDtype(Rule):
         )
 
 
-def _asks_version(flow: Flow) -> bool:
-    """Does the call stand under a test of a version: `transformers.__version__`, `is_transformers_version(...)`?"""
-    return any("version" in name.lower() for condition in flow.conditions for name in names_in(condition.test))
+def _meets_both(call: Call) -> bool:
+    """Is the code written for old and new releases: does it give both names, ask for a version, or try one after the
+    other?"""
+    flow = call.flow
+    if any(keyword.arg == "dtype" for keyword in call.node.keywords) or "version" in words(flow.tree):
+        return True
+    handlers = [part.type for part in nodes([flow.scope]) if isinstance(part, ast.ExceptHandler)]
+    return any("TypeError" in names_in(caught) for caught in handlers if caught is not None)
 
 
 def _renamed(keyword: ast.keyword, place: Place) -> Fix:

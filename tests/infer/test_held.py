@@ -136,6 +136,82 @@ PROGRAMS = {
         plain = nn.LayerNorm(4, elementwise_affine=False)
         y = torch.ones(2).half() if plain.weight is None else torch.ones(2)  # float16
     """,
+    "a layer that may be made without a bias may have none": """
+        def answer():
+            return open("answer").read() == "yes"
+
+        def told(layer):
+            return torch.ones(1) if layer.bias is not None else torch.ones(1).half()
+
+        y = told(nn.Linear(4, 4))  # float32
+        y = told(nn.Linear(4, 4, bias=answer()))  # float16|float32
+        y = told(nn.Linear(4, 4, **answer()))  # float16|float32
+        several = nn.ModuleList([nn.Linear(4, 4, bias=i % 2 == 0) for i in range(4)])
+        for layer in several:
+            y = told(layer)  # float16|float32
+    """,
+    "norms have the weights and statistics that their flags say, or their defaults": """
+        def told(weight):
+            return torch.ones(1) if weight is not None else torch.ones(1).half()
+
+        y = told(nn.BatchNorm2d(4).weight)  # float32
+        y = told(nn.InstanceNorm2d(4).weight)  # float16
+        y = told(nn.InstanceNorm2d(4, affine=True).bias)  # float32
+        y = told(nn.InstanceNorm2d(4).running_mean)  # float16
+        y = told(nn.BatchNorm2d(4, track_running_stats=False).running_var)  # float16
+        y = told(nn.MultiheadAttention(4, 1, kdim=2, vdim=2).in_proj_weight)  # float16|float32
+    """,
+    "what a container holds under the name of a weight is what was put there": """
+        weights = nn.ParameterDict({"weight": nn.Parameter(torch.ones(2).half())})
+        y = weights["weight"] * 2  # float16
+        layers = nn.ModuleDict({"bias": nn.Linear(2, 2, dtype=torch.float16)})
+        y = layers["bias"](torch.ones(2, 2).half())  # float16
+    """,
+    "what a class binds hides the methods and properties of its bases": """
+        def halved(function):
+            def inner(*args):
+                return function(*args).half()
+            return inner
+
+        class Base(nn.Module):
+            @property
+            @halved
+            def p(self):
+                return torch.ones(1)
+
+            @property
+            def q(self):
+                return torch.ones(1)
+
+        class Own(Base):
+            p = torch.ones(1).double()
+            q = None
+
+            def __init__(self):
+                super().__init__()
+                self.q = torch.ones(1).int()
+
+        y = Base().p  # float16
+        y = Own().p  # float64
+        y = Own().q * 2  # int32
+    """,
+    "a method that is bound anew in the body of its class is another": """
+        def halved(function):
+            def inner(*args):
+                return function(*args).half()
+            return inner
+
+        def g():
+            return torch.ones(1).int()
+
+        class Layer(nn.Module):
+            def g(self):
+                return torch.ones(1).double()
+            g = halved(g)
+
+        y = Layer().g()  #
+        y = torch.ones(2)  # float32
+    """,
     "of recurrent layers the bias is no weight": """
         rnn = nn.LSTM(4, 4)
         y = rnn.bias  #

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+import libcst as cst
 import pytest
-from libcst import CSTNode
 
 from dtlint.diagnostic import Edit
 from dtlint.source.arguments import arguments_of
@@ -14,6 +14,7 @@ from dtlint.source.concrete import ConcreteTree
 from dtlint.source.file import Source
 from dtlint.source.imports import Imports, NoEdit
 from dtlint.source.place import Place
+from dtlint.source.standing import Standing
 
 
 def edited(text: str, make: Callable[[Place], Edit | None]) -> str | None:
@@ -21,7 +22,7 @@ def edited(text: str, make: Callable[[Place], Edit | None]) -> str | None:
     source = Source.from_bytes(text.encode(), "module.py")
     tree = ast.parse(source.text)
     call = next(node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    edit = make(Place(call, source, ConcreteTree(source, tree), Imports(source, tree)))
+    edit = make(Place(call, Standing(source, tree), ConcreteTree(source, tree), Imports(source, tree)))
     if edit is None:
         return None
     start = source.offset(edit.span.line, edit.span.column)
@@ -38,6 +39,9 @@ def edited(text: str, make: Callable[[Place], Edit | None]) -> str | None:
         ("f(\n    # why\n    a=1,  # so\n)\n", "f(\n    # why\n    0,\n    a=1,  # so\n)\n"),
         ("f(**a)\n", "f(0, **a)\n"),
         ("(f)(a)\n", "(f)(0, a)\n"),
+        ("(f # (\n)(a)\n", "(f # (\n)(0, a)\n"),
+        ("(f # (\n  ())\n", "(f # (\n  (0))\n"),
+        ("f \\\n (a, (b))\n", "f \\\n (0, a, (b))\n"),
         ("é.f(a)\n", "é.f(0, a)\n"),
     ],
 )
@@ -104,9 +108,9 @@ def test_ast_says_where_arguments_stand_unless_more_than_commas_stands_between_t
 
         asked = False
 
-        def node_at(self, node: ast.expr | ast.stmt) -> CSTNode | None:
+        def call_at(self, node: ast.Call) -> cst.Call | None:
             self.asked = True
-            return super().node_at(node)
+            return super().call_at(node)
 
     source = Source.from_bytes(call.encode(), "module.py")
     tree = ast.parse(call)

@@ -1,17 +1,17 @@
-"""The weights that a layer of torch.nn is made without: `nn.Linear(8, 8, bias=False).bias` is None."""
+"""Which weights a layer of torch.nn has, by the arguments that make it: `nn.Linear(8, 8, bias=False).bias` is None."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.infer.values import Constant
+from dtlint.infer.values import NONE, Constant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dtlint.infer.calls import Arguments
 
-__all__ = ["absent_weights"]
+__all__ = ["told_weights"]
 
 _BIAS = {
     "LazyLinear": 1,
@@ -22,31 +22,47 @@ _BIAS = {
     "GroupNorm": 6,
     **{f"{kind}Norm{n}d": 7 for kind in ("Batch", "Instance") for n in (1, 2, 3)},
 }
-"""Where the argument `bias` stands. Of recurrent layers it is no weight, but the flag itself."""
+"""Where the argument `bias` stands."""
 _AFFINE = {
-    **dict.fromkeys(("LayerNorm", "RMSNorm"), (2, "elementwise_affine")),
-    **{f"{kind}Norm{n}d": (3, "affine") for kind in ("Batch", "Instance") for n in (1, 2, 3)},
-    **dict.fromkeys(("GroupNorm", "SyncBatchNorm"), (3, "affine")),
+    **dict.fromkeys(("LayerNorm", "RMSNorm"), (2, "elementwise_affine", True)),
+    **{f"BatchNorm{n}d": (3, "affine", True) for n in (1, 2, 3)},
+    **{f"InstanceNorm{n}d": (3, "affine", False) for n in (1, 2, 3)},
+    **dict.fromkeys(("GroupNorm", "SyncBatchNorm"), (3, "affine", True)),
 }
-"""Where the argument stands that gives a norm weights, and what it is called."""
+"""Where the argument stands that gives a norm weights, what it is called, and what it is where it is not given."""
+_TRACKED = {
+    **{f"BatchNorm{n}d": True for n in (1, 2, 3)},
+    **{f"InstanceNorm{n}d": False for n in (1, 2, 3)},
+    "SyncBatchNorm": True,
+}
+"""Norms with running statistics, and whether they are kept where nobody says."""
 
 
-def absent_weights(layer: str, arguments: Arguments) -> Iterator[str]:
-    """The attributes of a layer that are None, by the arguments that make it.
+def told_weights(layer: str, arguments: Arguments) -> Iterator[tuple[str, bool | None]]:
+    """The attributes of a layer that an argument decides on: are they there? None where that is not known.
 
     Args:
         layer: its class, `torch.nn.Linear`.
     """
-    if not arguments.complete:
-        return
     kind = layer.rpartition(".")[2]
-    if kind in _BIAS and _is_false(arguments, _BIAS[kind], "bias"):
-        yield "bias"
-    if kind in _AFFINE and _is_false(arguments, *_AFFINE[kind]):
-        yield "weight"
-        yield "bias"
+    affine: bool | None = True
+    if kind in _AFFINE:
+        affine = _flag(arguments, *_AFFINE[kind])
+        yield "weight", affine
+    if kind in _BIAS or kind in _AFFINE:
+        bias = _flag(arguments, _BIAS[kind], "bias", True) if kind in _BIAS else True
+        yield "bias", False if False in (affine, bias) else None if None in (affine, bias) else True
+    if kind in _TRACKED:
+        tracked = _flag(arguments, 4, "track_running_stats", _TRACKED[kind])
+        yield "running_mean", tracked
+        yield "running_var", tracked
+    if kind == "MultiheadAttention":
+        widths = (arguments.get(7, "kdim") or NONE, arguments.get(8, "vdim") or NONE)
+        yield "in_proj_weight", True if arguments.complete and widths == (NONE, NONE) else None
 
 
-def _is_false(arguments: Arguments, position: int, name: str) -> bool:
+def _flag(arguments: Arguments, position: int, name: str, default: bool) -> bool | None:
     given = arguments.get(position, name)
-    return isinstance(given, Constant) and not given.value
+    if given is None:
+        return default if arguments.complete else None
+    return bool(given.value) if isinstance(given, Constant) else None

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
     from dtlint.infer.state import Cast
 
-__all__ = ["ITEMS", "LAYER", "PLAIN", "WEIGHTS_OF_LAYERS", "Instances", "is_open_book"]
+__all__ = ["ITEMS", "LAYER", "PLAIN", "Instances", "is_open_book"]
 
 ITEMS = "[]"
 """The attribute under which the objects of a program keep what is appended to a container module."""
@@ -259,7 +259,7 @@ class Instances(Storing):
         given = self.objects.get(base.key, name)
         if given is not None:
             return self.owned(given, base)
-        if isinstance(base, Module) and name in WEIGHTS_OF_LAYERS and not base.name.endswith(_RECURRENT):
+        if isinstance(base, Module) and name in _WEIGHTS_OF_LAYERS and base.name not in _RECURRENT:
             return Tensor(self.cast_of(base.key, base.dtypes), traits=Trait.PARAMETER)
         return UNKNOWN
 
@@ -345,7 +345,7 @@ class Instances(Storing):
         """What is assigned to a module has not been cast with it before."""
         if not isinstance(owner, Module):
             return
-        if owner.info is None and name in WEIGHTS_OF_LAYERS:
+        if owner.info is None and name in _WEIGHTS_OF_LAYERS:
             self.objects.put(owner.key, name, Tensor(owner.dtypes, traits=Trait.PARAMETER))  # what it is made with
             if not _is_like(value, self.cast_of(owner.key, owner.dtypes)):
                 self.cast_module(owner, None)
@@ -360,7 +360,7 @@ class Instances(Storing):
     def tie(self, layer: Module) -> None:
         """The running statement gives a layer a weight: is it another's, as in `head.weight = embedding.weight`?"""
         given = getattr(self.flow.statement, "value", None)
-        if isinstance(given, ast.Attribute) and given.attr in WEIGHTS_OF_LAYERS:
+        if isinstance(given, ast.Attribute) and given.attr in _WEIGHTS_OF_LAYERS:
             for choice in options(self.quietly(given.value)):
                 if isinstance(choice, Module) and (pair := frozenset({layer.key, choice.key})) not in self.tied:
                     self.tied.add(pair)
@@ -591,8 +591,8 @@ def _is_like(value: Value, dtypes: Dtypes) -> bool:
 _MOST_OWNERS = 20
 """Modules that one may be part of for its casts to be followed: through each chain of owners, of which there may be two to
 the power of half as many."""
-WEIGHTS_OF_LAYERS = frozenset({"weight", "bias", "in_proj_weight", "running_mean", "running_var"})
-_RECURRENT = ("RNN", "LSTM", "GRU", "Cell")
+_WEIGHTS_OF_LAYERS = frozenset({"weight", "bias", "in_proj_weight", "running_mean", "running_var"})
+_RECURRENT = frozenset(f"torch.nn.{kind}{end}" for kind in ("RNN", "LSTM", "GRU") for end in ("", "Cell"))
 """Layers whose weights have longer names: `bias` is the flag that they were made with."""
 
 

@@ -534,6 +534,7 @@ class Program(Places):
 
 
 _OF_MODULES = "torch.nn.Module."
+"""How the names of methods begin that every module has."""
 
 
 def _is_torch(callee: Value, receiver: Value) -> bool:

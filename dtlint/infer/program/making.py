@@ -10,10 +10,10 @@ from dtlint.dtypes.dtype import COMPLEX, FLOATING
 from dtlint.infer.calls import Arguments, cast_target, dtype_of, method_result
 from dtlint.infer.layers import layer_result
 from dtlint.infer.program.abroad import Abroad
-from dtlint.infer.program.absent import absent_weights
+from dtlint.infer.program.absent import told_weights
 from dtlint.infer.program.fields import Field, alters_ops, fields_in, has_generated_init, is_dict, made_elsewhere
 from dtlint.infer.program.functions import SUPPOSED
-from dtlint.infer.program.instances import ITEMS, LAYER, WEIGHTS_OF_LAYERS
+from dtlint.infer.program.instances import ITEMS, LAYER
 from dtlint.infer.program.promises import meeting
 from dtlint.infer.values import (
     NONE,
@@ -22,6 +22,7 @@ from dtlint.infer.values import (
     Constant,
     Device,
     Dtype,
+    Either,
     External,
     Function,
     Instance,
@@ -171,12 +172,12 @@ class Making(Abroad):
                 self.objects.put(made.key, str(name), value)
         asked = arguments.get(_DTYPE_PLACES.get(layer.name.rpartition(".")[2]), "dtype") or NONE
         dtypes = None if not arguments.complete else self.default if asked == NONE else dtype_of(asked)
-        absent = set(absent_weights(layer.name, arguments))
-        for name in WEIGHTS_OF_LAYERS:
-            if name in absent:
-                self.objects.put(made.key, name, NONE)
-            elif self.objects.get(made.key, name) is not None:  # another of the same place was made without
-                self.objects.put(made.key, name, Tensor(dtypes, traits=Trait.PARAMETER))
+        for name, there in told_weights(layer.name, arguments):
+            weight = Tensor(dtypes, traits=Trait.PARAMETER)
+            if there is not True:
+                self.objects.put(made.key, name, NONE if there is False else Either((NONE, weight)))
+            elif self.objects.get(made.key, name) is not None:  # another of the same place may be without
+                self.objects.put(made.key, name, weight)
         if layer.name == "torch.nn.ModuleList":
             whole = children if children is not None else None if arguments.args or not arguments.complete else ()
             if whole is None or any(isinstance(child, Iteration) for child in whole):
