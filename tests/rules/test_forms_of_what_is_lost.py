@@ -119,22 +119,6 @@ BAD = {
                 return (scores + self.eps).softmax(dim=-1), torch.log_softmax(1e-8 + scores, dim=-1)  # <-
         """,
     ),
-    "DT416": (
-        """
-        def work(contexts):
-            total = 0
-            for context in contexts:
-                num_tokens = context.cu_seq_lens_k[1:] - context.cu_seq_lens_k[:-1]
-                total += (num_tokens**2).sum()  # <-
-            return total
-        """,
-        """
-        def work(sizes):
-            cu_seqlens = F.pad(torch.cumsum(sizes, 0, dtype=torch.int32), (1, 0))
-            lengths = torch.diff(cu_seqlens)
-            return (lengths * lengths).sum()  # <-
-        """,
-    ),
     "DT502": (
         """
         def rows(tensor, keep):
@@ -260,30 +244,6 @@ GOOD = {
             sampled = F.softmax(scores + noise, dim=-1)
             masked = F.softmax(scores + mask * -1e4, dim=-1)
             return sampled, masked, F.softmax(scores / (x.std() + 1e-6), dim=-1), F.softmax((x + 1e-6).log(), dim=-1)
-        """,
-    ),
-    "DT416": (
-        """
-        def work(contexts):
-            total = 0
-            for context in contexts:
-                num_tokens = context.cu_seq_lens_k[1:] - context.cu_seq_lens_k[:-1]
-                total += (num_tokens.long() ** 2).sum()
-                total += num_tokens.sum() ** 2
-            return total
-        """,
-        """
-        def work(cu_seqlens, lengths):
-            cu_seqlens = cu_seqlens.long()
-            steps = cu_seqlens[1:] - cu_seqlens[:-1]
-            offsets = lengths[1:] - lengths[:-1]
-            return (steps**2).sum(), (offsets**2).sum()
-        """,
-        """
-        def work(lengths):
-            cu_seqlens = F.pad(torch.cumsum(lengths, 0), (1, 0))
-            steps = cu_seqlens[1:] - cu_seqlens[:-1]
-            return (steps**2).sum()
         """,
     ),
     "DT502": (
