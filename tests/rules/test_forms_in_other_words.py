@@ -12,36 +12,6 @@ HEAD = "import sys\nimport numpy as np\nimport torch\nimport torch.nn.functional
 BENCH = Bench("DT101", "DT599", HEAD)
 
 BAD = {
-    "DT119": (
-        """
-        def _handle_non_serializable(o):
-            if isinstance(o, np.int64):  # <-
-                return int(o)
-            elif isinstance(o, set):
-                return list(o)
-            raise TypeError(f"Object of type {o.__class__.__name__} is not JSON serializable")
-        """,
-        """
-        import json
-
-        class Encoder(json.JSONEncoder):
-            def default(self, value):
-                if isinstance(value, np.ndarray):
-                    return list(value)
-                if isinstance(value, np.float64):  # <-
-                    return float(value)
-                return super().default(value)
-        """,
-        """
-        def plain(value):
-            if isinstance(value, np.int32):  # <-
-                return value.item()
-            elif isinstance(value, str):
-                return value
-            else:
-                raise TypeError(type(value))
-        """,
-    ),
     "DT120": (
         """
         def rotate(meta, x: Tensor):
@@ -146,40 +116,6 @@ BAD = {
 }
 
 GOOD = {
-    "DT119": (
-        """
-        import json
-
-        class Encoder(json.JSONEncoder):
-            def default(self, value):
-                if isinstance(value, np.integer):
-                    return int(value)
-                if isinstance(value, np.float64) or isinstance(value, np.float32):
-                    return float(value)
-                return json.JSONEncoder.default(self, value)
-        """,
-        """
-        def plain(value):
-            if isinstance(value, np.int64):
-                return int(value)
-            return value
-
-        def shape(value):
-            if isinstance(value, np.int64):
-                value = int(value)
-            if not value:
-                raise TypeError
-            return [value]
-        """,
-        """
-        def plain(value):
-            if isinstance(value, np.int64):
-                return int(value)
-            elif hasattr(value, "item"):
-                return value.item()
-            raise TypeError(type(value))
-        """,
-    ),
     "DT120": (
         """
         def chosen(kind, config, data_type):
