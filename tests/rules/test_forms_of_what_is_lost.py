@@ -101,24 +101,6 @@ BAD = {
             return x.t()[keep]  # <-
         """,
     ),
-    "DT404": (
-        """
-        def negatives(sim_i2t: Tensor, n):
-            weights = F.softmax(sim_i2t[:, :n] + 1e-4, dim=1)  # <-
-            weights.fill_diagonal_(0)
-            return torch.multinomial(weights, 1)
-        """,
-        """
-        class Attention(nn.Module):
-            def __init__(self, eps=1e-6):
-                super().__init__()
-                self.eps = eps
-
-            def forward(self, q, k):
-                scores = q @ k.transpose(-1, -2)
-                return (scores + self.eps).softmax(dim=-1), torch.log_softmax(1e-8 + scores, dim=-1)  # <-
-        """,
-    ),
     "DT502": (
         """
         def rows(tensor, keep):
@@ -230,20 +212,6 @@ GOOD = {
         def chosen(x: Tensor, n):
             keep = torch.zeros(n, dtype=torch.uint8)
             return x[keep.bool()], x[keep == 1], x[keep.long()], x[keep.nonzero()]
-        """,
-    ),
-    "DT404": (
-        """
-        def negatives(sim_i2t: Tensor, n):
-            weights = F.softmax(sim_i2t[:, :n], dim=1) + 1e-4
-            weights.fill_diagonal_(0)
-            return torch.multinomial(weights, 1)
-        """,
-        """
-        def attend(scores: Tensor, mask: Tensor, noise: Tensor, x: Tensor):
-            sampled = F.softmax(scores + noise, dim=-1)
-            masked = F.softmax(scores + mask * -1e4, dim=-1)
-            return sampled, masked, F.softmax(scores / (x.std() + 1e-6), dim=-1), F.softmax((x + 1e-6).log(), dim=-1)
         """,
     ),
     "DT502": (
