@@ -114,6 +114,12 @@ BAD = {
             both = np.concatenate([x.detach().cpu().numpy(), y.detach().cpu().numpy()])
             return torch.FloatTensor(both[order].copy()).cuda()  # <-
         """,
+        """
+        def twice(x):
+            array = x.numpy()
+            array = np.stack([array, array[::-1]])
+            return torch.Tensor(array)  # <-
+        """,
     ),
     "DT509": (
         """
@@ -226,6 +232,12 @@ GOOD = {
             return torch.Tensor(x.numpy()[::-1].copy()).to(x.dtype)
         """,
         """
+        def listed(x, y):
+            numbers = x.numpy().tolist()
+            arrays = [x.numpy(), y.numpy()]
+            return torch.Tensor(numbers), torch.Tensor([x.numpy()]), torch.Tensor(arrays), torch.Tensor(np.array(numbers))
+        """,
+        """
         def predicted(model, x):
             return torch.Tensor(model(x).detach().numpy()[::-1].copy())
         """,
@@ -233,6 +245,10 @@ GOOD = {
         def rows(x):
             assert x.dtype == torch.float32
             return torch.Tensor(np.take(x.numpy(), [0, 1], axis=0))
+        """,
+        """
+        def meant(x):
+            return torch.Tensor(np.array(x.numpy(), np.float32))
         """,
     ),
     "DT509": (
