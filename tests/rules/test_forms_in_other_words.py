@@ -105,6 +105,16 @@ BAD = {
         other = np.random.RandomState(1).randint(0, int(1e10))  # <-
         third = np.random.randint(0, np.iinfo(np.uint32).max)  # <-
         fourth = np.random.randint(low=0, high=sys.maxsize)  # <-
+        fifth = np.random.RandomState(2).randint(2**63)  # <-
+        """,
+        """
+        import numpy.random as draws
+        from numpy.random import RandomState
+
+        def seeds():
+            return STATE.randint(2**32), RandomState(0).randint(2**33), draws.RandomState(0).randint(2**34)  # <-
+
+        STATE = RandomState(1)
         """,
     ),
     "DT502": (
@@ -202,6 +212,20 @@ GOOD = {
         """
         def seed(rng, low):
             return rng.randint(0, 2**40), np.random.randint(low)
+        """,
+        """
+        rng = np.random.RandomState(0)
+
+        def seed(rng):
+            return rng.randint(0, 2**40)  # of Python's random, perhaps
+
+        beyond_int64 = np.random.RandomState(1).randint(1e19), np.random.randint(2**63 + 1)
+
+        class RandomState:
+            def randint(self, bound):
+                return bound
+
+        mine = RandomState().randint(2**33)
         """,
     ),
     "DT502": (
