@@ -19,10 +19,8 @@ __all__ = ["handed_back"]
 
 _MOVING = frozenset({"cpu", "detach", "clone", "contiguous", "squeeze", "permute", "transpose", "view", "reshape"})
 """Methods of tensors that keep the dtype."""
-_METHODS = frozenset(
-    {"copy", "reshape", "transpose", "squeeze", "flatten", "ravel", "take", "repeat", "swapaxes", "tolist"}
-)
-"""Methods of arrays that keep the values as they are."""
+_METHODS = frozenset({"copy", "reshape", "transpose", "squeeze", "flatten", "ravel", "take", "repeat", "swapaxes"})
+"""Methods of arrays that keep the values as they are, and give an array."""
 _FUNCTIONS = frozenset(
     {
         *("take", "take_along_axis", "concatenate", "stack", "vstack", "hstack", "transpose", "squeeze", "expand_dims"),
@@ -31,6 +29,8 @@ _FUNCTIONS = frozenset(
     }
 )
 """Functions of NumPy that do so."""
+_TAKE_DTYPE = frozenset({"array", "asarray", "ascontiguousarray"})
+"""Those that take a dtype as their second argument."""
 _DTYPES = frozenset({"dtype", "type_as", "to", "type", "float", "double", "half", "long", "int", "is_floating_point"})
 """What a function mentions that heeds a dtype."""
 _DEEPEST = 4
@@ -56,46 +56,50 @@ def handed_back(given: ast.expr, call: Call) -> str | None:
 
 def _source(node: ast.expr, names: set[str], flow: Flow, deepest: int) -> str | None:
     """The argument that all of an array comes from."""
+    sources = [_argument(start, names, flow, deepest) for start in _starts(node)]
+    return sources[0] if sources and None not in sources else None
+
+
+def _argument(start: ast.expr, names: set[str], flow: Flow, deepest: int) -> str | None:
+    """The argument that a name or `x.numpy()` comes from."""
+    if isinstance(start, ast.Name):
+        bound = [value for _, value in assignments(flow.scope).get(start.id, ())]
+        first = [value for value in bound if value is not None and not _mentions(value, start.id)]
+        others = [value for value in bound if value not in first]
+        if deepest == 0 or len(first) != 1 or not all(_keeps(value, start.id) for value in others):
+            return None
+        return _source(first[0], names, flow, deepest - 1)
+    held = receiver(start)
+    tensor = None if held is None else below(held, _MOVING)
+    return tensor.id if isinstance(tensor, ast.Name) and _is_argument(tensor.id, names, flow) else None
+
+
+def _starts(node: ast.expr) -> list[ast.expr]:
+    """What the values of an array come from: names and `x.numpy()`, several of them for `np.stack([x.numpy(), y])`. Empty
+    where one is anything else, or the array is told a dtype."""
     while isinstance(node, ast.Subscript):
         node = node.value
     if isinstance(node, ast.Name):
-        bound = [value for _, value in assignments(flow.scope).get(node.id, ())]
-        first = [value for value in bound if value is not None and not _mentions(value, node.id)]
-        others = [value for value in bound if value not in first]
-        if deepest == 0 or len(first) != 1 or not all(_keeps(value, node.id) for value in others):
-            return None
-        return _source(first[0], names, flow, deepest - 1)
-    if isinstance(node, (ast.List, ast.Tuple)):
-        sources = [_source(item, names, flow, deepest) for item in node.elts]
-        return sources[0] if sources and None not in sources else None
-    if not isinstance(node, ast.Call) or any(part.arg == "dtype" for part in node.keywords):
-        return None
+        return [node]
     held = receiver(node)
-    if held is not None and last_name(node) == "numpy":
-        tensor = below(held, _MOVING)
-        return tensor.id if isinstance(tensor, ast.Name) and _is_argument(tensor.id, names, flow) else None
-    inner = _kept(node)
-    return None if inner is None else _source(inner, names, flow, deepest)
-
-
-def _kept(node: ast.Call) -> ast.expr | None:
-    """What a function or method of NumPy takes apart or puts together: `x` of `np.take(x, i)` and of `x.copy()`."""
-    base, _, name = (path_of(node.func) or "").rpartition(".")
-    if base in ("np", "numpy"):
-        return node.args[0] if name in _FUNCTIONS and len(node.args) > 0 else None
-    return receiver(node) if last_name(node) in _METHODS else None
+    if not isinstance(node, ast.Call) or held is None or any(part.arg == "dtype" for part in node.keywords):
+        return []
+    name = last_name(node)
+    if name == "numpy":
+        return [node]
+    if path_of(held) not in ("np", "numpy"):
+        return _starts(held) if name in _METHODS else []
+    if name not in _FUNCTIONS or not node.args or (name in _TAKE_DTYPE and len(node.args) > 1):
+        return []
+    first = node.args[0]
+    parts = [_starts(part) for part in (first.elts if isinstance(first, (ast.List, ast.Tuple)) else [first])]
+    return [start for starts in parts for start in starts] if all(parts) else []
 
 
 def _keeps(value: ast.expr | None, name: str) -> bool:
     """`array = np.take(array, i)`: does a name keep its dtype when it is bound anew?"""
-    while value is not None and not isinstance(value, ast.Name):
-        if isinstance(value, ast.Subscript):
-            value = value.value
-        elif isinstance(value, ast.Call) and all(part.arg != "dtype" for part in value.keywords):
-            value = _kept(value)
-        else:
-            return False
-    return value is not None and value.id == name
+    starts = [] if value is None else _starts(value)
+    return bool(starts) and all(isinstance(start, ast.Name) and start.id == name for start in starts)
 
 
 def _is_argument(name: str, names: set[str], flow: Flow) -> bool:

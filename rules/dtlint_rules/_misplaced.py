@@ -1,5 +1,5 @@
-"""An epsilon on the wrong side: `x / v.sqrt() + eps` adds it to the quotient, and what is divided by may be 0 still;
-`softmax(x + eps)` adds it to all logits alike, which changes nothing."""
+"""An epsilon on the wrong side of a division: `x / v.sqrt() + eps` adds it to the quotient, and what is divided by may
+be 0 still."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from dtlint_rules._within import parents_at
 if TYPE_CHECKING:
     from dtlint.infer.events import Flow
 
-__all__ = ["RECIPROCALS", "SOFTMAX", "beside_quotient", "beside_reciprocal", "inside_softmax"]
+__all__ = ["RECIPROCALS", "beside_quotient", "beside_reciprocal"]
 
 RECIPROCALS = frozenset({"rsqrt", "rsqrt_"})
-SOFTMAX = frozenset({"softmax", "log_softmax"})
 
 _CALLED_SO = re.compile(r"^(?:\w+_)?(?:eps|epsilon)\d?$")
 _LARGEST = 1e-4
@@ -47,20 +46,6 @@ def beside_quotient(quotient: ast.BinOp, divisor: ast.expr, flow: Flow) -> tuple
 def beside_reciprocal(root: ast.Call, variance: ast.expr, flow: Flow) -> tuple[ast.expr, Edge] | None:
     """`v.rsqrt() + eps` and `v.rsqrt().add_(eps)`."""
     return _beside(root, variance, flow, short(root))
-
-
-def inside_softmax(call: ast.Call, subject: ast.expr, flow: Flow) -> tuple[ast.expr, Edge] | None:
-    """`F.softmax(x + 1e-4, dim=1)`: an epsilon that was meant for the probabilities."""
-    if not isinstance(subject, ast.BinOp) or not isinstance(subject.op, ast.Add):
-        return None
-    epsilon = next((side for side in (subject.right, subject.left) if _is_epsilon(side, flow)), None)
-    if epsilon is None:
-        return None
-    name = last_name(call)
-    happens = f"`{name}` of `x + c` is that of `x`: an epsilon that is added inside keeps no probability from 0"
-    if name == "softmax":
-        return call, Edge(happens, f"Add it to the result: `softmax(x) + {ast.unparse(epsilon)}`")
-    return call, Edge(happens, "Leave it out: the logarithm is finite without it")
 
 
 def _beside(node: ast.expr, divisor: ast.expr, flow: Flow, shown: str) -> tuple[ast.expr, Edge] | None:

@@ -12,13 +12,14 @@ from dtlint.diagnostic import Applicability, Edit, Fix, Severity
 from dtlint.dtypes.dtype import named
 from dtlint.infer.around import around
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Constant, Dtype, External, Instance, Module, Tensor, Unknown, Value
+from dtlint.infer.values import Constant, Device, Dtype, External, Instance, Module, Tensor, Unknown, Value
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import assignments, bound_once, source_of
 from dtlint_rules._by_position import BY_POSITION, JUDGED, dtype_by_position, no_tensor
 from dtlint_rules._casts import SHORT
-from dtlint_rules._device_types import device_for_type
 from dtlint_rules._fixes import respell
+from dtlint_rules._functions import parameters
 from dtlint_rules._imports import imports
 from dtlint_rules._known import known
 from dtlint_rules._names import last_name, names_in
@@ -61,6 +62,9 @@ _BEHIND_OR = ("or torch.", "or th.")
 _UNKNOWN_CASTS = attributes(NO_METHODS, of_self=True)
 _TENSORS = re.compile(r"(^|_)(tensors?|weights?|param|grad|logits|embeds|embeddings|hidden_states)$")
 """How tensors are called, and no dtype."""
+_HAVE_DEVICE = frozenset({"from_pretrained", "from_single_file", "Accelerator", "Fabric"})
+"""What makes something with a `device` that is a torch.device: models of transformers, pipelines of diffusers, what
+accelerate and Fabric prepare models with."""
 
 
 class WrongDtypeArgument(Rule):
@@ -75,8 +79,7 @@ class WrongDtypeArgument(Rule):
     `dtype = x is None or torch.float16`; and casts by methods that no tensor has, `x.as_type(y)`. A dtype that is given by
     position where torch takes it by its name, `torch.zeros(2, torch.float32)`, or takes something else,
     `nn.Linear(2, 2, torch.float32)`; a type that torch or NumPy never had, `dtype=np.float6432`; and a number, a dtype or
-    an array of NumPy where a tensor is due, `x.type_as(3)`. As information, it reports `torch.autocast(str(x.device))` and
-    `torch.autocast("cuda:0")`, which have the index of the device besides its type.
+    an array of NumPy where a tensor is due, `x.type_as(3)`.
 
     ## Why it matters
     torch takes dtypes as `torch.dtype` objects only. A positional string is taken for a device (`RuntimeError:
@@ -85,8 +88,7 @@ class WrongDtypeArgument(Rule):
     it and casts nothing. Autocast with a string for a dtype is switched off with a warning. NumPy raises `Cannot
     interpret 'torch.float32' as a data type`. NumPy takes a dtype by position, and torch hardly anywhere: factories raise,
     and `nn.Linear` takes it for `bias`, which is then on. `torch.dtype` cannot be called at all, and autocast raises for
-    what is no string; what has an index, torch before 2.4 refuses, and newer ones compare it with "cuda" in vain where they
-    check whether the GPU has bfloat16. Such lines often stand in a branch that no test runs.
+    what is no string. Such lines often stand in a branch that no test runs.
 
     ## Example
     ```python
@@ -163,7 +165,7 @@ class WrongDtypeArgument(Rule):
             return (_no_method(call),) if is_no_method(call) else ()
         if call.target == "torch.dtype":
             return (_uncallable(call),)
-        if call.target == "torch.amp.autocast" and (given := device_for_type(call)) is not None:
+        if call.target == "torch.amp.autocast" and (given := _device_given(call)) is not None:
             return (given,)
         if call.target in JUDGED and call.args and (given := dtype_by_position(call)) is not None:
             return (given,)
@@ -364,6 +366,45 @@ def _uncallable(call: Call) -> Finding:
         "`torch.dtype` cannot be called: TypeError: cannot create 'torch.dtype' instances",
         help="Look the dtype up by its name: `getattr(torch, name)`",
     )
+
+
+def _device_given(call: Call) -> Finding | None:
+    """The device that autocast is given in place of the type of one: `torch.autocast(x.device)`."""
+    node = call.argument_node(0, "device_type")
+    if node is None or not _is_device(call, node):
+        return None
+    return Finding(
+        node,
+        f"Autocast wants the type of a device, a string, and `{ast.unparse(node)}` is a device: it raises",
+        help=f"Use `{ast.unparse(node)}.type`",
+        fix=partial(_typed, node),
+    )
+
+
+def _is_device(call: Call, node: ast.expr) -> bool:
+    """Is it a device for certain: one that is made here, that of a tensor, or of what a library loads or makes? What else
+    has a `device` may mean a string by it."""
+    if isinstance(call.argument(0, "device_type"), Device):
+        return isinstance(node, (ast.Name, ast.Attribute))
+    if isinstance(node, ast.Name):
+        if any(parameter.arg == node.id for parameter in parameters(call.flow.scope)):
+            return False
+        local = call.flow.scope if node.id in assignments(call.flow.scope) else call.flow.tree
+        made = bound_once(node.id, local)
+        return isinstance(made, ast.Call) and path_of(made.func) == "torch.device"
+    if not isinstance(node, ast.Attribute) or node.attr != "device":
+        return False
+    if isinstance(known(call.flow, node.value), Tensor):
+        return True
+    made = source_of(node.value, call.flow) or node.value
+    return isinstance(made, ast.Call) and (
+        last_name(made) in _HAVE_DEVICE or (last_name(made) == "next" and "parameters" in names_in(made))
+    )
+
+
+def _typed(node: ast.expr, place: Place) -> Fix:
+    edit = Edit(place.source.span(node), f"{ast.unparse(node)}.type")
+    return Fix("Give the type of the device", (edit,), Applicability.SAFE)
 
 
 def _is_torchs(call: Call) -> bool:

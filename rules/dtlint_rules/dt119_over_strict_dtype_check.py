@@ -1,4 +1,4 @@
-"""DT119: a check lets some dtypes through, and not others that the code behind it handles as well."""
+"""DT119: a list of the floating dtypes that are let through, without bfloat16."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from dtlint.infer.values import Dtype, Items, Value
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
-from dtlint_rules._encoders import FOR_ONE_TYPE, one_type_encoded
 from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._imports import is_a_test, writes_kernels
 from dtlint_rules._names import last_name
@@ -48,14 +47,10 @@ class OverStrictDtypeCheck(Rule):
     a function: under autocast the one may come from a matmul and be half, the other from a softmax and be float32. Left
     alone is what stands ahead of a kernel, or beside a list of the dtypes that pass, or asks of an output.
 
-    Also a function that makes Python numbers of NumPy's and asks for one type of them alone, `isinstance(x, np.int64)`,
-    where all that is not asked for ends in a TypeError, as in an encoder for JSON.
-
     ## Why it matters
     The three were all floating dtypes there were when the check was written. Under autocast on a CPU, and in most
     training today, activations are bfloat16; the check raises for a tensor that the code behind it handles as well as
-    the others. `np.int64` is what NumPy computes on most platforms; an `np.int32`, which comes from a tensor, a column or a
-    platform with 32 bits, is no subclass of it.
+    the others.
 
     ## Example
     ```python
@@ -86,18 +81,13 @@ class OverStrictDtypeCheck(Rule):
 
     code, name = "DT119", "over-strict-dtype-check"
     fix = Applicability.UNSAFE
-    triggers = ("float64", ".double", ".dtype==", ".dtype!=", *FOR_ONE_TYPE)
-    needs = (("float64", ".double", ".dtype", *FOR_ONE_TYPE),)
-    calls = frozenset({*(f"*{word}*" for word in _CHECKING), "isinstance"})
+    triggers = ("float64", ".double", ".dtype==", ".dtype!=")
+    needs = (("float64", ".double", ".dtype"),)
+    calls = frozenset(f"*{word}*" for word in _CHECKING)
     operators = frozenset({ast.In, ast.NotIn, ast.Eq, ast.NotEq})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         name = last_name(call.node)
-        if name == "isinstance":
-            found = one_type_encoded(call) if call.target == "builtins.isinstance" else None
-            if found is not None:
-                yield found
-            return
         for node in given(call.node):
             if isinstance(node, (ast.Tuple, ast.List, ast.Set)) and _lacks_bfloat16(_value_of(call, node)):
                 yield Finding(

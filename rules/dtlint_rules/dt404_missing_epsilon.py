@@ -23,7 +23,7 @@ from dtlint_rules._imports import imports_torch, is_a_test
 from dtlint_rules._kept import kept
 from dtlint_rules._logarithms import one_sided
 from dtlint_rules._masked_means import masked_mean
-from dtlint_rules._misplaced import RECIPROCALS, SOFTMAX, beside_quotient, beside_reciprocal, inside_softmax
+from dtlint_rules._misplaced import RECIPROCALS, beside_quotient, beside_reciprocal
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._numbers import number_at
@@ -85,10 +85,10 @@ class MissingEpsilon(Rule):
     `x.std()` is 0.
 
     Reports further an epsilon that is 0 by default, `def __init__(self, eps=0)` and `x / (std + self.eps)`, which
-    stands beside a spread or a norm, where the file passes no other; one on the wrong side of the line,
-    `x / x.std() + eps` and `v.rsqrt().add_(eps)`, or inside of `softmax(x + eps)`, which is `softmax(x)`; the root of a
-    `running_var` below the line in code that knows of no epsilon; and, in functions that are named as masked means, the
-    division by the sum of the mask, where a function beside it asks whether such a sum is 0.
+    stands beside a spread or a norm, where the file passes no other; one on the
+    wrong side of the line, `x / x.std() + eps` and `v.rsqrt().add_(eps)`; the root of a `running_var` below the line in
+    code that knows of no epsilon; and, in functions that are named as masked means, the division by the sum of the mask,
+    where a function beside it asks whether such a sum is 0.
 
     ## Why it matters
     Where all values are equal their standard deviation is 0, and `std` of a single value is NaN. Half makes it more
@@ -121,16 +121,16 @@ class MissingEpsilon(Rule):
     code, name = "DT404", "missing-epsilon"
     triggers = (
         *attributes((*_LOWEST, "mean", "norm", "sum", "std_mean", "var_mean", "aminmax", *ROOTS, *ARCS, "log")),
-        *(".abs", *_DEGREES, "*running_var*", *_ZERO_EPSILONS, *attributes(SOFTMAX)),
+        *(".abs", *_DEGREES, "*running_var*", *_ZERO_EPSILONS),
     )
     needs = (
         TORCH,
         (
             *attributes((*_HIGHEST, "std", "var", "norm", "sum", "std_mean", "var_mean", "aminmax", *ROOTS, *ARCS)),
-            *(".log", ".rsqrt", ".abs", *_DEGREES, *_ZERO_EPSILONS, *attributes(SOFTMAX)),
+            *(".log", ".rsqrt", ".abs", *_DEGREES, *_ZERO_EPSILONS),
         ),
     )
-    calls = frozenset({*ROOTS, *RECIPROCALS, *INVERTING, *ARCS, *SOFTMAX, "log"})
+    calls = frozenset({*ROOTS, *RECIPROCALS, *INVERTING, *ARCS, "log"})
     operators = frozenset({ast.Div, ast.Pow})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
@@ -142,11 +142,6 @@ class MissingEpsilon(Rule):
             if edge is not None or name not in RECIPROCALS:
                 return
         subject, value = operand(call) or ABSENT
-        if name in SOFTMAX:
-            edge_inside = None if subject is None else inside_softmax(call.node, subject, call.flow)
-            if edge_inside is not None and _is_judged(call.flow.tree):
-                yield _told(*edge_inside)
-            return
         if subject is None or (found := _edge(subject, call)) is None or not _is_judged(call.flow.tree):
             return
         only_of_tensors = name not in ROOTS

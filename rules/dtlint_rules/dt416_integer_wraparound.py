@@ -35,10 +35,6 @@ _WORDS: dict[type[ast.AST], str] = {
 }
 
 
-_CUMULATIVE = ("*cu_seq*", "*cu_len*")
-"""What the ends of packed sequences are called."""
-
-
 class IntegerWraparound(Rule):
     """Arithmetic of uint8, int8 or int16 wraps around.
 
@@ -46,13 +42,12 @@ class IntegerWraparound(Rule):
     Reports the difference of two uint8 tensors, sums, products and shifts of small integers with numbers that lead
     out of their range, such as `pixels * 256`; and a wide number put together from bytes,
     `image[..., 0] * 256 + image[..., 1]`, where the bytes have not been cast to a wider dtype; and two ids put into one,
-    `src << 32 | dst`, where tensors that are int32, or of which the function says so, have not been cast to int64; and
-    the squares of lengths that are the steps of `cu_seqlens`, which attention kernels take as int32 alone.
+    `src << 32 | dst`, where tensors that are int32, or of which the function says so, have not been cast to int64.
 
     ## Why it matters
     A Python number does not widen a tensor of the same category: uint8 times 256 is uint8, and all of it is 0. So it is
     in NumPy 2. `3 - 5` is 254 in uint8, and the difference of two images is large where the second is a little
-    brighter. A length of 46341 has a square that int32 does not hold. There is no error and no warning.
+    brighter. There is no error and no warning.
 
     ## Example
     ```python
@@ -76,11 +71,8 @@ class IntegerWraparound(Rule):
     """
 
     code, name = "DT416", "integer-wraparound"
-    triggers = (*SMALL, "256", "8", "<<32", *_CUMULATIVE)
-    needs = (
-        (*SMALL, "]*", "]<<", "])*", "])<<", "<<32", *_CUMULATIVE),
-        (*SMALL, "256", "**8", "<<8", "<<32", *_CUMULATIVE),
-    )
+    triggers = (*SMALL, "256", "8", "<<32")
+    needs = ((*SMALL, "]*", "]<<", "])*", "])<<", "<<32"), (*SMALL, "256", "**8", "<<8", "<<32"))
     operators = frozenset({*_WORDS})
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
@@ -92,8 +84,6 @@ class IntegerWraparound(Rule):
         left, right = _small(operation.left), _small(operation.right)
         if left or right:
             return self._wrapped(operation, node, node.op, left, right)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.Mult)):
-            return _squared_steps(operation, node)
         if isinstance(node, ast.BinOp) and isinstance(operation.operator, ast.Add):
             return self._assembled(operation, node)
         return ()
@@ -183,54 +173,9 @@ def _shifted(operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
     )
 
 
-def _squared_steps(operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
-    """`lengths ** 2`, where `lengths = cu_seqlens[1:] - cu_seqlens[:-1]`."""
-    value, flow = operation.left, operation.flow
-    if isinstance(node.op, ast.Pow):
-        if not isinstance(operation.right, Constant) or operation.right.value != 2:
-            return
-    elif not isinstance(node.left, ast.Name) or not same(node.left, node.right):
-        return
-    if isinstance(value, Tensor) and value.dtypes is not None and value.dtypes != _INT32:
-        return
-    ends = _ends(source_of(node.left, flow) or node.left)
-    name = "" if ends is None else (path_of(ends) or "").rpartition(".")[2]
-    if ends is None or _ENDS.search(name) is None:
-        return
-    if any(made is None or not _says_int32(made) for _, made in assignments(flow.scope).get(name, ())):
-        return  # `torch.cumsum` of whole numbers is int64 where nobody says otherwise
-    yield Finding(
-        node,
-        f"`{ast.unparse(node.left)}` is int32, as `{ast.unparse(ends)}` is: the square of a length beyond 46340 wraps around",
-        help=f"Cast before: `{ast.unparse(node.left)}.long()`",
-    )
-
-
-def _ends(steps: ast.expr) -> ast.expr | None:
-    """What the steps of are taken: `x` of `x[1:] - x[:-1]`, of `x.diff()` and of `torch.diff(x)`."""
-    if isinstance(steps, ast.Call) and last_name(steps) == "diff":
-        held = receiver(steps)
-        return held if not steps.args else steps.args[0]
-    if not isinstance(steps, ast.BinOp) or not isinstance(steps.op, ast.Sub):
-        return None
-    after, before = steps.left, steps.right
-    if not isinstance(after, ast.Subscript) or not isinstance(before, ast.Subscript):
-        return None
-    slices = isinstance(after.slice, ast.Slice) and isinstance(before.slice, ast.Slice)
-    return after.value if slices and same(after.value, before.value) else None
-
-
-_ENDS = re.compile(r"(?:^|_)cu_(?:seq_?)?len")
-_INT32 = frozenset({"int32"})
-
-
 def _speaks_of_int32(scope: ast.AST) -> bool:
     """Does a function say int32, in a name or a text? Ids are int64 for the most part."""
-    return _says_int32(scope)
-
-
-def _says_int32(node: ast.AST) -> bool:
-    return any("int32" in word or word == "IntTensor" for word in said(node))
+    return any("int32" in word or word == "IntTensor" for word in said(scope))
 
 
 def _is_given(node: ast.expr, flow: Flow) -> bool:

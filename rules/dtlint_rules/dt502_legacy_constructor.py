@@ -81,8 +81,8 @@ class LegacyConstructor(Rule):
     ## Fix safety
     The fix of `x.type(...)` is unsafe because the tensor stays where it is. The fix of a constructor that is told a
     device, `torch.tensor(index, device=device, dtype=torch.int64)`, is unsafe because it copies any data. So is that of
-    a list for a constructor that is told a dtype, which begins to work. That of a list of numbers for a constructor of
-    `torch.cuda` leaves value, dtype and device, and is unsafe like the others. The other forms have none.
+    a list for a constructor that is told a dtype, which begins to work, and that of a list of numbers for a constructor
+    of `torch.cuda`, which should keep value, dtype and device, but has not been tried on a GPU. The other forms have none.
 
     ## References
     - [torch.Tensor.type](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.type.html)
@@ -149,7 +149,7 @@ class LegacyConstructor(Rule):
             yield Finding(
                 call.node,
                 f"`{name}` makes float32 of the array, whatever dtype `{source}` came in",
-                help="Use `torch.from_numpy(...)`, which keeps the dtype",
+                help="Use `torch.from_numpy(...)`, which keeps the dtype, and shares memory with what it is given",
                 severity=Severity.INFO,
             )
 

@@ -13,9 +13,10 @@ from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import bound_once
 from dtlint_rules._fixes import pass_dtype
+from dtlint_rules._functions import parameters
 from dtlint_rules._names import last_name, said
 from dtlint_rules._needs import attributes
-from dtlint_rules._parts import keyword
+from dtlint_rules._parts import keyword, receiver
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,6 +35,9 @@ _SUMS = frozenset({"numpy.sum", "numpy.cumsum", "numpy.prod", "numpy.cumprod"})
 _COUNTS = ("len", "count", "size", "num", "token", "length")
 """Parts of names of what is counted, and so whole."""
 _CASTS = frozenset({"long", "int", "float", "double", "half", "to", "type", "short", "byte", "bool", "type_as"})
+_INT32, _INT64 = 2**31, 2**63
+"""The greatest bounds, not drawn themselves, that NumPy takes for int32 and int64."""
+_LARGEST = {"uint32": 2**32 - 1, "int64": 2**63 - 1}
 
 
 class PlatformInt(Rule):
@@ -82,11 +86,13 @@ class PlatformInt(Rule):
     fix = Applicability.SAFE
     triggers = attributes((*_INTO_TORCH, "memmap", "randint"))
     needs = (("numpy",), attributes((*_WHOLE, *_SUMS)))
-    calls = frozenset({*(name.rpartition(".")[2] for name in _INTO_TORCH | _WHOLE | _SUMS), "memmap"})
+    calls = frozenset({*(name.rpartition(".")[2] for name in _INTO_TORCH | _WHOLE | _SUMS), "memmap", "RandomState"})
 
     def __init__(self) -> None:
         self.whole: set[ast.expr] = set()
         """Calls that give platform integers."""
+        self.states: set[ast.expr] = set()
+        """Calls that make a RandomState."""
         self.sums: set[ast.expr] = set()
         self.into: list[tuple[ast.Call, ast.AST]] = []
         """Calls that make tensors of arrays without a dtype, and the functions that they stand in."""
@@ -94,7 +100,9 @@ class PlatformInt(Rule):
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         node, target = call.node, call.target
-        if last_name(node) == "randint" and _is_numpys(call):
+        if target == "numpy.random.RandomState":
+            self.states.add(node)
+        if last_name(node) == "randint" and (target == "numpy.random.randint" or self._is_of_a_state(call)):
             found = _drawn(call)
             if found is not None:
                 return (found,)
@@ -118,6 +126,15 @@ class PlatformInt(Rule):
         elif target == "numpy.memmap":
             self.maps.append((node, call.flow.scope))
         return ()
+
+    def _is_of_a_state(self, call: Call) -> bool:
+        """Is it `randint` of a RandomState which is made at once or by the name?"""
+        held = receiver(call.node)
+        if isinstance(held, ast.Name):
+            if any(parameter.arg == held.id for parameter in parameters(call.flow.scope)):
+                return False
+            held = bound_once(held.id, call.flow.scope) or bound_once(held.id, call.flow.tree)
+        return held in self.states
 
     def on_end(self, end: End) -> Iterator[Finding]:
         if end.flow.function is not None or not (self.whole or self.sums) or not (self.into or self.maps):
@@ -147,7 +164,9 @@ def _drawn(call: Call) -> Finding | None:
     if value is None and (node is None or (isinstance(node, ast.Constant) and node.value is None)):
         node, value = call.argument_node(0, "low"), call.constant(0, "low")
     bound = _number(node, value)
-    if bound is None or bound <= 2**31 or "dtype" in call.keywords or len(call.node.args) > 3 or not call.complete:
+    if bound is None or not _INT32 < bound <= _INT64:
+        return None
+    if "dtype" in call.keywords or len(call.node.args) > 3 or not call.complete:
         return None
     return Finding(
         call.node,
@@ -155,20 +174,6 @@ def _drawn(call: Call) -> Finding | None:
         help="Give `dtype=np.int64`",
         fix=partial(pass_dtype, name="numpy.int64", message="Give `dtype=np.int64`", applicability=Applicability.SAFE),
     )
-
-
-def _is_numpys(call: Call) -> bool:
-    """Is it `np.random.randint`, or that of a RandomState which is made at once or by the name?"""
-    if call.target == "numpy.random.randint":
-        return True
-    function = call.node.func
-    held = function.value if isinstance(function, ast.Attribute) else None
-    if isinstance(held, ast.Name):
-        held = bound_once(held.id, call.flow.scope) or bound_once(held.id, call.flow.tree)
-    return isinstance(held, ast.Call) and (path_of(held.func) or "") in _STATES
-
-
-_STATES = frozenset({"np.random.RandomState", "numpy.random.RandomState", "npr.RandomState"})
 
 
 def _number(node: ast.expr | None, value: object) -> int | None:
@@ -186,9 +191,6 @@ def _number(node: ast.expr | None, value: object) -> int | None:
     if isinstance(value, float):
         return int(value) if value.is_integer() else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-_LARGEST = {"uint32": 2**32 - 1, "int64": 2**63 - 1}
 
 
 def _found(node: ast.expr | None, what: str, notes: tuple[tuple[ast.expr, str], ...]) -> Finding:

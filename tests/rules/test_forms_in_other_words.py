@@ -12,62 +12,6 @@ HEAD = "import sys\nimport numpy as np\nimport torch\nimport torch.nn.functional
 BENCH = Bench("DT101", "DT599", HEAD)
 
 BAD = {
-    "DT107": (
-        """
-        class Captioner(Base):
-            def forward(self, samples):
-                return self.loss(samples)
-
-            def generate(self, ids):
-                with torch.amp.autocast(device_type=str(self.device), dtype=torch.bfloat16):  # <-
-                    return self.model.generate(ids)
-        """,
-        """
-        def step(model, x: Tensor):
-            with torch.autocast(f"{x.device}", dtype=torch.bfloat16):  # <-
-                model(x)
-            kind = str(x.device)
-            with torch.autocast(kind, enabled=False):  # <-
-                return model(x)
-        """,
-        """
-        def step(model, x):
-            with torch.autocast(str(next(model.parameters()).device)):  # <-
-                model(x)
-            with torch.autocast("cuda:1"):  # <-
-                return model(x)
-        """,
-    ),
-    "DT119": (
-        """
-        def _handle_non_serializable(o):
-            if isinstance(o, np.int64):  # <-
-                return int(o)
-            elif isinstance(o, set):
-                return list(o)
-            raise TypeError(f"Object of type {o.__class__.__name__} is not JSON serializable")
-        """,
-        """
-        import json
-
-        class Encoder(json.JSONEncoder):
-            def default(self, value):
-                if isinstance(value, np.ndarray):
-                    return list(value)
-                if isinstance(value, np.float64):  # <-
-                    return float(value)
-                return super().default(value)
-        """,
-        """
-        def plain(value):
-            if isinstance(value, np.int32):  # <-
-                return value.item()
-            elif isinstance(value, str):
-                return value
-            else:
-                raise TypeError(type(value))
-        """,
-    ),
     "DT120": (
         """
         def rotate(meta, x: Tensor):
@@ -161,6 +105,16 @@ BAD = {
         other = np.random.RandomState(1).randint(0, int(1e10))  # <-
         third = np.random.randint(0, np.iinfo(np.uint32).max)  # <-
         fourth = np.random.randint(low=0, high=sys.maxsize)  # <-
+        fifth = np.random.RandomState(2).randint(2**63)  # <-
+        """,
+        """
+        import numpy.random as draws
+        from numpy.random import RandomState
+
+        def seeds():
+            return STATE.randint(2**32), RandomState(0).randint(2**33), draws.RandomState(0).randint(2**34)  # <-
+
+        STATE = RandomState(1)
         """,
     ),
     "DT502": (
@@ -172,60 +126,6 @@ BAD = {
 }
 
 GOOD = {
-    "DT107": (
-        """
-        class Trainer:
-            def __init__(self, device):
-                self.device = torch.device(device)
-
-            def forward(self, x: Tensor):
-                with torch.autocast(str(self.device)):  # "cuda", perhaps
-                    return self.model(x)
-        """,
-        """
-        def step(model, x: Tensor, device, cfg):
-            with torch.autocast(str(device)), torch.autocast(f"{cfg.device}"):
-                model(x)
-            with torch.autocast(str(x.device).split(":")[0]), torch.autocast(f"{x.device.type}"):
-                model(x)
-            with torch.autocast("cuda" if "cuda" in str(x.device) else "cpu"), torch.autocast("cuda"):
-                return model(x)
-        """,
-    ),
-    "DT119": (
-        """
-        import json
-
-        class Encoder(json.JSONEncoder):
-            def default(self, value):
-                if isinstance(value, np.integer):
-                    return int(value)
-                if isinstance(value, np.float64) or isinstance(value, np.float32):
-                    return float(value)
-                return json.JSONEncoder.default(self, value)
-        """,
-        """
-        def plain(value):
-            if isinstance(value, np.int64):
-                return int(value)
-            return value
-
-        def shape(value):
-            if isinstance(value, np.int64):
-                value = int(value)
-            if not value:
-                raise TypeError
-            return [value]
-        """,
-        """
-        def plain(value):
-            if isinstance(value, np.int64):
-                return int(value)
-            elif hasattr(value, "item"):
-                return value.item()
-            raise TypeError(type(value))
-        """,
-    ),
     "DT120": (
         """
         def chosen(kind, config, data_type):
@@ -313,6 +213,20 @@ GOOD = {
         def seed(rng, low):
             return rng.randint(0, 2**40), np.random.randint(low)
         """,
+        """
+        rng = np.random.RandomState(0)
+
+        def seed(rng):
+            return rng.randint(0, 2**40)  # of Python's random, perhaps
+
+        beyond_int64 = np.random.RandomState(1).randint(1e19), np.random.randint(2**63 + 1)
+
+        class RandomState:
+            def randint(self, bound):
+                return bound
+
+        mine = RandomState().randint(2**33)
+        """,
     ),
     "DT502": (
         """
@@ -332,11 +246,6 @@ def test_bad_code_is_flagged_where_the_arrows_stand(code: str, text: str) -> Non
 @pytest.mark.parametrize(("code", "text"), cases(GOOD))
 def test_right_code_is_left_alone(code: str, text: str) -> None:
     assert BENCH.flagged(code, text) == []
-
-
-def test_the_text_of_a_device_becomes_the_type_of_it() -> None:
-    before = "def run(model, x: Tensor):\n    with torch.autocast(str(x.device)):\n        return model(x)\n"
-    assert "torch.autocast(x.device.type)" in BENCH.fixed("DT107", before)
 
 
 def test_the_dtype_of_a_tensor_is_compared() -> None:

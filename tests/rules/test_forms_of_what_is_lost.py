@@ -101,40 +101,6 @@ BAD = {
             return x.t()[keep]  # <-
         """,
     ),
-    "DT404": (
-        """
-        def negatives(sim_i2t: Tensor, n):
-            weights = F.softmax(sim_i2t[:, :n] + 1e-4, dim=1)  # <-
-            weights.fill_diagonal_(0)
-            return torch.multinomial(weights, 1)
-        """,
-        """
-        class Attention(nn.Module):
-            def __init__(self, eps=1e-6):
-                super().__init__()
-                self.eps = eps
-
-            def forward(self, q, k):
-                scores = q @ k.transpose(-1, -2)
-                return (scores + self.eps).softmax(dim=-1), torch.log_softmax(1e-8 + scores, dim=-1)  # <-
-        """,
-    ),
-    "DT416": (
-        """
-        def work(contexts):
-            total = 0
-            for context in contexts:
-                num_tokens = context.cu_seq_lens_k[1:] - context.cu_seq_lens_k[:-1]
-                total += (num_tokens**2).sum()  # <-
-            return total
-        """,
-        """
-        def work(sizes):
-            cu_seqlens = F.pad(torch.cumsum(sizes, 0, dtype=torch.int32), (1, 0))
-            lengths = torch.diff(cu_seqlens)
-            return (lengths * lengths).sum()  # <-
-        """,
-    ),
     "DT502": (
         """
         def rows(tensor, keep):
@@ -147,6 +113,12 @@ BAD = {
         def joined(x, y, order):
             both = np.concatenate([x.detach().cpu().numpy(), y.detach().cpu().numpy()])
             return torch.FloatTensor(both[order].copy()).cuda()  # <-
+        """,
+        """
+        def twice(x):
+            array = x.numpy()
+            array = np.stack([array, array[::-1]])
+            return torch.Tensor(array)  # <-
         """,
     ),
     "DT509": (
@@ -248,44 +220,6 @@ GOOD = {
             return x[keep.bool()], x[keep == 1], x[keep.long()], x[keep.nonzero()]
         """,
     ),
-    "DT404": (
-        """
-        def negatives(sim_i2t: Tensor, n):
-            weights = F.softmax(sim_i2t[:, :n], dim=1) + 1e-4
-            weights.fill_diagonal_(0)
-            return torch.multinomial(weights, 1)
-        """,
-        """
-        def attend(scores: Tensor, mask: Tensor, noise: Tensor, x: Tensor):
-            sampled = F.softmax(scores + noise, dim=-1)
-            masked = F.softmax(scores + mask * -1e4, dim=-1)
-            return sampled, masked, F.softmax(scores / (x.std() + 1e-6), dim=-1), F.softmax((x + 1e-6).log(), dim=-1)
-        """,
-    ),
-    "DT416": (
-        """
-        def work(contexts):
-            total = 0
-            for context in contexts:
-                num_tokens = context.cu_seq_lens_k[1:] - context.cu_seq_lens_k[:-1]
-                total += (num_tokens.long() ** 2).sum()
-                total += num_tokens.sum() ** 2
-            return total
-        """,
-        """
-        def work(cu_seqlens, lengths):
-            cu_seqlens = cu_seqlens.long()
-            steps = cu_seqlens[1:] - cu_seqlens[:-1]
-            offsets = lengths[1:] - lengths[:-1]
-            return (steps**2).sum(), (offsets**2).sum()
-        """,
-        """
-        def work(lengths):
-            cu_seqlens = F.pad(torch.cumsum(lengths, 0), (1, 0))
-            steps = cu_seqlens[1:] - cu_seqlens[:-1]
-            return (steps**2).sum()
-        """,
-    ),
     "DT502": (
         """
         def scaled(x):
@@ -298,6 +232,12 @@ GOOD = {
             return torch.Tensor(x.numpy()[::-1].copy()).to(x.dtype)
         """,
         """
+        def listed(x, y):
+            numbers = x.numpy().tolist()
+            arrays = [x.numpy(), y.numpy()]
+            return torch.Tensor(numbers), torch.Tensor([x.numpy()]), torch.Tensor(arrays), torch.Tensor(np.array(numbers))
+        """,
+        """
         def predicted(model, x):
             return torch.Tensor(model(x).detach().numpy()[::-1].copy())
         """,
@@ -305,6 +245,10 @@ GOOD = {
         def rows(x):
             assert x.dtype == torch.float32
             return torch.Tensor(np.take(x.numpy(), [0, 1], axis=0))
+        """,
+        """
+        def meant(x):
+            return torch.Tensor(np.array(x.numpy(), np.float32))
         """,
     ),
     "DT509": (
