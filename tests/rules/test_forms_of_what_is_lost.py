@@ -81,7 +81,7 @@ BAD = {
     ),
     "DT308": (
         """
-        def average_precision(scores, targets):
+        def average_precision(scores: Tensor, targets: Tensor):
             order = scores.argsort(descending=True)
             truth = targets[order]
             hits = truth.float().cumsum(0)
@@ -96,7 +96,7 @@ BAD = {
             return x.view(-1)[padding]  # <-
         """,
         """
-        def chosen(x, n):
+        def chosen(x: Tensor, n):
             keep = torch.zeros(n, dtype=torch.uint8)
             return x.t()[keep]  # <-
         """,
@@ -241,6 +241,17 @@ GOOD = {
             places = pixels.byte()
             palette = np.zeros((256, 3))
             return table[places], names[places], palette[places]
+
+        def painted(palette, class_names, logits: Tensor, mask: Tensor):
+            array = logits.numpy()
+            return palette[(logits > 0).byte()], class_names[mask.byte()], array[(logits > 0).byte()]
+
+        class Reader:
+            def byte(self):
+                return 3
+
+        def read(table: Tensor, reader: Reader, stream):
+            return table[reader.byte()], table[stream.byte()]
         """,
         """
         def chosen(x: Tensor, n):
@@ -322,13 +333,13 @@ GOOD = {
 test_flagged, test_left_alone = BENCH.tests(BAD, GOOD)
 
 
-def test_a_number_written_through_bytes_is_an_error() -> None:
+def test_bytes_become_bools() -> None:
     text = """
     def hide(x: Tensor, ids: Tensor):
         x[(ids == 0).byte()] = -1.0
         return x[(ids == 1).byte()]
     """
-    assert [finding.severity.name for finding in BENCH.found("DT308", text)] == ["ERROR", "WARNING"]
+    assert [finding.severity.name for finding in BENCH.found("DT308", text)] == ["WARNING", "WARNING"]
     assert BENCH.fixed("DT308", text).count(".bool()") == 2
 
 
@@ -338,6 +349,8 @@ def test_torch_says_so() -> None:
     with pytest.raises(RuntimeError, match="only supports boolean masks"):
         x[mask] = 0
     assert x[mask.bool()].tolist() == [2.0, 3.0]
+    x[torch.tensor(1, dtype=torch.uint8)] = 0  # without dimensions it does not raise
+    assert x.tolist() == [0.0] * 4
 
 
 def test_a_parameter_is_not_assigned_its_cast() -> None:
