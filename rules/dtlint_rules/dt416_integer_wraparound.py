@@ -173,7 +173,7 @@ def _shifted(operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
         narrow = value.dtypes <= SMALL_INTEGERS | {"int32"}
     else:
         is_tensor = _is_given(node.left, flow) if isinstance(value, Tensor) else _is_item_of_tensors(node.left, flow)
-        narrow = is_tensor and _SAYING_INT64.isdisjoint(names_in(flow.scope)) and _speaks_of_int32(flow.scope)
+        narrow = is_tensor and _SAYING_INT64.isdisjoint(names_in(flow.scope)) and _says_int32(flow.scope)
     if not narrow:
         return
     yield Finding(
@@ -224,12 +224,8 @@ _ENDS = re.compile(r"(?:^|_)cu_(?:seq_?)?len")
 _INT32 = frozenset({"int32"})
 
 
-def _speaks_of_int32(scope: ast.AST) -> bool:
-    """Does a function say int32, in a name or a text? Ids are int64 for the most part."""
-    return _says_int32(scope)
-
-
 def _says_int32(node: ast.AST) -> bool:
+    """Does a function, or what is assigned, say int32, in a name or a text? Ids are int64 for the most part."""
     return any("int32" in word or word == "IntTensor" for word in said(node))
 
 

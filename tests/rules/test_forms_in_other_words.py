@@ -87,13 +87,14 @@ BAD = {
             return x.float() if x in (torch.float16, torch.bfloat16) else x  # <-
         """,
         """
-        def total(values):
-            for each in values:
-                head = each[0]
-                while head:
-                    if each is torch.float64:  # <-
-                        return head
-                    head -= 1
+        def total(each, other: str):
+            head = each[0]
+            while head:
+                if each is torch.float64:  # <-
+                    return head
+                head -= 1
+            name = other.removeprefix("torch.")
+            return name if other == torch.float16 else head  # <-
         """,
     ),
     "DT204": (
@@ -250,6 +251,49 @@ GOOD = {
             value = given.dtype
             kind = x.dtype
             return kind == torch.float16 or given == torch.float16 or self.compute == torch.float16
+        """,
+        """
+        def told(kind, number, other, log):
+            log.info("cast to %s" % kind)
+            total = number + 1
+            both = other | torch.float16
+            return kind == torch.float16 or number == torch.float16 or other == torch.float16
+
+        class Format:
+            def __eq__(self, other):
+                return self.bits == 16
+
+        def of_class(fmt: Format, either: "torch.Tensor | torch.dtype"):
+            bits = fmt.bits, either.shape
+            return bits if fmt == torch.float16 or either == torch.float16 else None
+        """,
+        """
+        def bound(a, b, c, d, e, f, path):
+            read = a.inner, b.inner, c.inner, d.inner, e.inner, f.inner
+            with open(path) as a:
+                pass
+            try:
+                import b
+            except ImportError as c:
+                pass
+            match path:
+                case [d, *e]:
+                    pass
+            if (f := path):
+                return [each == torch.float16 for each in read]
+            return a == torch.float16 or b == torch.float16 or c == torch.float16 or d == torch.float16 or f == torch.int8
+
+        def read_perhaps(spec, target, each, values):
+            if isinstance(spec, str):
+                spec.lower()
+                return None
+            try:
+                bits = target.bits
+            except AttributeError:
+                bits = None
+            inner = [each.inner for each in values]
+            later = lambda: target.bits
+            return spec == torch.float16 or target == torch.float16 or each == torch.float16
         """,
     ),
     "DT204": (
