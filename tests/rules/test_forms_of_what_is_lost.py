@@ -27,11 +27,6 @@ BAD = {
                 self.weight.data.to(dtype)  # <-
                 self.weight.requires_grad_(False)
         """,
-        """
-        def convert(layernorm, module):
-            layernorm.weight.float()  # <-
-            module.attn.proj.bias.data.half()  # <-
-        """,
     ),
     "DT111": (
         """
@@ -54,19 +49,13 @@ BAD = {
                     batch[key] = value.to(dtype)  # <-
             return batch
         """,
-        """
-        def run(model, x, dtype, **conditions):
-            for key, value in conditions.items():
-                if isinstance(value, torch.Tensor):
-                    conditions[key] = value.to(dtype)  # <-
-            return model(x, **conditions)
-        """,
     ),
     "DT121": (
         """
-        def update(self, batches, losses):
+        def update(self, batches):
             total = torch.zeros((), dtype=torch.float64)
-            for batch, batch_loss in zip(batches, losses):
+            for batch in batches:
+                batch_loss = self.criterion(batch)
                 total += int(batch_loss)  # <-
             return total
         """,
@@ -74,8 +63,16 @@ BAD = {
         def validate(model, loader):
             history = []
             for x, y in loader:
-                loss = F.cross_entropy(model(x), y)
+                loss = F.l1_loss(model(x), y)
                 history.append(int(loss.item()))  # <-
+            return history
+        """,
+        """
+        def validate(x: Tensor, n):
+            history = []
+            for _ in range(n):
+                nll = x.float().mean()
+                history.append(int(nll))  # <-
             return history
         """,
     ),
@@ -185,6 +182,29 @@ GOOD = {
             model.encoder.half()
             batch.data.to("cuda")
         """,
+        """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.rel = Table()
+
+        class Table(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.bias = nn.Embedding(8, 8)
+
+        def convert(model: Model, layer, module):
+            model.rel.bias.half()
+            layer.weight.float()
+            module.attn.proj.bias.data.half()
+        """,
+        """
+        from elsewhere import LoraMixin
+
+        class Scaled(LoraMixin, nn.Linear):
+            def prepare(self):
+                self.weight.half()
+        """,
     ),
     "DT111": (
         """
@@ -204,6 +224,30 @@ GOOD = {
                     image = kwargs[name]
                     kwargs[name] = image.to(dtype)
             return model(x, **kwargs)
+        """,
+        """
+        def build(dtype, **layers):
+            return {name: layer.to(dtype) for name, layer in layers.items()}
+
+        def run(model, x, dtype, **conditions):
+            for key, value in conditions.items():
+                conditions[key] = value.to(dtype)
+            return model(x, **conditions)
+
+        def log(**metrics):
+            for name in metrics:
+                value = metrics[name]
+                metrics[name] = value.float()
+            return metrics
+        """,
+        """
+        def placed(dtype, metrics_batch, **kwargs):
+            for name in kwargs:
+                module = kwargs[name]
+                kwargs[name] = module.to(dtype)
+            for name in metrics_batch:
+                value = metrics_batch[name]
+                metrics_batch[name] = value.half()
         """,
         """
         def moved(batch, device):
@@ -233,6 +277,34 @@ GOOD = {
                 right += int(correct.sum())
                 total += int(loss * 1000) / 1000
             return total
+        """,
+        """
+        def games(rows, losses):
+            lost, total, points = [], 0, 0
+            for row in rows:
+                win, loss = row.split("-")
+                lost.append(int(loss))
+                stop_loss = row.low < row.stop
+                total += int(stop_loss)
+                is_loss = has_loss(row)
+                total += int(is_loss)
+            for nll in range(3):
+                points += int(nll)
+            for batch_loss in losses:
+                points += int(batch_loss)
+            return lost, total, points
+        """,
+        """
+        def counted(self, batches, loss):
+            total, wrong = 0, 0
+            for x, y in batches:
+                total += int(loss)
+                ppl = (x.argmax(1) != y).sum()
+                wrong += int(ppl)
+                wrong += int(x["loss"]) + int(self.loss)
+                nll = self.compute_loss(x).long()
+                wrong += int(nll)
+            return total, wrong
         """,
     ),
     "DT308": (
