@@ -136,6 +136,19 @@ BAD = {
                 return parts, whole, last
         """,
         """
+        from torch import distributed
+        from torch.distributed import gather
+
+        def merge(x, y, z):
+            parts = [torch.zeros(x.shape, device=x.device) for _ in range(2)]  # <-
+            distributed.all_gather(parts, x)
+            whole = torch.empty(y.numel() * 2, device=y.device)  # <-
+            torch.distributed.all_gather_into_tensor(whole, y)
+            last = [torch.zeros(z.shape, device=z.device)] * 4  # <-
+            gather(z, last)
+            return parts, whole, last
+        """,
+        """
         import torch.distributed as dist
 
         class Merge(nn.Module):
@@ -343,6 +356,43 @@ GOOD = {
                 dist.all_gather(wide, z.float())
                 self.store.gather(z, [torch.zeros(z.shape)])
                 return parts, told, cast, sizes, wide
+        """,
+        """
+        from torch.distributed import all_gather
+        from elsewhere import dist, gather
+
+        def reduce_scatter_tensor(out, x):
+            return x
+
+        class Group:
+            def all_gather(self, parts, x):
+                return x
+
+        def merged(x, group: Group):
+            out = torch.empty(x.numel() * 2, device=x.device)
+            gather(x, out)
+            parts = [torch.zeros(x.shape, device=x.device) for _ in range(2)]
+            dist.all_gather(parts, x)
+            whole = torch.empty(x.numel() * 2, device=x.device)
+            reduce_scatter_tensor(whole, x)
+            others = [torch.zeros(x.shape, device=x.device) for _ in range(2)]
+            group.all_gather(others, x)
+            return out, parts, whole, others
+        """,
+        """
+        import torch.distributed as dist
+
+        def merged(x, loss):
+            parts = [torch.zeros(x.shape, device=x.device) for _ in range(2)]
+            parts = [part.to(x.dtype) for part in parts]
+            dist.all_gather(parts, x)
+            total = torch.tensor([loss.item()], device=loss.device)
+            totals = [torch.zeros(1, device=loss.device) for _ in range(2)]
+            dist.all_gather(totals, total)
+            count = torch.zeros(x.shape[0], device=x.device)
+            counts = [torch.zeros(count.shape, device=x.device) for _ in range(4)]
+            dist.all_gather(counts, count)
+            return parts, totals, counts
         """,
     ),
     "DT506": (
