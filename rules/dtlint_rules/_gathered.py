@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
 from dtlint.rule import Finding
-from dtlint_rules._assignments import assignments
 from dtlint_rules._factories import MAKERS, fix_after, roots_told, says
-from dtlint_rules._functions import own_nodes
+from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._kept import kept
 from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
@@ -36,7 +35,6 @@ _COLLECTIVES = {
     "gather": (("gather_list", 1), ("tensor", 0)),
 }
 """What each writes into, and what it sends, by name and place."""
-_MAKING = frozenset({"tensor", "as_tensor"})
 _MOVING = frozenset({"cuda", "to", "contiguous", "view", "reshape", "requires_grad_", "pin_memory"})
 
 
@@ -111,7 +109,7 @@ def _names_dtype(call: ast.Call) -> bool:
 def _is_of_torch(call: ast.Call, place: Flow) -> bool:
     """Does the file import what is called from torch.distributed, and define nothing of the name?"""
     root, dot, rest = (path_of(call.func) or "").partition(".")
-    source = _imported(place.tree).get(root)
+    source = None if root in _taken(place.scope) else _imported(place.tree).get(root)
     return source is not None and f"{source}{dot}{rest}".rpartition(".")[0] == "torch.distributed"
 
 
@@ -142,6 +140,10 @@ def _first(name: str) -> str:
     return name.partition(".")[0]
 
 
+def _taken(scope: ast.AST) -> set[str]:
+    return {parameter.arg for parameter in parameters(scope)}
+
+
 def _is_rebound(name: str, scope: ast.AST) -> bool:
     """Is a name bound more than once, so that what is sent into may be another tensor?"""
     bound = [
@@ -149,15 +151,23 @@ def _is_rebound(name: str, scope: ast.AST) -> bool:
         for node in own_nodes(scope)
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store) and path_of(node) == name
     ]
-    return len(bound) > 1
+    return len(bound) + (name in _taken(scope)) > 1
 
 
 def _is_made_here(node: ast.expr, scope: ast.AST) -> bool:
-    """Is what is sent made by a factory itself, whose dtype may well be the same?"""
-    name = path_of(node)
-    sources = [node] if name is None else [value for _, value in assignments(scope).get(name, ()) if value is not None]
-    calls = (part for source in sources for part in ast.walk(source) if isinstance(part, ast.Call))
-    return any(last_name(part) in MAKERS or last_name(part) in _MAKING for part in calls)
+    """Is what is sent made with a factory itself, whose dtype may well be the same?"""
+    stored = [part for part in own_nodes(scope) if isinstance(part, ast.Assign)]
+    seen: set[str] = set()
+    waiting: list[ast.expr] = [node]
+    while waiting:
+        for part in ast.walk(waiting.pop()):
+            if isinstance(part, ast.Call) and last_name(part) in MAKERS:
+                return True
+            name = path_of(part)
+            if name is not None and name not in seen:
+                seen.add(name)
+                waiting += [each.value for each in stored if name in map(path_of, each.targets)]
+    return False
 
 
 def _argument(call: ast.Call, name: str, position: int) -> ast.expr | None:

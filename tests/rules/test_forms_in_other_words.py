@@ -382,7 +382,7 @@ GOOD = {
         """
         import torch.distributed as dist
 
-        def merged(x, loss):
+        def merged(self, x, loss):
             parts = [torch.zeros(x.shape, device=x.device) for _ in range(2)]
             parts = [part.to(x.dtype) for part in parts]
             dist.all_gather(parts, x)
@@ -392,7 +392,18 @@ GOOD = {
             count = torch.zeros(x.shape[0], device=x.device)
             counts = [torch.zeros(count.shape, device=x.device) for _ in range(4)]
             dist.all_gather(counts, count)
-            return parts, totals, counts
+            self.count = count.cuda()
+            again = [torch.zeros(count.shape, device=x.device) for _ in range(4)]
+            dist.all_gather(again, self.count.contiguous())
+            return parts, totals, counts, again
+
+        def handed(x, dist, parts=None):
+            if parts is None:
+                parts = [torch.zeros(x.shape, device=x.device) for _ in range(2)]
+            torch.distributed.all_gather(parts, x)
+            others = [torch.zeros(x.shape, device=x.device) for _ in range(2)]
+            dist.all_gather(others, x)
+            return parts, others
         """,
     ),
     "DT506": (
