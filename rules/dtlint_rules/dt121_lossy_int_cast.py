@@ -44,6 +44,8 @@ _LOSS = re.compile(r"^(?!(?:is|has|stop|n|num)_)(?:\w+_)?(?:loss|nll|perplexity|
 """How numbers are called that are hardly ever whole."""
 _LOSSES = re.compile(r"loss|criterion")
 """How functions are called that compute a loss."""
+_HANDING_OUT = frozenset({"item", "detach", "cpu", "mean", "sum"})
+"""What stands between a loss and the number that it is."""
 _TALLY = re.compile(
     r"(?:^|_)(?:n|num|count|counter|steps?|hist|bins?|buckets?|round(?:ed)?|int|is|has|zero_one)(?:_|$)"
 )
@@ -202,10 +204,6 @@ def _is_loss(node: ast.expr, call: Call) -> bool:
     made = [each for _, each in assignments(call.flow.scope).get(path_of(node) or "", ())]
     names = [last_name(each) if isinstance(each, ast.Call) else "" for each in made]
     return bool(names) and all(_LOSSES.search(name) and not _TALLY.search(name) for name in names)
-
-
-_HANDING_OUT = frozenset({"item", "detach", "cpu", "mean", "sum"})
-"""What stands between a loss and the number that it is."""
 
 
 def _numbers(call: Call, place: tuple[int, str] | None) -> list[ast.expr]:

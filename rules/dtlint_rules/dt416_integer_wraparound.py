@@ -183,6 +183,10 @@ def _shifted(operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
     )
 
 
+_ENDS = re.compile(r"(?:^|_)cu_(?:seq_?)?len")
+_INT32 = frozenset({"int32"})
+
+
 def _squared_steps(operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
     """`lengths ** 2`, where `lengths = cu_seqlens[1:] - cu_seqlens[:-1]`."""
     value, flow = operation.left, operation.flow
@@ -218,10 +222,6 @@ def _ends(steps: ast.expr) -> ast.expr | None:
         return None
     slices = isinstance(after.slice, ast.Slice) and isinstance(before.slice, ast.Slice)
     return after.value if slices and same(after.value, before.value) else None
-
-
-_ENDS = re.compile(r"(?:^|_)cu_(?:seq_?)?len")
-_INT32 = frozenset({"int32"})
 
 
 def _says_int32(node: ast.AST) -> bool:
