@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
 from dtlint.rule import Finding
-from dtlint_rules._factories import fix_after, roots_told, says
-from dtlint_rules._functions import own_nodes
+from dtlint_rules._factories import MAKERS, fix_after, roots_told, says
+from dtlint_rules._functions import own_nodes, parameters
+from dtlint_rules._kept import kept
 from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import keyword
+from dtlint_rules._statements import statements
 from dtlint_rules._within import parents_in
 
 if TYPE_CHECKING:
@@ -33,7 +35,6 @@ _COLLECTIVES = {
     "gather": (("gather_list", 1), ("tensor", 0)),
 }
 """What each writes into, and what it sends, by name and place."""
-_OF_TORCH = ("dist", "torch.distributed", "distributed", "torch_dist", "tdist")
 _MOVING = frozenset({"cuda", "to", "contiguous", "view", "reshape", "requires_grad_", "pin_memory"})
 
 
@@ -42,16 +43,18 @@ def gathered(factory: ast.Call, after: dict[Origin, ast.expr | None], origins: O
     if _COLLECTIVES.keys().isdisjoint(facts(place.scope).called):
         return None
     name = _held_as(factory, place.scope)
-    if name is None:
+    if name is None or _is_rebound(name, place.scope):
         return None
     for call in facts(place.scope).calls:
         known = _COLLECTIVES.get(last_name(call))
-        if known is None or not _is_of_torch(call) or call.lineno < factory.lineno:
+        if known is None or not _is_of_torch(call, place) or call.lineno < factory.lineno:
             continue
         into, sent = (_argument(call, *each) for each in known)
         if into is None or sent is None or path_of(into) != name:
             continue
         for tensor in _sent(sent, name, place.scope):
+            if _is_made_here(tensor, place.scope):
+                continue
             origin = next((origin for origin in roots_told(origins[tensor], factory) if origin in after), None)
             if origin is None or counts(origin):
                 continue
@@ -103,11 +106,68 @@ def _names_dtype(call: ast.Call) -> bool:
     return not all(isinstance(part, ast.Constant) or "device" in last_name(part) for part in told)
 
 
-def _is_of_torch(call: ast.Call) -> bool:
-    function = call.func
-    return isinstance(function, ast.Name) or (
-        isinstance(function, ast.Attribute) and path_of(function.value) in _OF_TORCH
-    )
+def _is_of_torch(call: ast.Call, place: Flow) -> bool:
+    """Does the file import what is called from torch.distributed, and define nothing of the name?"""
+    root, dot, rest = (path_of(call.func) or "").partition(".")
+    source = None if root in _taken(place.scope) else _imported(place.tree).get(root)
+    return source is not None and f"{source}{dot}{rest}".rpartition(".")[0] == "torch.distributed"
+
+
+@kept
+def _imported(tree: ast.Module) -> dict[str, str | None]:
+    """The names that a file imports, each with what it is of; None for what it defines, or imports from two places."""
+    found: dict[str, str | None] = {}
+    for node in statements(tree):
+        named: list[tuple[str, str | None]] = []
+        if isinstance(node, ast.Import):
+            named = [
+                (each.asname or _first(each.name), each.name if each.asname else _first(each.name))
+                for each in node.names
+            ]
+        elif isinstance(node, ast.ImportFrom):
+            source = "." * node.level + (node.module or "")
+            named = [(each.asname or each.name, f"{source}.{each.name}") for each in node.names]
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            named = [(node.name, None)]
+        elif isinstance(node, ast.Assign):
+            named = [(target.id, None) for target in node.targets if isinstance(target, ast.Name)]
+        for name, source_of_it in named:
+            found[name] = source_of_it if found.get(name, source_of_it) == source_of_it else None
+    return found
+
+
+def _first(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _taken(scope: ast.AST) -> set[str]:
+    return {parameter.arg for parameter in parameters(scope)}
+
+
+def _is_rebound(name: str, scope: ast.AST) -> bool:
+    """Is a name bound more than once, so that what is sent into may be another tensor?"""
+    bound = [
+        node
+        for node in own_nodes(scope)
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store) and path_of(node) == name
+    ]
+    return len(bound) + (name in _taken(scope)) > 1
+
+
+def _is_made_here(node: ast.expr, scope: ast.AST) -> bool:
+    """Is what is sent made with a factory itself, whose dtype may well be the same?"""
+    stored = [part for part in own_nodes(scope) if isinstance(part, ast.Assign)]
+    seen: set[str] = set()
+    waiting: list[ast.expr] = [node]
+    while waiting:
+        for part in ast.walk(waiting.pop()):
+            if isinstance(part, ast.Call) and last_name(part) in MAKERS:
+                return True
+            name = path_of(part)
+            if name is not None and name not in seen:
+                seen.add(name)
+                waiting += [each.value for each in stored if name in map(path_of, each.targets)]
+    return False
 
 
 def _argument(call: ast.Call, name: str, position: int) -> ast.expr | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor
 from dtlint.infer.walk import SCOPES, parts
-from dtlint_rules._assignments import assignments
-from dtlint_rules._functions import parameters
+from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._statements import around, block_of
 
 if TYPE_CHECKING:
@@ -27,17 +27,19 @@ _OF_DTYPES = frozenset(
     }
 )
 """Attributes of the dtypes of torch and NumPy, and of enumerations of dtypes."""
+_PLAIN = frozenset({"int", "str", "dict", "list", "Tensor", "torch.Tensor"})
+"""Annotations of what is equal to no dtype."""
 _TYPES = ("type", "dt", "precision")
 """In the names of classes of dtypes and their like, which may well equal those of torch."""
 
 
 def why_no_dtype(node: ast.expr, value: Value, flow: Flow) -> str | None:
-    """What shows that a name is no dtype; None where nothing does."""
+    """What shows that a name is no dtype of torch; None where nothing does."""
     if not isinstance(node, ast.Name):
         return None
     if isinstance(value, Tensor):
         return "is a tensor"
-    if any(part in node.id.lower() for part in _TYPES) or not _is_bound_once(node.id, flow.scope):
+    if any(part in node.id.lower() for part in _TYPES) or not _is_as_given(node.id, flow.scope):
         return None
     for expression in _run_before(flow):
         for part, parent in _surely(expression, None):
@@ -51,16 +53,33 @@ def _use(name: ast.Name, parent: ast.AST | None) -> str | None:
     if isinstance(parent, ast.Attribute) and isinstance(parent.ctx, ast.Load):
         known = parent.attr in _OF_DTYPES or parent.attr.startswith("__") or "type" in parent.attr
         return None if known else f"has `{parent.attr}`"
-    if isinstance(parent, ast.Subscript) and parent.value is name:
-        return "is subscripted"
-    if isinstance(parent, ast.BinOp):
-        return "is computed with"
-    return None
+    return "is subscripted" if isinstance(parent, ast.Subscript) and parent.value is name else None
 
 
-def _is_bound_once(name: str, scope: ast.AST) -> bool:
-    is_parameter = any(parameter.arg == name for parameter in parameters(scope))
-    return len(assignments(scope).get(name, ())) == (0 if is_parameter else 1)
+def _is_as_given(name: str, scope: ast.AST) -> bool:
+    """Is it a parameter that is bound nowhere in the function, and of no class of its own, which may say what it equals?"""
+    parameter = next((each for each in parameters(scope) if each.arg == name), None)
+    if parameter is None or (parameter.annotation is not None and path_of(parameter.annotation) not in _PLAIN):
+        return False
+    return not any(_binds(node, name) for node in own_nodes(scope))
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == name and not isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.alias):
+        return (node.asname or node.name.partition(".")[0]) in (name, "*")
+    if isinstance(
+        node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    ):
+        return node.name == name or (
+            isinstance(node, SCOPES) and any(name in each.names for each in _reaching_out(node))
+        )
+    return isinstance(node, ast.MatchMapping) and node.rest == name
+
+
+def _reaching_out(function: ast.AST) -> Iterator[ast.Nonlocal]:
+    return (node for node in ast.walk(function) if isinstance(node, ast.Nonlocal))
 
 
 def _run_before(flow: Flow) -> Iterator[ast.AST]:

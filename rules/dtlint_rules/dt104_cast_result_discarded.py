@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.infer.layers import AGREEING, LOOKUPS, NORMS
 from dtlint.infer.names import path_of
-from dtlint.infer.values import External, Tensor, Trait, Unknown
+from dtlint.infer.values import Class, External, Tensor, Trait, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS
 from dtlint_rules._names import last_name
@@ -38,8 +38,8 @@ class CastResultDiscarded(Rule):
     ## What it does
     Reports a cast of a tensor that is a statement of its own, and a loop variable that is rebound to a cast and not
     used afterwards: `for p in model.parameters(): p = p.half()`. What comes in as an argument is a tensor where the
-    function computes with it, `x * y`, `x.shape`; so are the weight and the bias of a layer, `layer.weight.float()`, and of
-    `self` in a class made of one of torch.nn. A module is cast in place, and left alone.
+    function computes with it, `x * y`, `x.shape`; so are the weight and the bias of
+    `self`, in a class made of a layer of torch.nn. A module is cast in place, and left alone.
 
     ## Why it matters
     A tensor's dtype is fixed when it is made: `x.half()` leaves `x` as it is and returns another tensor, which is lost
@@ -164,27 +164,23 @@ def _is_computed_with(call: Call) -> bool:
 
 
 def _is_held_by_layer(call: Call) -> bool:
-    """Is what is cast a parameter or a buffer by its name, `layer.weight`, `self.norm.bias.data`? What a class calls so
-    itself may be anything, unless it is made of a layer of torch.nn and binds nothing else to the name."""
+    """Is what is cast the weight of a layer by its name, `self.weight`, `self.bias.data`, in a class that is made of a layer
+    of torch.nn, and of nothing that may bind the name otherwise?"""
     subject = receiver(call.node)
     if isinstance(subject, ast.Attribute) and subject.attr == "data":
         subject = subject.value
-    if not isinstance(subject, ast.Attribute) or subject.attr not in _HELD or not call.cast[0]:
+    if not isinstance(subject, ast.Attribute) or subject.attr not in _HELD or path_of(subject.value) != "self":
         return False
-    if not isinstance(call.receiver, Unknown) or path_of(subject) is None:
+    owner = None if call.flow.function is None else call.flow.function.owner
+    if owner is None or not isinstance(call.receiver, Unknown) or not call.cast[0]:
         return False
-    return path_of(subject.value) != "self" or _is_inherited(subject.attr, call.flow)
-
-
-def _is_inherited(name: str, flow: Flow) -> bool:
-    """Has the running method's class an attribute from a layer of torch.nn, and from nowhere else?"""
-    owner = None if flow.function is None else flow.function.owner
-    if owner is None or name in owner.assigned_in or owner.method(name) is not None:
+    if subject.attr in owner.assigned_in or owner.method(subject.attr) is not None:
         return False
-    if any(name in info.body for info in owner.lineage):
+    if any(subject.attr in info.body for info in owner.lineage):
         return False
-    bases = [base.name for info in owner.lineage for base in info.bases if isinstance(base, External)]
-    return any(base.startswith("torch.nn.") and base.rpartition(".")[2] in _HOLDING for base in bases)
+    bases = [base for info in owner.lineage for base in info.bases if not isinstance(base, Class)]
+    names = [base.name if isinstance(base, External) else "" for base in bases]
+    return bool(names) and all(name.startswith("torch.nn.") and name.rpartition(".")[2] in _HOLDING for name in names)
 
 
 def _assigning(statement: ast.Expr, subject: ast.expr) -> Callable[[Place], Fix | None]:

@@ -48,6 +48,8 @@ _MAPS = frozenset(
     }
 )
 """Functions that apply another to every tensor of a nest."""
+_OF_OTHERS = re.compile(r"(^|_|\.)(models|modules|layers|components|metrics|loss(es|s)|logs)(_|$)")
+"""How dicts are called of what is no tensor that a model is given: of modules, and of what is told of a run."""
 _NESTS = re.compile(r"(^|_|\.)(inputs?_?|args|kwargs|data|example_input\w*)$")
 """How what is handed to a model is called besides, where something is applied to every tensor of it."""
 _DICTS = frozenset({"dict", "Dict", "Mapping", "abc.Mapping", "OrderedDict"})
@@ -74,8 +76,8 @@ class CastNonFloat(Rule):
     """A cast to a floating dtype of all tensors of a batch, a state dict or a module's buffers.
 
     ## What it does
-    Reports a cast to a floating dtype, or to a `dtype` that is handed in, of each tensor of a state dict, of a batch,
-    of `**kwargs` or of a module's buffers, and of a tensor fetched from a module by its name, where nothing asks for the
+    Reports a cast to a floating dtype, or to a `dtype` that is handed in, of each tensor of a state dict, of a batch
+    or of a module's buffers, and of a tensor fetched from a module by its name, where nothing asks for the
     tensor's dtype first. A test of the key, which picks out the tensors that are meant, counts as asking. Also a cast to
     half, or to a `dtype` that is handed in, of whatever a function finds that calls itself for the items of dicts, and a
     cast that is handed to a function for nests, `tree_map(torch.Tensor.half, batch)`; and lengths that are cast to half,
@@ -225,6 +227,8 @@ class CastNonFloat(Rule):
         item = above[-1] if above else None
         if not isinstance(item, ast.Subscript) or item.lineno < flow.loops[-1].node.lineno:
             return None
+        if _OF_OTHERS.search(path_of(item.value) or "") or _OF_OTHERS.search(f"{name}s"):
+            return None
         return self._keyed(item, inside, flow)
 
     def _keyed(self, item: ast.Subscript, inside: list[ast.AST], flow: Flow) -> str | None:
@@ -293,17 +297,9 @@ class CastNonFloat(Rule):
             return None
         if (flow.scope, path) in self.loaded or _STATES.search(path):
             return f"the state dict `{path}`"
-        if path == _rest_of(flow.scope):
-            return f"`{path}`"
         if besides is not None and besides.search(path):
             return f"`{path}`"
         return f"`{path}`" if _BATCHES.search(path) and not _is_of_pictures(path, flow) else None
-
-
-def _rest_of(scope: ast.AST) -> str | None:
-    """What a function calls the arguments that it has no names for, `**extra`."""
-    taken = scope.args.kwarg if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
-    return None if taken is None else taken.arg
 
 
 def _nest(name: str, call: Call) -> str | None:

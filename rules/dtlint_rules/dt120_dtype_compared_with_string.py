@@ -80,8 +80,8 @@ class DtypeComparedWithString(Rule):
     looked up by its name, `dtype = getattr(torch, name)`, is none of the names that it may be compared with either, nor is
     `model.dtype` the `name` that is looked up in torch. And a dtype where a class is due,
     `isinstance(x, torch.float16)` and `type(x) == torch.float16`. And an `elif` that asks for a dtype that the same chain
-    has asked for above. And what is no dtype itself: a tensor, `x == torch.float16`, and what the function has used before
-    as none can be, `batch = info.batch` above `if info != torch.float32`.
+    has asked for above. And what is no dtype itself: a tensor, `x == torch.float16`, and a parameter of which the function
+    has read what no dtype has, `batch = info.batch` above `if info != torch.float32`.
 
     ## Why it matters
     Each of them is False for every tensor, without an error: a `torch.dtype` equals itself alone, `str(x.dtype)`
@@ -226,10 +226,15 @@ def _no_dtype(operation: Operation, node: ast.Compare) -> Finding | None:
     if why is None:
         return None
     is_tensor = isinstance(value, Tensor)
+    if is_tensor or isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+        told = f"`{ast.unparse(node)}` is always {_OPERATORS[type(node.ops[0])]}"
+    else:  # a class may say what equals it
+        told = f"`{ast.unparse(node)}` compares with a dtype what is none"
     return Finding(
         node,
-        f"`{ast.unparse(node)}` is always {_OPERATORS[type(node.ops[0])]}: `{ast.unparse(subject)}` {why}, and is no dtype",
+        f"{told}: `{ast.unparse(subject)}` {why}, and is no dtype of torch",
         help=f"Compare `{ast.unparse(subject)}.dtype`" if is_tensor else "Compare the dtype of a tensor",
+        severity=None if is_tensor else Severity.WARNING,
         fix=partial(_asked_for, subject) if is_tensor else None,
     )
 

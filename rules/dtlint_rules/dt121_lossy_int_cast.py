@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
-from dtlint.infer.values import Constant, Tensor, Value
+from dtlint.infer.values import Constant, Tensor, Unknown, Value
 from dtlint.rule import Finding, Rule
+from dtlint_rules._assignments import assignments
 from dtlint_rules._fractions import has_fraction, tells_fractions
 from dtlint_rules._functions import own_nodes, parameters
-from dtlint_rules._meanings import is_setting
+from dtlint_rules._known import known
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import INTEGERS, TORCH, attributes
 from dtlint_rules._parts import below, keyword, receiver
@@ -39,10 +40,16 @@ _FRACTIONS = ("]=0.", "]=1.", "]=-0.", "]=-1.")
 """How numbers with a fraction are written into a tensor that a comparison made bool, which takes no word."""
 _CUT = ("+=int(", ".append(int(")
 """How a loss is cut to an integer and kept."""
-_LOSS = re.compile(r"(?:^|_)(?:loss|nll|perplexity|ppl|(?:cross_)?entropy)$")
+_LOSS = re.compile(r"^(?!(?:is|has|stop|n|num)_)(?:\w+_)?(?:loss|nll|perplexity|ppl|(?:cross_)?entropy)$")
 """How numbers are called that are hardly ever whole."""
-_TALLY = re.compile(r"(?:^|_)(?:n|num|count|counter|steps?|hist|bins?|buckets?|round(?:ed)?|int)(?:_|$)")
-"""How sums of whole numbers are called."""
+_LOSSES = re.compile(r"loss|criterion")
+"""How functions are called that compute a loss."""
+_HANDING_OUT = frozenset({"item", "detach", "cpu", "mean", "sum"})
+"""What stands between a loss and the number that it is."""
+_TALLY = re.compile(
+    r"(?:^|_)(?:n|num|count|counter|steps?|hist|bins?|buckets?|round(?:ed)?|int|is|has|zero_one)(?:_|$)"
+)
+"""How sums of whole numbers are called, and functions that count."""
 
 
 class LossyIntCast(Rule):
@@ -176,8 +183,8 @@ def _cut(call: Call) -> Iterator[Finding]:
     if kept is None or len(call.node.args) != 1 or _TALLY.search(path_of(kept) or ""):
         return
     given = below(call.node.args[0], _HANDING_OUT)
-    name = path_of(given.value if isinstance(given, ast.Subscript) else given) or ""
-    if _LOSS.search(name.rpartition(".")[2]) and not is_setting(name):
+    name = given.id if isinstance(given, ast.Name) else ""
+    if _LOSS.search(name) and _is_loss(given, call):
         yield Finding(
             call.node,
             f"`int` drops the fraction of `{ast.unparse(given)}`: of 0.7 it makes 0",
@@ -185,8 +192,18 @@ def _cut(call: Call) -> Iterator[Finding]:
         )
 
 
-_HANDING_OUT = frozenset({"item", "detach", "cpu", "mean", "sum"})
-"""What stands between a loss and the number that it is."""
+def _is_loss(node: ast.expr, call: Call) -> bool:
+    """Is a name known as a floating tensor, or assigned by nothing but calls that compute a loss?"""
+    from dtlint.dtypes.dtype import FLOATING
+
+    value = known(call.flow, node)
+    if not isinstance(value, (Tensor, Unknown)):
+        return False
+    if value.dtypes is not None:
+        return isinstance(value, Tensor) and value.dtypes <= FLOATING
+    made = [each for _, each in assignments(call.flow.scope).get(path_of(node) or "", ())]
+    names = [last_name(each) if isinstance(each, ast.Call) else "" for each in made]
+    return bool(names) and all(_LOSSES.search(name) and not _TALLY.search(name) for name in names)
 
 
 def _numbers(call: Call, place: tuple[int, str] | None) -> list[ast.expr]:

@@ -7,21 +7,18 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability, Fix, Severity
+from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import FLOATING
-from dtlint.infer.names import path_of
-from dtlint.infer.values import Items, Tensor, Unknown
+from dtlint.infer.values import Items, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
 from dtlint_rules._fixes import operand_text
-from dtlint_rules._known import known
 from dtlint_rules._masks import is_mask, is_named_mask
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, certain, listed, origin_note, settled, tensor_op
 from dtlint_rules._parts import receiver
 from dtlint_rules._subjects import Operand, operand
-from dtlint_rules._tensors import is_tensor, looks_like_tensor
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
@@ -50,7 +47,6 @@ _ATTENTION = {
 }
 """Attention, whose masks are bool, or floating and then added to the scores."""
 
-
 _OF_BYTES = (".byte", "uint8", "ByteTensor")
 """What makes the masks of before torch 1.2, which were of bytes."""
 
@@ -62,13 +58,15 @@ class MaskDtype(Rule):
     Reports `masked_fill`, `masked_select` and `torch.where` with a mask that is not bool, and with `1 - mask`, which never
     is; attention with a mask of integers, or with a bool mask that was cast to a floating dtype; `1 - mask` and `-mask` of
     a bool tensor; `~mask` of an integer one, and `~` of a mask that is cast to one, `~padding_mask(ids).long()`; `&`, `|`,
-    `^` and `~` of a floating one; and a tensor that is indexed with one of uint8, `x[mask.byte()]`.
+    `^` and `~` of a floating one; and what is known as a tensor, and indexed with one of uint8,
+    `x[mask.byte()]`.
 
     ## Why it matters
     Most of it raises: "masked_fill_ only supports boolean masks", "Subtraction, the `-` operator, with a bool tensor is
     not supported". The rest is silent: `~` of a uint8 1 is 254, which counts as true, and attention adds a floating mask
     to the scores, so that ones and zeros hide nothing. An index of uint8 is a mask to torch, not a list of positions, and
-    deprecated: to read with it warns, and `x[mask.byte()] = 0` raises.
+    deprecated: to read with it warns, and to write a number through it, `x[mask.byte()] = 0`, raises where the mask has
+    dimensions.
 
     ## Example
     ```python
@@ -103,17 +101,13 @@ class MaskDtype(Rule):
     fix = Applicability.SAFE
     triggers = ("*mask*", "*ttention*", ".where", "~", "-(", "1-", "1.-", "1.0-", *_OF_BYTES)
     needs = (TORCH,)
-    calls = called((*_BOOL_ALONE, *_ATTENTION)) | {"byte"}
+    calls = called((*_BOOL_ALONE, *_ATTENTION))
     operators = frozenset({ast.Sub, ast.USub, ast.Invert, ast.BitAnd, ast.BitOr, ast.BitXor})
     of_known = True
     of_any = frozenset({ast.Invert})
     hears_where = MappingProxyType({"on_lookup": _OF_BYTES})
 
     def on_call(self, call: Call) -> Iterator[Finding]:
-        if call.method == "byte":
-            if not isinstance(call.receiver, Tensor) and not call.node.args:
-                yield from _cast_in_place(call)
-            return
         op = tensor_op(call)
         if not call.complete:
             return
@@ -184,63 +178,26 @@ class MaskDtype(Rule):
 
     def on_lookup(self, lookup: Lookup) -> Iterator[Finding]:
         """`x[mask.byte()]`."""
-        nodes = _indices(lookup.node)
+        if not isinstance(lookup.base, Tensor):
+            return  # to an array, and to a table, bytes are positions
+        nodes = lookup.node.slice.elts if isinstance(lookup.node.slice, ast.Tuple) else [lookup.node.slice]
         values = lookup.index.items if isinstance(lookup.index, Items) and len(nodes) > 1 else (lookup.index,)
         for node, value in zip(nodes, values, strict=False):
             if certain(value) != _BYTES or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert)):
                 continue  # `x[~mask]` is told where it is turned around
             was_bool = isinstance(value, Tensor) and value.cast is not None and value.cast.dtypes == BOOL
-            if _is_of_tensors(lookup.node.value, lookup.base, lookup.flow, was_bool or is_mask(node)):
-                yield _by_bytes(lookup.node, Operand(node, value), lookup.flow, was_bool)
+            yield _by_bytes(Operand(node, value), was_bool)
 
 
-def _cast_in_place(call: Call) -> Iterator[Finding]:
-    """`x[mask.byte()]` of a mask that nothing is known of: who has such a method is a tensor."""
-    around = parents_at(call.node, call.flow)
-    parent = around.get(call.node)
-    if isinstance(parent, ast.Tuple):
-        parent = around.get(parent)
-    if isinstance(parent, ast.Subscript) and call.node in _indices(parent):
-        base = known(call.flow, parent.value)
-        if _is_of_tensors(parent.value, base, call.flow, by_mask=False):
-            yield _by_bytes(parent, Operand(call.node, call.result), call.flow, was_bool=False)
-
-
-def _by_bytes(node: ast.Subscript, index: Operand, flow: Flow, was_bool: bool) -> Finding:
-    fills = _is_filled(node, flow)
+def _by_bytes(index: Operand, was_bool: bool) -> Finding:
     applicability = Applicability.SAFE if was_bool else Applicability.UNSAFE
     return Finding(
         index.node,
-        "To index with uint8, which torch takes for a mask, is deprecated: "
-        + ("a number cannot be written through it, and this raises" if fills else "torch warns"),
+        "To index with uint8, which torch takes for a mask and not for positions, is deprecated",
         help="Cast the mask with `.bool()`, or positions with `.long()`",
         notes=origin_note(index.value, index.node, "uint8 since here"),
-        severity=Severity.ERROR if fills else None,
         fix=partial(cast_fix, index.node, "bool()", "Cast the mask to bool", applicability),
     )
-
-
-def _indices(node: ast.Subscript) -> list[ast.expr]:
-    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-
-
-def _is_of_tensors(node: ast.expr, value: Value, flow: Flow, by_mask: bool) -> bool:
-    """Is what is looked into a tensor? To an array, and to a table, bytes are positions; nobody means 0 and 1 of a mask."""
-    if isinstance(value, Tensor):
-        return True
-    if not isinstance(value, Unknown):
-        return False
-    path = path_of(node)
-    return by_mask or is_tensor(node, value, flow) or (path is not None and looks_like_tensor(path, flow.scope))
-
-
-def _is_filled(node: ast.Subscript, flow: Flow) -> bool:
-    """`x[mask] = 0`, which is `masked_fill_`; `x[mask] += 1`, and what writes a tensor with dimensions, go other ways."""
-    statement = flow.statement
-    if not isinstance(statement, ast.Assign) or all(target is not node for target in statement.targets):
-        return False
-    value = statement.value
-    return isinstance(value.operand if isinstance(value, ast.UnaryOp) else value, ast.Constant)
 
 
 def _on_bitwise(operation: Operation, operands: tuple[Value, ...]) -> Iterator[Finding]:

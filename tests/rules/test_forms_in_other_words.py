@@ -31,13 +31,14 @@ BAD = {
             return x.float() if x in (torch.float16, torch.bfloat16) else x  # <-
         """,
         """
-        def total(values):
-            for each in values:
-                head = each[0]
-                while head:
-                    if each is torch.float64:  # <-
-                        return head
-                    head -= 1
+        def total(each, other: str):
+            head = each[0]
+            while head:
+                if each is torch.float64:  # <-
+                    return head
+                head -= 1
+            name = other.removeprefix("torch.")
+            return name if other == torch.float16 else head  # <-
         """,
     ),
     "DT204": (
@@ -77,6 +78,19 @@ BAD = {
                 last = [torch.zeros(z.size()).cuda()] * 4  # <-
                 dist.gather(z, last)
                 return parts, whole, last
+        """,
+        """
+        from torch import distributed
+        from torch.distributed import gather
+
+        def merge(x, y, z):
+            parts = [torch.zeros(x.shape, device=x.device) for _ in range(2)]  # <-
+            distributed.all_gather(parts, x)
+            whole = torch.empty(y.numel() * 2, device=y.device)  # <-
+            torch.distributed.all_gather_into_tensor(whole, y)
+            last = [torch.zeros(z.shape, device=z.device)] * 4  # <-
+            gather(z, last)
+            return parts, whole, last
         """,
         """
         import torch.distributed as dist
@@ -151,6 +165,49 @@ GOOD = {
             kind = x.dtype
             return kind == torch.float16 or given == torch.float16 or self.compute == torch.float16
         """,
+        """
+        def told(kind, number, other, log):
+            log.info("cast to %s" % kind)
+            total = number + 1
+            both = other | torch.float16
+            return kind == torch.float16 or number == torch.float16 or other == torch.float16
+
+        class Format:
+            def __eq__(self, other):
+                return self.bits == 16
+
+        def of_class(fmt: Format, either: "torch.Tensor | torch.dtype"):
+            bits = fmt.bits, either.shape
+            return bits if fmt == torch.float16 or either == torch.float16 else None
+        """,
+        """
+        def bound(a, b, c, d, e, f, path):
+            read = a.inner, b.inner, c.inner, d.inner, e.inner, f.inner
+            with open(path) as a:
+                pass
+            try:
+                import b
+            except ImportError as c:
+                pass
+            match path:
+                case [d, *e]:
+                    pass
+            if (f := path):
+                return [each == torch.float16 for each in read]
+            return a == torch.float16 or b == torch.float16 or c == torch.float16 or d == torch.float16 or f == torch.int8
+
+        def read_perhaps(spec, target, each, values):
+            if isinstance(spec, str):
+                spec.lower()
+                return None
+            try:
+                bits = target.bits
+            except AttributeError:
+                bits = None
+            inner = [each.inner for each in values]
+            later = lambda: target.bits
+            return spec == torch.float16 or target == torch.float16 or each == torch.float16
+        """,
     ),
     "DT204": (
         """
@@ -199,6 +256,54 @@ GOOD = {
                 dist.all_gather(wide, z.float())
                 self.store.gather(z, [torch.zeros(z.shape)])
                 return parts, told, cast, sizes, wide
+        """,
+        """
+        from torch.distributed import all_gather
+        from elsewhere import dist, gather
+
+        def reduce_scatter_tensor(out, x):
+            return x
+
+        class Group:
+            def all_gather(self, parts, x):
+                return x
+
+        def merged(x, group: Group):
+            out = torch.empty(x.numel() * 2, device=x.device)
+            gather(x, out)
+            parts = [torch.zeros(x.shape, device=x.device) for _ in range(2)]
+            dist.all_gather(parts, x)
+            whole = torch.empty(x.numel() * 2, device=x.device)
+            reduce_scatter_tensor(whole, x)
+            others = [torch.zeros(x.shape, device=x.device) for _ in range(2)]
+            group.all_gather(others, x)
+            return out, parts, whole, others
+        """,
+        """
+        import torch.distributed as dist
+
+        def merged(self, x, loss):
+            parts = [torch.zeros(x.shape, device=x.device) for _ in range(2)]
+            parts = [part.to(x.dtype) for part in parts]
+            dist.all_gather(parts, x)
+            total = torch.tensor([loss.item()], device=loss.device)
+            totals = [torch.zeros(1, device=loss.device) for _ in range(2)]
+            dist.all_gather(totals, total)
+            count = torch.zeros(x.shape[0], device=x.device)
+            counts = [torch.zeros(count.shape, device=x.device) for _ in range(4)]
+            dist.all_gather(counts, count)
+            self.count = count.cuda()
+            again = [torch.zeros(count.shape, device=x.device) for _ in range(4)]
+            dist.all_gather(again, self.count.contiguous())
+            return parts, totals, counts, again
+
+        def handed(x, dist, parts=None):
+            if parts is None:
+                parts = [torch.zeros(x.shape, device=x.device) for _ in range(2)]
+            torch.distributed.all_gather(parts, x)
+            others = [torch.zeros(x.shape, device=x.device) for _ in range(2)]
+            dist.all_gather(others, x)
+            return parts, others
         """,
     ),
     "DT506": (
