@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.infer.names import path_of
+from dtlint.infer.survey import facts
 from dtlint.infer.values import GradScaler, Key, Optimizer, Phase, Unknown
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
@@ -335,8 +336,9 @@ def _fix(call: Call, scaler: str, steps: list[tuple[ast.Call, str]], scope: ast.
         return None
     step, optimizer = steps[0]
     clip = _statement_of(call.node, scope, step)
-    if clip is None:
-        return None
+    behind = [each for each in facts(scope).calls if call.node.lineno < each.lineno < step.lineno]
+    if clip is None or any(path_of(each.func) == f"{scaler}.unscale_" for each in behind):
+        return None  # the one behind the clip would be the second of its cycle, and raise
     line = place.insert_line(clip, f"{scaler}.unscale_({optimizer})")
     return Fix(f"Call `{scaler}.unscale_({optimizer})` before the clip", (line,), Applicability.UNSAFE)
 

@@ -267,6 +267,20 @@ def test_no_unscale_where_it_is_not_clear_what_is_stepped(end: str) -> None:
     assert [item.fix for item in found("DT203", text)] == [None]
 
 
+def test_an_unscale_that_stands_behind_the_clip_is_not_called_twice() -> None:
+    text = """\
+        import torch
+        def train(model, loader, optimizer, scaler: torch.amp.GradScaler):
+            for x in loader:
+                scaler.scale(model(x).sum()).backward()
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                scaler.unscale_(optimizer)
+                scaler.step(optimizer)
+                scaler.update()
+        """
+    assert [item.fix for item in found("DT203", text)] == [None]
+
+
 @pytest.mark.parametrize(
     "between",
     [
