@@ -21,21 +21,25 @@ _BIAS = {
     **{f"Conv{kind}{n}d": 7 for kind in ("", "Transpose") for n in (1, 2, 3)},
     "GroupNorm": 6,
     **{f"{kind}Norm{n}d": 7 for kind in ("Batch", "Instance") for n in (1, 2, 3)},
+    **{f"Lazy{kind}Norm{n}d": 6 for kind in ("Batch", "Instance") for n in (1, 2, 3)},
+    "SyncBatchNorm": 8,
 }
 """Where the argument `bias` stands."""
 _AFFINE = {
     **dict.fromkeys(("LayerNorm", "RMSNorm"), (2, "elementwise_affine", True)),
     **{f"BatchNorm{n}d": (3, "affine", True) for n in (1, 2, 3)},
     **{f"InstanceNorm{n}d": (3, "affine", False) for n in (1, 2, 3)},
+    **{f"Lazy{kind}Norm{n}d": (2, "affine", True) for kind in ("Batch", "Instance") for n in (1, 2, 3)},
     **dict.fromkeys(("GroupNorm", "SyncBatchNorm"), (3, "affine", True)),
 }
 """Where the argument stands that gives a norm weights, what it is called, and what it is where it is not given."""
 _TRACKED = {
-    **{f"BatchNorm{n}d": True for n in (1, 2, 3)},
-    **{f"InstanceNorm{n}d": False for n in (1, 2, 3)},
-    "SyncBatchNorm": True,
+    **{f"BatchNorm{n}d": (4, "track_running_stats", True) for n in (1, 2, 3)},
+    **{f"InstanceNorm{n}d": (4, "track_running_stats", False) for n in (1, 2, 3)},
+    **{f"Lazy{kind}Norm{n}d": (3, "track_running_stats", True) for kind in ("Batch", "Instance") for n in (1, 2, 3)},
+    "SyncBatchNorm": (4, "track_running_stats", True),
 }
-"""Norms with running statistics, and whether they are kept where nobody says."""
+"""The same of running statistics."""
 
 
 def told_weights(layer: str, arguments: Arguments) -> Iterator[tuple[str, bool | None]]:
@@ -51,9 +55,9 @@ def told_weights(layer: str, arguments: Arguments) -> Iterator[tuple[str, bool |
         yield "weight", affine
     if kind in _BIAS or kind in _AFFINE:
         bias = _flag(arguments, _BIAS[kind], "bias", True) if kind in _BIAS else True
-        yield "bias", False if False in (affine, bias) else None if None in (affine, bias) else True
+        yield "bias", False if affine is False or bias is False else affine and bias
     if kind in _TRACKED:
-        tracked = _flag(arguments, 4, "track_running_stats", _TRACKED[kind])
+        tracked = _flag(arguments, *_TRACKED[kind])
         yield "running_mean", tracked
         yield "running_var", tracked
     if kind == "MultiheadAttention":
