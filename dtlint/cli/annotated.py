@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["annotate"]
 
 MANY = 3
-"""More dtypes than this at one place say nothing to a person, nor do more expressions on one line."""
+"""More expressions than this on one line say nothing to a person."""
 LONGEST = 40
 """Characters of an expression that a note names, beyond which there is no note."""
 COLOURS = {"float16": "red", "bfloat16": "magenta", "float64": "bright_red", "float32": "green"}
@@ -68,10 +68,9 @@ def _notes(reading: Reading) -> dict[int, tuple[str, Dtypes]]:
     whole = {id(node.value) for node in statements}
     bound = {node.end_lineno for node in statements if isinstance(node, _BINDING)}
     notes: dict[int, tuple[str, Dtypes]] = {
-        reading.main.span(node).end_line: (symbol, None)
-        for node, symbol in reading.symbols.items()
-        # of a result that autocast may have made, one of many dtypes is claimed, and no symbol
-        if id(node) in whole and (node not in reading.tensors or reading.tensors[node][1].dtypes is None)
+        reading.main.span(node).end_line: (decided.text, None)
+        for node, decided in reading.decided.items()
+        if id(node) in whole and not reading.knows(node)
     }
     for line, nodes in _widest(reading).items():
         values = [node for node in nodes if id(node) in whole]
@@ -90,8 +89,8 @@ def _widest(reading: Reading) -> dict[int, list[ast.expr]]:
     are part of another; in order of place."""
     known = [
         (reading.span(node), node)
-        for node, (path, value) in reading.tensors.items()
-        if path == reading.path and value.dtypes and len(value.dtypes) <= MANY and node not in reading.perhaps
+        for node in reading.tensors
+        if reading.knows(node) and reading.file(node) == reading.path
     ]
     widest: dict[int, list[tuple[Span, ast.expr]]] = {}
     for span, node in sorted(known, key=lambda spanned: _outermost_first(spanned[0])):

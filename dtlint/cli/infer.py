@@ -170,9 +170,8 @@ def _told(reading: Reading, step: Step) -> str:
     from dtlint.infer.program.why import shown
     from dtlint.report.legible import place
 
-    has = (
-        f"is {shown(step.dtypes)}" if step.dtypes is not None else f"has {step.symbolic or 'a dtype that is not known'}"
-    )
+    known = step.dtypes is not None and step.symbolic is None
+    has = f"is {shown(step.dtypes)}" if known else f"has {step.symbolic or 'a dtype that is not known'}"
     where = place(reading.source(step.path).location(step.span))
     return f"{where}: `{step.expression}` {has}: {step.reason}"
 
@@ -196,7 +195,7 @@ def _assigned(reading: Reading, path: Path, line: int, column: int) -> tuple[str
     from dtlint.diagnostic import Span
 
     source, here = reading.source(path), Span(line, column, line, column)
-    by_span = {reading.span(node): node for node in (*reading.tensors, *reading.symbols) if reading.file(node) == path}
+    by_span = {reading.span(node): node for node in (*reading.tensors, *reading.decided) if reading.file(node) == path}
     for statement in ast.walk(ast.parse(source.text)):
         for target, value in _bound(statement):
             if source.span(target).contains(here) and source.span(value) in by_span:

@@ -233,7 +233,7 @@ class Bound:
         found = []
         for parameter, value in zip(self.form.parameters, self.values, strict=True):
             if parameter.is_slot:
-                if value is UNKNOWN or (isinstance(value, (list, tuple)) and UNKNOWN in value):
+                if value is UNKNOWN or (isinstance(value, list) and not all(map(_is_item, value))):
                     return None
                 found.append(_as_operand(value, default))
         return tuple(found)
@@ -264,6 +264,11 @@ class Bound:
 
 
 _COMPLEX_DEFAULT = {"float64": "complex128", "float16": "complex32"}
+
+
+def _is_item(value: object) -> bool:
+    """Is it what a list of tensors holds? Numbers among them torch refuses."""
+    return value is None or _is_operand(value)
 
 
 def _as_operand(value: Argument, default: str) -> Operand | tuple[Operand | None, ...] | None:

@@ -218,7 +218,7 @@ class Calling(Expressions):
             return instantiated(self.read(forward), forward, True, arguments, path)
         under = shared_region(arguments.args)
         if self.symbolic and module.info is None and module.name.startswith("torch.nn."):
-            text = path_of(arguments.node.func) or "the module"
+            text = path_of(arguments.node.func) or ""
             made = layer_output(module, arguments.args, text, self.flow.autocast, arguments.node)
             if isinstance(made, Tensor):
                 return made.but(under=under)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from dtlint.dtypes.dtype import DTYPES, FLOATING, INTEGRAL, REAL_PARTS, Category, named
+from dtlint.dtypes.dtype import COMPLEX, DTYPES, FLOATING, INTEGRAL, REAL_PARTS, Category, named
 from dtlint.infer.arithmetic import FLOATS, given_by, operator_result, shared_region, truths_of
 from dtlint.infer.array_promotion import beside_tensor
 from dtlint.infer.conditions import taken_apart
@@ -398,6 +398,8 @@ class Expressions:
         if type(index) in _INDICES and Lookup in self.listeners:
             self.tell_of_index(node, base, index)
         if type(base) is Tensor:
+            if type(index) is Tensor and index.dtypes is not None and not index.dtypes & _INDEXING:
+                return Tensor(origin=node)  # which raises
             return base if base.zero_dim is None else base.but(zero_dim=None)
         if type(base) is Unknown:
             if base.dtypes is None:
@@ -531,6 +533,10 @@ class Expressions:
             under = None if result.under is None else _still_under(operator, left, right)
             return given if under is None else Unknown(under, dtypes=given.dtypes)
         made = type(operator)  # what operator_result has made is nobody else's yet
+        if (result.dtypes is not None and _raises(made, result.dtypes)) or (
+            made is ast.Sub and (_is_bool(left) or _is_bool(right))
+        ):
+            return Tensor(origin=result.origin)
         if result.under is not None:
             result.under = _still_under(operator, left, right)
         if made is ast.Mult or made is ast.Div:
@@ -563,6 +569,8 @@ class Expressions:
         result: Value = UNKNOWN
         if isinstance(operand, (Tensor, Number, Array)) and not isinstance(node.op, ast.Not):
             result = operand
+            if type(operand) is Tensor and operand.dtypes is not None and _raises(type(node.op), operand.dtypes):
+                result = Tensor(origin=node)
         elif isinstance(operand, Unknown) and not isinstance(node.op, ast.Not):
             result = operand if operand.atom is None else Unknown(operand.under, operand.scaled)
         elif isinstance(operand, Constant):
@@ -724,6 +732,23 @@ def _external_or_number(name: str) -> Value:
     return NUMBERS.get(known.name, known) if type(known) is External else known
 
 
+_BITWISE = frozenset[type]({ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.Invert})
+
+
+def _raises(operator: type[ast.AST], dtypes: frozenset[str]) -> bool:
+    """Is an operator not defined for the dtypes of its operand, or of what its operands promote to?"""
+    return (operator in _BITWISE and dtypes <= _INEXACT) or (operator is ast.USub and dtypes == _BOOL)
+
+
+def _is_bool(value: Value) -> bool:
+    """Is it a tensor of truths, from which nothing is subtracted?"""
+    return type(value) is Tensor and value.dtypes == _BOOL
+
+
+_BOOL = frozenset({"bool"})
+_INEXACT = FLOATING | COMPLEX
+
+
 def _asks_for_none(operator: ast.cmpop, right: Value) -> bool:
     """Is it `x is None`, as one comparison in two is?"""
     return type(right) is Constant and right.value is None and isinstance(operator, (ast.Is, ast.IsNot))
@@ -759,6 +784,8 @@ def _inside(atom: Atom, name: str) -> Atom:
     return Atom(f"{atom.key}.{name}", f"{atom.text}.{name}")
 
 
+_INDEXING = frozenset({"bool", "uint8", "int32", "int64"})
+"""Dtypes that an index may have."""
 _INDICES = frozenset[type]({Tensor, Array, Items})
 """Indices that may be, or hold, a tensor of a known dtype."""
 _NO_TENSORS = frozenset[type]({Constant, Number, Array})

@@ -618,7 +618,8 @@ class Interpreter(Calling):
         node, state = function.node, self.entry(function)
         self.locals = dict(state.names) if facts(node).inner else None
         block, statement = self.stands[node] if isinstance(node, ast.Lambda) else (node.body, node.body[0])
-        self.flow = Flow(state, function, [], list(function.conditions), [], block, statement, self.tree)
+        regions, conditions = self.regions_at_start(), list(function.conditions)
+        self.flow = Flow(state, function, regions, conditions, [], block, statement, self.tree)
         entered = list(zip(function.decorators, function.contexts, strict=True))
         for decorator, context in entered:
             self.enter(decorator, context)
@@ -636,6 +637,10 @@ class Interpreter(Calling):
         function.reading = False
         function.result = result
         return result
+
+    def regions_at_start(self) -> list[Autocast]:
+        """The autocast regions that are open where no `with` and no decorator in view has opened one."""
+        return []
 
     def entry(self, function: FunctionInfo) -> State:
         """The names that a function's body begins with: its parameters."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import FLOATING
+from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION
 from dtlint.infer.ops import op_result, with_dimensions
 from dtlint.infer.values import UNKNOWN, Constant, Items, Tensor, Unknown
 
@@ -36,6 +36,8 @@ of Bilinear aside, which cuda promotes and cpu leaves alone."""
 
 LOOKUPS = frozenset({"Embedding", "EmbeddingBag"})
 """The result has the weight's dtype, whatever autocast says."""
+INDICES = frozenset({"int32", "int64"})
+"""What they look up by."""
 
 KEEPING = frozenset(
     {
@@ -120,6 +122,8 @@ def layer_result(name: str, weights: Dtypes, arguments: Arguments, autocast: Aut
         return asked
     dtypes = given.dtypes if isinstance(given, Tensor) else None
     origin = arguments.node
+    if _refuses(name, weights, dtypes, autocast):
+        return Tensor(origin=origin)
     if name in AGREEING or name in RECURRENT:
         result = _agreed(weights, dtypes, autocast) if autocast is None or name != "Bilinear" else None
         if name in AGREEING:
@@ -138,6 +142,19 @@ def layer_result(name: str, weights: Dtypes, arguments: Arguments, autocast: Aut
         known = dtypes is not None and dtypes <= FLOATING and (kept or _is_of_cpu(autocast))
         return Tensor(dtypes if known else None, origin=origin)
     return Tensor(origin=origin) if name.endswith("Loss") else UNKNOWN
+
+
+def _refuses(name: str, weights: Dtypes, given: Dtypes, autocast: Autocast | None) -> bool:
+    """Does it raise for the dtype that it is given?"""
+    if given is None:
+        return False
+    if name in LOOKUPS:
+        return not given & INDICES
+    if weights is None or autocast is not None or weights & given:
+        return False
+    if name in NORMS:  # float32 weights go with a half input; those of instances have none, unless they are told to
+        return not name.startswith("Instance") and not ("float32" in weights and given & LOW_PRECISION)
+    return name in AGREEING or name in RECURRENT
 
 
 def _from_table(name: str, weights: Dtypes, arguments: Arguments, autocast: Autocast | None) -> Value | None:

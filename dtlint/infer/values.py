@@ -127,7 +127,7 @@ class Atom:
 
     Attributes:
         key: its identity.
-        text: how the source spells it: `x`, `self.fc`.
+        text: how the source spells it: `x`, `self.fc.weight`; nothing where it has no name.
         parameter: is it a parameter of the running function?
         floating: is it certain that its dtype is a floating one?
     """
@@ -163,13 +163,19 @@ class Symbol:
         return len(self.of) == 1 and not self.met and self.floor < Category.COMPLEX
 
     @property
-    def text(self) -> str:
-        """In words: "the dtype of `x`"."""
+    def text(self) -> str | None:
+        """In words: "the dtype of `x`"; "the floating dtype of `x`" where another would be lifted to one that is wider, as
+        that of a whole number is by `x * 0.5`. None for what complex numbers lift, and for what has no name."""
+        if self.floor is Category.COMPLEX or not all(atom.text for atom in self.of):
+            return None
         names = sorted(f"`{atom.text}`" for atom in self.of)
+        lifts = self.floor > Category.BOOL and not self.met and not any(atom.floating for atom in self.of)
+        kind = "floating dtype" if lifts else "dtype"
         if len(names) == 1:
             with_ = f" promoted with {' and '.join(sorted(self.met))}" if self.met else ""
-            return f"the dtype of {names[0]}{with_}"
-        return f"the dtypes of {', '.join(names[:-1])} and {names[-1]} promoted"
+            return f"the {kind} of {names[0]}{with_}"
+        with_ = "".join(f", {dtype}" for dtype in sorted(self.met))
+        return f"the {kind}s of {', '.join(names[:-1])} and {names[-1]}{with_} promoted"
 
 
 @dataclass(slots=True, repr=False, match_args=False)

@@ -43,6 +43,9 @@ def weight_of(value: Value, key: Key, text: str) -> Value:
 def layer_output(module: Module, args: list[Value], text: str, region: Autocast | None, node: ast.Call) -> Value | None:
     """What calling a layer of torch.nn gives; None for what is said elsewhere, or not known.
 
+    Args:
+        text: how the code calls the layer; nothing where it has no name.
+
     Source: `dtlint.infer.layers`, whose sets tell what each layer does.
     """
     name = module.name.removeprefix("torch.nn.")
@@ -52,7 +55,7 @@ def layer_output(module: Module, args: list[Value], text: str, region: Autocast 
     if name == "Identity":
         return given if args else None
     if name in LOOKUPS or (name in AGREEING and region is None):
-        return weight(f"{module.key}.weight", f"{text}.weight", Trait.NONE, node)
+        return weight(f"{module.key}.weight", f"{text}.weight" if text else "", Trait.NONE, node)
     if name in AGREEING and region is not None and region.enabled and region.dtype is not None:
         return Tensor(frozenset({region.dtype}), origin=node)
     if (name in KEEPING or name in NORMS) and region is None and isinstance(given, Tensor):
@@ -74,5 +77,6 @@ def _through(module: Module, args: list[Value], text: str, region: Autocast | No
     for number, item in enumerate(module.items):
         if not isinstance(item, Module) or item.info is not None or not item.name.startswith("torch.nn."):
             return None
-        value = layer_output(item, [UNKNOWN if value is None else value], f"{text}[{number}]", region, node)
+        name = f"{text}[{number}]" if text else ""
+        value = layer_output(item, [UNKNOWN if value is None else value], name, region, node)
     return value

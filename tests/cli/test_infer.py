@@ -224,5 +224,5 @@ def test_one_place_of_a_library_is_told_by_what_decides_it(tmp_path: Path) -> No
     path.write_text(LIBRARY)
     assert infer("--at", f"{path}:5:11").output.splitlines() == [
         "h.to(x.dtype): the dtype of `x`",
-        f"  {path}:5:9: `h.to(x.dtype)` has the dtype of `x`: the caller decides",
+        f"  {path}:5:9: `h.to(x.dtype)` has the dtype of `x`: cast here",
     ]

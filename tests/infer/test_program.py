@@ -736,7 +736,7 @@ PROGRAMS = {
                 self.layers = nn.ModuleList()
                 if unknown():
                     self.layers.append(nn.Identity())
-                self.layers.append(nn.Linear(4, 4))
+                self.layers.append(nn.Embedding(4, 4))
 
             def forward(self, x):
                 return self.layers[0](x)  # float32|int64
@@ -1164,7 +1164,7 @@ def test_what_a_line_takes_its_dtype_from_is_named_for_all_its_tensors(tmp_path:
     path.write_text("import torch\n\ndef f(x: torch.Tensor):\n    return torch.relu(x.T)\n")
     named = [claim for claim in claims(path, [tmp_path])[path] if claim.symbolic is not None]
     assert {claim.symbolic for claim in named} == {"the dtype of `x`"}
-    assert [(claim.span.column, claim.span.end_column) for claim in named] == [(22, 23), (22, 25)]
+    assert [(claim.span.column, claim.span.end_column) for claim in named] == [(11, 26), (22, 23), (22, 25)]
 
 
 def test_a_class_body_that_asks_for_another_module_leaves_that_its_names(tmp_path: Path) -> None:

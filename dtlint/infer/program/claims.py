@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ast
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dtlint.diagnostic import Span
+from dtlint.infer.calls import cast_target
 from dtlint.infer.interpreter import Interpreter, TooLong
+from dtlint.infer.kinds import NEW
+from dtlint.infer.ops import REARRANGING
+from dtlint.infer.program.functions import ANY_REGION
 from dtlint.infer.program.machine import Program
 from dtlint.infer.program.project import ModuleInfo, Project
+from dtlint.infer.regions import is_untouched
 from dtlint.infer.values import (
     UNKNOWN,
     Array,
@@ -30,10 +35,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-__all__ = ["Claim", "Reading", "claims", "read"]
+    from dtlint.infer.calls import Arguments
+    from dtlint.infer.values import Autocast, Symbol
+
+__all__ = ["MANY", "Claim", "Decided", "Reading", "claims", "read"]
 
 _KINDS = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Attribute, ast.Subscript, ast.Name, ast.IfExp)
 """The expressions that are spoken of, where they are read and not assigned to."""
+
+
+MANY = 3
+"""More dtypes than this at one place say nothing to a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +55,26 @@ class Claim:
     span: Span
     dtypes: Dtypes
     symbolic: str | None = None
-    """What decides the dtype where it is not known: `the dtype of x`."""
+    """What decides the dtype where there is not one alone: "the dtype of `x`"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What decides a dtype that is not known.
+
+    Attributes:
+        origin: the expression that gave the tensor its dtype.
+        anywhere: does it hold in autocast regions, too, that the caller has opened?
+    """
+
+    symbol: Symbol
+    origin: ast.expr | None = field(default=None, compare=False)
+    anywhere: bool = True
+
+    @property
+    def text(self) -> str:
+        """In words: "the dtype of `x`, outside autocast"."""
+        return f"{self.symbol.text}" if self.anywhere else f"{self.symbol.text}, outside autocast"
 
 
 class Reading:
@@ -64,8 +95,15 @@ class Reading:
         """Expressions that are a number or an array of NumPy, if they are no tensor: `n == 0`, where nothing is known of n."""
         self.broken_off = recorder.broken_off
         """Did reading it take too long, so that nothing is claimed?"""
-        self.symbols = _symbols(recorder.main.tree)
+        self.decided = _decided(recorder.main.tree)
         """What decides the dtype of expressions of the main file, where its functions are read for any caller."""
+
+    def knows(self, node: ast.expr) -> bool:
+        """Are the dtypes of a tensor expression so few that they say something?"""
+        if node not in self.tensors or node in self.perhaps:
+            return False
+        dtypes = self.tensors[node][1].dtypes
+        return dtypes is not None and 0 < len(dtypes) <= MANY
 
     def source(self, path: Path) -> Source:
         """The source of a file that was read."""
@@ -90,11 +128,11 @@ class Reading:
             place = path, self.span(node)
             known = by_place.get(place, frozenset())
             by_place[place] = None if known is None or value.dtypes is None else known | value.dtypes
-        decided = {self.main.span(node): text for node, text in self.symbols.items()}
+        decided = {self.main.span(node): known.text for node, known in self.decided.items()}
         for span in decided:
             by_place.setdefault((self.path, span), None)
         for (path, span), dtypes in by_place.items():
-            symbolic = decided.get(span) if path == self.path and dtypes is None else None
+            symbolic = decided.get(span) if path == self.path and (dtypes is None or len(dtypes) > 1) else None
             found.setdefault(path, []).append(Claim(span, dtypes, symbolic))
         return {file: sorted(given, key=lambda claim: claim.span) for file, given in found.items()}
 
@@ -103,7 +141,7 @@ class Reading:
         here = Span(line, column, line, column)
         around = [
             (span, node)
-            for node in (*self.tensors, *self.symbols)
+            for node in (*self.tensors, *self.decided)
             if self.file(node) == path and (span := self.span(node)).contains(here)
         ]
         innermost = max(around, key=lambda found: _closeness(found[0]), default=None)
@@ -180,22 +218,69 @@ class _Recorder(_Remembering, Program):
 class _Symbols(_Remembering):
     """An interpreter of one file for any caller, that remembers by what the dtypes are decided that are not known."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, around: Autocast | None) -> None:
         super().__init__(tree, {})
         self.symbolic = True
-        self.seen: dict[ast.expr, str | None] = {}
+        self.around = around
+        """The autocast region that functions are called in."""
+        self.seen: dict[ast.expr, Decided | None] = {}
 
     def remember(self, node: ast.expr, value: Value) -> None:
-        symbol = value.symbol if isinstance(value, Tensor) and value.dtypes is None else None
-        text = None if symbol is None else symbol.text
-        self.seen[node] = text if self.seen.get(node, text) == text else None
+        decided: Decided | None = None
+        given = self.flow.function is not None  # what stands outside is given nothing
+        if (
+            given
+            and isinstance(value, Tensor)
+            and value.symbol is not None
+            and (value.dtypes is None or len(value.dtypes) > 1)
+        ):
+            decided = Decided(value.symbol, value.origin) if value.symbol.text is not None else None
+        if self.seen.setdefault(node, decided) != decided:
+            self.seen[node] = None
+
+    def regions_at_start(self) -> list[Autocast]:
+        return [] if self.around is None else [self.around]
+
+    def called(
+        self, node: ast.Call, callee: Value, receiver: Value, method: str, arguments: Arguments
+    ) -> tuple[str, Value]:
+        target, result = super().called(node, callee, receiver, method, arguments)
+        if isinstance(result, Tensor) and result.symbol is not None and not _is_spared(target, receiver, arguments):
+            result = result.but(dtypes=None, symbol=None, cast=None)
+        return target, result
 
 
-def _symbols(tree: ast.Module) -> dict[ast.expr, str]:
-    symbols = _Symbols(tree)
+def _is_spared(target: str, receiver: Value, arguments: Arguments) -> bool:
+    """Does autocast leave a call alone? A layer's is told with its region in mind, as is what the project defines."""
+    if not target.startswith("torch.") or target.startswith("torch.nn.Module."):
+        return True
+    given = [*arguments.args, *arguments.keywords.values()]
+    if isinstance(receiver, Tensor):
+        method = target.rpartition(".")[2]
+        if method in _NO_OPS or method in REARRANGING or cast_target(method, arguments)[0]:
+            return True
+        given.insert(0, receiver)
+    return is_untouched(target, arguments.region, given)
+
+
+_NO_OPS = NEW | {"to", "view"}
+"""Methods of tensors that move or make one."""
+
+
+def _decided(tree: ast.Module) -> dict[ast.expr, Decided]:
+    """What decides in any autocast region, and what does outside, where a region would decide itself."""
+    outside, anywhere = _decided_in(tree, None), _decided_in(tree, ANY_REGION)
+    return {
+        node: decided if anywhere.get(node) == decided else replace(decided, anywhere=False)
+        for node, decided in outside.items()
+    }
+
+
+def _decided_in(tree: ast.Module, around: Autocast | None) -> dict[ast.expr, Decided]:
+    symbols = _Symbols(tree, around)
     with suppress(RecursionError, TooLong):
         symbols.run()
-    return {node: text for node, text in symbols.seen.items() if text is not None}
+    return {node: decided for node, decided in symbols.seen.items() if decided is not None}
 
 
 _NO_TENSOR = Constant(None)

@@ -12,7 +12,6 @@ from dtlint.infer.program.objects import one_list
 from dtlint.infer.state import State
 from dtlint.infer.values import (
     UNKNOWN,
-    Autocast,
     External,
     Imported,
     Namespace,
@@ -62,10 +61,6 @@ class Following(Interpreter):
         self.loops_open, self.in_order, self.publishing = saved_loops, outer_order, publishing
         if module is not self.main:
             self.flow.state.casts = casts
-
-    def regions_at_start(self) -> list[Autocast]:
-        """The autocast regions in which a module's body is run."""
-        return []
 
     def import_(self, node: ast.Import) -> None:
         for alias in node.names:

@@ -30,6 +30,7 @@ from dtlint.infer.program.instances import ITEMS
 from dtlint.infer.program.leaving import Opening
 from dtlint.infer.program.places import Places, operands
 from dtlint.infer.program.promises import Cache, DeclaredMethod
+from dtlint.infer.program.refusing import is_refused
 from dtlint.infer.program.sizes import sizes_in
 from dtlint.infer.program.storing import place_of
 from dtlint.infer.regions import is_untouched
@@ -362,6 +363,8 @@ class Program(Places):
         if region is not None:
             self.flow.contexts.append(region)
         target, result = self.called_anywhere(node, callee, receiver, method, arguments)
+        if is_refused(target, receiver, arguments, result, self.flow.autocast):
+            result = Tensor(origin=node)
         if region is not None:
             self.flow.contexts.pop()
         return target, self.placed(result, self.place_of_result(callee, receiver, method, arguments))

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dtlint.infer.calls import Arguments, cast_target
+from dtlint.infer.names import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from dtlint.diagnostic import Span
-    from dtlint.infer.program.claims import Reading
-    from dtlint.infer.values import Dtypes, Tensor
+    from dtlint.infer.program.claims import Decided, Reading
+    from dtlint.infer.values import Dtypes
 
 __all__ = ["Step", "shown", "text", "why"]
 
@@ -42,18 +43,18 @@ class Step:
 
 def why(reading: Reading, node: ast.expr) -> list[Step]:
     """The steps that gave a tensor expression its dtype, the expression first and its origin last."""
-    symbol = reading.symbols.get(node)
-    if symbol is not None and (node not in reading.tensors or reading.tensors[node][1].dtypes is None):
-        return [Step(reading.file(node), reading.span(node), text(reading, node), None, "the caller decides", symbol)]
     steps: list[Step] = []
     seen: set[ast.expr] = set()
     current: ast.expr | None = node
-    while current is not None and current in reading.tensors and current not in seen and len(steps) < LONGEST:
+    while current is not None and current not in seen and len(steps) < LONGEST:
+        known = _known(reading, current)
+        if known is None:
+            break
         seen.add(current)
-        path, value = reading.tensors[current]
-        cause, reason = _cause(reading, current, value)
+        cause, reason = _cause(reading, current, known)
         if not (steps and isinstance(current, ast.Name) and cause is not None):  # a name on the way only passes it on
-            steps.append(Step(path, reading.span(current), text(reading, current), value.dtypes, reason))
+            place = reading.file(current), reading.span(current), text(reading, current)
+            steps.append(Step(*place, known.dtypes, reason, None if known.decided is None else known.decided.text))
         current = cause
     return steps
 
@@ -63,29 +64,75 @@ def shown(dtypes: Dtypes) -> str:
     return "an unknown dtype" if dtypes is None else " | ".join(sorted(dtypes))
 
 
-def _cause(reading: Reading, node: ast.expr, value: Tensor) -> tuple[ast.expr | None, str]:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of a tensor expression: its dtypes, or what decides it."""
+
+    dtypes: Dtypes
+    decided: Decided | None
+    origin: ast.expr | None
+
+    @property
+    def text(self) -> str:
+        return shown(self.dtypes) if self.decided is None else self.decided.text
+
+    def has_dtype_of(self, other: _Known) -> bool:
+        """Has it the other's dtype, as far as the one that decides is the same?"""
+        if self.decided is None or other.decided is None:
+            return self.decided is other.decided and self.dtypes == other.dtypes
+        one, two = self.decided.symbol, other.decided.symbol
+        return one.of == two.of and one.met == two.met
+
+
+def _known(reading: Reading, node: ast.expr) -> _Known | None:
+    value = reading.tensors[node][1] if node in reading.tensors else None
+    decided = None if reading.knows(node) else reading.decided.get(node)
+    if decided is not None:
+        return _Known(None if value is None else value.dtypes, decided, decided.origin)
+    return None if value is None else _Known(value.dtypes, None, value.origin)
+
+
+def _cause(reading: Reading, node: ast.expr, known: _Known) -> tuple[ast.expr | None, str]:
     """The expression that decided about this one, and how."""
-    origin = value.origin
-    if origin is not None and origin is not node:
-        return origin, "it has had that dtype since"
+    if known.origin is not None and known.origin is not node:
+        return known.origin, "it has had that dtype since"
     if isinstance(node, (ast.Name, ast.Attribute)):
-        return None, "as the program gives it"
-    operands = [(child, reading.tensors[child][1]) for child in _operands(reading, node)]
+        return None, "as the program gives it" if known.decided is None else _who_decides(node)
     if isinstance(node, ast.Compare):
         return None, "a comparison gives bool"
     if isinstance(node, ast.Call) and _is_cast(node):
         return None, "cast here"
     if isinstance(node, ast.Call) and any(keyword.arg == "dtype" for keyword in node.keywords):
         return None, "the argument `dtype` decides"
+    if known.decided is not None and isinstance(node, ast.Call) and _is_of_layer(node, known.decided):
+        return None, "the layer's weights decide"
+    operands = [
+        (child, operand) for child in _operands(reading, node) if (operand := _known(reading, child)) is not None
+    ]
     if not operands:
         return None, "made here"
-    dtypes = {shown(operand.dtypes) for _, operand in operands}
-    same = [child for child, operand in operands if operand.dtypes == value.dtypes]
-    if not same:  # what decided is no tensor in sight: weights, autocast, the operation's own rule
-        return None, f"{shown(value.dtypes)} is what this operation gives for {' and '.join(sorted(dtypes))}"
-    if len(dtypes) == 1:
+    texts = " and ".join(sorted({operand.text for _, operand in operands}))
+    same = [child for child, operand in operands if operand.has_dtype_of(known)]
+    if len(same) == len(operands):
         return same[0], "keeps the dtype of its operand" if len(operands) == 1 else "its operands have one dtype"
-    return same[-1], f"promoted from {' and '.join(sorted(dtypes))}"
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        return same[-1] if same else None, "the operands of a product must have one dtype"
+    if same:
+        return same[-1], f"promoted from {texts}"
+    if known.decided is not None and len(known.decided.symbol.of) > 1:
+        return None, "its operands are promoted"
+    # what decided is no tensor in sight: weights, autocast, the operation's own rule
+    return None, f"what this operation gives for {texts}"
+
+
+def _who_decides(node: ast.Name | ast.Attribute) -> str:
+    return "the caller decides" if isinstance(node, ast.Name) else "whoever has the module may have cast it"
+
+
+def _is_of_layer(node: ast.Call, decided: Decided) -> bool:
+    """Is it a layer that is called, in whose weights' dtype its result is?"""
+    path = path_of(node.func)
+    return path is not None and any(atom.text == f"{path}.weight" for atom in decided.symbol.of)
 
 
 def _operands(reading: Reading, node: ast.expr) -> Iterator[ast.expr]:
@@ -95,7 +142,7 @@ def _operands(reading: Reading, node: ast.expr) -> Iterator[ast.expr]:
             child = child.value
         if not isinstance(child, ast.expr):
             continue
-        if child in reading.tensors:
+        if child in reading.tensors or child in reading.decided:
             yield child
         else:
             yield from _operands(reading, child)
