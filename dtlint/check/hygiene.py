@@ -38,6 +38,7 @@ _WRONG_IN_EVERY_PYTHON = (
     "unexpected indent",
     "expected an indented block",
     "unindent does not match",
+    "Missing parentheses in call",
 )
 """Words of the parser about what no newer Python takes either. An f-string of Python 3.12 may look unmatched or
 unterminated to an older one."""
@@ -116,7 +117,7 @@ def _well_written(malformed: Malformed) -> str | None:
     codes = [code for code in named if code in rules]
     if not malformed.ours and (not codes or len(codes) < len(named)):
         return None  # prose: some names of rules, `overflow` and `invalid`, are plain words
-    listed = ", ".join(dict.fromkeys(codes)) or "DT103"
+    listed = ", ".join(dict.fromkeys(codes)) or "CODE"
     if not malformed.ours:
         return f"# noqa: {listed}"
     return f"# dtlint: {'file-ignore' if malformed.whole_file else 'ignore'}[{listed}]"
@@ -176,7 +177,7 @@ def syntax_diagnostic(source: Source, error: Exception, what: str = "file", firs
     span, reason = _place(source, error, first)
     if isinstance(error, SyntaxError) and not any(words in reason for words in _WRONG_IN_EVERY_PYTHON):
         running = ".".join(map(str, sys.version_info[:2]))
-        reason += f" (dtlint runs on Python {running}; newer syntax needs a newer Python)"
+        reason += f" (to Python {running}, on which dtlint runs)"
     return _diagnostic(source.location(span), f"The {what} does not parse: {reason}", source.frame(span))
 
 

@@ -6,9 +6,9 @@ import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability, Severity
+from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.infer.survey import scopes
-from dtlint.infer.values import Dtype, Tensor
+from dtlint.infer.values import Dtype, External, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS, SHORT
 from dtlint_rules._fixes import respell
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dtlint.infer.events import Call, Reference
+    from dtlint.source.place import Place
 
 __all__ = ["NoSuchName"]
 
@@ -45,6 +46,15 @@ _MOVED = {
 """What looks like a part of autocast, and what there is in its place."""
 _CASTS = frozenset(f"{method}_" for method in CAST_METHODS)
 """Casts in place, as the names of in-place methods are made."""
+_METHODS = {
+    **dict.fromkeys(("fp16", "float16"), "half"),
+    "bf16": "bfloat16",
+    **dict.fromkeys(("fp32", "float32"), "float"),
+    **dict.fromkeys(("fp64", "float64"), "double"),
+}
+"""Dtypes by whose names no tensor has a method, and what the cast is called."""
+_CALLED = frozenset({"float16", "bfloat16", "float32", "float64"})
+"""Dtypes that are taken for functions: `np.float16(x)` is one."""
 
 
 class NoSuchName(Rule):
@@ -52,7 +62,8 @@ class NoSuchName(Rule):
 
     ## What it does
     Reports `torch.fp16`, `torch.bf16`, `torch.fp32` and their kin; casts with a name that ends in `_`, such as
-    `x.half_()` and `x.to_(torch.bfloat16)`; and `torch.cuda.autocast`, `torch.cuda.GradScaler`,
+    `x.half_()` and `x.to_(torch.bfloat16)`, or that is a dtype's, `x.float16()`; a dtype that is called,
+    `torch.float16(x)`; and `torch.cuda.autocast`, `torch.cuda.GradScaler`,
     `torch.amp.cuda.custom_fwd` and their kin. Imports of such names, and code that asks first, by `hasattr` or by catching
     AttributeError, are left alone.
 
@@ -80,8 +91,8 @@ class NoSuchName(Rule):
     ```
 
     ## Fix safety
-    The fix writes the name of the dtype as torch has it. It is safe: the code raises as it stands. Casts and parts of
-    autocast are not rewritten.
+    The fix writes the name of the dtype, or of the method that casts to it, as torch has it. It is safe: the code raises
+    as it stands. Casts in place, dtypes that are called and parts of autocast are not rewritten.
 
     ## References
     - [torch.dtype](https://docs.pytorch.org/docs/stable/tensor_attributes.html#torch.dtype)
@@ -91,8 +102,8 @@ class NoSuchName(Rule):
     code, name = "DT125", "no-such-name"
     severity = Severity.ERROR
     fix = Applicability.SAFE
-    triggers = (*attributes((*_SPELLED, *_MOVED)), *attributes(_CASTS, of_self=True))
-    calls = _CASTS
+    triggers = (*attributes((*_SPELLED, *_MOVED, *_METHODS, *_CALLED)), *attributes(_CASTS, of_self=True))
+    calls = _CASTS | _METHODS.keys() | _CALLED
     references = frozenset({*_SPELLED, *_MOVED})
 
     def on_reference(self, reference: Reference) -> Iterable[Finding]:
@@ -112,7 +123,9 @@ class NoSuchName(Rule):
         )
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        """A cast in place, of a tensor, or of something that is given a dtype of torch."""
+        """A cast by a name that it has not, of a tensor, or of something that is given a dtype of torch."""
+        if call.method not in _CASTS:
+            return self._named_by_dtype(call)
         if not call.method or not (_is_tensor(call) or _is_told(call)) or call.flow.version_gated:
             return ()
         if _defines(call.flow.tree, call.method):
@@ -124,6 +137,27 @@ class NoSuchName(Rule):
                 help=f"Use the result of `.{call.method[:-1]}({'...' if call.node.args else ''})`",
             ),
         )
+
+    def _named_by_dtype(self, call: Call) -> Iterable[Finding]:
+        """`x.float16()`, and `torch.float16(x)`."""
+        name = call.method
+        if isinstance(call.receiver, External) and call.receiver.name == "torch" and name in _CALLED:
+            yield Finding(
+                call.node,
+                f"`torch.{name}` is a dtype, and no function: calling it raises TypeError",
+                help=f"Cast by `.to(torch.{name})`, or make a tensor of it by `torch.tensor(..., dtype=torch.{name})`",
+            )
+        elif name in _METHODS and isinstance(call.receiver, Tensor) and not call.args and not call.keywords:
+            yield Finding(
+                call.node,
+                f"A tensor has no method `{name}`: this raises AttributeError",
+                help=f"Use `.{_METHODS[name]}()`",
+                fix=partial(_renamed, name=_METHODS[name]),
+            )
+
+
+def _renamed(place: Place, name: str) -> Fix:
+    return Fix(f"Call it `{name}`", (place.rename_method(name),), Applicability.SAFE)
 
 
 def _is_told(call: Call) -> bool:

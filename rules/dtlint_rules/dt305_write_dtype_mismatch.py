@@ -273,7 +273,7 @@ def _judge(
     if _surely_differ(held, value):
         assert isinstance(held, Tensor) and isinstance(value, Tensor)
         what = f"`{ast.unparse(into)}` is {_one(held)} and `{short(node)}` {_one(value)}: `{name}` does not cast, and raises"
-        yield _finding(place, what, into, node, None)
+        yield _finding(place, what, into, node, None, Severity.ERROR)
         return
     if flow.function is None or _is_container(into, flow):
         return
@@ -384,12 +384,20 @@ def _one(tensor: Tensor) -> str:
     return next(iter(tensor.dtypes or ("unknown",)))
 
 
-def _finding(place: ast.expr | ast.stmt, what: str, into: ast.expr, node: ast.expr, made: ast.expr | None) -> Finding:
+def _finding(
+    place: ast.expr | ast.stmt,
+    what: str,
+    into: ast.expr,
+    node: ast.expr,
+    made: ast.expr | None,
+    severity: Severity = Severity.WARNING,
+) -> Finding:
     path = path_of(into)
     return Finding(
         place,
         what,
         help=f"Write `{as_operand(node, short(node))}.to({ast.unparse(into)}.dtype)`, or make the one in the dtype of the other",
+        severity=severity,
         notes=((made, "float32 since here"),) if made is not None and made.lineno != place.lineno else (),
         fix=partial(_fix, node, path) if path is not None else None,
     )

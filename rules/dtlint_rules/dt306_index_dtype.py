@@ -6,7 +6,7 @@ import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability
+from dtlint.diagnostic import Applicability, Severity
 from dtlint.infer.arithmetic import FLOATS
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Items, Tensor, Unknown
@@ -97,7 +97,7 @@ class IndexDtype(Rule):
     - [torch.nn.functional.one_hot](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.one_hot.html)
     """
 
-    code, name = "DT306", "index-dtype"
+    code, name, severity = "DT306", "index-dtype", Severity.ERROR
     fix = Applicability.SAFE
     triggers = (*KNOWN, *attributes(_INDICES))
     needs = (TORCH,)
@@ -179,6 +179,7 @@ def _of_list(call: Call) -> Iterable[Finding]:
             f"Where no item of {listed_there} meets the condition, the list is empty and the tensor float32, by which "
             "nothing can be looked up: it raises",
             help="Pass `dtype=torch.int64`",
+            severity=Severity.WARNING,
             notes=((used, "it is an index here"),) if used.lineno != call.node.lineno else (),
         ),
     )
@@ -196,6 +197,7 @@ def _of_edges(call: Call, made: ast.Call) -> Iterable[Finding]:
             "Of a graph without edges the list is empty and the tensor float32: as an index it raises, or makes other "
             "indices floating that it is joined with",
             help="Pass `dtype=torch.int64`",
+            severity=Severity.WARNING,
         ),
     )
 

@@ -6,7 +6,7 @@ import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability
+from dtlint.diagnostic import Applicability, Severity
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
@@ -101,7 +101,7 @@ class LossTargetDtype(Rule):
     - [torch.nn.BCEWithLogitsLoss](https://docs.pytorch.org/docs/stable/generated/torch.nn.BCEWithLogitsLoss.html)
     """
 
-    code, name = "DT307", "loss-target-dtype"
+    code, name, severity = "DT307", "loss-target-dtype", Severity.ERROR
     fix = Applicability.SAFE
     triggers = attributes(_REFUSED)
     needs = (TORCH,)

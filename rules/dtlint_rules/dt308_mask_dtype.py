@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability, Fix
+from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.values import Items, Tensor
 from dtlint.rule import Finding, Rule
@@ -97,7 +97,7 @@ class MaskDtype(Rule):
     - [scaled_dot_product_attention: attn_mask](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html)
     """
 
-    code, name = "DT308", "mask-dtype"
+    code, name, severity = "DT308", "mask-dtype", Severity.ERROR
     fix = Applicability.SAFE
     triggers = ("*mask*", "*ttention*", ".where", "~", "-(", "1-", "1.-", "1.0-", *_OF_BYTES)
     needs = (TORCH,)
@@ -173,6 +173,7 @@ class MaskDtype(Rule):
                     node,
                     f"`~` of a mask of {listed(dtypes)} flips its bits: of 1 it makes {word}, which counts as true",
                     help="Cast the mask first: `~mask.bool()`",
+                    severity=Severity.WARNING,
                     fix=partial(cast_fix, node.operand, "bool()", "Cast the mask to bool", Applicability.UNSAFE),
                 )
 
@@ -195,6 +196,7 @@ def _by_bytes(index: Operand, was_bool: bool) -> Finding:
         index.node,
         "To index with uint8, which torch takes for a mask and not for positions, is deprecated",
         help="Cast the mask with `.bool()`, or positions with `.long()`",
+        severity=Severity.WARNING,
         notes=origin_note(index.value, index.node, "uint8 since here"),
         fix=partial(cast_fix, index.node, "bool()", "Cast the mask to bool", applicability),
     )
@@ -245,6 +247,7 @@ def _added(mask: Operand, cast: ast.expr, name: str) -> Finding:
         mask.node,
         f"Attention adds a floating mask to the scores: the ones and zeros of `{name}` hide nothing",
         help="Pass the bool mask, or one of 0 and -inf",
+        severity=Severity.WARNING,
         notes=((cast, "cast from bool here"),) if cast.lineno != mask.node.lineno else (),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability, Fix
+from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.rule import Finding, Rule
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, listed, origin_note, settled, tensor_op
@@ -64,7 +64,7 @@ class IntReduction(Rule):
     - [torch.mean](https://docs.pytorch.org/docs/stable/generated/torch.mean.html)
     """
 
-    code, name = "DT309", "int-reduction"
+    code, name, severity = "DT309", "int-reduction", Severity.ERROR
     fix = Applicability.SAFE
     calls = called((*_FLOATING_ALONE, *_NOT_OF_BOOL))
     triggers = attributes(calls)

@@ -6,7 +6,7 @@ import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability, Fix
+from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.dtypes.dtype import DTYPES, Category
 from dtlint.infer.values import Array, Constant, Number, Tensor
 from dtlint.rule import Finding, Rule
@@ -94,7 +94,7 @@ class InplacePromotion(Rule):
     - [Type promotion](https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc)
     """
 
-    code, name = "DT310", "inplace-promotion"
+    code, name, severity = "DT310", "inplace-promotion", Severity.ERROR
     fix = Applicability.UNSAFE
     calls = _PROMOTING | _FLOATING
     triggers = ("+=", "-=", "*=", "/=", "%=", "|=", "&=", "^=", *attributes(calls))

@@ -19,6 +19,7 @@ from dtlint_rules._half import half_at
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH
 from dtlint_rules._numbers import HALF, number_at, spelled
+from dtlint_rules._operands import certain
 from dtlint_rules._parts import receiver, same
 from dtlint_rules._squares import is_widened, squared
 from dtlint_rules._subjects import ABSENT, is_function, operand
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["EpsilonUnderflow"]
 
 FLOAT = DTYPES["float32"]
+_HALF_ALONE = frozenset({"float16"})
 _TINY = tuple(f"1e-{exponent}" for exponent in range(8, 324))
 """How numbers that are 0 in float16 are written."""
 _ROUNDS_TO_ZERO = HALF.smallest / 2
@@ -270,7 +272,9 @@ class EpsilonUnderflow(Rule):
     def _found(
         self, node: ast.expr | ast.stmt, number: Number, flow: Flow, subject: ast.expr, value: Value, happens: str
     ) -> Iterator[Finding]:
-        if number.written in self.written or not is_guarded(node, flow) or _runs_in_float32(flow):
+        if number.written in self.written or not is_guarded(node, flow):
+            return
+        if certain(value) != _HALF_ALONE and _runs_in_float32(flow):
             return
         if number.value >= FLOAT.tiny and (is_widened(subject, flow) or half_at(flow, value, of=subject) is None):
             return

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
+from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.names import path_of
 from dtlint.infer.reach import Reach
 from dtlint.infer.survey import facts
@@ -21,6 +22,7 @@ from dtlint_rules._half import half_at, is_half
 from dtlint_rules._names import last_name, names, names_in, said
 from dtlint_rules._needs import HALF, TORCH, attributes
 from dtlint_rules._norm_uses import is_called_elsewhere
+from dtlint_rules._operands import listed
 from dtlint_rules._parts import given, receiver, same
 from dtlint_rules._squares import is_widened, mean_of_squares, squared
 from dtlint_rules._subjects import ABSENT, operand
@@ -40,6 +42,14 @@ _NORMS = frozenset({"norm", "vector_norm"})
 _SCALING = frozenset({"GradScaler", "autocast"})
 """By these a program shows that it keeps weights, and so gradients, in float32."""
 _NMS = frozenset({"torchvision.ops.batched_nms", "torchvision.ops.boxes.batched_nms"})
+
+
+_ENDS = {"float16": "float16 ends at 65504", "bfloat16": "beyond 256 bfloat16 does not count ones"}
+
+
+def _ends(dtypes: frozenset[str]) -> str:
+    """What becomes of a large sum."""
+    return ", and ".join(said for dtype, said in _ENDS.items() if dtype in dtypes)
 
 
 class ReductionInHalf(Rule):
@@ -116,10 +126,12 @@ class ReductionInHalf(Rule):
         if half.zero_dim:
             return
         origin = half.origin
+        dtypes = half.dtypes & LOW_PRECISION
+        known = half.dtypes == dtypes
+        gives = "the same" if known else "half"
         yield Finding(
             call.node,
-            f"`{name}` of a tensor that may be half gives half: float16 ends at 65504, and beyond 256 bfloat16 does "
-            "not count ones",
+            f"`{name}` of a tensor that {'is' if known else 'may be'} {listed(dtypes)} gives {gives}: {_ends(dtypes)}",
             help="Pass `dtype=torch.float32`",
             notes=((origin, "half since here"),) if origin is not None and origin is not call.node else (),
             fix=partial(pass_dtype, name="torch.float32", message=f"Compute `{name}` in float32"),

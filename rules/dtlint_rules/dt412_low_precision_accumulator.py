@@ -24,6 +24,10 @@ __all__ = ["LowPrecisionAccumulator"]
 _MAKERS = frozenset({"zeros", "tensor", "zeros_like", "new_zeros", "new_tensor", "full"})
 
 
+_FROM_NUMBER = "Add Python floats, `total += x.item()`, or tensors of float32, `total += x.float()`"
+_FROM_TENSOR = "Begin with a total of float32"
+
+
 class LowPrecisionAccumulator(Rule):
     """A running total is kept in float16 or bfloat16.
 
@@ -95,7 +99,7 @@ class LowPrecisionAccumulator(Rule):
             node,
             f"`{path_of(target)}` adds up in {half}, and stops growing once it is large against what is added: ones "
             f"stop at {stops}",
-            help="Keep the total in float32, or in a Python float: `total += x.item()`",
+            help=_FROM_NUMBER if begins_as_number else _FROM_TENSOR,
             notes=((first, "the total begins here"),),
         )
 

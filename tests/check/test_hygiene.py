@@ -53,14 +53,14 @@ def notebook(*cells: str) -> str:
             "# dtlint: disable=DT102",
             "`# dtlint: disable=DT102` is not a suppression dtlint knows; write `# dtlint: ignore[DT102]`",
         ),
-        ("# dtlint: noqa", "`# dtlint: noqa` is not a suppression dtlint knows; write `# dtlint: ignore[DT103]`"),
+        ("# dtlint: noqa", "`# dtlint: noqa` is not a suppression dtlint knows; write `# dtlint: ignore[CODE]`"),
         (
             "# dtlint: skip-file",
-            "`# dtlint: skip-file` is not a suppression dtlint knows; write `# dtlint: file-ignore[DT103]`",
+            "`# dtlint: skip-file` is not a suppression dtlint knows; write `# dtlint: file-ignore[CODE]`",
         ),
         (
             "# dtlint: ignore[]",
-            "`# dtlint: ignore[]` is not a suppression dtlint knows; write `# dtlint: ignore[DT103]`",
+            "`# dtlint: ignore[]` is not a suppression dtlint knows; write `# dtlint: ignore[CODE]`",
         ),
         ("# noqa: type-inplace", "`# noqa: type-inplace` is not a suppression dtlint knows; write `# noqa: DT102`"),
         ("# noqa: DT999", "DT999 is suppressed here, but there is no such rule"),
@@ -191,7 +191,7 @@ def source_span(source: Source, line: str):  # type: ignore[no-untyped-def]
 
 
 def test_a_syntax_error_that_may_be_newer_syntax_names_the_python() -> None:
-    running = f"(dtlint runs on Python {sys.version_info[0]}.{sys.version_info[1]}; newer syntax needs a newer Python)"
+    running = f"(to Python {sys.version_info[0]}.{sys.version_info[1]}, on which dtlint runs)"
     (diagnostic,) = check("x = 1 2\n")
     assert diagnostic.message.endswith(running)
     (diagnostic,) = check("x = (1\n")

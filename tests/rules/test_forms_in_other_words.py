@@ -11,6 +11,25 @@ HEAD = "import sys\nimport numpy as np\nimport torch\nimport torch.nn.functional
 BENCH = Bench("DT101", "DT599", HEAD)
 
 BAD = {
+    "DT125": (
+        """
+        def narrow(x: Tensor):
+            y = torch.float16(x)  # <-
+            return x.float32(), y  # <-
+        """,
+        """
+        def narrow(x: Tensor):
+            return (x * 2).bf16()  # <-
+        """,
+    ),
+    "DT403": (
+        """
+        def weights_of(x: Tensor):
+            half = x.half()
+            steps = torch.arange(3).double()
+            return half / (half.norm(dim=-1) + 1e-8), steps  # <-
+        """,
+    ),
     "DT120": (
         """
         def rotate(meta, x: Tensor):
@@ -139,6 +158,23 @@ BAD = {
 }
 
 GOOD = {
+    "DT125": (
+        """
+        def narrow(x, image: np.ndarray, quantizer):
+            return np.float16(x), torch.from_numpy(image).to(torch.float16), quantizer.bf16(), x.float32()
+        """,
+        """
+        def narrow(x: Tensor, scale: Tensor):
+            return x.bfloat16() * scale.half()
+        """,
+    ),
+    "DT403": (
+        """
+        def weights_of(x: Tensor):
+            steps = torch.arange(3).double()
+            return x / (x.norm(dim=-1) + 1e-8), steps
+        """,
+    ),
     "DT120": (
         """
         def chosen(kind, config, data_type):
@@ -357,3 +393,13 @@ def test_what_is_drawn_beyond_int32_is_int64() -> None:
 def test_a_tensor_of_the_gpu_stays_there() -> None:
     fixed = BENCH.fixed("DT502", "overflow = torch.cuda.IntTensor([0])\n")
     assert fixed == 'overflow = torch.tensor([0], dtype=torch.int32, device="cuda")\n'
+
+
+def test_a_cast_is_called_by_its_name() -> None:
+    before = "def narrow(x: Tensor):\n    return x.float32()\n"
+    assert "return x.float()" in BENCH.fixed("DT125", before)
+
+
+def test_a_sum_of_what_is_known_is_not_said_to_be_perhaps() -> None:
+    (found,) = BENCH.found("DT406", "def total(x: Tensor):\n    return x.half().sum()\n")
+    assert found.message == "`sum` of a tensor that is float16 gives the same: float16 ends at 65504"
