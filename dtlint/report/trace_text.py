@@ -139,7 +139,7 @@ def _section(diagnostics: Sequence[Diagnostic], codes: Sequence[str], title: str
         if d.severity is Severity.ERROR and d.help:
             yield f"    help: {legible(d.help)}", "plain"
     if len(found) > told:
-        yield f"  and {len(found) - told} more", "plain"
+        yield f"  and {len(found) - told} more: `--output-format concise` lists all", "plain"
 
 
 def _told(d: Diagnostic) -> tuple[Line, Line]:

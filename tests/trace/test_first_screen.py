@@ -83,6 +83,7 @@ def test_what_would_not_fit_is_told_from_the_largest_on(tmp_path: Path, dtlint: 
     told = said.split("Would not fit float16:")[1].split("more")[0]
     lines = [line.split("script.py:")[1] for line in told.splitlines() if "script.py:" in line]
     assert lines == ["7", "6", "5", "4"]
+    assert "  and 2 more: `--output-format concise` lists all" in said
 
 
 def test_what_was_not_seen_is_told_and_is_no_finding(tmp_path: Path, dtlint: Callable[..., Any]) -> None:
