@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
 from dtlint.infer.walk import SCOPES, nodes
+from dtlint.source.blocks import blocks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -213,7 +214,7 @@ def _bindings(function: ast.AST, paths: set[str]) -> dict[str, set[float]]:
             if isinstance(statement, SCOPES):
                 cuts.setdefault(statement.name, set()).update((end, *around))
                 continue
-            blocks = _blocks(statement)
+            blocks = blocks_of(statement)
             cut = blocks[0][0].lineno - 0.5 if blocks else end
             for path in _stored(statement, inside):
                 if path in paths:
@@ -236,14 +237,6 @@ def _binds_none_of(statement: ast.stmt, paths: set[str]) -> bool:
 
 _BINDING_NOTHING = frozenset({ast.Expr, ast.Return, ast.Raise, ast.Assert})
 """Statements that bind names inside their expressions alone."""
-_WITHOUT_BLOCKS = frozenset({ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Raise, ast.Assert})
-
-
-def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
-    if type(statement) in _WITHOUT_BLOCKS:
-        return []
-    blocks = [block for name in ("body", "orelse", "finalbody") if (block := getattr(statement, name, None))]
-    return blocks + [part.body for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ()))]
 
 
 def _stored(statement: ast.stmt, inside: bool) -> Iterator[str]:
@@ -316,7 +309,7 @@ class _Unasked:
                 inner |= _asked(statement.test)
             if isinstance(statement, SCOPES):
                 continue
-            blocks = _blocks(statement)
+            blocks = blocks_of(statement)
             for child in ast.iter_child_nodes(statement):
                 if isinstance(child, ast.expr):
                     self.expression(child, hidden)

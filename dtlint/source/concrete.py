@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Span
+from dtlint.source.blocks import blocks_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,7 +123,7 @@ def _piece(node: ast.expr | ast.stmt, tree: ast.Module, lines: Sequence[str]) ->
         if high - low > 1:
             return found
         block = next(
-            (inner for inner in _blocks(block[low]) if _first_line(inner[0]) <= node.lineno <= _last_line(inner[-1])),
+            (inner for inner in blocks_of(block[low]) if _first_line(inner[0]) <= node.lineno <= _last_line(inner[-1])),
             [],
         )
     return found
@@ -152,9 +153,3 @@ def _begins_line(statement: ast.stmt, line: str) -> bool:
     if written.startswith("@"):
         return True
     return len(line) - len(written) == statement.col_offset and re.match(r"elif\b", written) is None
-
-
-def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
-    """The blocks of a compound statement."""
-    blocks = [block for name in ("body", "orelse", "finalbody") if (block := getattr(statement, name, None))]
-    return blocks + [part.body for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ()))]

@@ -5,8 +5,7 @@ In bad code, `# <-` stands on each line that is flagged, and no other line is.
 
 from __future__ import annotations
 
-import pytest
-from bench import Bench, cases, marked
+from bench import Bench
 
 HEAD = "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import Tensor, nn\n"
 BENCH = Bench("DT401", "DT499", HEAD)
@@ -548,11 +547,4 @@ GOOD = {
 }
 
 
-@pytest.mark.parametrize(("code", "text"), cases(BAD))
-def test_bad_code_is_flagged_where_the_arrows_stand(code: str, text: str) -> None:
-    assert BENCH.flagged(code, text) == marked(BENCH.source(text))
-
-
-@pytest.mark.parametrize(("code", "text"), cases(GOOD))
-def test_right_code_is_left_alone(code: str, text: str) -> None:
-    assert BENCH.flagged(code, text) == []
+test_flagged, test_left_alone = BENCH.tests(BAD, GOOD)
