@@ -67,7 +67,7 @@ class Project:
         self.main = main
         self.modules: dict[str, ModuleInfo | None] = {}
         self._places: dict[str, Path | None] = {}
-        self._stars: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {}
+        self._brought: dict[str, frozenset[str]] = {}
         self._installed: dict[str, bool] = {}
         self._setting: dict[str, bool] = {}
 
@@ -80,13 +80,13 @@ class Project:
         self.modules[name] = info
         return info
 
-    def brings(self, module: str, name: str, asking: tuple[str, ...] = ()) -> bool:
+    def brings(self, module: str, name: str) -> bool:
         """Does `from module import *` bring the name? Told from the text of the module, unparsed, and of what it
         imports whole itself."""
-        names, stars = self._star_names(module)
-        if name in names:
-            return True
-        return any(self.brings(star, name, (*asking, module)) for star in stars if star not in asking)
+        brought = self._brought.get(module)
+        if brought is None:
+            brought = self._brought[module] = self._all_star_names(module)
+        return name in brought
 
     def sets_default(self, module: str) -> bool:
         """Does a module speak of setting the default dtype? Told from its text, unparsed."""
@@ -100,11 +100,16 @@ class Project:
             self._setting[module] = known
         return known
 
-    def _star_names(self, module: str) -> tuple[frozenset[str], tuple[str, ...]]:
-        known = self._stars.get(module)
-        if known is None:
-            known = self._stars[module] = self._read_star_names(module)
-        return known
+    def _all_star_names(self, module: str) -> frozenset[str]:
+        """The names of a module and of all that it imports whole, however far that leads."""
+        found: set[str] = set()
+        seen, ahead = {module}, [module]
+        while ahead:
+            names, stars = self._read_star_names(ahead.pop())
+            found |= names
+            ahead += [star for star in stars if star not in seen]
+            seen.update(stars)
+        return frozenset(found)
 
     def _read_star_names(self, module: str) -> tuple[frozenset[str], tuple[str, ...]]:
         path = self.locate(module)
