@@ -55,7 +55,17 @@ from dtlint.infer.kinds import (
 from dtlint.infer.names import path_of
 from dtlint.infer.ops import is_op
 from dtlint.infer.scopes import is_module_class
-from dtlint.infer.symbols import asked, category_of, promoted_dtype, same_dtype, symbol_of, tensor_of
+from dtlint.infer.symbols import (
+    asked,
+    category_of,
+    lifted,
+    part_of,
+    promoted_dtype,
+    same_dtype,
+    symbol_as_dtype,
+    symbol_of,
+    tensor_of,
+)
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
@@ -215,7 +225,7 @@ def _cast(method: str, arguments: Arguments) -> tuple[bool, Dtypes, Symbol | Non
         return True, _dtypes(other), symbol_of(other)
     if method == "type":
         given = arguments.get(0, "dtype")
-        return given is not None, dtype_of(given) or _legacy(given), symbol_of(given)
+        return given is not None, dtype_of(given) or _legacy(given), symbol_as_dtype(given)
     if method == "to":
         for given in (
             *arguments.args,
@@ -230,7 +240,7 @@ def _cast(method: str, arguments: Arguments) -> tuple[bool, Dtypes, Symbol | Non
             given for given, node in zip(arguments.args, arguments.node.args, strict=False) if _is_called_dtype(node)
         ]
         named += [arguments.keywords["dtype"]] if "dtype" in arguments.keywords else []
-        return bool(named), None, symbol_of(named[0]) if len(named) == 1 else None
+        return bool(named), None, symbol_as_dtype(named[0]) if len(named) == 1 else None
     return False, None, None
 
 
@@ -486,7 +496,7 @@ def _default_tensor(name: str, arguments: Arguments) -> Value:
 def _named(dtype: Value) -> Symbol | None:
     """What decides a `dtype=` argument that is not known."""
     dtypes = dtype_of(dtype)
-    return symbol_of(dtype) if dtypes is None or len(dtypes) > 1 else None
+    return symbol_as_dtype(dtype) if dtypes is None or len(dtypes) > 1 else None
 
 
 def _legacy_tensor(name: str, arguments: Arguments) -> Value:
@@ -677,7 +687,11 @@ def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, given: Value | N
         return clamped.but(under=tensor.under, traits=tensor.traits | Trait.CLAMPED)
     if name in SAME_DTYPE:
         span = tensor.span if name in MOVES else None
+        if name in _CLAMPS:
+            tensor = lifted(tensor, _highest_of(_bounds(tensor, arguments)))
         rank = False if tensor.zero_dim is False and name in KEEPING_DIMENSIONS else None
+        if tensor.symbol is not None and name not in KEEPING_DIMENSIONS:
+            tensor = part_of(tensor)
         traits = tensor.traits | _TRAITS.get(name, Trait.NONE)
         if rank is tensor.zero_dim and span is tensor.span and traits is tensor.traits:
             return tensor
@@ -704,7 +718,7 @@ def _of_tensor(name: str, tensor: Tensor, arguments: Arguments, given: Value | N
             made.cast, made.traits = tensor.cast, made.traits | (tensor.traits & Trait.DEFAULTED)
         return made
     if name in PARTING:
-        return Iteration(tensor)
+        return Iteration(part_of(tensor) if name == "unbind" else tensor)
     made = None if called.startswith("_") else _from_table(called, tensor, arguments, owner)
     if made is None and (name in PAIRING or (name in PAIRING_ALONG and _is_along(arguments, owner))):
         made = Items((Tensor(under=under, origin=arguments.node), Tensor(frozenset({"int64"}), origin=arguments.node)))
@@ -727,13 +741,22 @@ _CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
 
 def _holds_bounds(tensor: Tensor, arguments: Arguments) -> bool:
     """Has the tensor a dtype that holds the bounds it is clamped to, so that it keeps it?"""
-    bounds = [value for value in (*arguments.args[-2:], *arguments.keywords.values()) if value is not tensor]
+    bounds = _bounds(tensor, arguments)
     if any(isinstance(value, Tensor) for value in bounds):
         return all(isinstance(value, Tensor) and same_dtype(tensor, value) for value in bounds if value != NONE)
     if tensor.dtypes is None:
         return True
-    highest = max((category for bound in bounds if (category := category_of(bound)) is not None), default=Category.BOOL)
+    highest = _highest_of(bounds)
     return all(DTYPES[dtype].category >= highest for dtype in tensor.dtypes)
+
+
+def _bounds(tensor: Tensor, arguments: Arguments) -> list[Value]:
+    return [value for value in (*arguments.args[-2:], *arguments.keywords.values()) if value is not tensor]
+
+
+def _highest_of(bounds: Sequence[Value]) -> Category:
+    """The highest category of the numbers among them."""
+    return max((category for bound in bounds if (category := category_of(bound)) is not None), default=Category.BOOL)
 
 
 _PACKAGES = ("torch.nn.functional", "torch", "torch.linalg", "torch.special", "torch.Tensor")
@@ -772,6 +795,8 @@ _TRAITS |= dict.fromkeys(("round", "floor", "ceil", "trunc"), Trait.ROUNDED) | {
 
 # -- methods ----------------------------------------------------------------------------------------------------------
 
+_DROPPING = frozenset({"squeeze", "select", "unbind", "diagonal"})
+"""Methods whose result may have no dimension left."""
 _PARAMETER_TENSOR = Tensor(FLOATING, traits=Trait.PARAMETER)
 
 
@@ -808,9 +833,10 @@ def _tensor_method(tensor: Tensor, method: str, arguments: Arguments) -> Value:
     if method == "view" and (seen := _seen_as(arguments)) is not None:
         return Tensor(dtype_of(seen), tensor.zero_dim, origin=arguments.node, symbol=_named(seen))
     if name in SHAPING:
-        if tensor.zero_dim is None and tensor.span is None:
+        if tensor.zero_dim is None and tensor.span is None and name not in _DROPPING:
             return tensor
-        return tensor.but(zero_dim=None, span=tensor.span if name in MOVES else None)
+        shaped = tensor.but(zero_dim=None, span=tensor.span if name in MOVES else None)
+        return part_of(shaped) if name in _DROPPING else shaped
     if method == "numpy":
         return Array(tensor.dtypes, False if tensor.zero_dim is False else None, arguments.node)
     if name in SCALING or name in ADDING:
@@ -819,6 +845,8 @@ def _tensor_method(tensor: Tensor, method: str, arguments: Arguments) -> Value:
         value = operator_result([tensor, *arguments.args[:1]], arguments.default, arguments.node)
         if not isinstance(value, Tensor):
             return value
+        if name in DIVIDING and "rounding_mode" not in arguments.keywords:
+            value = lifted(value, Category.FLOAT)
         value = value.but(traits=value.traits | Trait.SCALED) if name in SCALING else value
         return in_place_of(tensor, value) if in_place else value
     if name in NEW:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from dtlint.dtypes.dtype import COMPLEX, DTYPES, FLOATING, INTEGRAL, REAL_PARTS, Category, named
+from dtlint.dtypes.dtype import DTYPES, FLOATING, INTEGRAL, REAL_PARTS, Category, named
 from dtlint.infer.arithmetic import FLOATS, given_by, operator_result, shared_region, truths_of
 from dtlint.infer.array_promotion import beside_tensor
 from dtlint.infer.conditions import taken_apart
@@ -20,7 +20,7 @@ from dtlint.infer.kinds import TAKING_TENSORS, tensors_forwarded, tensors_taken
 from dtlint.infer.names import canonical, path_of
 from dtlint.infer.narrowing import narrow_dtypes, speaks_of_dtypes
 from dtlint.infer.numbers import NUMBERS, computed, folded, negated, number_member
-from dtlint.infer.symbols import asked, of_atom, tensor_of
+from dtlint.infer.symbols import asked, of_atom, part_of, tensor_of
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
@@ -398,8 +398,10 @@ class Expressions:
         if type(index) in _INDICES and Lookup in self.listeners:
             self.tell_of_index(node, base, index)
         if type(base) is Tensor:
-            if type(index) is Tensor and index.dtypes is not None and not index.dtypes & _INDEXING:
+            if type(index) is Tensor and index.dtypes is not None and index.dtypes <= FLOATS:
                 return Tensor(origin=node)  # which raises
+            if not _keeps_dimensions(node.slice):
+                return part_of(base)
             return base if base.zero_dim is None else base.but(zero_dim=None)
         if type(base) is Unknown:
             if base.dtypes is None:
@@ -550,7 +552,19 @@ class Expressions:
                 result.dtypes = FLOATS  # whatever the other is
         if made is ast.MatMult or (made is ast.Pow and self.flow.autocast is not None):
             return self.table_operator(operator, left, right, result)
+        if made is ast.Div and one is not Tensor and self.flow.autocast is not None:
+            return self.reciprocal(right, result)
         return result
+
+    def reciprocal(self, divisor: Value, result: Tensor) -> Value:
+        """A number by a tensor, in an autocast region: `torch.Tensor.__rtruediv__` multiplies with the reciprocal, which
+        CUDA's autocast computes in float32."""
+        region = self.flow.autocast
+        if isinstance(divisor, Tensor) and (divisor.dtypes or divisor.symbol):
+            made = asked("torch.reciprocal", [divisor], {}, self.default, region, result.origin or ast.Constant(0))
+            if isinstance(made, Tensor) and (made.dtypes is None or made.dtypes <= FLOATING):
+                return made.but(traits=result.traits, under=result.under, zero_dim=result.zero_dim)
+        return result.but(dtypes=None, symbol=None, cast=None)
 
     def table_operator(self, operator: ast.operator, left: Value, right: Value, result: Tensor) -> Value:
         """`@`, which does not promote, and what autocast has its say in: asked of the operator table."""
@@ -732,12 +746,12 @@ def _external_or_number(name: str) -> Value:
     return NUMBERS.get(known.name, known) if type(known) is External else known
 
 
-_BITWISE = frozenset[type]({ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.Invert})
+_OF_BITS = frozenset[type]({ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.Invert})
 
 
 def _raises(operator: type[ast.AST], dtypes: frozenset[str]) -> bool:
     """Is an operator not defined for the dtypes of its operand, or of what its operands promote to?"""
-    return (operator in _BITWISE and dtypes <= _INEXACT) or (operator is ast.USub and dtypes == _BOOL)
+    return (operator in _OF_BITS and dtypes <= FLOATS) or (operator is ast.USub and dtypes == _BOOL)
 
 
 def _is_bool(value: Value) -> bool:
@@ -746,7 +760,6 @@ def _is_bool(value: Value) -> bool:
 
 
 _BOOL = frozenset({"bool"})
-_INEXACT = FLOATING | COMPLEX
 
 
 def _asks_for_none(operator: ast.cmpop, right: Value) -> bool:
@@ -784,8 +797,13 @@ def _inside(atom: Atom, name: str) -> Atom:
     return Atom(f"{atom.key}.{name}", f"{atom.text}.{name}")
 
 
-_INDEXING = frozenset({"bool", "uint8", "int32", "int64"})
-"""Dtypes that an index may have."""
+def _keeps_dimensions(index: ast.expr) -> bool:
+    """Is it an index of ranges, `x[:, 1:, None]`, that leaves each dimension?"""
+    if isinstance(index, ast.Tuple):
+        return all(map(_keeps_dimensions, index.elts))
+    return isinstance(index, ast.Slice) or (isinstance(index, ast.Constant) and index.value in (None, ...))
+
+
 _INDICES = frozenset[type]({Tensor, Array, Items})
 """Indices that may be, or hold, a tensor of a known dtype."""
 _NO_TENSORS = frozenset[type]({Constant, Number, Array})
@@ -803,7 +821,7 @@ def item_of(value: Value) -> Value:
             item = join(item, other)
         return item
     if isinstance(value, Tensor):
-        return value if value.zero_dim is None else value.but(zero_dim=None)
+        return part_of(value)
     if isinstance(value, Array):
         return Array(value.dtypes, origin=value.origin)
     if isinstance(value, Module) and value.items:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION
+from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.ops import op_result, with_dimensions
 from dtlint.infer.values import UNKNOWN, Constant, Items, Tensor, Unknown
 
@@ -145,16 +145,12 @@ def layer_result(name: str, weights: Dtypes, arguments: Arguments, autocast: Aut
 
 
 def _refuses(name: str, weights: Dtypes, given: Dtypes, autocast: Autocast | None) -> bool:
-    """Does it raise for the dtype that it is given?"""
+    """Does it raise for the dtype that it is given? A norm may have no weights, and bags promote what they are given."""
     if given is None:
         return False
-    if name in LOOKUPS:
+    if name == "Embedding":
         return not given & INDICES
-    if weights is None or autocast is not None or weights & given:
-        return False
-    if name in NORMS:  # float32 weights go with a half input; those of instances have none, unless they are told to
-        return not name.startswith("Instance") and not ("float32" in weights and given & LOW_PRECISION)
-    return name in AGREEING or name in RECURRENT
+    return weights is not None and autocast is None and not weights & given and (name in AGREEING or name in RECURRENT)
 
 
 def _from_table(name: str, weights: Dtypes, arguments: Arguments, autocast: Autocast | None) -> Value | None:

@@ -123,9 +123,9 @@ class _Call:
             return dtypes, None
         sole = symbol.sole
         if sole is not None and symbol.exact and sole.key in self.given:
-            return _lifted(self.given[sole.key], symbol.floor)
+            return _lifted(self.given[sole.key], symbol)
         atoms: set[Atom] = set()
-        floor = symbol.floor
+        made = symbol
         for atom in symbol.of:
             if not self.is_of_parameter(atom):
                 atoms.add(self.renamed(atom))
@@ -134,8 +134,8 @@ class _Call:
             if actual is None or not actual.exact:
                 return dtypes if dtypes is not None and not self.has_parameters(symbol) else None, None
             atoms |= actual.of
-            floor = max(floor, actual.floor)
-        return dtypes, Symbol(frozenset(atoms), symbol.met, floor)
+            made = _lifted_by(made, actual)
+        return dtypes, replace(made, of=frozenset(atoms))
 
     def has_parameters(self, symbol: Symbol) -> bool:
         return any(map(self.is_of_parameter, symbol.of))
@@ -151,8 +151,15 @@ class _Call:
         return replace(atom, key=f"{self.path}:{atom.key}", text=f"{self.path}{atom.text.removeprefix('self')}")
 
 
-def _lifted(value: Value, floor: Category) -> tuple[frozenset[str] | None, Symbol | None]:
+def _lifted_by(symbol: Symbol, by: Symbol) -> Symbol:
+    """A symbol, with what was done to another besides."""
+    floor = max(symbol.floor, by.floor)
+    return replace(symbol, floor=floor, widens=symbol.widens or by.widens, reduced=symbol.reduced or by.reduced)
+
+
+def _lifted(value: Value, by: Symbol) -> tuple[frozenset[str] | None, Symbol | None]:
     """The dtype of an argument, where the function lifts integers to floats."""
+    floor = by.floor
     symbol, dtypes = symbol_of(value), value.dtypes if isinstance(value, (Tensor, DtypeOf)) else None
     if isinstance(value, Dtype):
         dtypes = frozenset({value.name})
@@ -160,4 +167,4 @@ def _lifted(value: Value, floor: Category) -> tuple[frozenset[str] | None, Symbo
         return (dtypes if DTYPES[next(iter(dtypes))].category >= floor else None), None
     if symbol is None:
         return (dtypes if floor is Category.BOOL else None), None
-    return dtypes, replace(symbol, floor=max(symbol.floor, floor))
+    return dtypes, _lifted_by(symbol, by)

@@ -6,12 +6,14 @@ what comes out the same as what went in is still the symbol, and what always com
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from dtlint.dtypes.dtype import DTYPES, FLOATING, Category
+from dtlint.dtypes.dtype import DTYPES, FLOATING, INTEGRAL, Category
 from dtlint.dtypes.promotion import promote
-from dtlint.infer.ops import is_op, op_result
+from dtlint.infer.ops import KEEPING_DIMENSIONS, is_op, op_result
+from dtlint.infer.refusals import refusal
 from dtlint.infer.values import (
     UNKNOWN,
     Array,
@@ -37,10 +39,13 @@ __all__ = [
     "asked",
     "category_of",
     "is_floating",
+    "lifted",
     "of_atom",
+    "part_of",
     "promoted",
     "promoted_dtype",
     "same_dtype",
+    "symbol_as_dtype",
     "symbol_of",
     "tensor_of",
 ]
@@ -65,6 +70,29 @@ def symbol_of(value: Value | None) -> Symbol | None:
     if isinstance(value, Unknown) and value.atom is not None:
         return of_atom(value.atom)
     return None
+
+
+def symbol_as_dtype(value: Value | None) -> Symbol | None:
+    """The symbol of what is used as a dtype."""
+    if isinstance(value, Unknown) and value.atom is not None:
+        return of_atom(replace(value.atom, is_dtype=True))
+    return symbol_of(value)
+
+
+def lifted(tensor: Tensor, floor: Category) -> Tensor:
+    """A tensor, made of at least that category where a symbol says what it is of."""
+    symbol = tensor.symbol
+    if symbol is None or symbol.floor >= floor:
+        return tensor
+    return tensor.but(symbol=replace(symbol, floor=floor))
+
+
+def part_of(tensor: Tensor) -> Tensor:
+    """A tensor of its dtype that may have fewer dimensions."""
+    symbol = tensor.symbol
+    if symbol is not None and not symbol.reduced:
+        return tensor.but(zero_dim=None, symbol=replace(symbol, reduced=True))
+    return tensor if tensor.zero_dim is None else tensor.but(zero_dim=None)
 
 
 def same_dtype(left: Value, right: Value) -> bool | None:
@@ -114,12 +142,16 @@ def promoted(operands: Sequence[Value]) -> Symbol | None:
     of: frozenset[Atom] = frozenset()
     met: frozenset[str] = frozenset()
     floor = Category.BOOL
+    widens = reduced = False
     for value in operands:
         if isinstance(value, Tensor):
-            if value.symbol is not None and (value.dtypes is None or len(value.dtypes) > 1):
-                of |= value.symbol.of
-                met |= value.symbol.met
-                floor = max(floor, value.symbol.floor)
+            symbol = value.symbol
+            if symbol is not None and (value.dtypes is None or len(value.dtypes) > 1):
+                of |= symbol.of
+                met |= symbol.met
+                floor = max(floor, symbol.floor)
+                widens = widens or symbol.widens
+                reduced = reduced or symbol.reduced or value.zero_dim is True
                 continue
             if value.dtypes is None or len(value.dtypes) != 1:
                 return None
@@ -129,13 +161,14 @@ def promoted(operands: Sequence[Value]) -> Symbol | None:
                 if value.zero_dim is not False or category is Category.COMPLEX:
                     return None
                 met |= {dtype}
+                continue
             floor = max(floor, category)
         else:
             number = category_of(value)
             if number is None:
                 return None
             floor = max(floor, number)
-    return Symbol(of, met, floor) if of else None
+    return Symbol(of, met, floor, widens, reduced) if of else None
 
 
 def promoted_dtype(given: Sequence[Value]) -> Value:
@@ -176,11 +209,18 @@ _Learnt = tuple[frozenset[str], frozenset[int]]
 """Of one output: the dtypes that came out, and the atoms, by number, whose dtype it always had."""
 
 
+class _Lift(NamedTuple):
+    """What an op makes of other dtypes than floating ones: see Symbol."""
+
+    floor: Category
+    widens: bool
+
+
 class _Answer(NamedTuple):
     """What an op gave for its operands: one output, or a tuple of them."""
 
     outputs: list[_Learnt]
-    floors: list[Category]
+    lifts: list[_Lift]
     single: bool
 
 
@@ -223,13 +263,24 @@ def asked(
     answer = _answers[key]
     if answer is None:
         return None
-    outputs = [_made(output, floor, atoms, origin) for output, floor in zip(answer.outputs, answer.floors, strict=True)]
+    before = [value.symbol for value in _tensors([*args, *keywords.values()]) if value.symbol is not None]
+    reduced = op.rpartition(".")[2].rstrip("_") not in KEEPING_DIMENSIONS or any(symbol.reduced for symbol in before)
+    outputs = [
+        _made(output, lift, before, reduced, atoms, origin)
+        for output, lift in zip(answer.outputs, answer.lifts, strict=True)
+    ]
     return outputs[0] if answer.single else Items(tuple(outputs))
 
 
-def _made(learnt: _Learnt, floor: Category, atoms: list[Atom], origin: ast.expr) -> Tensor:
+def _made(
+    learnt: _Learnt, lift: _Lift, before: list[Symbol], reduced: bool, atoms: list[Atom], origin: ast.expr
+) -> Tensor:
     dtypes, follows = learnt
-    symbol = Symbol(frozenset({atoms[min(follows)]}), floor=floor) if follows else None
+    symbol = None
+    if follows:
+        floor = max((lift.floor, *(each.floor for each in before)))
+        widens = lift.widens or any(each.widens for each in before)
+        symbol = Symbol(frozenset({atoms[min(follows)]}), floor=floor, widens=widens, reduced=reduced)
     if symbol is None and len(dtypes) > 2:
         return Tensor(origin=origin)
     return Tensor(None if symbol is not None else dtypes, origin=origin, symbol=symbol)
@@ -281,13 +332,14 @@ def _answer(
     single = False
     for dtypes in product(_ASKED_WITH, repeat=len(atoms)):
         given = dict(zip(atoms, dtypes, strict=True))
-        result = op_result(op, [_with(value, given) for value in args], keywords, default, autocast, origin)
+        operands = [_with(value, given) for value in args]
+        result = op_result(op, operands, keywords, default, autocast, origin)
         if result is None:
             return None
         now = [result] if isinstance(result, Tensor) else list(result.items) if isinstance(result, Items) else []
         if not now or not all(isinstance(output, Tensor) and output.dtypes for output in now):
-            if len(set(dtypes)) > 1:
-                continue  # operands that do not agree, which torch refuses
+            if len(set(dtypes)) > 1 and refusal(op, operands, keywords) is not None:
+                continue
             return None
         learnt = [_learnt(output, dtypes) for output in now if isinstance(output, Tensor)]
         if outputs is None:
@@ -298,22 +350,27 @@ def _answer(
             outputs = [(a | b, f & g) for (a, f), (b, g) in zip(outputs, learnt, strict=True)]
     if outputs is None:
         return None
-    whole = op_result(
-        op, [_with(value, dict.fromkeys(atoms, "int64")) for value in args], keywords, default, None, origin
-    )
-    kept = [whole] if isinstance(whole, Tensor) else list(whole.items) if isinstance(whole, Items) else []
-    floors = [_floor_of(output) for output in kept] if len(kept) == len(outputs) else [Category.FLOAT] * len(outputs)
-    return _Answer(outputs, floors, single)
+    kept = []
+    for dtype in _OTHERS:
+        operands = [_with(value, dict.fromkeys(atoms, dtype)) for value in args]
+        whole = op_result(op, operands, keywords, default, None, origin)
+        made = [whole] if isinstance(whole, Tensor) else list(whole.items) if isinstance(whole, Items) else []
+        kept.append(made if len(made) == len(outputs) else [UNKNOWN] * len(outputs))
+    return _Answer(outputs, [_lift(*given) for given in zip(*kept, strict=True)], single)
 
 
-def _floor_of(output: Value) -> Category:
-    """What an op lifts whole numbers to: a sum leaves them whole. One that refuses them has floating tensors for certain."""
-    whole = (
-        isinstance(output, Tensor)
-        and output.dtypes
-        and all(DTYPES[name].category <= Category.INTEGER for name in output.dtypes)
-    )
-    return Category.INTEGER if whole else Category.FLOAT
+_OTHERS = ("int64", "int32", "bool")
+_INT, _BOOL = frozenset({"int32"}), frozenset({"bool"})
+
+
+def _lift(of_long: Value, of_int: Value, of_bool: Value) -> _Lift:
+    """What an op lifts whole numbers and truths to, by what it makes of them: a sum leaves numbers whole. One that refuses
+    them has floating tensors for certain."""
+    if not isinstance(of_long, Tensor) or not of_long.dtypes or not of_long.dtypes <= INTEGRAL | _BOOL:
+        return _Lift(Category.FLOAT, False)
+    widens = not isinstance(of_int, Tensor) or of_int.dtypes != _INT
+    kept = not widens and isinstance(of_bool, Tensor) and of_bool.dtypes == _BOOL
+    return _Lift(Category.BOOL if kept else Category.INTEGER, widens)
 
 
 def _learnt(output: Tensor, dtypes: tuple[str, ...]) -> _Learnt:

@@ -130,12 +130,14 @@ class Atom:
         text: how the source spells it: `x`, `self.fc.weight`; nothing where it has no name.
         parameter: is it a parameter of the running function?
         floating: is it certain that its dtype is a floating one?
+        is_dtype: is it a dtype itself, and no tensor that has one?
     """
 
     key: Key
     text: str = field(default="", compare=False)
     parameter: bool = field(default=False, compare=False)
     floating: bool = field(default=False, compare=False)
+    is_dtype: bool = field(default=False, compare=False)
 
 
 @dataclass(unsafe_hash=True, slots=True)  # as an Atom
@@ -146,11 +148,15 @@ class Symbol:
         of: what decides it; of several, their promotion.
         met: the floating dtypes of tensors with dimensions that it was promoted with.
         floor: what numbers and ops for floats lift it to, if it is lower: an integer `x` is float32 in `x * 0.5`.
+        widens: has an op been at it that makes int64 of all whole numbers, as `sum` does?
+        reduced: has the tensor perhaps fewer dimensions than what decides: none, as `x.mean()` and `x[0]` may have?
     """
 
     of: frozenset[Atom]
     met: frozenset[str] = frozenset()
     floor: Category = Category.BOOL
+    widens: bool = False
+    reduced: bool = False
 
     @property
     def sole(self) -> Atom | None:
@@ -161,21 +167,6 @@ class Symbol:
     def exact(self) -> bool:
         """Is it the very dtype of the one thing that decides, whatever floating dtype that has?"""
         return len(self.of) == 1 and not self.met and self.floor < Category.COMPLEX
-
-    @property
-    def text(self) -> str | None:
-        """In words: "the dtype of `x`"; "the floating dtype of `x`" where another would be lifted to one that is wider, as
-        that of a whole number is by `x * 0.5`. None for what complex numbers lift, and for what has no name."""
-        if self.floor is Category.COMPLEX or not all(atom.text for atom in self.of):
-            return None
-        names = sorted(f"`{atom.text}`" for atom in self.of)
-        lifts = self.floor > Category.BOOL and not self.met and not any(atom.floating for atom in self.of)
-        kind = "floating dtype" if lifts else "dtype"
-        if len(names) == 1:
-            with_ = f" promoted with {' and '.join(sorted(self.met))}" if self.met else ""
-            return f"the {kind} of {names[0]}{with_}"
-        with_ = "".join(f", {dtype}" for dtype in sorted(self.met))
-        return f"the {kind}s of {', '.join(names[:-1])} and {names[-1]}{with_} promoted"
 
 
 @dataclass(slots=True, repr=False, match_args=False)
@@ -591,7 +582,8 @@ def _join_tensors(left: Tensor, right: Tensor) -> Tensor:
 def _join_symbols(left: Symbol | None, right: Symbol | None) -> Symbol | None:
     if left is None or right is None or left.of != right.of or left.met != right.met:
         return None
-    return left if left.floor >= right.floor else right
+    floor = max(left.floor, right.floor)
+    return Symbol(left.of, left.met, floor, left.widens or right.widens, left.reduced or right.reduced)
 
 
 def _same_cast(left: Conversion | None, right: Conversion | None) -> bool:

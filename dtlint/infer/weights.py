@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import COMPLEX, FLOATING
+from dtlint.dtypes.dtype import COMPLEX, FLOATING, Category
 from dtlint.infer.layers import AGREEING, KEEPING, LOOKUPS, NORMS
-from dtlint.infer.symbols import of_atom
+from dtlint.infer.symbols import lifted, of_atom
 from dtlint.infer.values import UNKNOWN, Atom, Module, Tensor, Trait, Value
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["layer_output", "weight", "weight_of"]
 
+_AS_GIVEN = NORMS | {"Identity", "Flatten", "Unflatten"}
+"""Layers that leave whole numbers what they are, or refuse them; the others may lift them."""
 _WEIGHTS = Trait.PARAMETER | Trait.BUFFER
 
 
@@ -63,7 +65,7 @@ def layer_output(module: Module, args: list[Value], text: str, region: Autocast 
             given.dtypes,
             traits=given.traits & Trait.DEFAULTED,
             origin=given.origin,
-            symbol=given.symbol,
+            symbol=given.symbol if name in _AS_GIVEN else lifted(given, Category.FLOAT).symbol,
             cast=given.cast,
         )
     return None

@@ -1093,8 +1093,14 @@ def test_a_library_is_claimed_only_what_no_caller_changes(tmp_path: Path) -> Non
                     wide = x.float()  # float32
                     squares = wide.pow(2).mean(-1) + self.eps  # float32
                     product = wide @ wide  #
-                    with torch.autocast("cuda", enabled=False):
+                    with torch.autocast(x.device.type, enabled=False):
                         apart = wide @ wide  # float32
+                    with torch.autocast("cuda", enabled=False):
+                        there = wide @ wide  #
+                    with torch.autocast("cpu", dtype=torch.bfloat16):
+                        small = wide.half().exp()  # float16|float32
+                    half = x.half()  # float16
+                    turned = 1.0 / half  # float16|float32
                     odds = F.softmax(x, -1, dtype=torch.float32)  # float32
                     both = torch.cat([wide, odds])  # float32
                     found = torch.argmax(x, -1)  # int64

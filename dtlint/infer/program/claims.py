@@ -5,13 +5,17 @@ from __future__ import annotations
 import ast
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dtlint.diagnostic import Span
+from dtlint.dtypes.dtype import Category
 from dtlint.infer.calls import cast_target
 from dtlint.infer.interpreter import Interpreter, TooLong
 from dtlint.infer.kinds import NEW
+from dtlint.infer.names import path_of
 from dtlint.infer.ops import REARRANGING
+from dtlint.infer.program.altered import altered_layers
 from dtlint.infer.program.functions import ANY_REGION
 from dtlint.infer.program.machine import Program
 from dtlint.infer.program.project import ModuleInfo, Project
@@ -22,6 +26,7 @@ from dtlint.infer.values import (
     Constant,
     Dtypes,
     Either,
+    Module,
     Number,
     Tensor,
     Unknown,
@@ -36,15 +41,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dtlint.infer.calls import Arguments
+    from dtlint.infer.scopes import FunctionNode
     from dtlint.infer.values import Autocast, Symbol
 
-__all__ = ["MANY", "Claim", "Decided", "Reading", "claims", "read"]
+__all__ = ["Claim", "Decided", "Reading", "claims", "read"]
 
 _KINDS = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Attribute, ast.Subscript, ast.Name, ast.IfExp)
 """The expressions that are spoken of, where they are read and not assigned to."""
 
 
-MANY = 3
+_MANY = 3
 """More dtypes than this at one place say nothing to a person."""
 
 
@@ -65,16 +71,49 @@ class Decided:
     Attributes:
         origin: the expression that gave the tensor its dtype.
         anywhere: does it hold in autocast regions, too, that the caller has opened?
+        rebound: names that the function binds itself, so that a parameter of that name is not what it was.
     """
 
     symbol: Symbol
     origin: ast.expr | None = field(default=None, compare=False)
     anywhere: bool = True
+    rebound: frozenset[str] = frozenset()
 
     @property
     def text(self) -> str:
-        """In words: "the dtype of `x`, outside autocast"."""
-        return f"{self.symbol.text}" if self.anywhere else f"{self.symbol.text}, outside autocast"
+        """In words: "the dtype of `x`, if that is floating, outside autocast"."""
+        where = "" if self.anywhere else ", outside autocast"
+        return f"{_names(self.symbol, self.rebound)}{_condition(self.symbol)}{where}"
+
+
+def _names(symbol: Symbol, rebound: frozenset[str]) -> str:
+    """What decides; a parameter that stands for something else by then is told from that."""
+    names = sorted(
+        f"`{atom.text}`" + " as given" * (atom.parameter and atom.text in rebound) for atom in symbol.of
+    ) + sorted(symbol.met)
+    if len(names) == 1:
+        return f"the dtype of {names[0]}"
+    if len(symbol.of) == 1:
+        return f"the dtype of {names[0]} promoted with {' and '.join(names[1:])}"
+    return f"the dtypes of {', '.join(names[:-1])} and {names[-1]} promoted"
+
+
+def _condition(symbol: Symbol) -> str:
+    """Where another dtype would be lifted: an integer by `x * 0.5`, a truth by `x + 1`."""
+    if symbol.floor is Category.BOOL or all(atom.floating for atom in symbol.of):
+        return ""
+    several = len(symbol.of) > 1
+    if symbol.floor is Category.INTEGER and not symbol.widens:
+        return f", unless {'one' if several else 'that'} is bool"
+    return ", if all are floating" if several else ", if that is floating"
+
+
+def _is_told(symbol: Symbol) -> bool:
+    """Can it be told in words? Not by a dtype that has a name, which is no tensor; nor what complex numbers lift; nor where
+    tensors that may have no dimensions are promoted, which yield to others of their category."""
+    if symbol.floor is Category.COMPLEX or not all(atom.text and not atom.is_dtype for atom in symbol.of):
+        return False
+    return not (symbol.reduced and (symbol.met or len(symbol.of) > 1))
 
 
 class Reading:
@@ -103,7 +142,7 @@ class Reading:
         if node not in self.tensors or node in self.perhaps:
             return False
         dtypes = self.tensors[node][1].dtypes
-        return dtypes is not None and 0 < len(dtypes) <= MANY
+        return dtypes is not None and 0 < len(dtypes) <= _MANY
 
     def source(self, path: Path) -> Source:
         """The source of a file that was read."""
@@ -224,22 +263,33 @@ class _Symbols(_Remembering):
         self.around = around
         """The autocast region that functions are called in."""
         self.seen: dict[ast.expr, Decided | None] = {}
+        self.altered = altered_layers(tree)
 
     def remember(self, node: ast.expr, value: Value) -> None:
         decided: Decided | None = None
-        given = self.flow.function is not None  # what stands outside is given nothing
-        if (
-            given
-            and isinstance(value, Tensor)
-            and value.symbol is not None
-            and (value.dtypes is None or len(value.dtypes) > 1)
-        ):
-            decided = Decided(value.symbol, value.origin) if value.symbol.text is not None else None
+        function = self.flow.function  # what stands outside of all is given nothing
+        if isinstance(value, Tensor) and function is not None and (value.dtypes is None or len(value.dtypes) > 1):
+            symbol = value.symbol
+            if symbol is not None and _is_told(symbol):
+                decided = Decided(symbol, value.origin, rebound=_bound_in(function.node))
         if self.seen.setdefault(node, decided) != decided:
             self.seen[node] = None
 
     def regions_at_start(self) -> list[Autocast]:
         return [] if self.around is None else [self.around]
+
+    def enter(self, expression: ast.expr, context: Autocast) -> None:
+        # Inside regions of others, one of its own says nothing of what is on another device.
+        super().enter(expression, context if self.around is None else self.around)
+
+    def forwarded(self, module: Module, arguments: Arguments) -> Value:
+        result = super().forwarded(module, arguments)
+        path = path_of(arguments.node.func) or ""
+        function = self.flow.function
+        owner = function.owner.node.name if function is not None and function.owner is not None else ""
+        if isinstance(result, Tensor) and any(self.altered.has(owner, name) for name in path.split(".")):
+            return result.but(dtypes=None, symbol=None, cast=None)
+        return result
 
     def called(
         self, node: ast.Call, callee: Value, receiver: Value, method: str, arguments: Arguments
@@ -250,6 +300,14 @@ class _Symbols(_Remembering):
         return target, result
 
 
+@lru_cache(maxsize=1)
+def _bound_in(function: FunctionNode) -> frozenset[str]:
+    """The names that a function binds: those of its parameters stand for something else by then."""
+    return frozenset(
+        part.id for part in ast.walk(function) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    )
+
+
 def _is_spared(target: str, receiver: Value, arguments: Arguments) -> bool:
     """Does autocast leave a call alone? A layer's is told with its region in mind, as is what the project defines."""
     if not target.startswith("torch.") or target.startswith("torch.nn.Module."):
@@ -257,14 +315,14 @@ def _is_spared(target: str, receiver: Value, arguments: Arguments) -> bool:
     given = [*arguments.args, *arguments.keywords.values()]
     if isinstance(receiver, Tensor):
         method = target.rpartition(".")[2]
-        if method in _NO_OPS or method in REARRANGING or cast_target(method, arguments)[0]:
+        if method in _UNTOUCHED or method in REARRANGING or cast_target(method, arguments)[0]:
             return True
         given.insert(0, receiver)
     return is_untouched(target, arguments.region, given)
 
 
-_NO_OPS = NEW | {"to", "view"}
-"""Methods of tensors that move or make one."""
+_UNTOUCHED = NEW | {"to", "view"}
+"""Methods of tensors in which autocast has no say, and that are no ops of the table."""
 
 
 def _decided(tree: ast.Module) -> dict[ast.expr, Decided]:

@@ -129,11 +129,14 @@ class Places(Externals):
         return None if region is inner else region
 
     def region_in_doubt(self, inner: Autocast) -> Autocast | None:
-        """The region for what may be on any device, inside a region that switches autocast off for one."""
-        if inner.enabled is not False or inner.device is None:
+        """The region for what may be on any device, inside a region for one: who called may have opened another, and so
+        has what stands around, where autocast is switched off for that one."""
+        if inner.device is None:
             return None
         for outer in reversed(self.flow.contexts):
-            if outer.device is not None and outer.device != inner.device:
+            if outer.device is None:
+                return outer if outer.dtype is None else replace(outer, enabled=None)
+            if outer.device != inner.device and inner.enabled is False:
                 return replace(outer, enabled=None) if outer.enabled is not False else None
         return None
 

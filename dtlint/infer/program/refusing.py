@@ -1,4 +1,4 @@
-"""What raises has no result: calls of torch whose dtypes it refuses, wherever they are run.
+"""What raises has no result: calls of torch whose dtypes it refuses, where no autocast region casts them.
 
 A rule of the checker tells of them. Here they give a tensor of no dtype, so that nothing is claimed of what never comes to
 be, nor of what would be made of it.
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["is_refused"]
 
 _LEARNING = {"torch.nn.Parameter": 1, "torch.Tensor.requires_grad_": 0}
-"""What makes a tensor that requires gradients, and where it is told otherwise."""
-_LEARNED_NEVER = INTEGRAL | {"bool"}
+"""What makes a tensor that requires gradients, and the place of the argument that tells otherwise."""
+_WITHOUT_GRADIENTS = INTEGRAL | {"bool"}
+"""Dtypes that never require gradients."""
 
 
 def is_refused(target: str, receiver: Value, arguments: Arguments, result: Value, region: Autocast | None) -> bool:
@@ -33,9 +34,10 @@ def is_refused(target: str, receiver: Value, arguments: Arguments, result: Value
     """
     if not arguments.complete or not isinstance(result, Tensor):
         return False
-    if _requires_grad(target, arguments):
+    if target in _LEARNING or "requires_grad" in arguments.keywords:
         made = receiver if target == "torch.Tensor.requires_grad_" else result
-        return isinstance(made, Tensor) and made.dtypes is not None and made.dtypes <= _LEARNED_NEVER
+        known = isinstance(made, Tensor) and made.dtypes is not None and made.dtypes <= _WITHOUT_GRADIENTS
+        return known and _requires_grad(target, arguments)
     if target == "torch.Tensor.type" and "inplace" in arguments.keywords:
         return True
     if region is not None or not target.startswith("torch.") or arguments.default is None:
