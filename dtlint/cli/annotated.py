@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = ["annotate"]
 
-MANY = 3
+CROWDED = 3
 """More expressions than this on one line say nothing to a person."""
 LONGEST = 40
 """Characters of an expression that a note names, beyond which there is no note."""
 COLOURS = {"float16": "red", "bfloat16": "magenta", "float64": "bright_red", "float32": "green"}
 """What is narrow, or wider than it should be, stands out."""
 
-_BINDING = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
+_BINDING = (ast.Assign, ast.AnnAssign, ast.Return)
+"""What binds or returns the very value that stands there; `x += y` makes another of it."""
 
 
 def annotate(reading: Reading) -> None:
@@ -79,7 +80,7 @@ def _notes(reading: Reading) -> dict[int, tuple[str, Dtypes]]:
         told = [f"{expression}: {has}" for expression, has in written.items() if len(expression) <= LONGEST]
         if values:
             notes[line] = shown(dtypes), dtypes
-        elif line not in bound and 0 < len(told) <= MANY:
+        elif line not in bound and 0 < len(told) <= CROWDED:
             notes[line] = "; ".join(told), dtypes
     return notes
 

@@ -77,7 +77,7 @@ class _Known:
         return shown(self.dtypes) if self.decided is None else self.decided.text
 
     def has_dtype_of(self, other: _Known) -> bool:
-        """Has it the other's dtype, as far as the one that decides is the same?"""
+        """Is it of the other's dtype? Of those that have a name: does the same decide both, whatever lifts one of them?"""
         if self.decided is None or other.decided is None:
             return self.decided is other.decided and self.dtypes == other.dtypes
         one, two = self.decided.symbol, other.decided.symbol
@@ -96,8 +96,10 @@ def _cause(reading: Reading, node: ast.expr, known: _Known) -> tuple[ast.expr | 
     """The expression that decided about this one, and how."""
     if known.origin is not None and known.origin is not node:
         return known.origin, "it has had that dtype since"
+    if isinstance(node, ast.Attribute) and _known(reading, node.value) is not None:
+        return node.value, "keeps the dtype of its operand"  # `x.T`
     if isinstance(node, (ast.Name, ast.Attribute)):
-        return None, "as the program gives it" if known.decided is None else _who_decides(node)
+        return None, "as the program gives it" if known.decided is None else _who_decides(node, known.decided)
     if isinstance(node, ast.Compare):
         return None, "a comparison gives bool"
     if isinstance(node, ast.Call) and _is_cast(node):
@@ -119,20 +121,21 @@ def _cause(reading: Reading, node: ast.expr, known: _Known) -> tuple[ast.expr | 
         return same[-1] if same else None, "the operands of a product must have one dtype"
     if same:
         return same[-1], f"promoted from {texts}"
-    if known.decided is not None and len(known.decided.symbol.of) > 1:
+    if known.decided is not None and (len(known.decided.symbol.of) > 1 or known.decided.symbol.met):
         return None, "its operands are promoted"
     # what decided is no tensor in sight: weights, autocast, the operation's own rule
     return None, f"what this operation gives for {texts}"
 
 
-def _who_decides(node: ast.Name | ast.Attribute) -> str:
-    return "the caller decides" if isinstance(node, ast.Name) else "whoever has the module may have cast it"
+def _who_decides(node: ast.Name | ast.Attribute, decided: Decided) -> str:
+    weights = isinstance(node, ast.Attribute) and all(atom.floating for atom in decided.symbol.of)
+    return "whoever has the module may have cast it" if weights else "the caller decides"
 
 
 def _is_of_layer(node: ast.Call, decided: Decided) -> bool:
-    """Is it a layer that is called, in whose weights' dtype its result is?"""
+    """Is it a layer that is called, or several in a row, in whose weights' dtype its result is?"""
     path = path_of(node.func)
-    return path is not None and any(atom.text == f"{path}.weight" for atom in decided.symbol.of)
+    return path is not None and any(atom.text.startswith((f"{path}.", f"{path}[")) for atom in decided.symbol.of)
 
 
 def _operands(reading: Reading, node: ast.expr) -> Iterator[ast.expr]:
