@@ -163,6 +163,7 @@ def promoted(operands: Sequence[Value]) -> Symbol | None:
                 met |= {dtype}
                 continue
             floor = max(floor, category)
+            widens = widens or category is Category.INTEGER  # narrower numbers
         else:
             number = category_of(value)
             if number is None:
