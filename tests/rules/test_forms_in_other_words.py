@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from bench import Bench
 
+from dtlint.diagnostic import Severity
+
 HEAD = "import sys\nimport numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import Tensor, nn\n"
 BENCH = Bench("DT101", "DT599", HEAD)
 
@@ -124,6 +126,37 @@ BAD = {
                         parts.append(torch.zeros(size).cuda())  # <-
                 dist.all_gather(parts, parts[self.rank])
                 return parts
+        """,
+    ),
+    "DT306": (
+        """
+        v = torch.ones(4)
+        one, narrow = torch.tensor([1], dtype=torch.int8), torch.zeros(3, dtype=torch.int16)
+        picked = v[one], v[None, narrow]  # <-
+        weight, bag = torch.ones(4, 4), nn.EmbeddingBag(4, 4)
+        rows = bag(narrow), F.embedding_bag(torch.ones(3), weight, torch.tensor([0]))  # <-
+        """,
+    ),
+    "DT308": (
+        """
+        mask = torch.ones(3) > 0
+        rest = mask - np.float32(1)  # <-
+        """,
+    ),
+    "DT309": (
+        """
+        i = torch.arange(3)
+        a = i.softmax(0), torch.log_softmax(i, 0), F.softmax(i, -1, 3)  # <-
+        b = F.cosine_similarity(i, i, 0)  # <-
+        """,
+    ),
+    "DT310": (
+        """
+        i, on, x = torch.arange(3), torch.ones(3) > 0, torch.ones(3)
+        i.add_(i, alpha=0.5)  # <-
+        i.addcmul_(x, i)  # <-
+        i.addcdiv_(i, i)  # <-
+        on.add_(2)  # <-
         """,
     ),
     "DT506": (
@@ -341,6 +374,41 @@ GOOD = {
             return parts, others
         """,
     ),
+    "DT306": (
+        """
+        v, weight, bag = torch.ones(4), torch.ones(4, 4), nn.EmbeddingBag(4, 4)
+        one = torch.tensor(1, dtype=torch.int8)
+        picked = v[one], v[None, one], v[torch.tensor(1, dtype=torch.uint16)]
+        i8, flags, offsets = torch.zeros(3, dtype=torch.int8), torch.ones(3) > 0, torch.tensor([0])
+        rows = bag(i8, offsets), F.embedding_bag(i8, weight, offsets), F.embedding_bag(flags, weight, offsets=offsets)
+        old = F.embedding_bag(weight, torch.zeros(2, 2, dtype=torch.long))
+        """,
+    ),
+    "DT308": (
+        """
+        mask = torch.ones(3) > 0
+        rest = mask - np.ones(3)
+        """,
+    ),
+    "DT309": (
+        """
+        i, v = torch.arange(3), torch.ones(3)
+        a = i.softmax(0, torch.float32), torch.softmax(i, 0, torch.float32), torch.log_softmax(i, 0, v.dtype)
+        b = F.softmax(i, -1, 3, torch.float32), F.log_softmax(i, 0, dtype=torch.float32)
+        c = F.cosine_similarity(i, v, 0), torch.cosine_similarity(v, i, 0)
+
+        def shares(dtype):
+            return torch.softmax(i, 0, dtype), i.log_softmax(0, dtype)
+        """,
+    ),
+    "DT310": (
+        """
+        i, on = torch.arange(3), torch.ones(3) > 0
+        i.addcmul_(i, i, value=0.5)
+        on.add_(on, alpha=2)
+        on += True
+        """,
+    ),
     "DT506": (
         """
         import random
@@ -403,3 +471,8 @@ def test_a_cast_is_called_by_its_name() -> None:
 def test_a_sum_of_what_is_known_is_not_said_to_be_perhaps() -> None:
     (found,) = BENCH.found("DT406", "def total(x: Tensor):\n    return x.half().sum()\n")
     assert found.message == "`sum` of a tensor that is float16 gives the same: float16 ends at 65504"
+
+
+def test_a_narrow_index_that_may_be_one_number_is_a_warning() -> None:
+    (found,) = BENCH.found("DT306", "def pick(x: Tensor, i: Tensor):\n    return x[i.to(torch.int8)]\n")
+    assert (found.severity, "if it has dimensions" in found.message) == (Severity.WARNING, True)
