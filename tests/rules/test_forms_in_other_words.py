@@ -23,6 +23,25 @@ BAD = {
         def narrow(x: Tensor):
             return (x * 2).bf16()  # <-
         """,
+        """
+        import torch as th
+
+        def count(x: Tensor):
+            try:
+                a = x.int64()  # <-
+            except KeyError:
+                a = x.uint8()  # <-
+            if isinstance(x, Tensor):
+                x.float16(copy=True)  # <-
+            b = torch.long(x)  # <-
+            c = torch.half(x)  # <-
+            d = th.bool(x)  # <-
+            return a, b, c, d, torch.int8(3)  # <-
+        """,
+        *(
+            f"y = torch.{name}(torch.ones(3))  # <-\n"
+            for name in ("float", "double", "int", "int64", "int32", "uint8", "int16")
+        ),
     ),
     "DT403": (
         """
@@ -199,6 +218,49 @@ GOOD = {
         """
         def narrow(x: Tensor, scale: Tensor):
             return x.bfloat16() * scale.half()
+        """,
+        """
+        import contextlib
+        import pytest
+
+        def narrow(x: Tensor):
+            try:
+                return x.float32()
+            except AttributeError:
+                return x
+
+        def test_narrow(case, x: Tensor):
+            with pytest.raises(AttributeError):
+                x.float32()
+            with contextlib.suppress(TypeError):
+                torch.float16(x)
+            with case.assertRaises(TypeError):
+                torch.long(x)
+            if hasattr(x, "float64"):
+                x.float64()
+            return x.fp32() if hasattr(x, "fp32") else x
+        """,
+        """
+        torch.Tensor.fp16 = Tensor.half
+
+        def narrow(x: Tensor):
+            return x.fp16()
+        """,
+        """
+        class Rich(Tensor):
+            def bf16(self):
+                return self.bfloat16()
+
+        def narrow(x: Tensor):
+            return x.bf16() if isinstance(x, Rich) else x
+        """,
+        """
+        from library import Rich
+
+        def narrow(x: Tensor):
+            if isinstance(x, Rich):
+                return x.bf16()
+            return np.float16(x), x.numpy().int64()
         """,
     ),
     "DT403": (
