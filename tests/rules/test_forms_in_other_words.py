@@ -532,7 +532,14 @@ def test_a_cast_is_called_by_its_name() -> None:
 
 def test_a_sum_of_what_is_known_is_not_said_to_be_perhaps() -> None:
     (found,) = BENCH.found("DT406", "def total(x: Tensor):\n    return x.half().sum()\n")
-    assert found.message == "`sum` of a tensor that is float16 gives the same: float16 ends at 65504"
+    assert found.message == "`sum` of a tensor that is float16 gives the same outside autocast: float16 ends at 65504"
+    (found,) = BENCH.found("DT406", "x = torch.ones(300).bfloat16()\ntotal = x.sum()\n")
+    assert found.message == "`sum` of a tensor that is bfloat16 gives the same: beyond 256 bfloat16 does not count ones"
+
+
+def test_a_product_is_not_said_to_count() -> None:
+    (found,) = BENCH.found("DT406", "x = torch.ones(300).bfloat16()\ntotal = x.prod()\n")
+    assert found.message == "`prod` of a tensor that is bfloat16 gives the same: bfloat16 keeps 8 bits of it"
 
 
 def test_a_narrow_index_that_may_be_one_number_is_a_warning() -> None:
