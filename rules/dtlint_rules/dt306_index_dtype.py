@@ -62,9 +62,10 @@ class IndexDtype(Rule):
 
     ## What it does
     Reports `one_hot` of anything but int64, `gather`, `scatter`, `index_select` and embeddings by anything but int32
-    and int64, `bincount` of what is no integer, and a subscript by a floating tensor: `x[i]`, `x[:, i]`, `x[i] = y`. Also
-    where the index was computed with `/`, which gives a floating dtype for integers, or joined with a factory that is
-    told no dtype: `torch.cat((torch.zeros(1), counts.cumsum(0)))`; and where it is made of a list that is filled under a
+    and int64, `bincount` of what is no integer, and a subscript by a floating tensor: `x[i]`, `x[:, i]`, `x[i] = y`,
+    or by one of int8, int16 or uint16 that is not known to be 0-dim, for that is taken as a number. Also where the
+    index was computed with `/`, which gives a floating dtype for integers, or joined with a factory that is told no
+    dtype: `torch.cat((torch.zeros(1), counts.cumsum(0)))`; and where it is made of a list that is filled under a
     condition, may be empty, and is not asked for that, or of the edges of a graph that is handed in,
     `torch.tensor(list(graph.edges)).t()`: `torch.tensor([])` is float32.
 
