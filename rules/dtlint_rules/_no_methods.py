@@ -13,7 +13,7 @@ from dtlint_rules._names import last_name, names_in
 if TYPE_CHECKING:
     from dtlint.infer.events import Call
 
-__all__ = ["NO_METHODS", "is_no_method"]
+__all__ = ["NO_METHODS", "gives", "is_no_method"]
 
 NO_METHODS = {
     "as_type": "type_as",
@@ -34,7 +34,7 @@ _OTHERS = frozenset(
 def is_no_method(call: Call) -> bool:
     """Is the method called on a tensor for certain, in a file that gives no such method to anything?"""
     name, function = call.method, call.node.func
-    if not isinstance(function, ast.Attribute) or not imports_torch(call.flow.tree) or _gives(call.flow.tree, name):
+    if not isinstance(function, ast.Attribute) or not imports_torch(call.flow.tree) or gives(call.flow.tree, name):
         return False
     if NO_METHODS[name] == "type_as":
         if len(call.node.args) != 1 or call.node.keywords or isinstance(call.node.args[0], ast.Starred):
@@ -64,7 +64,7 @@ def _is_computed_from(node: ast.expr, given: ast.expr) -> bool:
 
 
 @kept
-def _gives(tree: ast.Module, name: str) -> bool:
+def gives(tree: ast.Module, name: str) -> bool:
     """Does a module define the method, or give it to a class that is there: `Tensor.as_type = as_type`?"""
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:

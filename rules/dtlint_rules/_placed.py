@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.dtypes.dtype import INTEGRAL
-from dtlint.infer.around import around
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Tensor
 from dtlint.rule import Finding
 from dtlint_rules._assignments import bound_once
 from dtlint_rules._functions import parameters
-from dtlint_rules._names import last_name, names, names_in, said
+from dtlint_rules._names import last_name, names, names_in
 from dtlint_rules._parts import keyword, subject_of
+from dtlint_rules._tried import is_tried
 from dtlint_rules._within import within
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["told_device"]
 
-_EXPECTING = frozenset({"raises", "assertRaises", "assertRaisesRegex", "suppress"})
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _DEFAULT = frozenset({"set_default_tensor_type", "set_default_device"})
 """What makes another type of `torch.Tensor`."""
 
@@ -40,7 +38,7 @@ def told_device(call: Call, kind: TensorType | None) -> Finding | None:
         return None
     own = "cuda" if kind is not None and kind.device == "CUDA" else "cpu"
     device = _device_of(given, value, call.flow)
-    if device == own or (device is None and (own == "cuda" or _is_asked_for(given, call))) or _is_tried(call):
+    if device == own or (device is None and (own == "cuda" or _is_asked_for(given, call))) or is_tried(call):
         return None
     if kind is None and not _DEFAULT.isdisjoint(names(call.flow.tree)):
         return None
@@ -80,21 +78,6 @@ def _is_asked_for(given: ast.expr, call: Call) -> bool:
         isinstance(parent, ast.IfExp) and not asking.isdisjoint(names_in(parent.test)) and not _is_of_none(parent.test)
         for parent in within(call.node, call.flow)
     )
-
-
-def _is_tried(call: Call) -> bool:
-    """Is it run for what it raises, or is that caught?"""
-    part: ast.AST = call.node
-    for parent in around(call.node, call.flow.tree):
-        if isinstance(parent, _FUNCTIONS):
-            return False
-        if isinstance(parent, (ast.With, ast.AsyncWith)):
-            if any(not _EXPECTING.isdisjoint(said(item.context_expr)) for item in parent.items):
-                return True
-        elif isinstance(parent, ast.Try) and parent.handlers and part in parent.body:
-            return True
-        part = parent
-    return False
 
 
 def _is_of_none(test: ast.expr) -> bool:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Severity
 from dtlint.infer.arithmetic import FLOATS
+from dtlint.infer.layers import INDICES
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Items, Tensor, Unknown
+from dtlint.infer.values import Constant, Items, Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
 from dtlint_rules._empty_lists import begins_empty, index_use, is_of_edges, looked_into, may_be_empty
@@ -30,19 +31,18 @@ if TYPE_CHECKING:
 __all__ = ["IndexDtype"]
 
 _LONG = frozenset({"int64"})
-_WIDE = frozenset({"int32", "int64"})
 _SUBSCRIPT = frozenset({"bool", "uint8", "int32", "int64"})
 _INDICES = {
     **dict.fromkeys(
         ("nn.Embedding", "nn.EmbeddingBag", "nn.functional.embedding", "nn.functional.embedding_bag"),
-        (0, "input", _WIDE),
+        (0, "input", INDICES),
     ),
     "nn.functional.one_hot": (0, "tensor", _LONG),
     "bincount": (0, "input", INTEGRAL - BOOL),
     **{
         f"{name}{place}": (2, "index", accepted)
         for names, accepted in (
-            (("gather", "scatter", "scatter_add", "scatter_reduce", "index_select", "index_add"), _WIDE),
+            (("gather", "scatter", "scatter_add", "scatter_reduce", "index_select", "index_add"), INDICES),
             (("index_copy", "index_fill"), _LONG),
         )
         for name in names
@@ -50,9 +50,11 @@ _INDICES = {
     },
     "take": (1, "index", _LONG),
     "take_along_dim": (1, "indices", _LONG),
-    "repeat_interleave": (1, "repeats", _WIDE),
+    "repeat_interleave": (1, "repeats", INDICES),
 }
 """By op, the operand that is an index, and the dtypes that torch 2.13 takes for it."""
+_BAGS = {"nn.EmbeddingBag": 1, "nn.functional.embedding_bag": 2}
+"""What promotes its indices and its offsets first, and where the offsets stand."""
 
 
 class IndexDtype(Rule):
@@ -60,9 +62,10 @@ class IndexDtype(Rule):
 
     ## What it does
     Reports `one_hot` of anything but int64, `gather`, `scatter`, `index_select` and embeddings by anything but int32
-    and int64, `bincount` of what is no integer, and a subscript by a floating tensor: `x[i]`, `x[:, i]`, `x[i] = y`. Also
-    where the index was computed with `/`, which gives a floating dtype for integers, or joined with a factory that is
-    told no dtype: `torch.cat((torch.zeros(1), counts.cumsum(0)))`; and where it is made of a list that is filled under a
+    and int64, `bincount` of what is no integer, and a subscript by a floating tensor: `x[i]`, `x[:, i]`, `x[i] = y`,
+    or by one of int8, int16 or uint16 that is not known to be 0-dim, for that is taken as a number. Also where the
+    index was computed with `/`, which gives a floating dtype for integers, or joined with a factory that is told no
+    dtype: `torch.cat((torch.zeros(1), counts.cumsum(0)))`; and where it is made of a list that is filled under a
     condition, may be empty, and is not asked for that, or of the edges of a graph that is handed in,
     `torch.tensor(list(graph.edges)).t()`: `torch.tensor([])` is float32.
 
@@ -111,7 +114,10 @@ class IndexDtype(Rule):
         position, name, accepted = _INDICES.get(op, (0, "", _LONG))
         if not name or not call.complete:
             return ()
-        return self._judged(operand(call, position, name), accepted, f"`{op.rpartition('.')[2]}`", call.flow)
+        index = operand(call, position, name)
+        if op in _BAGS and index is not None and _is_promoted(call, index, op):
+            return ()
+        return self._judged(index, accepted, f"`{op.rpartition('.')[2]}`", call.flow)
 
     def on_lookup(self, lookup: Lookup) -> Iterator[Finding]:
         if not isinstance(lookup.base, Tensor):
@@ -135,17 +141,32 @@ class IndexDtype(Rule):
         dtypes = settled(index, flow) if index is not None else None
         if index is None or not dtypes or dtypes & accepted:
             return
+        unsure = accepted is _SUBSCRIPT and dtypes <= INTEGRAL
+        zero_dim = index.value.zero_dim if isinstance(index.value, Tensor) else None
+        if unsure and zero_dim:
+            return  # a number of any integer dtype
+        unsure = unsure and zero_dim is None
         safe = Applicability.SAFE if dtypes <= INTEGRAL else Applicability.UNSAFE
         found = listed(dtypes) if len(dtypes) <= _FEW else "floating" if dtypes <= FLOATS else "none of these"
         yield Finding(
             index.node,
-            f"{who} takes an index of {listed(accepted)}: this one is {found}, and it raises",
+            f"{who} takes an index of {listed(accepted)}: this one is {found}, and it raises{' if it has dimensions' * unsure}",
+            severity=Severity.WARNING if unsure else None,
             help="Cast it with `.long()`"
             if dtypes <= INTEGRAL
             else "Compute the index in integers: `//`, or `.long()`",
             notes=origin_note(index.value, index.node, f"{found} since here"),
             fix=partial(cast_fix, index.node, "long()", "Cast the index to int64", safe),
         )
+
+
+def _is_promoted(call: Call, index: Operand, op: str) -> bool:
+    """Do offsets bring integers of a bag to their own dtype, or is it the order of old releases, weight first?"""
+    dtypes = settled(index, call.flow)
+    offsets, weight = call.argument(_BAGS[op], "offsets"), call.argument(1, "weight")
+    if dtypes is not None and not dtypes <= INTEGRAL:
+        return op == "nn.functional.embedding_bag" and isinstance(weight, Tensor) and "int64" in (weight.dtypes or ())
+    return offsets is not None and not (isinstance(offsets, Constant) and offsets.value is None)
 
 
 def _indices(lookup: Lookup) -> Iterable[tuple[ast.expr, Value]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.dtypes.dtype import FLOATING
-from dtlint.infer.values import Items, Tensor
+from dtlint.infer.values import Array, Items, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
 from dtlint_rules._fixes import operand_text
@@ -142,7 +142,7 @@ class MaskDtype(Rule):
         node, operator = operation.node, operation.operator
         if isinstance(operator, ast.Sub) and isinstance(node, ast.BinOp):
             left, right = _is_bool(operation.left), _is_bool(operation.right)
-            if left or right:
+            if (left or right) and not (_is_array(operation.left) or _is_array(operation.right)):
                 turned = right and isinstance(node.left, ast.Constant) and node.left.value == 1
                 yield Finding(
                     node,
@@ -262,6 +262,11 @@ def _cast_of_bool(mask: Operand, flow: Flow) -> ast.expr | None:
 
 def _is_bool(value: Value) -> bool:
     return certain(value) == BOOL
+
+
+def _is_array(value: Value) -> bool:
+    """Is it an array of NumPy, which subtracts in its own way, and not a number of NumPy?"""
+    return isinstance(value, Array) and not value.scalar
 
 
 def _is_zeros_and_ones(node: ast.expr, operation: Operation) -> bool:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
+from dtlint.infer.values import Dtype, DtypeOf
 from dtlint.rule import Finding, Rule
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, listed, origin_note, settled, tensor_op
@@ -26,6 +27,13 @@ _FLOATING_ALONE = frozenset(
 )
 """What torch 2.13 refuses for integers and bools."""
 _NOT_OF_BOOL = frozenset({"argmax", "argmin"})
+_DTYPE = {
+    **dict.fromkeys(("softmax", "log_softmax"), 2),
+    **dict.fromkeys(("nn.functional.softmax", "nn.functional.log_softmax"), 3),
+}
+"""Where a dtype may stand without its name. The others take one by name, or none."""
+_PROMOTING = frozenset({"cosine_similarity", "nn.functional.cosine_similarity"})
+"""What promotes its two operands first."""
 
 
 class IntReduction(Rule):
@@ -73,12 +81,17 @@ class IntReduction(Rule):
     def on_call(self, call: Call) -> Iterable[Finding]:
         op = tensor_op(call)
         refused = INTEGRAL if op in _FLOATING_ALONE else BOOL if op in _NOT_OF_BOOL else None
-        if refused is None or not call.complete or "dtype" in call.keywords:
+        if refused is None or not call.complete or _is_told(call, op):
             return ()
         subject = operand(call)
         dtypes = settled(subject, call.flow) if subject is not None else None
         if subject is None or not dtypes or not dtypes <= refused:
             return ()
+        if op in _PROMOTING:
+            other = operand(call, 1, "x2")
+            met = settled(other, call.flow) if other is not None else None
+            if not met or not met <= refused:
+                return ()
         name = op.rpartition(".")[2]
         return (
             Finding(
@@ -91,6 +104,13 @@ class IntReduction(Rule):
                 else partial(cast_fix, subject.node, "float()", "Cast to float32 first", Applicability.SAFE),
             ),
         )
+
+
+def _is_told(call: Call, op: str) -> bool:
+    """Is a dtype given, by its name or in its place?"""
+    if "dtype" in call.keywords or any(isinstance(value, (Dtype, DtypeOf)) for value in call.args):
+        return True
+    return op in _DTYPE and operand(call, _DTYPE[op], "dtype") is not None
 
 
 def _as_method(name: str, place: Place) -> Fix:

@@ -36,7 +36,7 @@ _OPERATORS: dict[type[ast.AST], str] = {
     ast.BitXor: "^",
 }
 _PROMOTING = frozenset(
-    {"add_", "sub_", "mul_", "div_", "pow_", "clamp_", "clamp_min_", "clamp_max_", "addcmul_", "addcdiv_", "remainder_"}
+    {"add_", "sub_", "mul_", "div_", "pow_", "clamp_", "clamp_min_", "clamp_max_", "addcmul_", "remainder_"}
 )
 _FLOATING = frozenset(
     {
@@ -54,7 +54,17 @@ _FLOATING = frozenset(
         "sin_",
         "cos_",
     }
-    | {"reciprocal_", "erf_", "normal_", "uniform_", "exponential_", "log_normal_", "cauchy_", "true_divide_"}
+    | {
+        "reciprocal_",
+        "erf_",
+        "normal_",
+        "uniform_",
+        "exponential_",
+        "log_normal_",
+        "cauchy_",
+        "true_divide_",
+        "addcdiv_",
+    }
 )
 """Methods whose result is floating, whatever they are given."""
 
@@ -118,10 +128,8 @@ class InplacePromotion(Rule):
         if call.target != f"torch.Tensor.{call.method}" or not isinstance(call.receiver, Tensor) or not call.complete:
             return ()
         divides = call.method in _FLOATING or (call.method == "div_" and "rounding_mode" not in call.keywords)
-        given = (_least(value) for value in (*call.args, *call.keywords.values()))
-        return self._judged(
-            call.node, call.receiver, max(given, default=Category.BOOL) if not divides else Category.FLOAT, call.method
-        )
+        result = Category.FLOAT if divides else _least_given(call)
+        return self._judged(call.node, call.receiver, result, call.method)
 
     def _judged(
         self,
@@ -146,6 +154,19 @@ class InplacePromotion(Rule):
 
 
 _WORDS = {Category.INTEGER: "integers", Category.FLOAT: "floating numbers", Category.COMPLEX: "complex numbers"}
+
+
+def _least_given(call: Call) -> Category:
+    """The least category that the operands of a method have together. Factors have a part in it only where they raise:
+    `addcmul_` cuts its own to the dtype of the tensor, and a bool tensor takes an integer `alpha`."""
+    if call.method == "addcmul_":
+        given = [_least(value) for value in (*call.args, *call.keywords.values()) if isinstance(value, Tensor)]
+    else:
+        given = [_least(value) for name, value in call.keywords.items() if name != "alpha"]
+        given += [_least(value) for value in call.args]
+        if (alpha := call.keywords.get("alpha")) is not None and (category := _least(alpha)) > Category.INTEGER:
+            given.append(category)
+    return max(given, default=Category.BOOL)
 
 
 def _least(value: Value) -> Category:

@@ -47,9 +47,14 @@ _NMS = frozenset({"torchvision.ops.batched_nms", "torchvision.ops.boxes.batched_
 _ENDS = {"float16": "float16 ends at 65504", "bfloat16": "beyond 256 bfloat16 does not count ones"}
 
 
-def _ends(dtypes: frozenset[str]) -> str:
-    """What becomes of a large sum."""
-    return ", and ".join(said for dtype, said in _ENDS.items() if dtype in dtypes)
+_PRODUCTS = frozenset({"prod", "cumprod"})
+_ENDS_OF_PRODUCTS = _ENDS | {"bfloat16": "bfloat16 keeps 8 bits of it"}
+
+
+def _ends(dtypes: frozenset[str], name: str) -> str:
+    """What becomes of a large sum, or product."""
+    ends = _ENDS_OF_PRODUCTS if name in _PRODUCTS else _ENDS
+    return ", and ".join(said for dtype, said in ends.items() if dtype in dtypes)
 
 
 class ReductionInHalf(Rule):
@@ -129,9 +134,11 @@ class ReductionInHalf(Rule):
         dtypes = half.dtypes & LOW_PRECISION
         known = half.dtypes == dtypes
         gives = "the same" if known else "half"
+        if not call.flow.region_known:
+            gives += " outside autocast"
         yield Finding(
             call.node,
-            f"`{name}` of a tensor that {'is' if known else 'may be'} {listed(dtypes)} gives {gives}: {_ends(dtypes)}",
+            f"`{name}` of a tensor that {'is' if known else 'may be'} {listed(dtypes)} gives {gives}: {_ends(dtypes, name)}",
             help="Pass `dtype=torch.float32`",
             notes=((origin, "half since here"),) if origin is not None and origin is not call.node else (),
             fix=partial(pass_dtype, name="torch.float32", message=f"Compute `{name}` in float32"),

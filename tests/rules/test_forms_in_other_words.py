@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from bench import Bench
 
+from dtlint.diagnostic import Severity
+
 HEAD = "import sys\nimport numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import Tensor, nn\n"
 BENCH = Bench("DT101", "DT599", HEAD)
 
@@ -21,6 +23,25 @@ BAD = {
         def narrow(x: Tensor):
             return (x * 2).bf16()  # <-
         """,
+        """
+        import torch as th
+
+        def count(x: Tensor):
+            try:
+                a = x.int64()  # <-
+            except KeyError:
+                a = x.uint8()  # <-
+            if isinstance(x, Tensor):
+                x.float16(copy=True)  # <-
+            b = torch.long(x)  # <-
+            c = torch.half(x)  # <-
+            d = th.bool(x)  # <-
+            return a, b, c, d, torch.int8(3)  # <-
+        """,
+        *(
+            f"y = torch.{name}(torch.ones(3))  # <-\n"
+            for name in ("float", "double", "int", "int64", "int32", "uint8", "int16")
+        ),
     ),
     "DT403": (
         """
@@ -126,6 +147,37 @@ BAD = {
                 return parts
         """,
     ),
+    "DT306": (
+        """
+        v = torch.ones(4)
+        one, narrow = torch.tensor([1], dtype=torch.int8), torch.zeros(3, dtype=torch.int16)
+        picked = v[one], v[None, narrow]  # <-
+        weight, bag = torch.ones(4, 4), nn.EmbeddingBag(4, 4)
+        rows = bag(narrow), F.embedding_bag(torch.ones(3), weight, torch.tensor([0]))  # <-
+        """,
+    ),
+    "DT308": (
+        """
+        mask = torch.ones(3) > 0
+        rest = mask - np.float32(1)  # <-
+        """,
+    ),
+    "DT309": (
+        """
+        i = torch.arange(3)
+        a = i.softmax(0), torch.log_softmax(i, 0), F.softmax(i, -1, 3)  # <-
+        b = F.cosine_similarity(i, i, 0)  # <-
+        """,
+    ),
+    "DT310": (
+        """
+        i, on, x = torch.arange(3), torch.ones(3) > 0, torch.ones(3)
+        i.add_(i, alpha=0.5)  # <-
+        i.addcmul_(x, i)  # <-
+        i.addcdiv_(i, i)  # <-
+        on.add_(2)  # <-
+        """,
+    ),
     "DT506": (
         """
         name = "tmp-{}.ckpt".format(np.random.randint(1e10))  # <-
@@ -166,6 +218,49 @@ GOOD = {
         """
         def narrow(x: Tensor, scale: Tensor):
             return x.bfloat16() * scale.half()
+        """,
+        """
+        import contextlib
+        import pytest
+
+        def narrow(x: Tensor):
+            try:
+                return x.float32()
+            except AttributeError:
+                return x
+
+        def test_narrow(case, x: Tensor):
+            with pytest.raises(AttributeError):
+                x.float32()
+            with contextlib.suppress(TypeError):
+                torch.float16(x)
+            with case.assertRaises(TypeError):
+                torch.long(x)
+            if hasattr(x, "float64"):
+                x.float64()
+            return x.fp32() if hasattr(x, "fp32") else x
+        """,
+        """
+        torch.Tensor.fp16 = Tensor.half
+
+        def narrow(x: Tensor):
+            return x.fp16()
+        """,
+        """
+        class Rich(Tensor):
+            def bf16(self):
+                return self.bfloat16()
+
+        def narrow(x: Tensor):
+            return x.bf16() if isinstance(x, Rich) else x
+        """,
+        """
+        from library import Rich
+
+        def narrow(x: Tensor):
+            if isinstance(x, Rich):
+                return x.bf16()
+            return np.float16(x), x.numpy().int64()
         """,
     ),
     "DT403": (
@@ -341,6 +436,41 @@ GOOD = {
             return parts, others
         """,
     ),
+    "DT306": (
+        """
+        v, weight, bag = torch.ones(4), torch.ones(4, 4), nn.EmbeddingBag(4, 4)
+        one = torch.tensor(1, dtype=torch.int8)
+        picked = v[one], v[None, one], v[torch.tensor(1, dtype=torch.uint16)]
+        i8, flags, offsets = torch.zeros(3, dtype=torch.int8), torch.ones(3) > 0, torch.tensor([0])
+        rows = bag(i8, offsets), F.embedding_bag(i8, weight, offsets), F.embedding_bag(flags, weight, offsets=offsets)
+        old = F.embedding_bag(weight, torch.zeros(2, 2, dtype=torch.long))
+        """,
+    ),
+    "DT308": (
+        """
+        mask = torch.ones(3) > 0
+        rest = mask - np.ones(3)
+        """,
+    ),
+    "DT309": (
+        """
+        i, v = torch.arange(3), torch.ones(3)
+        a = i.softmax(0, torch.float32), torch.softmax(i, 0, torch.float32), torch.log_softmax(i, 0, v.dtype)
+        b = F.softmax(i, -1, 3, torch.float32), F.log_softmax(i, 0, dtype=torch.float32)
+        c = F.cosine_similarity(i, v, 0), torch.cosine_similarity(v, i, 0)
+
+        def shares(dtype):
+            return torch.softmax(i, 0, dtype), i.log_softmax(0, dtype)
+        """,
+    ),
+    "DT310": (
+        """
+        i, on = torch.arange(3), torch.ones(3) > 0
+        i.addcmul_(i, i, value=0.5)
+        on.add_(on, alpha=2)
+        on += True
+        """,
+    ),
     "DT506": (
         """
         import random
@@ -402,4 +532,16 @@ def test_a_cast_is_called_by_its_name() -> None:
 
 def test_a_sum_of_what_is_known_is_not_said_to_be_perhaps() -> None:
     (found,) = BENCH.found("DT406", "def total(x: Tensor):\n    return x.half().sum()\n")
-    assert found.message == "`sum` of a tensor that is float16 gives the same: float16 ends at 65504"
+    assert found.message == "`sum` of a tensor that is float16 gives the same outside autocast: float16 ends at 65504"
+    (found,) = BENCH.found("DT406", "x = torch.ones(300).bfloat16()\ntotal = x.sum()\n")
+    assert found.message == "`sum` of a tensor that is bfloat16 gives the same: beyond 256 bfloat16 does not count ones"
+
+
+def test_a_product_is_not_said_to_count() -> None:
+    (found,) = BENCH.found("DT406", "x = torch.ones(300).bfloat16()\ntotal = x.prod()\n")
+    assert found.message == "`prod` of a tensor that is bfloat16 gives the same: bfloat16 keeps 8 bits of it"
+
+
+def test_a_narrow_index_that_may_be_one_number_is_a_warning() -> None:
+    (found,) = BENCH.found("DT306", "def pick(x: Tensor, i: Tensor):\n    return x[i.to(torch.int8)]\n")
+    assert (found.severity, "if it has dimensions" in found.message) == (Severity.WARNING, True)
