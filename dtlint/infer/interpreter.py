@@ -82,7 +82,7 @@ class Interpreter(Calling):
 
     __slots__ = (
         *("_execute", "alive", "depth", "exits", "globals", "locals", "met", "publishing", "returned", "stands"),
-        *("statements_left", "tree", "unread"),
+        *("statements_left", "thrown", "tree", "unread"),
     )
 
     def __init__(self, tree: ast.Module, listeners: Listeners) -> None:
@@ -107,6 +107,9 @@ class Interpreter(Calling):
         self.returned: Value | None = None
         self.depth = 0
         self.statements_left = MOST_STATEMENTS
+        self.thrown: State | None = None
+        """What is true where an exception leaves the statements run so far of a block that catches it; None where nobody
+        asks."""
         self.exits: list[list[State]] = []
         """For each loop being run, the states at its breaks and continues."""
         self._execute: dict[type[ast.stmt], Callable[[Any], object]] = defaultdict(
@@ -148,6 +151,8 @@ class Interpreter(Calling):
                 break
             flow.statement = statement
             self._execute[type(statement)](statement)
+            if self.thrown is not None:
+                self.thrown = State.merged(self.thrown, flow.state)
         flow.block, flow.statement = outer_block, outer_statement
         del flow.conditions[outer_conditions:]
 
@@ -369,9 +374,11 @@ class Interpreter(Calling):
         conditions = self.flow.conditions
         outer_conditions = len(conditions)
         conditions += [Condition(handler.type, False) for handler in node.handlers if handler.type is not None]
+        outer = self.watch(start)
         body = self.tried(node, start)
         del conditions[outer_conditions:]
         reached = self.on_the_way(start)
+        self.unwatch(outer)
         ends = []
         for handler in node.handlers:
             self.flow.state = reached.copy()
@@ -386,6 +393,10 @@ class Interpreter(Calling):
         self.resume(body, *ends)
         if node.finalbody:
             if self.alive:
+                if self.watches():
+                    end = self.flow.state
+                    self.branch(reached, node.finalbody)  # whatever leaves the body goes through it
+                    self.flow.state, self.alive = end, True
                 self.block(node.finalbody)
             else:
                 self.branch(reached, node.finalbody)
@@ -397,7 +408,23 @@ class Interpreter(Calling):
 
     def on_the_way(self, start: State) -> State:
         """What is true where an exception is caught: it comes anywhere on the way from `start` to here."""
-        return State.merged(start, self.flow.state) or start
+        state = State.merged(start, self.flow.state) or start
+        return State.merged(state, self.thrown) or state
+
+    def watches(self) -> bool:
+        """Is it followed where on the way an exception comes? A rule would hear the same twice, and of what hardly is."""
+        return False
+
+    def watch(self, start: State) -> State | None:
+        """A block begins that may catch exceptions. Gives what was watched around it."""
+        outer = self.thrown
+        if self.watches():
+            self.thrown = start.copy()
+        return outer
+
+    def unwatch(self, outer: State | None) -> None:
+        """The block ends: what it does not catch flies on."""
+        self.thrown = None if outer is None else State.merged(outer, self.thrown)
 
     def with_(self, node: ast.With | ast.AsyncWith) -> None:
         entered: list[tuple[ast.expr, Autocast]] = []
@@ -415,13 +442,17 @@ class Interpreter(Calling):
                 entered.append((item.context_expr, context))
                 self.enter(item.context_expr, context)
         start = None if swallows == {False} else self.flow.state.copy()
+        outer = self.thrown if start is None else self.watch(start)
         self.block(node.body)
         for expression, context in reversed(entered):
             self.leave(expression, context)
         self.gradless = outer_gradless
         if start is not None and (True in swallows or (not self.alive and node is not self.flow.block[-1])):
             reached = self.on_the_way(start)
+            self.unwatch(outer)
             self.resume(self.flow.state if self.alive else None, reached)
+        elif start is not None:
+            self.unwatch(outer)
 
     def given_by(self, context: Value) -> Value:
         """What entering a context gives: `with ... as` binds it."""

@@ -50,6 +50,7 @@ class Following(Interpreter):
         outer_order, self.in_order = self.in_order, in_order and self.in_order
         saved = (self.flow, self.outer, self.globals, self.module, self.alive, self.exits, self.tree, self.muted)
         saved_loops, self.loops_open = self.loops_open, 0
+        thrown, self.thrown = self.thrown, None
         publishing, self.publishing = self.publishing, True
         state = State(casts=self.flow.state.casts)
         self.flow = Flow(state, None, self.regions_at_start(), [], [], module.tree.body, ast.Pass(), module.tree)
@@ -59,6 +60,7 @@ class Following(Interpreter):
         casts = self.flow.state.casts
         self.flow, self.outer, self.globals, self.module, self.alive, self.exits, self.tree, self.muted = saved
         self.loops_open, self.in_order, self.publishing = saved_loops, outer_order, publishing
+        self.thrown = thrown
         if module is not self.main:
             self.flow.state.casts = casts
 
@@ -94,6 +96,9 @@ class Following(Interpreter):
         """Does the program go another way because this package is not there? Where nothing in view sees to that, it dies
         here and now; but it is read by somebody who means to run it where the package is."""
         return bool(self.flow.conditions or self.catching) and self.project.absent(package)
+
+    def watches(self) -> bool:
+        return True
 
     def tried(self, node: ast.Try, start: State) -> State | None:
         catches = any(handler.type is None for handler in node.handlers)  # others stand among the conditions

@@ -468,6 +468,7 @@ class Functions(Promises):
         saved = (self.flow, self.outer, self.returned, self.alive, self.exits, self.call_made, self.muted)
         saved_place = (self.globals, self.module, self.tree, self.casts_at_returns, self.yields, self.loops_open)
         saved_breaks, self.breaks = self.breaks, []
+        thrown, self.thrown = self.thrown, None
         saved_doubts, self.doubts, self.left_early = (self.doubts, self.left_early), (), False
         set_before, self.defaults_at_yield = len(self.defaults_set), []
         self.doubt()
@@ -506,7 +507,7 @@ class Functions(Promises):
             casts = self.casts_at_returns if casts is None else merged_casts(casts, self.casts_at_returns)
         self.flow, self.outer, self.returned, self.alive, self.exits, self.call_made, self.muted = saved
         self.globals, self.module, self.tree, self.casts_at_returns, self.yields, self.loops_open = saved_place
-        self.breaks = saved_breaks
+        self.breaks, self.thrown = saved_breaks, thrown
         self.doubts, self.left_early = saved_doubts
         self.defaults_at_yield = at_yield
         if len(self.defaults_set) > set_before and id(info.node) not in self.managing and _runs_later(info):

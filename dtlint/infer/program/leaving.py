@@ -58,7 +58,7 @@ class Leaving(Defaults):
     def try_(self, node: ast.Try) -> None:
         run = super().try_
         self.set_until.append(len(self.defaults_set))
-        self.left_through(lambda: run(node), lambda: self.block(node.finalbody))
+        self.left_through(lambda: run(node), lambda: self.block(node.finalbody), binds=bool(node.finalbody))
         self.set_until.pop()
 
     def with_(self, node: ast.With | ast.AsyncWith) -> None:
@@ -83,12 +83,18 @@ class Leaving(Defaults):
         state.casts[DEFAULT] = (0, reduce(either_default, found))
         return state
 
-    def left_through(self, run: Callable[[], None], undo: Callable[[], None]) -> None:
-        """Run a block whose end does something. Who leaves it early does that on the way out."""
+    def left_through(self, run: Callable[[], None], undo: Callable[[], None], binds: bool = False) -> None:
+        """Run a block whose end does something. Who leaves it early does that on the way out.
+
+        Args:
+            binds: may the end bind names, too?
+        """
         outer, self.casts_at_returns = self.casts_at_returns, None
         waiting = [states for states in (*self.exits[-1:], *self.breaks[-1:]) if states is not None]
         before = [len(states) for states in waiting]
         run()
+        for states, count in zip(waiting, before, strict=True) if binds else ():
+            states[count:] = [self.behind(state, undo) for state in states[count:]]
         returned, self.casts_at_returns = self.casts_at_returns, outer
         if len(self.defaults_set) > self.set_until[-1]:
             for states, count in zip(waiting, before, strict=True):
@@ -98,6 +104,17 @@ class Leaving(Defaults):
         if returned is not None:
             known = self.casts_at_returns
             self.casts_at_returns = returned if known is None else merged_casts(known, returned)
+
+    def behind(self, left: State, undo: Callable[[], None]) -> State:
+        """What is true of a path that leaves a block, once its end was run."""
+        state, alive = self.flow.state, self.alive
+        self.flow.state, self.alive = left.copy(), True
+        self.muted += 1
+        undo()
+        self.muted -= 1
+        behind = self.flow.state if self.alive else left
+        self.flow.state, self.alive = state, alive
+        return behind
 
     def casts_behind(self, casts: dict[Key, Cast], undo: Callable[[], None]) -> dict[Key, Cast] | None:
         """The casts that hold once it is undone what they were made under; None where that does not end."""
