@@ -104,6 +104,8 @@ class Functions(Promises):
         """The reading in which each object was made, by its identity: one that a second makes stands for both."""
         self.casting_themselves: set[Key] = set()
         """Modules whose class says by `_apply` what a cast does to them."""
+        self.class_made_at: dict[Key, ast.ClassDef] = {}
+        """The class of what each place has made first: another has keys of its own."""
         self.classes_made: set[int] = set()
         """The classes that objects were made of, and their bases, by the identity of their syntax."""
         self.made_here: list[Key] = []

@@ -74,6 +74,8 @@ class Making(Abroad):
             return UNKNOWN
         self.altered = self.altered or alters_ops(info)
         key = self.identity(arguments)
+        if self.class_made_at.setdefault(key, info.node) is not info.node:
+            key = f"{key}~{info.node.name}@{info.node.lineno}"  # `make(A)`, `make(B)`: one call, objects of several classes
         self.classes_made.update(id(parent.node) for parent in info.lineage)
         for parent in () if self.supposed else info.lineage:
             self.made_of.setdefault(id(parent.node), {})[key] = None
