@@ -379,6 +379,11 @@ class Program(Places):
             for module in self.modules_in(receiver):
                 self.cast_module(module, None)
             return "", receiver
+        if isinstance(receiver, Either) and method in MODULE_CASTS:
+            modules = [choice for choice in receiver.choices if isinstance(choice, Module)]
+            if len(modules) > 1:  # one of them is cast
+                self.cast_somehow([receiver])
+                return "", receiver
         found = self.of_uncertain(node, receiver, method, arguments)
         if found is not None:
             return "", found
