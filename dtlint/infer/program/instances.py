@@ -289,6 +289,10 @@ class Instances(Storing):
             elif isinstance(choice, (Unknown, Declared)):
                 self.objects.forget(target.attr)
                 self.lose(value)
+                if target.attr == "data" and self.module is self.main:
+                    # Of a weight perhaps, that a dict or a method has given. Libraries load checkpoints like that, into
+                    # tensors that are what they were.
+                    self.data_replaced(target.value, value)
 
     def all_alike(self, value: Module | Instance) -> Sequence[Module | Instance]:
         """The objects that a value stands for."""
@@ -387,7 +391,8 @@ class Instances(Storing):
         owner = self.quietly(node.value) if isinstance(node, ast.Attribute) else UNKNOWN
         if isinstance(node, ast.Name) and isinstance(value, Tensor):
             self.flow.state.names[node.id] = value
-        keys = [owner.key] if isinstance(owner, Module) else self.made_here
+        keys = {owner.key} if isinstance(owner, Module) else set(self.made_here)
+        keys.update(*(pair for pair in self.tied if not pair.isdisjoint(keys)))
         self.clock += 1
         for key in keys:
             self.flow.state.casts[key] = (self.clock, None)
@@ -420,6 +425,10 @@ class Instances(Storing):
         elif isinstance(name, Constant) and isinstance(name.value, str):
             if not isinstance(target, External):
                 self.objects.forget(name.value)
+            if isinstance(target, (Tensor, Unknown)) and name.value == "data":
+                if isinstance(target, Tensor):
+                    self.retold_everywhere(target, value)
+                self.data_replaced(ast.Constant(None), value)
         elif not isinstance(target, (Class, Function, Namespace, External)):
             self.objects.open_up(EVERY)
             self.open_unknown(value)
