@@ -744,8 +744,8 @@ def _holds_bounds(tensor: Tensor, arguments: Arguments) -> bool:
     bounds = _bounds(tensor, arguments)
     if any(isinstance(value, Tensor) for value in bounds):
         return all(isinstance(value, Tensor) and same_dtype(tensor, value) for value in bounds if value != NONE)
-    if tensor.dtypes is None:
-        return True
+    if tensor.dtypes is None:  # a bound of which nothing is known may be a tensor
+        return tensor.symbol is None or not any(isinstance(value, Unknown) for value in bounds)
     highest = _highest_of(bounds)
     return all(DTYPES[dtype].category >= highest for dtype in tensor.dtypes)
 

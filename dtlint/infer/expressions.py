@@ -677,10 +677,20 @@ class Expressions:
             return
         self.flow.state.forget(path)
         self.flow.state.paths[path] = value
+        if self.symbolic and type(base) is Tensor and target.attr == "data":
+            self.data_given(base, value)
         function = self.flow.function
         if function is not None and isinstance(base, (Module, Instance)) and base.key == "self":
             known = function.attributes.get(target.attr)
             function.attributes[target.attr] = value if known is None else join(known, value)
+
+    def data_given(self, tensor: Tensor, data: Value) -> None:
+        """A tensor is given other data, under whatever names it is known."""
+        dtypes = data.dtypes if isinstance(data, Tensor) else None
+        for known in (self.flow.state.names, self.flow.state.paths):
+            for name, value in known.items():
+                if value is tensor:
+                    known[name] = tensor.but(dtypes=dtypes, symbol=None, cast=None, span=None)
 
     def take_apart(self, targets: list[ast.expr], value: Value, statement: ast.stmt | None) -> None:
         """Unpack a value into several targets, one of which may take the rest."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+HEAD = "from contextlib import contextmanager\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 
 PROGRAMS = {
     "a function, which may be called in an autocast region": """
@@ -142,6 +142,18 @@ PROGRAMS = {
             def __init__(self):
                 super().__init__()
                 self.act = Half()
+    """,
+    "what the caller may have set, or may have given": """
+        @contextmanager
+        def amp():
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                yield
+
+        def run(x: torch.Tensor, low=0.5, high=None):
+            a = torch.zeros(4, 4) + x  #
+            b = torch.clamp(x, low, high)  #
+            with amp():
+                c = x @ x  #
     """,
     "a region of its own": """
         def run(x: torch.Tensor):

@@ -42,6 +42,64 @@ def hold(path: Path) -> None:
 
 
 PROGRAMS = {
+    "an exception comes anywhere on the way, and what was bound until then holds": """
+        x = torch.ones(3)
+        y = x
+        try:
+            y = x.half()
+            torch.mm(x, x)
+            y = y.double()
+        except RuntimeError:
+            z = y + 0  # float16|float32|float64
+        w = y + 0  # float16|float32|float64
+        for i in range(2):
+            try:
+                if i == 0:
+                    break
+                x = x.half()
+            finally:
+                v = x + 0  # float16|float32
+        u = v + 0  # float16|float32
+    """,
+    "one call that makes objects of several classes": """
+        class Base:
+            def __init__(self):
+                self.v = torch.zeros(1, dtype=self.kind)
+
+        class A(Base):
+            kind = torch.float16
+
+        class B(Base):
+            kind = torch.int8
+
+        def build(of):
+            return of()
+
+        a, b = build(A), build(B)
+        c = a.v + 0  # float16
+        d = b.v + 0  # int8
+    """,
+    "one of several modules is cast": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(4, 4)
+
+        net = Net()
+        head = net.fc
+        head.double()
+        w = net.fc.weight + 0  #
+        net.fc = nn.Linear(4, 4)
+    """,
+    "a weight gets other data by way of a dict, or by its name": """
+        m = nn.Linear(2, 2)
+        named = dict(m.named_parameters())
+        named["weight"].data = named["weight"].data.half()
+        w = m.weight + 0  #
+        k = torch.zeros(2)
+        setattr(k, "data", k.data.half())
+        v = k + 0  # float16|float32
+    """,
     "a buffer that is None on some paths is cast with its module": """
         class Rotary(nn.Module):
             def __init__(self, cached):
@@ -1112,6 +1170,15 @@ def test_a_library_is_claimed_only_what_no_caller_changes(tmp_path: Path) -> Non
         """)
     )
     hold(library)
+
+
+def test_a_loop_that_fills_a_table_makes_no_program(tmp_path: Path) -> None:
+    text = "import torch\nSIZES = {}\nfor n in (1, 2):\n    SIZES[n] = n\n\ndef f(n):\n    return torch.zeros(n)\n"
+    path = tmp_path / "library.py"
+    path.write_text(text)
+    assert claimed(path)[7] == "bfloat16|float16|float32|float64"  # whatever its user has made the default
+    path.write_text(text.replace("SIZES[n] = n", "print(n)"))
+    assert claimed(path)[7] == "float32"
 
 
 def test_a_program_that_takes_too_long_to_read_is_claimed_nothing(

@@ -210,6 +210,23 @@ BAD = {
 }
 
 GOOD = {
+    "DT402": (
+        """
+        def scaled(a: Tensor):
+            a = a.half()
+            b = a
+            b.data = b.data.float()
+            return a * 1e5
+        """,
+    ),
+    "DT406": (
+        """
+        def total():
+            p = nn.Parameter(torch.zeros(2, dtype=torch.bfloat16))
+            p.data = p.data.to(torch.float32)
+            return p.sum()
+        """,
+    ),
     "DT125": (
         """
         def narrow(x, image: np.ndarray, quantizer):

@@ -51,7 +51,7 @@ def altered_layers(tree: ast.Module) -> AlteredLayers:
         elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             anywhere.add(_last(node.value))
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and path_of(node.value) != "self":
-            anywhere.add(node.attr)  # `model.head = ...`
+            anywhere.add(_last(node.value) if node.attr == "forward" else node.attr)  # `model.head = ...`
     return AlteredLayers(frozenset(anywhere - {""}), _below(tree))
 
 

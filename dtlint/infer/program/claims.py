@@ -17,7 +17,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.ops import REARRANGING
 from dtlint.infer.program.altered import altered_layers
 from dtlint.infer.program.functions import ANY_REGION
-from dtlint.infer.program.machine import Program
+from dtlint.infer.program.machine import Program, may_be_autocast
 from dtlint.infer.program.project import ModuleInfo, Project
 from dtlint.infer.regions import is_untouched
 from dtlint.infer.values import (
@@ -260,6 +260,7 @@ class _Symbols(_Remembering):
     def __init__(self, tree: ast.Module, around: Autocast | None) -> None:
         super().__init__(tree, {})
         self.symbolic = True
+        self.default = None  # who calls may have set another
         self.around = around
         """The autocast region that functions are called in."""
         self.seen: dict[ast.expr, Decided | None] = {}
@@ -277,6 +278,10 @@ class _Symbols(_Remembering):
 
     def regions_at_start(self) -> list[Autocast]:
         return [] if self.around is None else [self.around]
+
+    def region_of(self, context: ast.expr, value: Value) -> Autocast | None:
+        region = super().region_of(context, value)
+        return ANY_REGION if region is None and type(value) is Unknown and may_be_autocast(context) else region
 
     def enter(self, expression: ast.expr, context: Autocast) -> None:
         # Inside regions of others, one of its own says nothing of what is on another device.

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from dtlint.infer.scopes import FunctionInfo
     from dtlint.infer.values import Key
 
-__all__ = ["Program"]
+__all__ = ["Program", "may_be_autocast"]
 
 _MOST_FOR_ANYBODY = 300
 """Functions that are read for anybody in one round."""
@@ -341,8 +341,8 @@ class Program(Places):
         choices = [choice.region if isinstance(choice, Opening) else choice for choice in options(value)]
         regions = [choice for choice in choices if isinstance(choice, Autocast)]
         if not regions:
-            hinted = any(isinstance(choice, Unknown) for choice in choices) and _CASTING.search(ast.unparse(context))
-            return ANY_REGION if hinted else None
+            unknown = any(isinstance(choice, Unknown) for choice in choices)
+            return ANY_REGION if unknown and may_be_autocast(context) else None
         if len(choices) == 1:
             return regions[0]
         first = regions[0]
@@ -580,9 +580,23 @@ _OF_TENSORS = frozenset(
 _KEEPING = CHANGING | {"get", "index", "count", "copy", "remove"}
 """Methods of containers: what they are given they keep, and do nothing else with it."""
 _INTEGER = Number(Category.INTEGER)
+
+
+def may_be_autocast(context: ast.expr) -> bool:
+    """Is a context called as those are that open a region?"""
+    return _CASTING.search(ast.unparse(context)) is not None
+
+
 _CASTING = re.compile(r"cast|amp\b|precision|ctx|context", re.IGNORECASE)
 """How contexts are called that may be autocast's, where it is not known what they are."""
 _SHAPING = frozenset({"view", "reshape", "repeat", "expand"})
+
+
+def _calls_something(node: ast.AST) -> bool:
+    """Is it a statement that is a call, and not one that only fills a container: `for name in ...: table[name] = ...`?"""
+    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
+        return False
+    return (path_of(node.value.func) or "").rpartition(".")[2] not in CHANGING | {"setattr", "globals"}
 
 
 def _runs_something(tree: ast.Module) -> bool:
@@ -594,10 +608,12 @@ def _runs_something(tree: ast.Module) -> bool:
             made.add(statement.name)
         elif isinstance(statement, ast.Assign):
             made.update(target.id for target in statement.targets if isinstance(target, ast.Name))
-        elif isinstance(statement, (ast.For, ast.While, ast.With)) or (
-            isinstance(statement, ast.If)
-            and "__name__" in {part.id for part in ast.walk(statement.test) if isinstance(part, ast.Name)}
-        ):
+        elif isinstance(statement, (ast.For, ast.While, ast.With)):
+            if any(map(_calls_something, ast.walk(statement))):
+                return True
+        elif isinstance(statement, ast.If) and "__name__" in {
+            part.id for part in ast.walk(statement.test) if isinstance(part, ast.Name)
+        }:
             return True
         elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             root = (path_of(statement.value.func) or "").partition(".")[0]
