@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dtlint.diagnostic import Span
-    from dtlint.infer.program.claims import Decided, Reading
+    from dtlint.infer.program.claims import Reading
+    from dtlint.infer.program.decided import Decided
     from dtlint.infer.values import Dtypes
 
 __all__ = ["Step", "shown", "text", "why"]
