@@ -386,7 +386,7 @@ class Instances(Storing):
                 if (now := _retold(held, before, value)) is not held:
                     self.objects.put(key, name, now)
 
-    def data_replaced(self, node: ast.expr, value: Value) -> None:
+    def data_replaced(self, node: ast.expr | None, value: Value) -> None:
         """`p.data = ...` in another dtype: a weight of a module that is named, or of whichever."""
         owner = self.quietly(node.value) if isinstance(node, ast.Attribute) else UNKNOWN
         if isinstance(node, ast.Name) and isinstance(value, Tensor):
@@ -428,7 +428,7 @@ class Instances(Storing):
             if isinstance(target, (Tensor, Unknown)) and name.value == "data":
                 if isinstance(target, Tensor):
                     self.retold_everywhere(target, value)
-                self.data_replaced(ast.Constant(None), value)
+                self.data_replaced(None, value)
         elif not isinstance(target, (Class, Function, Namespace, External)):
             self.objects.open_up(EVERY)
             self.open_unknown(value)

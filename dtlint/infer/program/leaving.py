@@ -94,7 +94,7 @@ class Leaving(Defaults):
         before = [len(states) for states in waiting]
         run()
         for states, count in zip(waiting, before, strict=True) if binds else ():
-            states[count:] = [self.behind(state, undo) for state in states[count:]]
+            states[count:] = [self.behind(state, undo) or state for state in states[count:]]
         returned, self.casts_at_returns = self.casts_at_returns, outer
         if len(self.defaults_set) > self.set_until[-1]:
             for states, count in zip(waiting, before, strict=True):
@@ -105,28 +105,23 @@ class Leaving(Defaults):
             known = self.casts_at_returns
             self.casts_at_returns = returned if known is None else merged_casts(known, returned)
 
-    def behind(self, left: State, undo: Callable[[], None]) -> State:
-        """What is true of a path that leaves a block, once its end was run."""
+    def behind(self, left: State, undo: Callable[[], None]) -> State | None:
+        """What is true of a path that leaves a block, once its end was run; None where that does not end."""
         state, alive = self.flow.state, self.alive
         self.flow.state, self.alive = left.copy(), True
         self.muted += 1
         undo()
         self.muted -= 1
-        behind = self.flow.state if self.alive else left
+        behind = self.flow.state if self.alive else None
         self.flow.state, self.alive = state, alive
         return behind
 
     def casts_behind(self, casts: dict[Key, Cast], undo: Callable[[], None]) -> dict[Key, Cast] | None:
         """The casts that hold once it is undone what they were made under; None where that does not end."""
-        state, alive = self.flow.state, self.alive
-        self.flow.state, self.alive = state.copy(), True
-        self.flow.state.casts = casts.copy()
-        self.muted += 1
-        undo()
-        self.muted -= 1
-        behind = self.flow.state.casts if self.alive else None
-        self.flow.state, self.alive = state, alive
-        return behind
+        left = self.flow.state.copy()
+        left.casts = casts.copy()
+        behind = self.behind(left, undo)
+        return None if behind is None else behind.casts
 
     # -- contexts
 
