@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from io import BytesIO
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,7 +124,10 @@ class Source:
     @cached_property
     def line_starts(self) -> tuple[int, ...]:
         """The index in the text at which each line begins; one more stands after the text's last line ending."""
-        return (0, *(found.end() for found in LINE_END.finditer(self.text)))
+        if "\r" in self.text:
+            return (0, *(found.end() for found in LINE_END.finditer(self.text)))
+        lengths = (len(line) + 1 for line in self.text.split("\n"))
+        return tuple(accumulate(lengths, initial=0))[:-1]
 
     @cached_property
     def newline(self) -> str:

@@ -22,8 +22,12 @@ class Standing:
 
     def is_exact(self, node: ast.expr | ast.stmt) -> bool:
         """Does the node stand where ast says? Within an f-string Python may err before 3.12: there the text decides."""
-        if sys.version_info >= (3, 12) or id(node) not in self._in_strings:
+        if sys.version_info >= (3, 12) or isinstance(node, ast.stmt) or self._reads_as(node):
             return True
+        return id(node) not in self._in_strings  # asked last: it takes a walk through the whole tree
+
+    def _reads_as(self, node: ast.expr) -> bool:
+        """Is this node what the text says where it is said to stand?"""
         try:
             read = ast.parse(f"({self.source.between(self.source.span(node))}\n)", mode="eval").body
         except (SyntaxError, ValueError):
