@@ -45,26 +45,24 @@ class _Asked:
         self.rules = tuple(sorted(rules, key=_by_code))
 
 
-class _Asking:
+class _Asking(dict[Any, _Asked]):
     """Which of some rules ask for a kind of one type of event. It is found out once for each kind: the files of a run are
     many, and their calls are the same."""
 
     def __init__(self, rules: frozenset[type[Rule]]) -> None:
+        super().__init__()
         self.rules = rules
-        self.known: dict[Any, _Asked] = {}
         self._same: dict[frozenset[type[Rule]], _Asked] = {}
 
-    def of(self, kind: Any) -> _Asked:
+    def __missing__(self, kind: Any) -> _Asked:
         """Those that ask for a kind. Kinds are many, and those who ask for them are few: one for all kinds of theirs."""
-        known = self.known.get(kind)
+        if len(self) >= _MOST_KINDS:
+            self.clear()
+        rules = frozenset(self.asking(kind))
+        known = self._same.get(rules)
         if known is None:
-            if len(self.known) >= _MOST_KINDS:
-                self.known.clear()
-            rules = frozenset(self.asking(kind))
-            known = self._same.get(rules)
-            if known is None:
-                known = self._same[rules] = _Asked(rules)
-            self.known[kind] = known
+            known = self._same[rules] = _Asked(rules)
+        self[kind] = known
         return known
 
     def asking(self, kind: Any) -> Iterable[type[Rule]]:
@@ -154,39 +152,36 @@ def expect(rules: Sequence[type[Rule]]) -> None:
         _met(event, [rule for rule in rules if name in _all_heard(rule)])  # type: ignore[arg-type]  # see `_hears`
 
 
-class Routes(dict[Any, list[Hearing]]):
-    """The rules made for one file that hear of one type of event, by its kinds."""
+class Routes(dict[_Asked, list[Hearing]]):
+    """The rules made for one file that hear of one type of event: of those who ask for a kind, the ones that are here."""
 
     def __init__(self, event: type[Event], hearing: list[Hearing]) -> None:
         super().__init__()
         self.hearing = hearing
         self.kind_of = _KINDS[event][0]
         self._by_rule = {type(rule): (rule, handle) for rule, handle in hearing}
-        self._asking = _met(event, self._by_rule.keys())
-        self._found: dict[_Asked, list[Hearing]] = {}
-        """For each who are asked for a kind, those of them that hear of this file."""
+        self.asking = _met(event, self._by_rule.keys())
+        """Who asks for a kind, for all files."""
 
-    def __missing__(self, kind: Any) -> list[Hearing]:
-        asked = self._asking.known.get(kind)
-        if asked is None:
-            asked = self._asking.of(kind)
-        found = self._found.get(asked)
-        if found is None:
-            here = self._by_rule
-            found = self._found[asked] = [here[rule] for rule in asked.rules if rule in here]
-        self[kind] = found
+    def __missing__(self, asked: _Asked) -> list[Hearing]:
+        here = self._by_rule
+        found = self[asked] = [here[rule] for rule in asked.rules if rule in here]
         return found
+
+    @property
+    def told(self) -> tuple[_Asking, Routes]:
+        """What tells who wants to hear of a kind: the second of what the first says. Two steps, for the first is found
+        out once for all files, and the second once for many kinds."""
+        return self.asking, self
 
 
 def routes(rules: Sequence[Rule], text: Text) -> dict[type[Event], Routes]:
     """The routes of each type of event that one of the rules hears of in a file with these words."""
-    found = {}
-    heard = [(rule, _hears(type(rule), text)) for rule in rules]
-    for name, event in _EVENTS.items():
-        hearing = [(rule, getattr(rule, name)) for rule, names in heard if name in names]
-        if hearing:
-            found[event] = Routes(event, hearing)
-    return found
+    hearing: dict[str, list[Hearing]] = {name: [] for name in _EVENTS}
+    for rule in rules:
+        for name in _hears(type(rule), text):
+            hearing[name].append((rule, getattr(rule, name)))
+    return {event: Routes(event, hearing[name]) for name, event in _EVENTS.items() if hearing[name]}
 
 
 def _hears(rule: type[Rule], text: Text) -> tuple[str, ...]:

@@ -78,9 +78,10 @@ def judge(tree: ast.Module, source: Source, text: Text, rules: Sequence[type[Rul
 
 def _spare(interpreter: Interpreter, told: dict[type[Event], Routes]) -> None:
     """Lets the interpreter make no event that no rule asks for."""
-    interpreter.calls_told, interpreter.discards_told = told.get(Call), told.get(Discard)
-    interpreter.references_told = told.get(Reference)
-    interpreter.operators_told = told.get(Operation)
+    hearing = {event: of_event.told for event, of_event in told.items()}
+    interpreter.calls_told, interpreter.discards_told = hearing.get(Call), hearing.get(Discard)
+    interpreter.references_told = hearing.get(Reference)
+    interpreter.operators_told = hearing.get(Operation)
     if Assign in told:
         asking = [(rule.targets, rule.values) for rule, _ in told[Assign].hearing]
         if (None, None) not in asking:
@@ -122,10 +123,10 @@ def _displayed(tree: ast.Module, source: Source) -> set[ast.stmt]:
 
 def _listener(routes: Routes, path: str, judged: Judged) -> Callable[..., None]:
     """Tells the rules of each event of one type, and notes what they find."""
-    kind_of, crashed = routes.kind_of, judged.crashed
+    kind_of, asking, crashed = routes.kind_of, routes.asking, judged.crashed
 
     def tell(event: Event, hearing: list[Hearing] | None = None) -> None:
-        for rule, handle in routes[kind_of(event)] if hearing is None else hearing:
+        for rule, handle in routes[asking[kind_of(event)]] if hearing is None else hearing:
             if crashed and rule.code in crashed:
                 continue
             try:

@@ -108,7 +108,10 @@ class Calling(Expressions):
         self.call_made = None
         if not self.muted:
             listener = self.listeners.get(Call)
-            told = listener is not None and (True if self.calls_told is None else self.calls_told[target, name])
+            told: Any = listener is not None
+            if told and self.calls_told is not None:
+                asking, hearing = self.calls_told
+                told = hearing[asking[target, name]]
             if told or (discarded and self.tells_of_discard(target, name)):
                 called = callee if type(callee) is Module else receiver
                 made = Call(node, self.flow, target, name, method, called, args, keywords, complete, result)
@@ -136,7 +139,10 @@ class Calling(Expressions):
 
     def tells_of_discard(self, target: str, name: str) -> bool:
         """Is it worth making a Discard?"""
-        return self.discards_told is None or bool(self.discards_told[target, name])
+        if self.discards_told is None:
+            return True
+        asking, hearing = self.discards_told
+        return bool(hearing[asking[target, name]])
 
     def given(self, node: ast.Call) -> tuple[list[Value], dict[str, Value], bool]:
         """The values of a call's arguments, and whether those are all that it is given."""

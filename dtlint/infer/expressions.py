@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
 
     Operator = ast.UnaryOp | ast.BinOp | ast.Compare | ast.AugAssign
+    Told = tuple[Mapping[Any, Any], Mapping[Any, object]]
+    """Who asks for a kind of event, and, by what that says, who hears of it."""
 
 __all__ = ["Expressions", "item_of"]
 
@@ -97,13 +99,13 @@ class Expressions:
         """Are gradients switched off, so that no backward goes into what is computed?"""
         self.symbolic = False
         """Is a dtype that is not known called by what decides it? Only where each function is read alone, once."""
-        self.calls_told: Mapping[tuple[str, str], object] | None = None
+        self.calls_told: Told | None = None
         """Who wants to hear of a call, by its target and its name; None: who listens at all."""
-        self.discards_told: Mapping[tuple[str, str], object] | None = None
+        self.discards_told: Told | None = None
         """And who wants to hear of one whose value is thrown away."""
-        self.references_told: Mapping[str, object] | None = None
+        self.references_told: Told | None = None
         """Who wants to hear of a name; None: who listens at all."""
-        self.operators_told: Mapping[tuple[type[ast.AST], bool], object] | None = None
+        self.operators_told: Told | None = None
         """Who wants to hear of an operator, and where the dtype of an operand is known or of none; None: who listens."""
         self.targets_told: frozenset[type[ast.AST]] | None = None
         """What anybody wants to hear of that is assigned to; None: all."""
@@ -150,7 +152,10 @@ class Expressions:
             return
         if self.references_told is None:
             listener(Reference(node, self.flow, value.name))
-        elif told := self.references_told[value.name]:
+            return
+        asking, hearing = self.references_told
+        told = hearing[asking[value.name]]
+        if told:
             listener(Reference(node, self.flow, value.name), told)
 
     def hears(self, kind: type[Event]) -> bool:
@@ -169,7 +174,8 @@ class Expressions:
             return
         one, other = type(left), type(right)
         unknown = one is Unknown and (other is Unknown or other is Constant)  # as most operands are
-        told = self.operators_told[type(operator), not unknown and (has_dtype(left) or has_dtype(right))]
+        asking, hearing = self.operators_told
+        told = hearing[asking[type(operator), not unknown and (has_dtype(left) or has_dtype(right))]]
         if told:
             listener(Operation(node, self.flow, operator, left, right, result), told)
 

@@ -237,7 +237,7 @@ def test_what_is_found_out_about_calls_is_kept_for_rules_that_were_expected() ->
     expect([one, other])
     told(one)
     known = audience._latest[Call]
-    assert known.known
+    assert known
     told(other)
     assert audience._latest[Call] is known
     told(hearing("zeros"))
