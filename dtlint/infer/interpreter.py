@@ -17,11 +17,10 @@ from dtlint.infer.array_promotion import written_into
 from dtlint.infer.calling import Calling
 from dtlint.infer.conditions import taken_apart
 from dtlint.infer.events import Condition, Discard, End, Enter, Exit, Flow, Listeners, Loop, Reference
-from dtlint.infer.expressions import Expressions
 from dtlint.infer.names import path_of
 from dtlint.infer.narrowing import narrow_dtypes, speaks_of_dtypes
 from dtlint.infer.scopes import ClassInfo, FunctionInfo, FunctionNode, is_module_class
-from dtlint.infer.state import State
+from dtlint.infer.state import State, differing
 from dtlint.infer.summaries import parameter_atom
 from dtlint.infer.survey import facts
 from dtlint.infer.symbols import of_atom, tensor_of
@@ -132,8 +131,8 @@ class Interpreter(Calling):
             info.forget()
         self.globals.clear()
         around.forget()
-        for name in (*Expressions.__slots__, *Interpreter.__slots__):
-            delattr(self, name)
+        self._evaluate.clear()  # these hold the interpreter itself, by its methods
+        self._execute.clear()
 
     # -- blocks and paths
 
@@ -614,11 +613,8 @@ class Interpreter(Calling):
                 and isinstance(statement.value, ast.Name)
                 and any(isinstance(name, ast.Name) and name.id == statement.value.id for name in statement.targets)
             }
-            info.body = {
-                name: value
-                for name, value in after.items()
-                if (before.get(name) is not value or name in again) and name not in info.methods
-            } | {name: value for name, value in rebound.items() if name not in info.methods}
+            bound = dict(differing(after, before)) | {name: after[name] for name in again if name in after} | rebound
+            info.body = {name: value for name, value in bound.items() if name not in info.methods}
         self.flow.state = outer
         self.bind_name(node.name, Class(info))
 

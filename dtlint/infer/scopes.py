@@ -88,7 +88,7 @@ class FunctionInfo:
         """Is its first parameter the instance?"""
         if self.owner is None or isinstance(self.node, ast.Lambda):
             return False
-        return self.decorated.isdisjoint(_UNBOUND)
+        return not self.node.decorator_list or self.decorated.isdisjoint(_UNBOUND)
 
 
 @dataclass(eq=False)
@@ -117,6 +117,8 @@ class ClassInfo:
     def _lineage(self, below: tuple[ClassInfo, ...]) -> list[ClassInfo]:
         below = (*below, self)
         bases = [base.info for base in self.bases if isinstance(base, ClassValue)]
+        if not bases:
+            return [self]
         bases = [info for index, info in enumerate(bases) if info not in below and info not in bases[:index]]
         orders = [*(info._lineage(below) for info in bases), bases]
         lineage: list[ClassInfo] = [self]

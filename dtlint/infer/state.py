@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from itertools import compress
 from operator import is_not
+from typing import TYPE_CHECKING
 
 from dtlint.infer.values import Dtypes, Key, Phase, Value, join
 
-__all__ = ["Cast", "State", "merged_casts"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["Cast", "State", "differing", "merged_casts"]
 
 Cast = tuple[int, Dtypes]
 """When a module was cast, by a running count, and to what."""
@@ -53,15 +57,19 @@ class State:
             return right
         if right is None:
             return left
-        names, others = left.names.copy(), right.names
-        # Nearly all that is known on two paths is the same on both: what is not, is found without a loop of ours.
-        differing = compress(others.items(), map(is_not, others.values(), map(names.get, others)))
-        for name, value in differing:
+        names = left.names.copy()
+        for name, value in differing(right.names, left.names):
             known = names.get(name)
             # A name that only one path binds has that path's value wherever it has one at all.
             names[name] = value if known is None else join(known, value)
         paths = {path: join(value, right.paths[path]) for path, value in left.paths.items() if path in right.paths}
         return State(names, paths, _merged_phases(left.scalers, right.scalers), merged_casts(left.casts, right.casts))
+
+
+def differing(names: Mapping[str, Value], others: Mapping[str, Value]) -> Iterator[tuple[str, Value]]:
+    """The names that have another value among others, or none. Nearly all that is known at two places is the same at both:
+    what is not, is found without a loop of ours."""
+    return compress(names.items(), map(is_not, names.values(), map(others.get, names)))
 
 
 def merged_casts(left: dict[Key, Cast], right: dict[Key, Cast]) -> dict[Key, Cast]:

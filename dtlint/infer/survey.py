@@ -105,7 +105,10 @@ def _survey(root: ast.AST) -> Facts:
     return surveyed[0][0]
 
 
-_LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal, type(None)})
+_LEAVES = frozenset[type](
+    {ast.Name, ast.Constant, ast.alias, ast.Import, ast.Pass, ast.Break, ast.Continue, type(None)}
+    | {ast.Global, ast.Nonlocal}
+)
 _SCOPES = frozenset(SCOPES)
 _NOTED = frozenset({ast.Yield, ast.YieldFrom, ast.ImportFrom, ast.comprehension, ast.NamedExpr})
 """Kinds that say something by themselves, though they are seldom."""

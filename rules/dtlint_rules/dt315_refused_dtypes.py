@@ -109,15 +109,17 @@ class RefusedDtypes(Rule):
         """By scope, the objects that its statements make and bind to one name."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
-        if call.target == "torch.nn.Module.__call__":
+        target = call.target
+        if target == "torch.nn.Module.__call__":
             return self._on_module(call) if call.flow.autocast is None else ()
-        if call.target.startswith("torch.nn.") and (call.target[9:] in _LAYERS or call.target[9:] in _NORMS):
+        if target.startswith("torch.nn.") and (target[9:] in _LAYERS or target[9:] in _NORMS):
             self._note_layer(call)
-        elif call.target == "torch.einsum":
+        elif target == "torch.einsum":
             return _on_einsum(call) if call.flow.autocast is None else ()
-        elif call.target.startswith("torch.") and call.complete and call.flow.autocast is None:
-            receiver = [call.receiver] if call.target.startswith("torch.Tensor.") else []
-            return _on_op(call, call.target, [*receiver, *call.args], call.keywords)
+        elif call.complete and target.startswith("torch."):
+            args = [call.receiver, *call.args] if target.startswith("torch.Tensor.") else call.args
+            if _hold_dtypes(args, call.keywords) and call.flow.autocast is None:
+                return _on_op(call, target, args, call.keywords)
         return ()
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
@@ -338,6 +340,14 @@ def _tensors(values: Iterable[Value]) -> Iterator[Tensor]:
             yield value
         elif isinstance(value, Items):
             yield from _tensors(value.items)
+
+
+def _hold_dtypes(args: list[Value], keywords: dict[str, Value]) -> bool:
+    """May a tensor of a known dtype be among some arguments? In most calls none is, and this is asked of all."""
+    for value in args:
+        if (type(value) is Tensor and value.dtypes is not None) or type(value) is Items:
+            return True
+    return any(type(value) is Tensor or type(value) is Items for value in keywords.values()) if keywords else False
 
 
 def _floating(values: Iterable[Value]) -> set[str]:
