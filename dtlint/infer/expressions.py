@@ -6,7 +6,6 @@ import ast
 import builtins
 from collections import defaultdict
 from collections.abc import Hashable
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -551,7 +550,7 @@ class Expressions:
             result.traits |= Trait.SCALED
         if made is ast.Div:
             if result.symbol is not None:
-                result.symbol = replace(result.symbol, floor=max(result.symbol.floor, Category.FLOAT))
+                result.symbol = result.symbol.but(floor=max(result.symbol.floor, Category.FLOAT))
             elif result.dtypes is not None and not result.dtypes <= FLOATING:
                 result.dtypes = self.default if result.dtypes <= INTEGRAL | {"bool"} else None
             elif result.dtypes is None and self.symbolic and (_is_integral(left) or _is_integral(right)):

@@ -168,6 +168,12 @@ class Interpreter(Calling):
             conditions.pop()
         return self.flow.state if self.alive else None
 
+    def passed_by(self, start: State, condition: Condition) -> State:
+        """Go past a branch where there is no other: from `start` itself, for the branch ran from a copy."""
+        self.flow.state, self.alive = start, True
+        self.narrow(condition)
+        return start
+
     def resume(self, *ends: State | None) -> None:
         """Go on where these paths meet; if none gets here, the path is over."""
         merged: State | None = None
@@ -306,7 +312,8 @@ class Interpreter(Calling):
             self.resume(self.branch(start, taken, Condition(node.test, bool(test.value))))
             return
         body = self.branch(start, node.body, Condition(node.test, True))
-        other = self.branch(start, node.orelse, Condition(node.test, False))
+        otherwise = Condition(node.test, False)
+        other = self.branch(start, node.orelse, otherwise) if node.orelse else self.passed_by(start, otherwise)
         self.resume(body, other)
         if (body is None) is not (other is None):  # the rest of the block is behind the branch that goes on
             self.flow.conditions.append(Condition(node.test, other is None))

@@ -62,7 +62,7 @@ class State:
             known = names.get(name)
             # A name that only one path binds has that path's value wherever it has one at all.
             names[name] = value if known is None else join(known, value)
-        paths = {path: join(value, right.paths[path]) for path, value in left.paths.items() if path in right.paths}
+        paths = _merged_paths(left.paths, right.paths) if left.paths and right.paths else {}
         return State(names, paths, _merged_phases(left.scalers, right.scalers), merged_casts(left.casts, right.casts))
 
 
@@ -70,6 +70,18 @@ def differing(names: Mapping[str, Value], others: Mapping[str, Value]) -> Iterat
     """The names that have another value among others, or none. Nearly all that is known at two places is the same at both:
     what is not, is found without a loop of ours."""
     return compress(names.items(), map(is_not, names.values(), map(others.get, names)))
+
+
+def _merged_paths(left: dict[str, Value], right: dict[str, Value]) -> dict[str, Value]:
+    """What is known of paths by either way; a path that only one way binds was something else on the other."""
+    paths = left.copy()
+    for path, value in differing(right, left):
+        known = left.get(path)
+        if known is not None:
+            paths[path] = join(known, value)
+    for path in left.keys() - right.keys():
+        del paths[path]
+    return paths
 
 
 def merged_casts(left: dict[Key, Cast], right: dict[Key, Cast]) -> dict[Key, Cast]:

@@ -135,7 +135,7 @@ class _Call:
                 return dtypes if dtypes is not None and not self.has_parameters(symbol) else None, None
             atoms |= actual.of
             made = _lifted_by(made, actual)
-        return dtypes, replace(made, of=frozenset(atoms))
+        return dtypes, made.but(of=frozenset(atoms))
 
     def has_parameters(self, symbol: Symbol) -> bool:
         return any(map(self.is_of_parameter, symbol.of))
@@ -154,7 +154,7 @@ class _Call:
 def _lifted_by(symbol: Symbol, by: Symbol) -> Symbol:
     """A symbol, with what was done to another besides."""
     floor = max(symbol.floor, by.floor)
-    return replace(symbol, floor=floor, widens=symbol.widens or by.widens, reduced=symbol.reduced or by.reduced)
+    return symbol.but(floor=floor, widens=symbol.widens or by.widens, reduced=symbol.reduced or by.reduced)
 
 
 def _lifted(value: Value, by: Symbol) -> tuple[frozenset[str] | None, Symbol | None]:

@@ -84,14 +84,14 @@ def lifted(tensor: Tensor, floor: Category) -> Tensor:
     symbol = tensor.symbol
     if symbol is None or symbol.floor >= floor:
         return tensor
-    return tensor.but(symbol=replace(symbol, floor=floor))
+    return tensor.but(symbol=symbol.but(floor=floor))
 
 
 def part_of(tensor: Tensor) -> Tensor:
     """A tensor of its dtype that may have fewer dimensions."""
     symbol = tensor.symbol
     if symbol is not None and not symbol.reduced:
-        return tensor.but(zero_dim=None, symbol=replace(symbol, reduced=True))
+        return tensor.but(zero_dim=None, symbol=symbol.but(reduced=True))
     return tensor if tensor.zero_dim is None else tensor.but(zero_dim=None)
 
 

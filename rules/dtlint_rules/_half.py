@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION
+from dtlint.infer.events import Flow
 from dtlint.infer.names import path_of
 from dtlint.infer.reach import Reach, reach
 from dtlint.infer.survey import facts
@@ -20,7 +20,6 @@ from dtlint_rules._lifted import is_lifted
 from dtlint_rules._names import last_name, names_in
 
 if TYPE_CHECKING:
-    from dtlint.infer.events import Flow
     from dtlint.infer.reach import Reached
     from dtlint.infer.values import Value
 
@@ -114,7 +113,8 @@ def _takes_arrays(flow: Flow) -> bool:
 
 def place_in(flow: Flow) -> Flow:
     """The place where the program is, to be asked about later: the flow itself moves on."""
-    return replace(flow, contexts=[*flow.contexts], conditions=[*flow.conditions])
+    contexts, conditions = [*flow.contexts], [*flow.conditions]
+    return Flow(flow.state, flow.function, contexts, conditions, flow.loops, flow.block, flow.statement, flow.tree)
 
 
 def is_half(value: Value) -> bool:
