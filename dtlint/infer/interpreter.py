@@ -15,6 +15,7 @@ from dtlint.infer.annotations import declared, declared_by
 from dtlint.infer.arithmetic import in_place_of
 from dtlint.infer.array_promotion import written_into
 from dtlint.infer.calling import Calling
+from dtlint.infer.cases import bound_by, is_open, test_of
 from dtlint.infer.conditions import taken_apart
 from dtlint.infer.events import Condition, Discard, End, Enter, Exit, Flow, Listeners, Loop, Reference
 from dtlint.infer.names import path_of
@@ -494,19 +495,37 @@ class Interpreter(Calling):
             self.emit(Exit(expression, self.flow, context))
 
     def match(self, node: ast.Match) -> None:
-        self.value(node.subject)
+        """Each case runs where its pattern matches, and those before it did not."""
+        subject = self.value(node.subject)
         start = self.flow.state
-        ends: list[State | None] = [start]
+        conditions = self.flow.conditions
+        outer_conditions = len(conditions)
+        ends: list[State | None] = []
         for case in node.cases:
-            self.flow.state = start.copy()
-            for pattern in ast.walk(case.pattern):
-                name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
-                if isinstance(name, str):
-                    self.bind_name(name, UNKNOWN)
+            test, is_exact = test_of(case.pattern, node.subject)
+            matches = None if test is None or not is_exact else self.outcome(test, subject)
+            if matches is False:
+                continue
+            self.flow.state, self.alive = start.copy(), True
+            for name in bound_by(case.pattern):
+                self.bind_name(name, UNKNOWN)
             if case.guard is not None:
                 self.value(case.guard)
-            ends.append(self.branch(self.flow.state, case.body))
+            ends.append(self.branch(self.flow.state, case.body, None if test is None else Condition(test, True)))
+            if is_open(case) or (matches and case.guard is None):
+                break
+            if test is not None and is_exact and case.guard is None:
+                conditions.append(Condition(test, False))
+                self.flow.state = start = start.copy()
+                self.narrow(conditions[-1])
+        else:
+            ends.append(start)
+        del conditions[outer_conditions:]
         self.resume(*ends)
+
+    def outcome(self, test: ast.expr, subject: Value) -> bool | None:
+        """Is it known what the test of a case says of the subject of its `match`?"""
+        return None
 
     def delete(self, node: ast.Delete) -> None:
         for target in node.targets:

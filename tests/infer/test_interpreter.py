@@ -98,6 +98,28 @@ CASES = {
         for value in state.values():
             reveal(value)  # unknown
     """,
+    "the cases of a match are tests, of which one holds where those before it do not": """
+        def f(x: torch.Tensor, flag: bool, mode, y=None):
+            y = torch.ones(2, dtype=torch.half) if flag else None
+            match y:
+                case None:
+                    reveal(y)  # None
+                case given:
+                    reveal(y)  # float16
+                    reveal(given)  # unknown
+            match mode:
+                case "half":
+                    z = torch.ones(2).half()
+                case "double" | "float64":
+                    z = torch.ones(2).double()
+                case _:
+                    return
+            reveal(z)  # float16|float64
+            match mode:
+                case "no":
+                    z = torch.ones(2)
+            reveal(z)  # float16|float32|float64
+    """,
     "a layer takes tensors when it is called, not when it is made": """
         class Net(nn.Module):
             def __init__(self, p, reduction):
@@ -630,3 +652,37 @@ def test_what_is_said_to_return_a_tensor_does_by_its_schemas() -> None:
                 assert [str(result.type) for result in schema.returns] == ["Tensor"], schema
     for name in TENSOR_LAYERS:
         assert issubclass(getattr(torch.nn, name.removeprefix("torch.nn.")), torch.nn.Module)
+
+
+def test_a_case_runs_under_the_test_that_its_pattern_makes() -> None:
+    source = """
+        def f(x, mode):
+            match mode:
+                case "half":
+                    x.half()
+                case None if x:
+                    x.float()
+                case Wide() | None:
+                    x.double()
+                case [other]:
+                    x.int()
+                case _:
+                    x.long()
+            x.bool()
+    """
+    found: dict[str, list[str]] = {}
+
+    def on_call(event: Event) -> None:
+        assert isinstance(event, Call)
+        conditions = event.flow.conditions
+        found[event.method] = [f"{'' if each.holds else 'not '}{ast.unparse(each.test)}" for each in conditions]
+
+    interpret(ast.parse(MATTERS + textwrap.dedent(source)), {Call: on_call})
+    assert found == {
+        "half": ["mode == 'half'"],
+        "float": ["not mode == 'half'", "mode is None"],
+        "double": ["not mode == 'half'"],
+        "int": ["not mode == 'half'"],
+        "long": ["not mode == 'half'"],
+        "bool": [],
+    }

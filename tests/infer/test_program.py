@@ -950,6 +950,50 @@ PROGRAMS = {
         y = body(torch.ones(2).double())
         y.sum()
     """,
+    "of the cases of a match the one runs that matches": """
+        class Wide: pass
+
+        def dtype_of(mode):
+            match mode:
+                case "half" | "fp16":
+                    return torch.float16
+                case "bf16" if torch.cuda.is_available():
+                    return torch.bfloat16
+                case None:
+                    return torch.int8
+                case _:
+                    return torch.float32
+
+        def dtype_for(model):
+            match model:
+                case nn.Module():
+                    return torch.float16
+                case Wide():
+                    return torch.float64
+                case {"dtype": dtype}:
+                    return dtype
+
+        y = torch.ones(2, dtype=dtype_of("fp16"))  # float16
+        y = torch.ones(2, dtype=dtype_of("bf16"))  # bfloat16|float32
+        y = torch.ones(2, dtype=dtype_of(None))  # int8
+        y = torch.ones(2, dtype=dtype_for(Wide()))  # float64
+        y = torch.ones(2, dtype=dtype_for(nn.Linear(2, 2)))  # float16
+        y = torch.ones(2, dtype=dtype_for({"dtype": torch.int8}))  #
+        y = torch.ones(2, dtype=dtype_of(unknown()))  # bfloat16|float16|float32|int8
+
+        def up(x):
+            match x.dtype:
+                case torch.float16 | torch.bfloat16:
+                    return x.float()
+                case torch.float32:
+                    return x.double()
+            return x
+
+        y = up(torch.ones(2).half())  # float32
+        y = up(torch.ones(2))  # float64
+        y = up(torch.arange(2))  # int64
+        y.sum()
+    """,
     "what NumPy is told": """
         import numpy as np
 

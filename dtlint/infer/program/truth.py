@@ -82,6 +82,10 @@ class Truth(Containers):
         self.value(node.test)
         self.resume(super().branch(self.flow.state, node.body if truth else node.orelse, Condition(node.test, truth)))
 
+    def outcome(self, test: ast.expr, subject: Value) -> bool | None:
+        may_be_tensor = any(isinstance(choice, (Tensor, Unknown)) for choice in options(subject))
+        return None if may_be_tensor else self.truth(test)
+
     def branch(self, start: State, statements: list[ast.stmt], condition: Condition | None = None) -> State | None:
         outer = self.doubt()
         end = super().branch(start, statements, condition)
@@ -353,6 +357,8 @@ def _is_external_instance(value: Value, name: str) -> bool | None:
                 return True
             plain = _is_plain_module(value.info) if value.info is not None else _is_surely_other(value.name, name)
             return False if plain else None
+        if isinstance(value, Instance):
+            return False if is_open_book(value.info) else None
         return False if isinstance(value, (Tensor, Constant, Items, Table, Dtype)) else None
     if name == "torch.dtype":
         return True if isinstance(value, Dtype) else False if isinstance(value, (Constant, Tensor, Items)) else None
