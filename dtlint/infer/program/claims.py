@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Span
 from dtlint.infer.program.decided import decided_in
+from dtlint.infer.program.disk import Disk
 from dtlint.infer.program.machine import Program
-from dtlint.infer.program.project import ModuleInfo, Project
+from dtlint.infer.program.project import ModuleInfo, Project, parsed
 from dtlint.infer.program.remembering import Remembering
 from dtlint.infer.values import (
     UNKNOWN,
@@ -24,7 +25,7 @@ from dtlint.infer.values import (
     join,
     options,
 )
-from dtlint.source.file import Source
+from dtlint.source.file import Source, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +54,7 @@ class Reading:
     def __init__(self, path: Path, main: Source, recorder: _Recorder) -> None:
         self.path, self.main = path, main
         self.tree = recorder.main.tree
+        self._disk = recorder.project.disk
         self._sources: dict[Path, Source] = {path: main}
         hidden = {id(node) for info in recorder.uncovered.values() for node in ast.walk(info.node)}
         self.tensors: dict[ast.expr, tuple[Path, Tensor]] = {
@@ -65,6 +67,8 @@ class Reading:
         """Expressions that are a number or an array of NumPy, if they are no tensor: `n == 0`, where nothing is known of n."""
         self.broken_off = recorder.broken_off
         """Did reading it take too long, so that nothing is claimed?"""
+        self.starved = recorder.project.starved
+        """Was a file not followed for want of memory? Another time it may be."""
         self.decided = decided_in(recorder.main.tree)
         """What decides the dtype of expressions of the main file, where its functions are read for any caller."""
 
@@ -79,7 +83,7 @@ class Reading:
         """The source of a file that was read."""
         known = self._sources.get(path)
         if known is None:
-            known = self._sources[path] = Source.read(path)
+            known = self._sources[path] = Source.from_bytes(self._disk.read(path), shown_path(path))
         return known
 
     def file(self, node: ast.expr) -> Path:
@@ -123,19 +127,21 @@ def _closeness(span: Span) -> tuple[int, int, int, int]:
     return span.line, span.column, -span.end_line, -span.end_column
 
 
-def read(path: Path, roots: Sequence[Path]) -> Reading:
+def read(path: Path, roots: Sequence[Path], disk: Disk | None = None) -> Reading:
     """Read a program, with every file that it imports from.
 
     Args:
         path: a program, or a module of a library.
         roots: folders in which imported modules are looked for.
+        disk: what the files are asked of, and then knows which questions there were.
 
     Raises:
         OSError, SyntaxError, ValueError, RecursionError: the file cannot be read, or does not parse.
     """
-    source = Source.read(path)
-    main = ModuleInfo("__main__", path, ast.parse(source.text), "")
-    recorder = _Recorder(Project(roots, main), main)
+    disk = Disk() if disk is None else disk
+    source = Source.from_bytes(disk.read(path), shown_path(path))
+    main = ModuleInfo("__main__", path, parsed(source.text), "")
+    recorder = _Recorder(Project(roots, main, disk), main)
     recorder.run()
     return Reading(path, source, recorder)
 

@@ -11,16 +11,16 @@ import re
 import sys
 import warnings
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from dtlint.infer.program.disk import Disk
     from dtlint.infer.values import Value
 
-__all__ = ["ModuleInfo", "Project"]
+__all__ = ["ModuleInfo", "Project", "parsed"]
 
 _BY_NAME = frozenset({"torch", "numpy", "scipy", "pandas", "PIL", "matplotlib", "tqdm", "wandb", "einops"})
 """Packages whose results are known from tables, or are no tensors: their source is not followed."""
@@ -62,9 +62,12 @@ class ModuleInfo:
 class Project:
     """Finds and parses the modules that a program imports."""
 
-    def __init__(self, roots: Sequence[Path], main: ModuleInfo) -> None:
+    def __init__(self, roots: Sequence[Path], main: ModuleInfo, disk: Disk) -> None:
         self.roots = list(roots)
         self.main = main
+        self.disk = disk
+        self.starved = False
+        """Did memory run out over a file, so that it was not followed? Another time it may be."""
         self.modules: dict[str, ModuleInfo | None] = {}
         self._places: dict[str, Path | None] = {}
         self._brought: dict[str, frozenset[str]] = {}
@@ -94,7 +97,7 @@ class Project:
         if known is None:
             path = self.locate(module)
             try:
-                known = path is not None and b"set_default_" in path.read_bytes()
+                known = path is not None and b"set_default_" in self.disk.read(path)
             except OSError:
                 known = False
             self._setting[module] = known
@@ -114,7 +117,7 @@ class Project:
     def _read_star_names(self, module: str) -> tuple[frozenset[str], tuple[str, ...]]:
         path = self.locate(module)
         try:
-            text = "" if path is None else path.read_text(encoding="utf-8", errors="replace")
+            text = "" if path is None else _text(self.disk.read(path))
         except OSError:
             text = ""
         if path is None or not text:
@@ -139,18 +142,18 @@ class Project:
     def _inside(self, parent: str, name: str) -> Path | None:
         package = self.locate(parent)
         if package is not None:
-            return _module_in(package.parent, name) if package.name == "__init__.py" else None
+            return self._module_in(package.parent, name) if package.name == "__init__.py" else None
         # A folder without an __init__ is a package too; only the program's own are worth the search.
         folder = self.roots[0] / parent.replace(".", "/") if self.roots else None
-        return _module_in(folder, name) if folder is not None and folder.is_dir() else None
+        return self._module_in(folder, name) if folder is not None and self.disk.is_folder(folder) else None
 
     def _top_level(self, name: str) -> Path | None:
         if name in _BY_NAME or name in sys.stdlib_module_names:
             return None
         for folder in self.roots:
-            found = _module_in(folder, name)
+            found = self._module_in(folder, name)
             if found is not None:
-                return found if folder == self.roots[0] or _speaks_of_torch(found) else None
+                return found if folder == self.roots[0] or self._speaks_of_torch(found) else None
         return None
 
     def absent(self, name: str) -> bool:
@@ -169,7 +172,7 @@ class Project:
     def _is_installed(self, package: str) -> bool:
         known = self._installed.get(package)
         if known is None:
-            known = self._installed[package] = any(_holds(folder, package) for folder in self.roots)
+            known = self._installed[package] = any(self._holds(folder, package) for folder in self.roots)
         return known
 
     def absolute(self, importer: ModuleInfo, level: int, module: str | None) -> str:
@@ -182,47 +185,67 @@ class Project:
 
     def _parsed(self, name: str, path: Path) -> ModuleInfo | None:
         try:
-            data = path.read_bytes()
+            data = self.disk.read(path)
             if len(data) > _LARGEST:
                 return None
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = ast.parse(data)
-        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            tree = parsed(data)
+        except MemoryError:
+            self.starved = True
+            return None
+        except (OSError, SyntaxError, ValueError, RecursionError):
             return None
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
         return ModuleInfo(name, path, tree, package)
 
+    def _module_in(self, folder: Path, name: str) -> Path | None:
+        places = folder / name / "__init__.py", folder / f"{name}.py"
+        return next((path for path in places if self.disk.is_file(path)), None)
 
-def _module_in(folder: Path, name: str) -> Path | None:
-    return next((path for path in (folder / name / "__init__.py", folder / f"{name}.py") if path.is_file()), None)
+    def _holds(self, folder: Path, package: str) -> bool:
+        """Is there anything in the folder that Python would import under that name: source, compiled, a bare folder?"""
+        if self.disk.is_folder(folder / package) or self.disk.is_file(folder / f"{package}.py"):
+            return True
+        if self.disk.names(folder, f"{package}.*.so") or self.disk.names(folder, f"{package}*.pyd"):
+            return True
+        # What is installed for editing is found by a module of its own, which names the packages that it finds.
+        finders = [folder / name for name in self.disk.names(folder, "__editable___*_finder.py")]
+        return self._any_speaks_of(f"'{package}'", finders)
+
+    def _speaks_of_torch(self, module: Path) -> bool:
+        """Has an installed package anything to do with tensors? Told by the files at its top, and in the folders there:
+        the top of some, as timm's, only says what is inside."""
+        if module.name != "__init__.py":
+            return self._any_speaks_of("torch", [module])
+        folder = module.parent
+        at_top = (folder / name for name in self.disk.names(folder, "*.py"))
+        if self._any_speaks_of("torch", at_top):
+            return True
+        below = self.disk.names(folder, "*/*.py")[:_MOST_ASKED]
+        return self._any_speaks_of("torch", (folder / name for name in below))
+
+    def _any_speaks_of(self, word: str, files: Iterable[Path]) -> bool:
+        wanted = word.encode(errors="surrogatepass")
+        try:
+            return any(wanted in self.disk.read(file) for file in files)
+        except OSError:
+            return False
 
 
-def _holds(folder: Path, package: str) -> bool:
-    """Is there anything in the folder that Python would import under that name: source, compiled, or a bare folder?"""
-    if (folder / package).is_dir() or (folder / f"{package}.py").is_file():
-        return True
-    if any(folder.glob(f"{package}.*.so")) or any(folder.glob(f"{package}*.pyd")):
-        return True
-    # What is installed for editing is found by a module of its own, which names the packages that it finds.
-    return any(f"'{package}'" in finder.read_text() for finder in folder.glob("__editable___*_finder.py"))
+def parsed(source: str | bytes) -> ast.Module:
+    """The syntax tree of a file. What Python thinks of its style, as `"\\d"`, is not what was asked for.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: it does not parse.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
 
 
-def _speaks_of_torch(module: Path) -> bool:
-    """Has an installed package anything to do with tensors? Told by the files at its top, and in the folders there:
-    the top of some, as timm's, only says what is inside."""
-    if module.name != "__init__.py":
-        return _names_torch([module])
-    folder = module.parent
-    return _names_torch(folder.glob("*.py")) or _names_torch(islice(sorted(folder.glob("*/*.py")), _MOST_ASKED))
+def _text(data: bytes) -> str:
+    """As Python reads a text file, with one kind of line end, whatever else is in it."""
+    return data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
 _MOST_ASKED = 64
 """Files below a package's top that are looked into."""
-
-
-def _names_torch(files: Iterable[Path]) -> bool:
-    try:
-        return any(b"torch" in file.read_bytes() for file in files)
-    except OSError:
-        return False

@@ -1,0 +1,120 @@
+"""The disk as one reading asks it: whether files and folders are there, which names a folder has, what a file holds.
+
+Each question is asked once, so that the reading sees one state of each file, and is remembered with its answer. What a
+program is read as follows from those answers alone: while the disk still gives them, it would be read the same.
+"""
+
+from __future__ import annotations
+
+import os
+from fnmatch import filter as matching
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+__all__ = ["Disk"]
+
+_Answer = TypeVar("_Answer")
+
+
+class Disk:
+    """Answers questions, and remembers what it has answered."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, bool] = {}
+        self._folders: dict[str, bool] = {}
+        self._names: dict[str, dict[str, list[str]]] = {}
+        self._contents: dict[str, bytes | OSError] = {}
+        self._listed: dict[str, list[str]] = {}
+        self._digests: dict[str, str | None] = {}
+
+    def is_file(self, path: Path | str) -> bool:
+        """Is there a regular file, or a link to one?"""
+        return _asked(self._files, str(path), os.path.isfile)
+
+    def is_folder(self, path: Path | str) -> bool:
+        """Is there a folder, or a link to one?"""
+        return _asked(self._folders, str(path), os.path.isdir)
+
+    def names(self, folder: Path | str, pattern: str) -> list[str]:
+        """What in a folder matches a pattern like `*.py` or `*/*.py`, in order; nothing where there is no folder."""
+        known = self._names.setdefault(str(folder), {})
+        return _asked(known, pattern, lambda pattern: list(self._matching(str(folder), pattern)))
+
+    def read(self, path: Path | str) -> bytes:
+        """What a file holds.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        held = _asked(self._contents, str(path), _content)
+        if isinstance(held, OSError):
+            raise held
+        return held
+
+    def digest(self, path: Path | str) -> str | None:
+        """A hash of what a file holds; None where it cannot be read."""
+        return _asked(self._digests, str(path), self._hashed)
+
+    def answers(self) -> dict[str, Any]:
+        """Every question that was asked, with its answer or a hash of it, as JSON has it."""
+        return {
+            "files": dict(self._files),
+            "folders": dict(self._folders),
+            "names": {folder: dict(known) for folder, known in self._names.items()},
+            "contents": {path: self.digest(path) for path in self._contents},
+        }
+
+    def gives(self, answers: Mapping[str, Any]) -> bool:
+        """Does it give those answers to those questions, now?"""
+        return (
+            all(self.is_file(path) == there for path, there in answers["files"].items())
+            and all(self.is_folder(path) == there for path, there in answers["folders"].items())
+            and all(
+                self.names(folder, pattern) == names
+                for folder, known in answers["names"].items()
+                for pattern, names in known.items()
+            )
+            and all(self.digest(path) == digest for path, digest in answers["contents"].items())
+        )
+
+    def _matching(self, folder: str, pattern: str) -> Iterator[str]:
+        first, _, rest = pattern.partition("/")
+        listed = _asked(self._listed, folder, _listing)
+        for name in matching(listed, first):
+            if not rest:
+                yield name
+            else:
+                yield from (f"{name}/{below}" for below in self._matching(os.path.join(folder, name), rest))
+
+    def _hashed(self, path: str) -> str | None:
+        try:
+            return blake2b(self.read(path), digest_size=16).hexdigest()
+        except OSError:
+            return None
+
+
+def _asked(known: dict[str, _Answer], question: str, ask: Callable[[str], _Answer]) -> _Answer:
+    if question not in known:
+        known[question] = ask(question)
+    return known[question]
+
+
+def _listing(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except (OSError, ValueError):
+        return []
+
+
+def _content(path: str) -> bytes | OSError:
+    if not os.path.isfile(path):  # to open a pipe would wait for somebody to write to it
+        return OSError(f"{path} is no regular file")
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+    except OSError as error:
+        return error
