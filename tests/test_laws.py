@@ -25,6 +25,7 @@ HEAVY = {"torch", "libcst", "rich", "numpy", "pathspec"}
 """Packages that take tens of milliseconds or more to import."""
 
 ARROWS: dict[str, set[str]] = {
+    "cache": set(),
     "diagnostic": set(),
     "unexpected": set(),
     "dtypes": set(),
@@ -34,14 +35,14 @@ ARROWS: dict[str, set[str]] = {
     "document": {"diagnostic", "rule"},
     "families": {"catalogue"},
     "config": {"catalogue", "families", "source"},
-    "infer": {"diagnostic", "dtypes", "source"},
-    "check": {"catalogue", "config", "diagnostic", "dtypes", "infer", "rule", "source", "unexpected"},
+    "infer": {"cache", "diagnostic", "dtypes", "source"},
+    "check": {"cache", "catalogue", "config", "diagnostic", "dtypes", "infer", "rule", "source", "unexpected"},
     "trace": {"catalogue", "diagnostic", "dtypes", "rule", "source", "unexpected"},
     "report": {"catalogue", "diagnostic", "document", "dtypes", "rule", "trace"},
     "api": {"diagnostic", "report", "trace"},
     "cli": {
-        *("catalogue", "check", "config", "diagnostic", "document", "dtypes", "families", "infer", "report", "rule"),
-        *("source", "trace", "unexpected"),
+        *("cache", "catalogue", "check", "config", "diagnostic", "document", "dtypes", "families", "infer", "report"),
+        *("rule", "source", "trace", "unexpected"),
     },
     "__main__": {"cli"},
 }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dtlint.check.baseline import Baselines
     from dtlint.check.job import Mode
     from dtlint.check.run import Outcome
-    from dtlint.config import Configuration, Settings
+    from dtlint.config import Configuration
     from dtlint.diagnostic import Applicability, Diagnostic
 
 __all__ = ["command"]
@@ -197,9 +197,10 @@ def _check(paths: tuple[str, ...], options: Mapping[str, Any]) -> int:
     _keep_inputs(files, options)
     cache = None
     if files and not options["no_cache"]:
+        from dtlint.cache import beside
         from dtlint.check.cache import Cache
 
-        cache = Cache(_cache_parent(configuration.settings_for(Path())), rules)
+        cache = Cache(beside(configuration.settings_for(Path()).root), rules)
     baselines = _baselines(configuration, [*map(Path, paths), *files], options)
     for baseline in baselines.all if baselines is not None else ():
         refuse_overwriting("--baseline", baseline.file, files, "a file that is to be checked")
@@ -317,12 +318,6 @@ def _trusted(options: Mapping[str, Any]) -> Applicability:
     from dtlint.diagnostic import Applicability
 
     return Applicability.UNSAFE if options["unsafe_fixes"] else Applicability.SAFE
-
-
-def _cache_parent(settings: Settings) -> Path:
-    """Where the cache lies: beside the configuration, so that every run in a project shares it."""
-    here = Path.cwd()
-    return settings.root if here.is_relative_to(settings.root) else here
 
 
 def _check_stdin(

@@ -24,7 +24,7 @@ def command(folder: Path) -> None:
     """
     import shutil
 
-    from dtlint.check.cache import DIRECTORY, is_cache
+    from dtlint.cache import DIRECTORY, is_cache
     from dtlint.config import ConfigError, Configuration
 
     try:
