@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.diagnostic import Span
-    from dtlint.infer.program.claims import Claim, Reading
-    from dtlint.infer.program.why import Step
+    from dtlint.infer.program.told import Claim, Step, Told
     from dtlint.source.file import Source
 
 __all__ = ["command"]
@@ -61,17 +60,20 @@ def command(path: Path | None, at: str | None, output_format: str) -> None:
         return
     if path is None:
         raise click.UsageError("name a file, or a place with --at FILE:LINE:COL")
-    reading = _read(path)
+    told = _read(path)
     if output_format == "json":
-        _print_json(_as_json(reading, file, claim) for file, given in reading.claims().items() for claim in given)
+        _print_json(_as_json(told, file, claim) for file, given in told.claims().items() for claim in given)
     else:
         from dtlint.cli.annotated import annotate
 
-        annotate(reading)
+        annotate(told)
 
 
-def _read(path: Path) -> Reading:
+def _read(path: Path) -> Told:
     from dtlint.infer.program.claims import read
+    from dtlint.infer.program.disk import Disk
+    from dtlint.infer.program.telling import tables
+    from dtlint.infer.program.told import Told
 
     if not path.is_file():
         raise click.UsageError(f"{path} is no regular file; name a file of Python source, or a notebook")
@@ -79,12 +81,13 @@ def _read(path: Path) -> Reading:
     sys.setrecursionlimit(max(usual, DEEPEST))
     click.get_current_context().call_on_close(lambda: sys.setrecursionlimit(usual))
     try:
-        reading = read(_absolute(path), [_absolute(path).parent, *_installed()])
+        disk = Disk()
+        reading = read(_absolute(path), [_absolute(path).parent, *_installed()], disk)
     except (SyntaxError, ValueError, OSError, RecursionError) as error:
         raise click.UsageError(_why_unread(path, error)) from None
     if reading.broken_off:
         click.echo(f"{path}: following what it calls takes too long; what dtypes it has is not known", err=True)
-    return reading
+    return Told(_absolute(path), disk, tables(reading))
 
 
 def _absolute(path: Path) -> Path:
@@ -112,10 +115,10 @@ def _installed() -> list[Path]:
     return [Path(entry) for entry in sys.path if entry]
 
 
-def _as_json(reading: Reading, path: Path, claim: Claim) -> dict[str, object]:
+def _as_json(told: Told, path: Path, claim: Claim) -> dict[str, object]:
     return {
         "path": str(path),
-        **_extent(reading.source(path), claim.span),
+        **_extent(told.source(path), claim.span),
         "dtypes": None if claim.dtypes is None else sorted(claim.dtypes),
         "symbolic": claim.symbolic,
     }
@@ -142,42 +145,42 @@ def _print_json(values: Iterable[object]) -> None:
 
 def _tell(program: Path | None, at: str, output_format: str) -> None:
     """The dtype at one place, and the steps that led there."""
-    from dtlint.infer.program.why import shown, why
+    from dtlint.infer.program.told import shown
 
     file, cell, line, column = _place(at)
-    reading = _read(program or file)
+    told = _read(program or file)
     path = _absolute(file)
-    name, node = "", None
-    if path == reading.path or any(path == where for where, _ in reading.tensors.values()):
-        line = _line_of_text(reading.source(path), cell, line, at)
-        node = reading.at(path, line, column - 1)
-        if node is None:
-            name, node = _assigned(reading, path, line, column - 1)
-    if node is None:
+    name, found = "", None
+    if path in told.files:
+        line = _line_of_text(told.source(path), cell, line, at)
+        found = told.at(path, line, column - 1)
+        if found is None:
+            name, found = _assigned(told, path, line, column - 1)
+    if found is None:
         raise click.UsageError(
             f"nothing at {at} is known to be a tensor; point at an expression that `dtlint infer` shows"
         )
-    steps = why(reading, node)
+    steps = told.why(found)
     if output_format == "json":
-        _print_json(_step_as_json(reading, step) for step in steps)
+        _print_json(_step_as_json(told, step) for step in steps)
         return
     click.echo(f"{name or steps[0].expression}: {steps[0].symbolic or shown(steps[0].dtypes)}")
     for step in steps:
-        click.echo(f"  {_told(reading, step)}")
+        click.echo(f"  {_in_words(told, step)}")
 
 
-def _told(reading: Reading, step: Step) -> str:
-    from dtlint.infer.program.why import shown
+def _in_words(told: Told, step: Step) -> str:
+    from dtlint.infer.program.told import shown
     from dtlint.report.legible import place
 
     known = step.dtypes is not None and step.symbolic is None
     has = f"is {shown(step.dtypes)}" if known else f"has {step.symbolic or 'a dtype that is not known'}"
-    where = place(reading.source(step.path).location(step.span))
+    where = place(told.source(step.path).location(step.span))
     return f"{where}: `{step.expression}` {has}: {step.reason}"
 
 
-def _step_as_json(reading: Reading, step: Step) -> dict[str, object]:
-    extent = _extent(reading.source(step.path), step.span)
+def _step_as_json(told: Told, step: Step) -> dict[str, object]:
+    extent = _extent(told.source(step.path), step.span)
     return {
         "path": str(step.path),
         **{key: number for key, number in extent.items() if not key.startswith("end")},
@@ -188,18 +191,20 @@ def _step_as_json(reading: Reading, step: Step) -> dict[str, object]:
     }
 
 
-def _assigned(reading: Reading, path: Path, line: int, column: int) -> tuple[str, ast.expr | None]:
-    """The target of an assignment at a place, and the tensor expression that is assigned to it."""
+def _assigned(told: Told, path: Path, line: int, column: int) -> tuple[str, int | None]:
+    """The target of an assignment at a place, and the number of the tensor expression that is assigned to it."""
     import ast
 
     from dtlint.diagnostic import Span
+    from dtlint.infer.program.project import parsed
 
-    source, here = reading.source(path), Span(line, column, line, column)
-    by_span = {reading.span(node): node for node in (*reading.tensors, *reading.decided) if reading.file(node) == path}
-    for statement in ast.walk(ast.parse(source.text)):
+    source, here = told.source(path), Span(line, column, line, column)
+    for statement in ast.walk(parsed(source.text)):
         for target, value in _bound(statement):
-            if source.span(target).contains(here) and source.span(value) in by_span:
-                return ast.unparse(target), by_span[source.span(value)]
+            if source.span(target).contains(here):
+                found = told.exactly(path, source.span(value))
+                if found is not None:
+                    return ast.unparse(target), found
     return "", None
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Span
 from dtlint.infer.program.decided import decided_in
 from dtlint.infer.program.disk import Disk
 from dtlint.infer.program.machine import Program
 from dtlint.infer.program.project import ModuleInfo, Project, parsed
 from dtlint.infer.program.remembering import Remembering
+from dtlint.infer.program.told import Claim
 from dtlint.infer.values import (
     UNKNOWN,
     Array,
@@ -31,21 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from dtlint.diagnostic import Span
 
-__all__ = ["Claim", "Reading", "claims", "read"]
+__all__ = ["Reading", "claims", "read"]
 
 _MANY = 3
 """More dtypes than this at one place say nothing to a person."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """The dtypes that the tensor at `span` can have; None for a tensor of which nothing is known."""
-
-    span: Span
-    dtypes: Dtypes
-    symbolic: str | None = None
-    """What decides the dtype where there is not one alone: "the dtype of `x`"."""
 
 
 class Reading:
@@ -109,22 +99,6 @@ class Reading:
             symbolic = decided.get(span) if path == self.path and (dtypes is None or len(dtypes) > 1) else None
             found.setdefault(path, []).append(Claim(span, dtypes, symbolic))
         return {file: sorted(given, key=lambda claim: claim.span) for file, given in found.items()}
-
-    def at(self, path: Path, line: int, column: int) -> ast.expr | None:
-        """The innermost tensor expression at a place of a file; line from 1, column in characters from 0."""
-        here = Span(line, column, line, column)
-        around = [
-            (span, node)
-            for node in (*self.tensors, *self.decided)
-            if self.file(node) == path and (span := self.span(node)).contains(here)
-        ]
-        innermost = max(around, key=lambda found: _closeness(found[0]), default=None)
-        return None if innermost is None else innermost[1]
-
-
-def _closeness(span: Span) -> tuple[int, int, int, int]:
-    """Of spans around one place the innermost has the most."""
-    return span.line, span.column, -span.end_line, -span.end_column
 
 
 def read(path: Path, roots: Sequence[Path], disk: Disk | None = None) -> Reading:

@@ -1,4 +1,5 @@
-"""Why a tensor has its dtype: the steps that led there, from the expression that is asked about back to an origin.
+"""Why a tensor has its dtype: what happens in each expression, and the one that its dtype comes from. Such links, one after
+the other, are the steps back to an origin (told.py).
 
 The reading (claims.py) has what each expression was. A step's reason is read off its own syntax and off the dtypes of the
 tensors in it, so that nothing is said which the reading has not shown.
@@ -12,57 +13,48 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.calls import Arguments, cast_target
 from dtlint.infer.names import path_of
+from dtlint.infer.program.told import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from dtlint.diagnostic import Span
     from dtlint.infer.program.claims import Reading
     from dtlint.infer.program.decided import Decided
     from dtlint.infer.values import Dtypes
 
-__all__ = ["Step", "shown", "text", "why"]
-
-LONGEST = 12
-"""Steps; a chain beyond that helps nobody."""
+__all__ = ["Link", "link"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One expression on the way to a dtype."""
+class Link:
+    """How a tensor expression got its dtype.
 
-    path: Path
-    span: Span
-    expression: str
+    Attributes:
+        symbolic: what decides the dtype where it is not known.
+        reason: what happens there, as the end of a sentence that begins with the expression.
+        cause: the expression that decided about this one.
+        passes: does it only pass on what the other has, as a name does?
+    """
+
     dtypes: Dtypes
+    symbolic: str | None
     reason: str
-    """What happens there, as the end of a sentence that begins with the expression."""
-    symbolic: str | None = None
-    """What decides the dtype where it is not known."""
+    cause: ast.expr | None
+    passes: bool
 
 
-def why(reading: Reading, node: ast.expr) -> list[Step]:
-    """The steps that gave a tensor expression its dtype, the expression first and its origin last."""
-    steps: list[Step] = []
-    seen: set[ast.expr] = set()
-    current: ast.expr | None = node
-    while current is not None and current not in seen and len(steps) < LONGEST:
-        known = _known(reading, current)
-        if known is None:
-            break
-        seen.add(current)
-        cause, reason = _cause(reading, current, known)
-        if not (steps and isinstance(current, ast.Name) and cause is not None):  # a name on the way only passes it on
-            place = reading.file(current), reading.span(current), text(reading, current)
-            steps.append(Step(*place, known.dtypes, reason, None if known.decided is None else known.decided.text))
-        current = cause
-    return steps
+def link(reading: Reading, node: ast.expr) -> Link:
+    """How a tensor expression of a reading got its dtype.
 
-
-def shown(dtypes: Dtypes) -> str:
-    """Dtypes as a person reads them: `float16`, `float16 | float32`."""
-    return "an unknown dtype" if dtypes is None else " | ".join(sorted(dtypes))
+    Raises:
+        KeyError: the reading knows of no tensor there.
+    """
+    known = _known(reading, node)
+    if known is None:
+        raise KeyError(node)
+    cause, reason = _cause(reading, node, known)
+    symbolic = None if known.decided is None else known.decided.text
+    return Link(known.dtypes, symbolic, reason, cause, isinstance(node, ast.Name) and cause is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +151,3 @@ def _is_cast(node: ast.Call) -> bool:
     if node.func.attr in ("to", "type", "type_as"):
         return True
     return cast_target(node.func.attr, Arguments(node, [], {}, None))[0]
-
-
-def text(reading: Reading, node: ast.expr) -> str:
-    """The source of a tensor expression on one line."""
-    source = reading.source(reading.file(node))
-    span = source.span(node)
-    lines = list(source.lines[span.line - 1 : span.end_line])
-    lines[-1] = lines[-1][: span.end_column]
-    lines[0] = lines[0][span.column :]
-    return " ".join(" ".join(lines).split())
