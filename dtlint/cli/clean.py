@@ -14,8 +14,8 @@ __all__ = ["command"]
 def command(folder: Path) -> None:
     """Delete the cache of the project that FOLDER (default: the current one) belongs to.
 
-    Results of earlier runs lie in `.dtlint_cache` beside the configuration. It may be deleted at any time: the next run
-    checks every file again.
+    Results of `dtlint check` and `dtlint infer` lie in `.dtlint_cache` beside the configuration. It may be deleted at any
+    time: the next run reads every file again.
 
     \b
     Examples:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.diagnostic import Span
+    from dtlint.infer.program.kept import Kept
     from dtlint.infer.program.told import Claim, Step, Told
     from dtlint.source.file import Source
 
@@ -39,7 +40,8 @@ DEEPEST = 12_000
     help="text: the source with its dtypes; json: a list of claims, one for each expression that is a tensor, with"
     " lines from 1 and columns from 0.",
 )
-def command(path: Path | None, at: str | None, output_format: str) -> None:
+@click.option("--no-cache", is_flag=True, help="Neither use nor keep results of earlier runs.")
+def command(path: Path | None, at: str | None, output_format: str, no_cache: bool) -> None:
     """Show the dtype of every tensor expression in PATH, without running it.
 
     Imports are followed, so a program is read as a whole: what its functions are given decides what they return. What
@@ -56,11 +58,11 @@ def command(path: Path | None, at: str | None, output_format: str) -> None:
       dtlint infer train.py --at model.py:80:9
     """
     if at is not None:
-        _tell(path, at, output_format)
+        _tell(path, at, output_format, no_cache)
         return
     if path is None:
         raise click.UsageError("name a file, or a place with --at FILE:LINE:COL")
-    told = _read(path)
+    told = _told(path, no_cache)
     if output_format == "json":
         _print_json(_as_json(told, file, claim) for file, given in told.claims().items() for claim in given)
     else:
@@ -69,25 +71,52 @@ def command(path: Path | None, at: str | None, output_format: str) -> None:
         annotate(told)
 
 
-def _read(path: Path) -> Told:
-    from dtlint.infer.program.claims import read
-    from dtlint.infer.program.disk import Disk
-    from dtlint.infer.program.telling import tables
-    from dtlint.infer.program.told import Told
-
+def _told(path: Path, no_cache: bool) -> Told:
+    """What a reading of the program tells, or told an earlier run, if nothing has changed that it depends on."""
     if not path.is_file():
         raise click.UsageError(f"{path} is no regular file; name a file of Python source, or a notebook")
     usual = sys.getrecursionlimit()
     sys.setrecursionlimit(max(usual, DEEPEST))
     click.get_current_context().call_on_close(lambda: sys.setrecursionlimit(usual))
+    program = _absolute(path)
+    roots = [program.parent, *_installed()]
+    kept = None if no_cache else _kept(program, roots)
+    known = None if kept is None else kept.find()
+    if known is not None:
+        return known
+    told, is_whole = _read(path, program, roots)
+    if kept is not None and is_whole:
+        kept.keep(told)
+    return told
+
+
+def _kept(program: Path, roots: list[Path]) -> Kept | None:
+    """What earlier runs have told, kept where `dtlint check` keeps its results; None where that cannot be known."""
+    from dtlint.cache import beside
+    from dtlint.config import ConfigError, Configuration
+    from dtlint.infer.program.kept import Kept
+
     try:
-        disk = Disk()
-        reading = read(_absolute(path), [_absolute(path).parent, *_installed()], disk)
+        return Kept(beside(Configuration().settings_for(Path()).root), program, roots)
+    except (ConfigError, OSError):
+        return None
+
+
+def _read(path: Path, program: Path, roots: list[Path]) -> tuple[Told, bool]:
+    """What a reading of the program tells now, and whether another one would tell the same."""
+    from dtlint.infer.program.claims import read
+    from dtlint.infer.program.disk import Disk
+    from dtlint.infer.program.telling import tables
+    from dtlint.infer.program.told import Told
+
+    disk = Disk()
+    try:
+        reading = read(program, roots, disk)
     except (SyntaxError, ValueError, OSError, RecursionError) as error:
         raise click.UsageError(_why_unread(path, error)) from None
     if reading.broken_off:
         click.echo(f"{path}: following what it calls takes too long; what dtypes it has is not known", err=True)
-    return Told(_absolute(path), disk, tables(reading))
+    return Told(program, disk, tables(reading)), not (reading.broken_off or reading.starved)
 
 
 def _absolute(path: Path) -> Path:
@@ -143,12 +172,12 @@ def _print_json(values: Iterable[object]) -> None:
 # -- one place ---------------------------------------------------------------------------------------------------------
 
 
-def _tell(program: Path | None, at: str, output_format: str) -> None:
+def _tell(program: Path | None, at: str, output_format: str, no_cache: bool) -> None:
     """The dtype at one place, and the steps that led there."""
     from dtlint.infer.program.told import shown
 
     file, cell, line, column = _place(at)
-    told = _read(program or file)
+    told = _told(program or file, no_cache)
     path = _absolute(file)
     name, found = "", None
     if path in told.files:

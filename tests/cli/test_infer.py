@@ -23,7 +23,7 @@ print(unknown(x))
 
 
 def infer(*args: str | Path) -> Result:
-    return CliRunner().invoke(command, [str(arg) for arg in args])
+    return CliRunner().invoke(command, [*(str(arg) for arg in args), "--no-cache"])
 
 
 @pytest.fixture

@@ -60,6 +60,7 @@ class Told:
     """What a reading of the program at `path` tells.
 
     Args:
+        disk: what the files were read from.
         data: tables of numbers and strings, as JSON has them; what is long or stands there often is told by its number.
             paths: the files.
             dtypes, texts: sets of dtypes, and words.
@@ -70,8 +71,7 @@ class Told:
     """
 
     def __init__(self, path: Path, disk: Disk, data: dict[str, Any]) -> None:
-        self.path = path
-        self._disk = disk
+        self.path, self.disk, self.data = path, disk, data
         self._sources: dict[Path, Source] = {}
         self.files = [Path(name) for name in data["paths"]]
         """Those that something is told of, and the main one."""
@@ -90,7 +90,7 @@ class Told:
         """The source of a file that was read, as it was then."""
         known = self._sources.get(path)
         if known is None:
-            known = self._sources[path] = Source.from_bytes(self._disk.read(path), shown_path(path))
+            known = self._sources[path] = Source.from_bytes(self.disk.read(path), shown_path(path))
         return known
 
     def claims(self) -> dict[Path, list[Claim]]:
