@@ -180,7 +180,8 @@ class Flow:
         """What is asked of a cast, and now and then of a promotion, at each call."""
         made = self._made
         if signature.author:
-            self._cast(signature, sources[-1], out, made.get(inputs[-1]))
+            if sources:  # none is the parameter of a lazy layer, which is a class of its own until it has a shape
+                self._cast(signature, sources[-1], out, made.get(inputs[-1]))
         elif signature.finding and due(signature.count):
             for known, key in zip(signature.inputs, inputs, strict=False):
                 known.made_by(made.get(key))

@@ -93,6 +93,12 @@ def quantized() -> Any:
     return torch.quantize_per_tensor(W, 0.1, 0, torch.quint8).dequantize()
 
 
+def lazy_layers() -> Any:
+    net = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyBatchNorm1d()).half()
+    out = net(W.half())
+    return out, *net.parameters()
+
+
 def fake_mode() -> Any:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -342,7 +348,7 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
     program.__name__: program
     for program in (
         sparse_mm, csr, nested_jagged, nested_strided, vmap, hessian, jvp, meta, complex_numbers, float8, quantized,
-        fake_mode, two_tensor, torch_function_subclass, torch_function_mode, dispatch_mode, export, jit_trace,
+        lazy_layers, fake_mode, two_tensor, torch_function_subclass, torch_function_mode, dispatch_mode, export, jit_trace,
         jit_script, cond, flop_counter, profiler, detect_anomaly, inference_mode, silu_in_training,
         silu_in_inference_mode, inference_mode_then_not,
         double_backward, lbfgs, adamw, saved_and_loaded, averaged_model, lstm, numpy_in_place, empty, custom_function,

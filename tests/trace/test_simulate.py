@@ -83,6 +83,13 @@ def test_a_tensor_that_was_not_put_there_does_not(cuda: Any) -> None:
         assert y.device.type == "cpu" and not y.is_cuda
 
 
+def test_lazy_layers_move_before_they_have_weights(cuda: Any) -> None:
+    net = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyBatchNorm1d()).to("cuda").half()
+    y = net(torch.ones(2, 3, device="cuda", dtype=torch.half))
+    assert {(x.device.type, x.dtype) for x in (y, *net.parameters())} == {("cuda", torch.half)}
+    assert nn.LazyLinear(4).cuda().cpu().weight.device.type == "cpu"
+
+
 def test_moves_copy_and_stays_do_not(cuda: Any) -> None:
     home = torch.ones(2)
     away = home.cuda()

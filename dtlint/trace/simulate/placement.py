@@ -35,7 +35,7 @@ def asked_by_tracer(depth: int = 2) -> bool:
 def placed(x: Tensor) -> torch.device | None:
     """The simulated device that a tensor is on; None on the CPU, and for tensors of any other real device."""
     try:
-        device: torch.device | None = x.untyped_storage().__dict__.get(MARK)
+        device: torch.device | None = _storage(x).__dict__.get(MARK)
     except (NotImplementedError, RuntimeError):  # sparse, nested and functorch's tensors have no storage
         return None
     return device
@@ -44,7 +44,7 @@ def placed(x: Tensor) -> torch.device | None:
 def is_placed(x: Tensor) -> bool:
     """Is it on the simulated device, as far as can be told? A tensor without a storage is where the program computes."""
     try:
-        return MARK in x.untyped_storage().__dict__
+        return MARK in _storage(x).__dict__
     except (NotImplementedError, RuntimeError):
         return True
 
@@ -53,7 +53,7 @@ def place(value: Any, device: torch.device) -> Any:
     """Put a tensor, or all in nested lists, on the simulated device; returns it."""
     if isinstance(value, Tensor):
         with contextlib.suppress(NotImplementedError, RuntimeError):
-            setattr(value.untyped_storage(), MARK, device)
+            setattr(_storage(value), MARK, device)
     elif isinstance(value, (list, tuple)):
         for item in value:
             place(item, device)
@@ -62,5 +62,14 @@ def place(value: Any, device: torch.device) -> Any:
 
 def unplace(x: Tensor) -> Tensor:
     """Put a tensor back on the CPU; returns it."""
-    x.untyped_storage().__dict__.pop(MARK, None)
+    _storage(x).__dict__.pop(MARK, None)
     return x
+
+
+def _storage(x: Tensor) -> torch.UntypedStorage:
+    """The storage of a tensor; of the parameter of a lazy layer too, which refuses nearly everything until it has a shape."""
+    try:
+        return x.untyped_storage()
+    except ValueError:
+        with torch._C.DisableTorchFunctionSubclass():
+            return x.untyped_storage()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 from torch._C import TensorBase
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # the stub leaves it out
 from torch.utils._device import DeviceContext, _device_constructors
 
 from dtlint.trace.simulate.answers import LEGACY
@@ -41,6 +42,10 @@ def answer(patches: Patches, hardware: Hardware) -> None:
     methods = {**_attributes(), **_moves(hardware), **_kinds(hardware)}
     for name, value in methods.items():
         patches.set(Tensor, name, value)
+    # What a lazy layer's parameter allows is asked of the method that Tensor has then.
+    lazy = UninitializedTensorMixin._allowed_methods
+    taken = [value for name, value in methods.items() if getattr(TensorBase, name, None) in lazy]
+    patches.set(UninitializedTensorMixin, "_allowed_methods", [*lazy, *taken])
     for name, value in _storage(hardware).items():
         patches.set(torch.UntypedStorage, name, value)
     constructors = _device_constructors()  # before they are replaced: torch keeps it
