@@ -66,7 +66,7 @@ class Shelf:
     def put(self, key: str, entry: bytes) -> None:
         """Keep an entry: at every moment there is all of it, or nothing."""
         path = self._path(key)
-        temporary = path.with_suffix(f".{os.getpid()}")
+        temporary = path.with_suffix(f".{os.urandom(8).hex()}")  # runs in two containers may be of one number
         with suppress(OSError):
             self._prepare()
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,9 +91,10 @@ class Shelf:
             stamp.touch()
             old, held = time.time() - LIFETIME, 0
             for number, (used, size, path) in enumerate(sorted(self._entries(), reverse=True)):
-                held += size
-                if used < old or number >= self.most or held > self.most_bytes:
+                if used < old or number >= self.most or held + size > self.most_bytes:
                     path.unlink(missing_ok=True)
+                else:
+                    held += size
 
     def _entries(self) -> Iterator[tuple[float, int, Path]]:
         for folder in self.folder.iterdir():
