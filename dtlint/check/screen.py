@@ -175,7 +175,7 @@ it stands behind."""
 
 def _forms(behind: bytes, word: bytes) -> frozenset[bytes]:
     """A word, as it is among those of a file that has it behind a certain character, perhaps with white space between."""
-    places = {b".": (b".", b"self."), b'"': (b'"',), b"'": (b'"',)}.get(behind, (b"",))
+    places = {b".": (b".", b"self."), b'"': (b'"', b""), b"'": (b'"', b"")}.get(behind, (b"",))
     return frozenset(place + word for place in places)
 
 

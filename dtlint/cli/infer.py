@@ -79,7 +79,8 @@ def _told(path: Path, no_cache: bool) -> Told:
     sys.setrecursionlimit(max(usual, DEEPEST))
     click.get_current_context().call_on_close(lambda: sys.setrecursionlimit(usual))
     program = _absolute(path)
-    roots = [program.parent, *_installed()]
+    # Python, too, looks beside the script that a link leads to, and takes the links of its folder as they are.
+    roots = [Path(os.path.realpath(program)).parent if program.is_symlink() else program.parent, *_installed()]
     kept = None if no_cache else _kept(program, roots)
     known = None if kept is None else kept.find()
     if known is not None:

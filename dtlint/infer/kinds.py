@@ -163,7 +163,6 @@ TENSOR_LAYERS = frozenset(
 
 
 @lru_cache(maxsize=16_384)
-@lru_cache(maxsize=16_384)
 def tensors_taken(name: str) -> int:
     """How many of its first arguments a function of torch takes for tensors and nothing else."""
     package, _, last = name.rpartition(".")
