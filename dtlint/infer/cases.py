@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-__all__ = ["bound_by", "is_open", "test_of"]
+__all__ = ["bound_by", "captured_by", "is_open", "test_of"]
 
 
 def is_open(case: ast.match_case) -> bool:
@@ -19,6 +19,11 @@ def bound_by(pattern: ast.pattern) -> list[str]:
     """The names that a pattern binds."""
     names = (getattr(part, "name", None) or getattr(part, "rest", None) for part in ast.walk(pattern))
     return [name for name in names if isinstance(name, str)]
+
+
+def captured_by(pattern: ast.pattern) -> str | None:
+    """The name that a pattern binds to the subject itself: `case other`, `case Linear() as layer`."""
+    return pattern.name if isinstance(pattern, ast.MatchAs) else None
 
 
 def test_of(pattern: ast.pattern, subject: ast.expr) -> tuple[ast.expr | None, bool]:

@@ -19,6 +19,8 @@ from dtlint.infer.kinds import TAKING_TENSORS, tensors_forwarded, tensors_taken
 from dtlint.infer.names import canonical, path_of
 from dtlint.infer.narrowing import narrow_dtypes, speaks_of_dtypes
 from dtlint.infer.numbers import NUMBERS, computed, folded, negated, number_member
+from dtlint.infer.state import State
+from dtlint.infer.survey import facts
 from dtlint.infer.symbols import asked, of_atom, part_of, tensor_of
 from dtlint.infer.values import (
     NONE,
@@ -46,7 +48,7 @@ from dtlint.infer.values import (
     Value,
     join,
 )
-from dtlint.infer.walk import parts
+from dtlint.infer.walk import SCOPES, nodes, parts
 from dtlint.infer.weights import weight_of
 
 if TYPE_CHECKING:
@@ -263,10 +265,27 @@ class Expressions:
         return 0
 
     def quietly(self, node: ast.expr) -> Value:
-        """The value of an expression that is, or will be, evaluated aloud."""
+        """The value of an expression that is, or will be, evaluated aloud: what it binds is bound there."""
+        state = self.flow.state
+        if self.binds(node):
+            self.flow.state = state.copy()
         self.muted += 1
         value = self.value(node)
         self.muted -= 1
+        self.flow.state = state
+        return value
+
+    def binds(self, node: ast.expr) -> bool:
+        """Does an expression bind a name by `:=`? Hardly any does, nor any function."""
+        return facts(self.flow.scope).has_walrus and any(type(part) is ast.NamedExpr for part in nodes([node], SCOPES))
+
+    def if_reached(self, node: ast.expr) -> Value:
+        """The value of an expression that is not always evaluated: what it binds is perhaps bound."""
+        if not self.binds(node):
+            return self.value(node)
+        before = self.flow.state.copy()
+        value = self.value(node)
+        self.flow.state = State.merged(before, self.flow.state) or before
         return value
 
     def key(self, path: str) -> Key:
@@ -491,16 +510,16 @@ class Expressions:
                 narrow_dtypes(part.test, part.holds, self.flow.state, self.quietly)
         conditions = self.flow.conditions
         conditions.append(condition)
-        value = self.value(node)
+        value = self.if_reached(node)
         conditions.pop()
-        self.flow.state = outer
+        if speaking or not self.binds(node):
+            self.flow.state = outer
         return value
 
     def logic(self, node: ast.BoolOp) -> Value:
-        values = self.values(node.values)
-        result = values[0]
-        for value in values[1:]:
-            result = join(result, value)
+        result = self.value(node.values[0])
+        for operand in node.values[1:]:
+            result = join(result, self.if_reached(operand))
         return result
 
     # -- operators
@@ -601,7 +620,7 @@ class Expressions:
         left = self.value(node.left)
         result: Value = UNKNOWN
         for operator, comparator in zip(node.ops, node.comparators, strict=True):
-            right = self.value(comparator)
+            right = self.value(comparator) if comparator is node.comparators[0] else self.if_reached(comparator)
             elementwise = isinstance(operator, (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE))
             if elementwise and (isinstance(left, Tensor) or isinstance(right, Tensor)):
                 result = Tensor(frozenset({"bool"}), origin=node)
@@ -614,6 +633,11 @@ class Expressions:
 
     def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
         names = self.flow.state.names
+        again = self.binds(node) and not self.muted
+        if again:  # what one turn binds, the next one finds
+            self.muted += 1
+            self.comprehension(node)
+            self.muted -= 1
         self.flow.state.names = names.copy()
         for clause in node.generators:
             over = self.value(clause.iter)
@@ -626,11 +650,22 @@ class Expressions:
             item = self.value(node.value)
         else:
             item = self.value(node.elt)
-        self.flow.state.names = names
+        self.leave_comprehension(node, names)
         if isinstance(node, ast.DictComp):
             return self.under_any_key(item)
         # What only selects, `[p for name, p in model.named_parameters() if ...]`, still comes from that module.
         return Iteration(item, of=of if isinstance(node.elt, ast.Name) else None)
+
+    def leave_comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, names: dict[str, Value]
+    ) -> None:
+        """Go on with the names around a comprehension, and with those that `:=` binds in it, if it has any turns."""
+        inner = self.flow.state.names
+        self.flow.state.names = names
+        for part in nodes([node], SCOPES) if self.binds(node) else ():
+            if isinstance(part, ast.NamedExpr) and part.target.id in inner:
+                name, value = part.target.id, inner[part.target.id]
+                self.bind_target(part.target, join(names[name], value) if name in names else value)
 
     def under_any_key(self, item: Value) -> Value:
         """A dict whose keys are not known."""

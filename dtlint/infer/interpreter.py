@@ -15,7 +15,7 @@ from dtlint.infer.annotations import declared, declared_by
 from dtlint.infer.arithmetic import in_place_of
 from dtlint.infer.array_promotion import written_into
 from dtlint.infer.calling import Calling
-from dtlint.infer.cases import bound_by, is_open, test_of
+from dtlint.infer.cases import bound_by, captured_by, is_open, test_of
 from dtlint.infer.conditions import taken_apart
 from dtlint.infer.events import Condition, Discard, End, Enter, Exit, Flow, Listeners, Loop, Reference
 from dtlint.infer.names import path_of
@@ -43,6 +43,7 @@ from dtlint.infer.values import (
     join,
     options,
 )
+from dtlint.infer.walk import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -500,31 +501,47 @@ class Interpreter(Calling):
         start = self.flow.state
         conditions = self.flow.conditions
         outer_conditions = len(conditions)
+        names = {part.id for part in nodes([node.subject]) if isinstance(part, ast.Name)}
         ends: list[State | None] = []
         for case in node.cases:
-            test, is_exact = test_of(case.pattern, node.subject)
-            matches = None if test is None or not is_exact else self.outcome(test, subject)
+            self.flow.state, self.alive = start, True
+            matches = self.outcome(case.pattern, subject)
             if matches is False:
                 continue
-            self.flow.state, self.alive = start.copy(), True
-            for name in bound_by(case.pattern):
-                self.bind_name(name, UNKNOWN)
+            test, is_exact = test_of(case.pattern, node.subject)
+            self.flow.state = start.copy()
+            inner_conditions = len(conditions)
+            if test is not None:
+                self.narrow(Condition(test, True))
+                if names.isdisjoint(bound_by(case.pattern)):  # else it would speak of what is captured
+                    conditions.append(Condition(test, True))
+            self.capture(case.pattern, node.subject, subject)
             if case.guard is not None:
                 self.value(case.guard)
-            ends.append(self.branch(self.flow.state, case.body, None if test is None else Condition(test, True)))
+                start = State.merged(start, self.flow.state) or start  # what it binds is bound where it says no, too
+            held = None if case.guard is None else Condition(case.guard, True)
+            ends.append(self.branch(self.flow.state, case.body, held))
+            del conditions[inner_conditions:]
             if is_open(case) or (matches and case.guard is None):
                 break
             if test is not None and is_exact and case.guard is None:
                 conditions.append(Condition(test, False))
-                self.flow.state = start = start.copy()
-                self.narrow(conditions[-1])
+                start = self.passed_by(start, conditions[-1])
         else:
             ends.append(start)
         del conditions[outer_conditions:]
         self.resume(*ends)
 
-    def outcome(self, test: ast.expr, subject: Value) -> bool | None:
-        """Is it known what the test of a case says of the subject of its `match`?"""
+    def capture(self, pattern: ast.pattern, subject: ast.expr, value: Value) -> None:
+        """Bind the names of a pattern that has matched."""
+        whole = captured_by(pattern)
+        if whole is not None and path_of(subject) is not None:
+            value = self.quietly(subject)  # as the test of the pattern has narrowed it
+        for name in bound_by(pattern):
+            self.bind_name(name, value if name == whole else UNKNOWN)
+
+    def outcome(self, pattern: ast.pattern, subject: Value) -> bool | None:
+        """Is it known whether a pattern matches?"""
         return None
 
     def delete(self, node: ast.Delete) -> None:

@@ -98,6 +98,25 @@ CASES = {
         for value in state.values():
             reveal(value)  # unknown
     """,
+    "what `:=` binds where evaluation may not get, is perhaps bound": """
+        def f(k, a: torch.Tensor):
+            y = torch.zeros(1)
+            if k and (y := y.half()).numel() > 5:
+                pass
+            reveal(y)  # float16|float32
+            z = torch.zeros(1)
+            other = 1 if k else (z := z.double())
+            reveal(z)  # float32|float64
+            w = torch.zeros(1)
+            0 < k < (w := w.int()).numel()
+            reveal(w)  # float32|int32
+            v = torch.zeros(1)
+            [1 for i in range(k) if (v := v.half()) is not None]
+            reveal(v)  # float16|float32
+            u = torch.zeros(1)
+            if (u := u.half()).sum() > 0:
+                reveal(u)  # float16
+    """,
     "the cases of a match are tests, of which one holds where those before it do not": """
         def f(x: torch.Tensor, flag: bool, mode, y=None):
             y = torch.ones(2, dtype=torch.half) if flag else None
@@ -106,7 +125,7 @@ CASES = {
                     reveal(y)  # None
                 case given:
                     reveal(y)  # float16
-                    reveal(given)  # unknown
+                    reveal(given)  # float16
             match mode:
                 case "half":
                     z = torch.ones(2).half()
@@ -680,7 +699,7 @@ def test_a_case_runs_under_the_test_that_its_pattern_makes() -> None:
     interpret(ast.parse(MATTERS + textwrap.dedent(source)), {Call: on_call})
     assert found == {
         "half": ["mode == 'half'"],
-        "float": ["not mode == 'half'", "mode is None"],
+        "float": ["not mode == 'half'", "mode is None", "x"],
         "double": ["not mode == 'half'"],
         "int": ["not mode == 'half'"],
         "long": ["not mode == 'half'"],

@@ -950,6 +950,89 @@ PROGRAMS = {
         y = body(torch.ones(2).double())
         y.sum()
     """,
+    "what `:=` binds is bound once, and perhaps where evaluation may not get": """
+        def f(k):
+            y = torch.zeros(1)
+            if k and (y := y.half()).numel() > 5:
+                pass
+            return y
+
+        for i in range(2):
+            y = f(i)  # float16|float32
+        x = torch.zeros(3, dtype=torch.long)
+        t = torch.zeros(5)
+        if (x := t[
+            x  # int64
+        ]).sum() > 1:
+            pass
+        z = torch.zeros(1)
+        any((z := z.double()) is not None for i in range(unknown()))
+        y = z + 1  # float32|float64
+        y.sum()
+    """,
+    "a case whose guard says no has bound its names, and what runs in one is no matter of the next": """
+        def f(mode, flag):
+            x = torch.ones(2)
+            match mode:
+                case "a" if flag:
+                    mode = "b"
+                    return x.double()
+                case "a":
+                    return x.half()
+            return x
+
+        y = f("a", unknown())  # float16|float64
+
+        def g(n):
+            match torch.ones(2).half():
+                case x if n:
+                    return 1
+            y = x + 1  # float16
+
+        g(0)
+
+        def h(k):
+            x = torch.ones(2)
+            match k:
+                case 1 | 2:
+                    x = x.half()
+            return x
+
+        y = h(1.0)  # float16
+        y = h(True)  # float16
+        y = h(3)  # float32
+        n = 1
+        match (n := n + 1):
+            case 2:
+                y = torch.ones(2).half()
+            case _:
+                y = torch.ones(2).double()
+        z = y + 0  # float16
+
+        class W:
+            def __init__(self):
+                self.inner = torch.ones(2)
+
+            def __call__(self, x):
+                return x.half()
+
+        def k(x):
+            match x:
+                case W(inner=x):
+                    y = x + 0  #
+                    return x
+            return None
+
+        def low(layer):
+            match layer:
+                case nn.Linear() as linear:
+                    return linear.half()
+
+        k(W())
+        y = low(nn.Linear(1, 1)).weight * 2  # float16
+        y = low(nn.Linear(1, 1))(torch.ones(1, 1).half())  # float16
+        y.sum()
+    """,
     "of the cases of a match the one runs that matches": """
         class Wide: pass
 

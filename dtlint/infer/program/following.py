@@ -164,10 +164,3 @@ class Following(Interpreter):
     def attribute(self, node: ast.Attribute) -> Value:
         value = super().attribute(node)
         return one_list(value)
-
-    def quietly(self, node: ast.expr) -> Value:
-        """The value of an expression that is, or will be, evaluated aloud."""
-        self.muted += 1
-        value = self.value(node)
-        self.muted -= 1
-        return value

@@ -82,9 +82,29 @@ class Truth(Containers):
         self.value(node.test)
         self.resume(super().branch(self.flow.state, node.body if truth else node.orelse, Condition(node.test, truth)))
 
-    def outcome(self, test: ast.expr, subject: Value) -> bool | None:
-        may_be_tensor = any(isinstance(choice, (Tensor, Unknown)) for choice in options(subject))
-        return None if may_be_tensor else self.truth(test)
+    def outcome(self, pattern: ast.pattern, subject: Value) -> bool | None:
+        answers = {self.outcome_of(pattern, choice) for choice in options(subject)}
+        return answers.pop() if len(answers) == 1 else None
+
+    def outcome_of(self, pattern: ast.pattern, subject: Value) -> bool | None:
+        """Does a pattern match one value?"""
+        if isinstance(pattern, ast.MatchAs):
+            return True if pattern.pattern is None else self.outcome_of(pattern.pattern, subject)
+        if isinstance(pattern, ast.MatchOr):
+            found = [self.outcome_of(part, subject) for part in pattern.patterns]
+            return True if True in found else None if None in found else False
+        if isinstance(subject, (Tensor, Unknown)):
+            return None
+        if isinstance(pattern, ast.MatchSingleton):
+            return _is_same(subject, Constant(pattern.value))
+        if isinstance(pattern, ast.MatchValue):
+            answers = {_compared(ast.Eq(), subject, value) for value in options(self.quietly(pattern.value))}
+            return answers.pop() if len(answers) == 1 else None
+        if isinstance(pattern, ast.MatchClass):
+            answers = {_is_instance(subject, kind) for kind in options(self.quietly(pattern.cls))}
+            answer = answers.pop() if len(answers) == 1 else None
+            return None if answer and (pattern.patterns or pattern.kwd_patterns) else answer
+        return None
 
     def branch(self, start: State, statements: list[ast.stmt], condition: Condition | None = None) -> State | None:
         outer = self.doubt()
@@ -136,7 +156,7 @@ class Truth(Containers):
         narrowed = {name: value for name, value in self.flow.state.names.items() if before.get(name) is not value}
         outer = self.doubt()
         self.flow.conditions.append(condition)
-        value = self.value(node)
+        value = self.if_reached(node)
         self.flow.conditions.pop()
         self.doubts = outer
         names = self.flow.state.names
@@ -287,7 +307,7 @@ def _is_in(left: Value, right: Value) -> bool | None:
             return left in right.items if all(isinstance(item, Dtype) for item in right.items) else None
         if not isinstance(left, Constant) or not all(isinstance(item, Constant) for item in right.items):
             return None
-        return any(type(item.value) is type(left.value) and item == left for item in right.items)  # type: ignore[attr-defined]
+        return any(item.value == left.value for item in right.items)  # type: ignore[attr-defined]
     if isinstance(right, Table) and isinstance(left, Constant) and isinstance(left.value, Hashable):
         if left.value in right.items:
             return None if left.value in right.perhaps else True

@@ -186,7 +186,7 @@ class Turns(Truth):
             else:
                 certain = certain and there
                 found.append(self.value(node.elt))
-        self.flow.state.names = names
+        self.leave_comprehension(node, names)
         if isinstance(node, ast.DictComp):
             return Table(table, frozenset(perhaps)) if certain else self.lost(Table(table))
         return Items(tuple(found)) if certain else Iteration(one_of(found))
