@@ -226,3 +226,12 @@ def test_one_place_of_a_library_is_told_by_what_decides_it(tmp_path: Path) -> No
         "h.to(x.dtype): the dtype of `x`",
         f"  {path}:5:9: `h.to(x.dtype)` has the dtype of `x`: cast here",
     ]
+
+
+def test_imports_are_looked_for_beside_the_script_that_a_link_leads_to(tmp_path: Path) -> None:
+    for folder, dtype in (("bin", "float64"), ("src", "float16")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "helper.py").write_text(f"import torch\n\ny = torch.zeros(2, dtype=torch.{dtype})\n")
+    (tmp_path / "src" / "main.py").write_text("import torch\nfrom helper import y\n\nprint(y * 2)\n")
+    (tmp_path / "bin" / "main.py").symlink_to("../src/main.py")
+    assert "y * 2: float16" in infer(tmp_path / "bin" / "main.py").stdout

@@ -60,6 +60,29 @@ def test_one_question_has_one_answer(folder: Path) -> None:
     assert disk.names(folder, "*.py") == ["top.py"]
 
 
+def test_of_a_file_that_is_asked_for_a_word_only_the_answer_is_kept(folder: Path) -> None:
+    disk = Disk()
+    assert disk.holds(folder / "top.py", b"y =") and not disk.holds(folder / "top.py", b"torch")
+    with pytest.raises(OSError):
+        disk.holds(folder / "missing.py", b"torch")
+    answers = disk.answers()
+    assert set(answers["contents"]) == {str(folder / "top.py"), str(folder / "missing.py")}
+    assert Disk().gives(answers)
+    (folder / "top.py").write_text("import torch\n")
+    assert not disk.holds(folder / "top.py", b"torch")  # one question has one answer
+    assert not Disk().gives(answers)
+
+
+def test_a_file_that_changes_between_two_questions_has_no_answer_that_holds(folder: Path) -> None:
+    disk = Disk()
+    disk.holds(folder / "top.py", b"torch")
+    (folder / "top.py").write_text("import torch\n")
+    assert disk.read(folder / "top.py") == b"import torch\n"
+    assert not Disk().gives(disk.answers())
+    (folder / "top.py").write_text("y = 1\n")
+    assert not Disk().gives(disk.answers())
+
+
 def test_the_answers_survive_json_and_are_given_again(folder: Path) -> None:
     answers = json.loads(json.dumps(questioned(folder).answers()))
     assert Disk().gives(answers)

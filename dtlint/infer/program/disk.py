@@ -28,6 +28,8 @@ class Disk:
         self._folders: dict[str, bool] = {}
         self._names: dict[str, dict[str, list[str]]] = {}
         self._contents: dict[str, bytes | OSError] = {}
+        """Of the files that were read as a whole. Many more are only asked for a word."""
+        self._words: dict[str, dict[bytes, bool]] = {}
         self._listed: dict[str, list[str]] = {}
         self._digests: dict[str, str | None] = {}
 
@@ -50,14 +52,30 @@ class Disk:
         Raises:
             OSError: it cannot be read.
         """
-        held = _asked(self._contents, str(path), _content)
+        held = _asked(self._contents, str(path), self._content)
         if isinstance(held, OSError):
             raise held
         return held
 
+    def holds(self, path: Path | str, word: bytes) -> bool:
+        """Does a file hold a word? What it holds besides is not kept.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        known = self._words.setdefault(str(path), {})
+        if word not in known:
+            held = self._contents.get(str(path)) or self._content(str(path))
+            if isinstance(held, OSError):
+                raise held
+            known[word] = word in held
+        return known[word]
+
     def digest(self, path: Path | str) -> str | None:
         """A hash of what a file holds; None where it cannot be read."""
-        return _asked(self._digests, str(path), self._hashed)
+        if str(path) not in self._digests:
+            self._content(str(path))
+        return self._digests[str(path)]
 
     def answers(self) -> dict[str, Any]:
         """Every question that was asked, with its answer or a hash of it, as JSON has it."""
@@ -65,7 +83,7 @@ class Disk:
             "files": dict(self._files),
             "folders": dict(self._folders),
             "names": {folder: dict(known) for folder, known in self._names.items()},
-            "contents": {path: self.digest(path) for path in self._contents},
+            "contents": dict(self._digests),
         }
 
     def gives(self, answers: Mapping[str, Any]) -> bool:
@@ -90,11 +108,16 @@ class Disk:
             else:
                 yield from (f"{name}/{below}" for below in self._matching(os.path.join(folder, name), rest))
 
-    def _hashed(self, path: str) -> str | None:
-        try:
-            return blake2b(self.read(path), digest_size=16).hexdigest()
-        except OSError:
-            return None
+    def _content(self, path: str) -> bytes | OSError:
+        held = _content(path)
+        digest = None if isinstance(held, OSError) else blake2b(held, digest_size=16).hexdigest()
+        if self._digests.setdefault(path, digest) != digest:
+            self._digests[path] = _CHANGED
+        return held
+
+
+_CHANGED = "changed"
+"""The digest of a file that was another one when it was read again: none that is read later has that."""
 
 
 def _asked(known: dict[str, _Answer], question: str, ask: Callable[[str], _Answer]) -> _Answer:

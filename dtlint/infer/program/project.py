@@ -97,7 +97,7 @@ class Project:
         if known is None:
             path = self.locate(module)
             try:
-                known = path is not None and b"set_default_" in self.disk.read(path)
+                known = path is not None and self.disk.holds(path, b"set_default_")
             except OSError:
                 known = False
             self._setting[module] = known
@@ -226,7 +226,7 @@ class Project:
     def _any_speaks_of(self, word: str, files: Iterable[Path]) -> bool:
         wanted = word.encode(errors="surrogatepass")
         try:
-            return any(wanted in self.disk.read(file) for file in files)
+            return any(self.disk.holds(file, wanted) for file in files)
         except OSError:
             return False
 
