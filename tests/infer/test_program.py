@@ -1114,6 +1114,28 @@ def test_imports_are_followed(tmp_path: Path) -> None:
     assert [shown(claim.dtypes) for claim in found[package / "model.py"]] == ["float16|float32"]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "from settings import CFG\nCFG['dtype'] = torch.int8",
+        "import settings\nsettings.CFG['dtype'] = torch.int8",
+        "import settings\ncfg = settings.CFG\ncfg['dtype'] = torch.int8",
+        "import settings\ncfg = settings.CFG\ncfg.update(dtype=torch.int8)",
+        "from settings import CFG as cfg\ndef change():\n    cfg['dtype'] = torch.int8\nchange()",
+        "import settings\ndef change(cfg):\n    cfg['dtype'] = torch.int8\nchange(settings.CFG)",
+    ],
+)
+def test_a_dict_of_another_module_is_changed_under_any_name(change: str, tmp_path: Path) -> None:
+    (tmp_path / "settings.py").write_text(
+        "import torch\nCFG = {'dtype': torch.float16}\ndef build():\n    return torch.zeros(1, dtype=CFG['dtype'])\n"
+    )
+    program = tmp_path / "program.py"
+    program.write_text(f"{HEAD}{change}\nfrom settings import build\nx = build()\ny = x * 2\n")
+    found = {claim.span.line: claim.dtypes for claim in claims(program, [tmp_path])[program]}
+    last = max(found)
+    assert found[last] is None or found[last] >= {"int8"}
+
+
 LAYERS = """
     import torch
     from torch import nn

@@ -146,12 +146,21 @@ class Changing(Copying):
         others = [(names, name) for names, name in others if names is not state.paths or name != path]
         if others:
             value = join(before, value)
+        shared = self.shared.get(id(before))
+        if shared is not None and shared[1].get(shared[2]) is before:
+            self.change_shared(shared[1], shared[2], value := at_rest(join(before, value)))
         function = self.flow.function
         for names, name in others:
             names[name] = value
             if names is state.names and function is not None and name in _parameters(function):
                 self.changed_parameters.setdefault(id(function.node), set()).add(name)
         return value
+
+    def change_shared(self, names: dict[str, Value], name: str, value: Value) -> None:
+        """A container of another module has changed, under whatever name it is known here."""
+        before, names[name] = names[name], value
+        self.objects.changed |= value != before
+        self.shared[id(value)] = value, names, name
 
     def names_of(self, container: Value) -> list[tuple[dict[str, Value], str]]:
         """The names and paths that hold that very container, here and where this was called from."""
