@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Tensor
+from dtlint.infer.values import Module, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS
 from dtlint_rules._imports import is_a_test
+from dtlint_rules._layers import LAYERS
 from dtlint_rules._needs import CASTS
 from dtlint_rules._parts import given
 
@@ -112,6 +113,9 @@ class ParamDataCast(Rule):
             return
         if not all(map(_asks_floating, walk.guards)) or not _is_of_whole(walk, assign):
             return
+        module = assign.flow.state.names.get(path_of(walk.subject) or "") if walk.subject is not None else None
+        if isinstance(module, Module) and module.name in _WITHOUT_BUFFERS:
+            return
         model = "model" if walk.subject is None else ast.unparse(walk.subject)
         finding = Finding(
             assign.node,
@@ -121,6 +125,10 @@ class ParamDataCast(Rule):
             fix=_by_module_to(walk, variable, assign.node, cast.node),
         )
         self.suspected.append((finding, *place))
+
+
+_WITHOUT_BUFFERS = frozenset(f"torch.nn.{name}" for name in (*LAYERS, "Embedding", "LayerNorm", "GroupNorm", "RMSNorm"))
+"""Layers that have nothing but parameters."""
 
 
 def _owner_of_data(node: ast.expr) -> str | None:

@@ -227,7 +227,8 @@ def test_a_partial_cast_may_raise() -> None:
     assert "may raise" in diagnostic.message
 
 
-LOOP = "model = nn.Linear(2, 2)\nfor p in model.parameters():\n"
+MODEL = "model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))\n"
+LOOP = f"{MODEL}for p in model.parameters():\n"
 
 
 @pytest.mark.parametrize(
@@ -240,7 +241,7 @@ LOOP = "model = nn.Linear(2, 2)\nfor p in model.parameters():\n"
     ],
 )
 def test_a_loop_over_parameters_becomes_one_call(cast: str, instead: str) -> None:
-    assert fixed(f"{LOOP}    p.data = {cast}\n") == f"model = nn.Linear(2, 2)\n{instead}\n"
+    assert fixed(f"{LOOP}    p.data = {cast}\n") == f"{MODEL}{instead}\n"
 
 
 @pytest.mark.parametrize(
@@ -255,6 +256,10 @@ def test_a_loop_over_parameters_becomes_one_call(cast: str, instead: str) -> Non
 def test_a_loop_that_does_more_is_flagged_and_left(body: str) -> None:
     assert codes(LOOP + body) == ["DT105"]
     assert fixed(LOOP + body) == LOOP + body
+
+
+def test_a_layer_without_buffers_is_cast_whole_by_such_a_loop() -> None:
+    assert codes("model = nn.Linear(2, 2)\nfor p in model.parameters():\n    p.data = p.data.half()\n") == []
 
 
 def test_a_partial_cast_is_not_also_a_cast_of_parameters() -> None:
