@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.arithmetic import picked_of, shared_region
@@ -237,9 +238,10 @@ class Calling(Expressions):
         if not isinstance(given, Constant) or not isinstance(given.value, (int, float, str)):
             return NUMBER_FUNCTIONS[name] if self.symbolic else UNKNOWN
         try:
-            return Constant(_NUMBER_CALLS[name](given.value))
+            number = _NUMBER_CALLS[name](given.value)
         except (ValueError, OverflowError):
             return UNKNOWN
+        return Constant(number if number == number else math.nan)  # which is no other NaN, if it is the same object
 
     def learn(self, node: ast.Call, callee: Value, target: str, args: list[Value]) -> None:
         """What is handed to something that takes only tensors there is one: by a name from here on."""

@@ -52,7 +52,7 @@ from dtlint.infer.walk import SCOPES, nodes, parts
 from dtlint.infer.weights import weight_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, MutableMapping
 
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
 
@@ -89,7 +89,7 @@ class Expressions:
         self.listeners, self.flow, self.default = listeners, flow, default
         self.muted = 0
         """Above zero while something is read that will be, or has been, read aloud elsewhere."""
-        self.outer: tuple[dict[str, Value], ...] = ()
+        self.outer: tuple[MutableMapping[str, Value], ...] = ()
         """Names of the enclosing functions and the module, innermost first, while a function is read."""
         self.evidence: dict[ast.AST, Evidence] = {}
         self.call_made: Call | None = None

@@ -46,7 +46,7 @@ from dtlint.infer.values import (
 from dtlint.infer.walk import nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, MutableMapping
 
 __all__ = ["Interpreter", "TooLong", "autocast_in", "interpret", "result_of"]
 
@@ -595,7 +595,7 @@ class Interpreter(Calling):
             self.bind_name(node.name, Function(info) if known else UNKNOWN)
         return info
 
-    def scope(self) -> tuple[dict[str, Value], ...]:
+    def scope(self) -> tuple[MutableMapping[str, Value], ...]:
         """Where a function that is defined here finds its free names, innermost first."""
         if self.flow.function is None:
             return (self.globals,)

@@ -13,6 +13,8 @@ from dtlint.infer.values import Autocast, External, Value
 from dtlint.infer.values import Class as ClassValue
 
 if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
     from dtlint.infer.events import Condition
     from dtlint.infer.program.project import ModuleInfo
 
@@ -53,7 +55,7 @@ class FunctionInfo:
     """
 
     node: FunctionNode
-    names: tuple[dict[str, Value], ...]
+    names: tuple[MutableMapping[str, Value], ...]
     owner: ClassInfo | None = None
     contexts: list[Autocast] = field(default_factory=list)
     decorators: tuple[ast.expr, ...] = ()

@@ -13,7 +13,7 @@ from dtlint.infer.walk import PARTS, SCOPES, nodes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["HALF_NAMES", "PREDICATES", "REGISTERING", "Facts", "facts", "scopes"]
+__all__ = ["HALF_NAMES", "PREDICATES", "REGISTERING", "Facts", "around", "facts", "scopes"]
 
 REGISTERING = frozenset({"register_buffer", "register_parameter"})
 """Methods of a module that assign an attribute of it, by its name."""
@@ -203,7 +203,7 @@ def _look(scope: ast.AST, own: Facts) -> None:
             push(node.operand)
         elif kind in _SCOPES:
             own.inner.append(node)
-            stack += _around(node)
+            stack += around(node)
         else:
             if kind in _NOTED:
                 _note(node, kind, own)
@@ -247,7 +247,7 @@ def _note_method(call: ast.Call, called: ast.Attribute, own: Facts) -> None:
         own.stores.add((owner.id, name.value))
 
 
-def _around(scope: Any) -> list[ast.AST | None]:
+def around(scope: Any) -> list[ast.AST | None]:
     """The expressions of a function or class that are evaluated where it is defined."""
     if isinstance(scope, ast.ClassDef):
         return [*scope.decorator_list, *scope.bases, *(keyword.value for keyword in scope.keywords)]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
 from dtlint.infer.program.copying import Copying
+from dtlint.infer.program.frames import Frame
 from dtlint.infer.program.objects import at_rest, class_key
 from dtlint.infer.values import (
     UNKNOWN,
@@ -113,7 +114,7 @@ class Changing(Copying):
                 self.lose(value)
                 return
             names[name] = at_rest(join(before, value))
-            self.objects.changed |= names[name] != before
+            self.objects.changed |= names[name] != before and not isinstance(names, Frame)
             for state in self.frames if names is self.globals else ():
                 if isinstance(held := state.names.get(name), CONTAINERS):
                     state.names[name] = at_rest(join(held, value))
@@ -212,7 +213,7 @@ class Changing(Copying):
             for name, held in outer.items():
                 if held is before:
                     outer[name] = at_rest(join(before, value))
-                    self.objects.changed |= outer[name] != at_rest(before)
+                    self.objects.changed |= outer[name] != at_rest(before) and not isinstance(outer, Frame)
 
     def define_class(self, node: ast.ClassDef) -> None:
         super().define_class(node)

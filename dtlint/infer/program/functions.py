@@ -6,7 +6,6 @@ read for anybody at the end."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,9 @@ from dtlint.dtypes.dtype import Category
 from dtlint.infer.events import Flow
 from dtlint.infer.interpreter import autocast_in, result_of
 from dtlint.infer.program.binding import bound_names
-from dtlint.infer.program.promises import Promises, meeting
+from dtlint.infer.program.frames import Frames, Write
+from dtlint.infer.program.promises import meeting
+from dtlint.infer.program.signature import signature
 from dtlint.infer.program.sizes import sizes_in
 from dtlint.infer.scopes import ClassInfo, FunctionInfo, FunctionNode
 from dtlint.infer.state import Cast, State, merged_casts
@@ -38,8 +39,6 @@ from dtlint.infer.values import (
     Number,
     Partial,
     Table,
-    Tensor,
-    Trait,
     Unknown,
     Value,
     join,
@@ -47,9 +46,9 @@ from dtlint.infer.values import (
 from dtlint.infer.walk import SCOPES, nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Set
+    from collections.abc import Hashable, Mapping, Sequence, Set
 
-    from dtlint.infer.program.objects import Objects, Store
+    from dtlint.infer.program.objects import Store
     from dtlint.infer.program.project import ModuleInfo, Project
 
 __all__ = ["ANYBODY", "ANY_REGION", "MOST_READINGS", "RUNNING", "Functions", "Managed"]
@@ -78,10 +77,8 @@ SUPPOSED = "~"
 """Begins the call path of what is read for anybody."""
 
 
-class Functions(Promises):
+class Functions(Frames):
     """An interpreter that reads a function once for each way in which it is called."""
-
-    objects: Objects
 
     def __init__(self, project: Project, main: ModuleInfo) -> None:
         super().__init__(project, main)
@@ -95,7 +92,6 @@ class Functions(Promises):
         self.contexts_of: dict[int, int] = {}
         self.missing = 0
         """Counts the attributes that were asked for and not there: they may be assigned later."""
-        self.call_path: list[str] = []
         self.frames: list[State] = []
         """The states of those who wait for what is read to end: callers, and the code that they were called from."""
         self.reading_now = 0
@@ -110,8 +106,6 @@ class Functions(Promises):
         """The classes that objects were made of, and their bases, by the identity of their syntax."""
         self.made_here: list[Key] = []
         """The objects that were made, one after the other."""
-        self.breaks: list[list[State] | None] = []
-        """For each loop being run, the states at its breaks; None where they count as ends of an iteration."""
         self.casts_at_returns: dict[Key, Cast] | None = None
         self.yields: list[Value] = []
         self.doubts: tuple[int, ...] = (0,)
@@ -140,10 +134,6 @@ class Functions(Promises):
         self.functions: dict[int, FunctionInfo] = {}
         self.classes: dict[int, ClassInfo] = {}
         """What definitions outside functions have made, once and for all rounds, by the identity of their syntax."""
-        self.closures: dict[Hashable, FunctionInfo] = {}
-        """Functions inside functions, by their syntax, the calls that lead there, and how often they did in one round."""
-        self.closures_made: dict[Hashable, int] = {}
-        """How often each was made in this round."""
         self.setters: dict[tuple[int, str], FunctionInfo] = {}
         """Setters of properties, by the identity of the class's syntax, and name."""
         self.defined: dict[int, FunctionInfo] = {}
@@ -183,6 +173,7 @@ class Functions(Promises):
 
     def loosen(self, info: FunctionInfo) -> None:
         self.loose.setdefault(id(info.node), info)
+        self.loosen_closure(info)
 
     def loosen_class(self, info: ClassInfo) -> None:
         for parent in info.lineage:
@@ -202,16 +193,15 @@ class Functions(Promises):
                 self.setters[id(owner.node), node.name] = setter
             return getter
         decorators = [self.value(decorator) for decorator in node.decorator_list]
-        names = self.globals if self.flow.function is None else self.flow.state.names
-        scope = (names,) if names is self.globals else (names, *self.outer)
+        scope = self.scope()
         contexts = [context for context in map(autocast_in, decorators) if context is not None]
-        if names is self.globals or owner is not None:
+        if self.flow.function is None:
             info = self.functions.get(id(node))
             if info is None:
                 info = self.functions[id(node)] = FunctionInfo(node, scope, owner, contexts, module=self.module)
         else:
             info = self.closure(node, scope)
-            info.contexts = contexts
+            info.owner, info.contexts = owner, contexts
         info.defaults = self.defaults_of(node)
         if self.module is self.main:
             self.defined[id(node)] = info
@@ -228,24 +218,12 @@ class Functions(Promises):
             self.loosen(info)
         return replace(info, module=None)
 
-    def closure(self, node: FunctionNode, scope: tuple[dict[str, Value], ...]) -> FunctionInfo:
-        """A function that is defined inside another: where a round before has come by here as often, the same as there,
-        so that what holds it holds nothing new."""
-        place = (id(node), tuple(self.call_path))
-        count = self.closures_made[place] = self.closures_made.get(place, 0) + 1
-        info = self.closures.get((place, count))
-        if info is None:
-            info = self.closures[place, count] = FunctionInfo(node, scope, module=self.module)
-        info.names = scope
-        return info
-
     def accessor(self, node: ast.FunctionDef | ast.AsyncFunctionDef, owner: ClassInfo) -> FunctionInfo:
         """The setter or deleter of a property: it does not take the property's name."""
-        info = self.functions.get(id(node))
+        info = self.functions.get(id(node)) if self.flow.function is None else self.closure(node, self.scope())
         if info is None:
-            names = self.globals if self.flow.function is None else self.flow.state.names
-            scope = (names,) if names is self.globals else (names, *self.outer)
-            info = self.functions[id(node)] = FunctionInfo(node, scope, owner, [], module=self.module)
+            info = self.functions[id(node)] = FunctionInfo(node, self.scope(), owner, [], module=self.module)
+        info.owner = owner
         if self.module is self.main:
             self.defined[id(node)] = info
         return info
@@ -329,11 +307,6 @@ class Functions(Promises):
         self.lose(value)
         return UNKNOWN
 
-    def lambda_(self, node: ast.Lambda) -> Value:
-        info = self.closure(node, (self.flow.state.names, *self.outer))
-        info.defaults = self.defaults_of(node)
-        return Function(info)
-
     # -- calls
 
     def apply(
@@ -384,6 +357,7 @@ class Functions(Promises):
             id(info.node),
             tuple(map(id, info.names[:-1])),
             tuple((name, signature(value)) for name, value in bound.items()),
+            tuple((name, signature(value)) for name, value in self.seen_outside([Function(info), *bound.values()])),
             tuple((k, v) for k, v in sorted(self.flow.state.casts.items())),
             tuple(map(signature, _in_force(self.flow.contexts))),
         )
@@ -394,10 +368,13 @@ class Functions(Promises):
             self.defaults_set += known.defaults
             self.objects.stored |= known.stored
             self.forget_stored(known.stored)
+            for frame, name, value in known.written:
+                frame.replay(name, value)
             self.defaults_at_yield = known.defaults_at_yield
             return known.result
         if key in self.in_progress:  # it is being read for just that
             self.forget_stored_by(info)
+            self.run_anywhen(info)
             return UNKNOWN
         if len(self.in_progress) >= _DEEPEST or self.readings >= MOST_READINGS:
             self.give_up(info)
@@ -407,6 +384,7 @@ class Functions(Promises):
         self.contexts_of[id(info.node)] = self.contexts_of.get(id(info.node), 0) + 1
         self.in_progress.add(key)
         missing, set_before, made_before = self.missing, len(self.defaults_set), len(self.made_here)
+        written_before = len(self.written)
         outer_stored, self.objects.stored = self.objects.stored, set()
         result, casts = self.reading_of(info, bound)
         stored, self.objects.stored = frozenset(self.objects.stored), outer_stored
@@ -417,7 +395,8 @@ class Functions(Promises):
         if self.missing == missing or _lines(info) > _SHORT:
             defaults = tuple(dict.fromkeys(self.defaults_set[set_before:]))
             self.known[key] = _Outcome(
-                result, casts, defaults, self.defaults_at_yield, tuple(self.made_here[made_before:]), stored
+                *(result, casts, defaults, self.defaults_at_yield, tuple(self.made_here[made_before:]), stored),
+                written=tuple(self.written[written_before:]),
             )
         self.flow.state.casts = casts.copy()
         return result
@@ -457,7 +436,8 @@ class Functions(Promises):
         path, self.call_path = self.call_path, [SUPPOSED]  # what it makes is no object of the calls in view
         self.flow.contexts.append(ANY_REGION)
         self.called_unread = id(info.node) in self.given_up
-        self.reading_of(info, bound)
+        for one in self.as_made(info):
+            self.reading_of(one, bound)
         self.flow.contexts.pop()
         self.call_path = path
 
@@ -466,10 +446,12 @@ class Functions(Promises):
         self.readings += 1
         outer_reading, self.reading_now = self.reading_now, self.readings
         self.reached.add(id(info.node))
+        self.looks_up(info)
         assert info.module is not None
         saved = (self.flow, self.outer, self.returned, self.alive, self.exits, self.call_made, self.muted)
         saved_place = (self.globals, self.module, self.tree, self.casts_at_returns, self.yields, self.loops_open)
         saved_breaks, self.breaks = self.breaks, []
+        saved_frame, self.frame, self.nonlocals = (self.frame, self.nonlocals), None, frozenset()
         thrown, self.thrown = self.thrown, None
         saved_doubts, self.doubts, self.left_early = (self.doubts, self.left_early), (), False
         set_before, self.defaults_at_yield = len(self.defaults_set), []
@@ -510,6 +492,9 @@ class Functions(Promises):
         self.flow, self.outer, self.returned, self.alive, self.exits, self.call_made, self.muted = saved
         self.globals, self.module, self.tree, self.casts_at_returns, self.yields, self.loops_open = saved_place
         self.breaks, self.thrown = saved_breaks, thrown
+        if self.frame is not None:
+            self.frame.close()
+        self.frame, self.nonlocals = saved_frame
         self.doubts, self.left_early = saved_doubts
         self.defaults_at_yield = at_yield
         if len(self.defaults_set) > set_before and id(info.node) not in self.managing and _runs_later(info):
@@ -624,6 +609,7 @@ class _Outcome:
         defaults_at_yield: the default dtype at each of its `yield`s.
         made: the objects that it makes.
         stored: the attributes that it assigns.
+        written: the names outside of it that it binds.
     """
 
     result: Value
@@ -632,6 +618,7 @@ class _Outcome:
     defaults_at_yield: list[Dtypes]
     made: tuple[Key, ...]
     stored: frozenset[Store]
+    written: tuple[Write, ...]
 
 
 @dataclass(slots=True)
@@ -639,35 +626,3 @@ class Managed(Value):
     """What `contextlib.contextmanager` makes of a generator function: calling it gives a context."""
 
     function: Function
-
-
-def signature(value: Value, depth: int = 0) -> Hashable:
-    """What two values that a function cannot tell apart have in common."""
-    if depth > 4:
-        return "..."
-    match value:
-        case Tensor():
-            weight = bool(value.traits & (Trait.PARAMETER | Trait.BUFFER))
-            return ("tensor", value.dtypes, value.zero_dim, weight, value.traits & (Trait.ON_CPU | Trait.ON_CUDA))
-        case Module() | Instance():
-            return (type(value).__name__, value.key)
-        case Constant(value=constant):
-            return ("constant", type(constant).__name__, constant if isinstance(constant, Hashable) else repr(constant))
-        case Items(items=items) | Either(choices=items):
-            return (type(value).__name__, tuple(signature(item, depth + 1) for item in items))
-        case Table(items=table):
-            return ("table", tuple((repr(key), signature(item, depth + 1)) for key, item in table.items()))
-        case Iteration(item=item):
-            return ("iteration", signature(item, depth + 1))
-        case Function(info=info, receiver=receiver):
-            return (
-                "function",
-                id(info.node),
-                tuple(map(id, info.names)),
-                signature(receiver, depth + 1) if receiver else None,
-            )
-        case Class(info=info):
-            return ("class", id(info))
-        case Unknown():
-            return "unknown"
-    return (type(value).__name__, repr(value))

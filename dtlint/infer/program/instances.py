@@ -12,6 +12,7 @@ from dtlint.dtypes.dtype import COMPLEX, FLOATING
 from dtlint.infer.names import path_of
 from dtlint.infer.numbers import Limits, number_member
 from dtlint.infer.program.fields import Field, assigned_at_start, fields_in, has_generated_init
+from dtlint.infer.program.frames import Frame
 from dtlint.infer.program.functions import ANYBODY
 from dtlint.infer.program.objects import EVERY, at_rest, class_key
 from dtlint.infer.program.order import Order
@@ -376,11 +377,11 @@ class Instances(Storing):
             for names in (state.names, state.paths):
                 for name, held in names.items():
                     names[name] = _retold(held, before, value)
-        for names in self.outer:
-            for name, held in names.items():
+        for outer in self.outer:
+            for name, held in outer.items():
                 if (now := _retold(held, before, value)) is not held and now != held:
-                    names[name] = now
-                    self.objects.changed = True
+                    outer[name] = now
+                    self.objects.changed |= not isinstance(outer, Frame)
         for key, attributes in list(self.objects.attributes.items()):
             for name, held in list(attributes.items()):
                 if (now := _retold(held, before, value)) is not held:

@@ -148,7 +148,7 @@ class Program(Places):
         self.reached.clear()
         self.order.clear()
         self.given_up.clear()
-        self.closures_made.clear()
+        self.begin_closures()
         self.made_by.clear()
         self.attached.clear()
         self.made_here.clear()

@@ -1,0 +1,59 @@
+"""What a function can tell of a value that it is given: calls with values that it cannot tell apart give the same."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from dtlint.infer.values import (
+    Class,
+    Constant,
+    Either,
+    Function,
+    Instance,
+    Items,
+    Iteration,
+    Module,
+    Table,
+    Tensor,
+    Trait,
+    Unknown,
+    Value,
+)
+
+__all__ = ["signature"]
+
+
+def signature(value: Value, depth: int = 0, of_one_call: bool = True) -> Hashable:
+    """What two values that a function cannot tell apart have in common.
+
+    Args:
+        of_one_call: are functions that two calls have made by one definition told apart?
+    """
+    if depth > 4:
+        return "..."
+    match value:
+        case Tensor():
+            weight = bool(value.traits & (Trait.PARAMETER | Trait.BUFFER))
+            return ("tensor", value.dtypes, value.zero_dim, weight, value.traits & (Trait.ON_CPU | Trait.ON_CUDA))
+        case Module() | Instance():
+            return (type(value).__name__, value.key)
+        case Constant(value=constant):
+            return ("constant", type(constant).__name__, constant if isinstance(constant, Hashable) else repr(constant))
+        case Items(items=items) | Either(choices=items):
+            return (type(value).__name__, tuple(signature(item, depth + 1, of_one_call) for item in items))
+        case Table(items=table):
+            return ("table", tuple((repr(key), signature(item, depth + 1, of_one_call)) for key, item in table.items()))
+        case Iteration(item=item):
+            return ("iteration", signature(item, depth + 1, of_one_call))
+        case Function(info=info, receiver=receiver):
+            return (
+                "function",
+                id(info.node),
+                tuple(map(id, info.names)) if of_one_call else (),
+                signature(receiver, depth + 1, of_one_call) if receiver else None,
+            )
+        case Class(info=info):
+            return ("class", id(info))
+        case Unknown():
+            return "unknown"
+    return (type(value).__name__, repr(value))

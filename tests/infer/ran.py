@@ -1,0 +1,58 @@
+"""Holds claims against a run: every expression of a program is seen once it is computed."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from dtlint.infer.program.claims import claims
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["contradicted"]
+
+_SEEN = (ast.Call, ast.BinOp, ast.Attribute, ast.Subscript, ast.Name, ast.IfExp)
+
+
+def contradicted(path: Path) -> list[str]:
+    """The claims for a program that running it shows to be wrong.
+
+    Raises:
+        ImportError: torch is not there.
+    """
+    import torch
+
+    seen: dict[tuple[int, int, int, int], set[str]] = {}
+
+    def see(place: tuple[int, int, int, int], value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            seen.setdefault(place, set()).add(str(value.dtype).removeprefix("torch."))
+        return value
+
+    tree = ast.fix_missing_locations(_Seeing().visit(ast.parse(path.read_text())))
+    exec(compile(tree, str(path), "exec"), {"__name__": "__main__", "_see": see})
+    found = []
+    for claim in claims(path, [path.parent])[path]:
+        span = claim.span
+        ran = seen.get((span.line, span.column, span.end_line, span.end_column), set())
+        if claim.dtypes is not None and ran - claim.dtypes:
+            found.append(f"{span}: {sorted(ran)} ran, claimed was {sorted(claim.dtypes)}")
+    assert seen
+    return found
+
+
+class _Seeing(ast.NodeTransformer):
+    """Puts `_see(place, ...)` around what is computed, but for what is called or has its attribute taken."""
+
+    def visit(self, node: ast.AST) -> Any:
+        seen = isinstance(node, _SEEN) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+        made = super().visit(node)
+        if not seen:
+            return made
+        place = (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+        return ast.copy_location(ast.Call(ast.Name("_see", ast.Load()), [ast.Constant(place), made], []), node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        node.body = [self.visit(statement) for statement in node.body]
+        return node
