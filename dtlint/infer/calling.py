@@ -374,6 +374,12 @@ CHANGING = frozenset(
         "popitem",
         "sort",
         "reverse",
+        "appendleft",
+        "extendleft",
+        "popleft",
+        "rotate",
+        "discard",
+        "move_to_end",
     }
 )
 """Methods that change a list, a set or a dict."""

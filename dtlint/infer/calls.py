@@ -145,6 +145,10 @@ class Arguments:
         args, keywords = [*partial.args, *self.args], {**partial.keywords, **self.keywords}
         return Arguments(self.node, args, keywords, self.default, self.complete, self.region)
 
+    def without(self) -> Arguments:
+        """The same call, given nothing."""
+        return Arguments(self.node, [], {}, self.default, self.complete, self.region)
+
     def beginning_with(self, first: Value) -> Arguments:
         """The same, but for the first."""
         args = [first, *self.args[1:]]

@@ -464,7 +464,9 @@ class Interpreter(Calling):
 
     def given_by(self, context: Value) -> Value:
         """What entering a context gives: `with ... as` binds it."""
-        return UNKNOWN if isinstance(context, (Autocast, NullContext)) else context
+        if isinstance(context, NullContext):
+            return context.given or UNKNOWN
+        return UNKNOWN if isinstance(context, Autocast) else context
 
     def region_of(self, context: ast.expr, value: Value) -> Autocast | None:
         """The autocast region that a context enters."""

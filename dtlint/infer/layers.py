@@ -113,6 +113,9 @@ opinion of some of them."""
 RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 """A tuple of results in the weight's dtype: input and weight must agree."""
 
+_CELLS = frozenset({"LSTMCell", "GRUCell", "RNNCell"})
+"""One step of these: a result in the weight's dtype, as input and weight must agree."""
+
 
 def layer_result(name: str, weights: Dtypes, arguments: Arguments, autocast: Autocast | None) -> Value:
     """The result of calling a layer of that class with these weights, in this autocast region."""
@@ -132,6 +135,11 @@ def layer_result(name: str, weights: Dtypes, arguments: Arguments, autocast: Aut
             return UNKNOWN
         tensor = Tensor(result, origin=origin)
         return Items((tensor, Items((tensor, tensor)) if name == "LSTM" else tensor))
+    if name in _CELLS and autocast is None and len(arguments.args) == 1 and not arguments.keywords:
+        tensor = Tensor(
+            _agreed(weights, dtypes, None), zero_dim=False, origin=origin
+        )  # the state is made like the input
+        return Items((tensor, tensor)) if name == "LSTMCell" else tensor
     if name in LOOKUPS:
         return Tensor(weights, origin=origin)
     kept = dtypes == _FLOAT32 or autocast is None
@@ -150,13 +158,17 @@ def _refuses(name: str, weights: Dtypes, given: Dtypes, autocast: Autocast | Non
         return False
     if name == "Embedding":
         return not given & INDICES
-    return weights is not None and autocast is None and not weights & given and (name in AGREEING or name in RECURRENT)
+    return weights is not None and autocast is None and not weights & given and name in AGREEING | RECURRENT | _CELLS
 
 
 def _from_table(name: str, weights: Dtypes, arguments: Arguments, autocast: Autocast | None) -> Value | None:
     """The operator table's answer; a layer takes tensors, so what is not known is at least one."""
     own = Tensor(weights, zero_dim=False)
-    args = [value if isinstance(value, (Tensor, Constant, Items)) else Tensor() for value in arguments.args]
+    args: list[Value] = [
+        value if isinstance(value, (Tensor, Constant, Items)) else Tensor() for value in arguments.args
+    ]
+    if name in RECURRENT or name in _CELLS:  # which refuse a tensor without dimensions
+        args = list(map(with_dimensions, args))
     if weights is None or not arguments.complete:
         return None
     asked = op_result(f"torch.nn.{name}", [own, *args], arguments.keywords, arguments.default, autocast, arguments.node)

@@ -29,6 +29,7 @@ __all__ = [
     "Constant",
     "Conversion",
     "Device",
+    "Distinct",
     "Dtype",
     "DtypeOf",
     "Dtypes",
@@ -49,6 +50,7 @@ __all__ = [
     "Partial",
     "Phase",
     "Picture",
+    "Record",
     "Symbol",
     "Table",
     "Tensor",
@@ -310,9 +312,11 @@ class Autocast(Value):
 
 @dataclass(slots=True, repr=False, match_args=False)
 class NullContext(Value):
-    """A context that changes no dtype: nullcontext, no_grad, inference_mode. `name` is its qualified name."""
+    """A context that changes no dtype: nullcontext, no_grad, inference_mode. `name` is its qualified name, `given` what
+    entering it gives."""
 
     name: str
+    given: Value | None = None
 
 
 @dataclass(slots=True, repr=False, match_args=False)
@@ -417,6 +421,33 @@ class Items(Value):
         if self.size > LARGEST:
             forget(self.items)
             self.items, self.size = (UNKNOWN,) * len(self.items), LARGEST
+
+    def holding(self, items: Iterable[Value]) -> Items:
+        """The same list, tuple or set with other items, as many."""
+        return Items(tuple(items))
+
+
+@dataclass(slots=True, repr=False, match_args=False)
+class Distinct(Items):
+    """A set of constants, in no order."""
+
+    def holding(self, items: Iterable[Value]) -> Items:
+        return Distinct(tuple(items))
+
+
+@dataclass(slots=True, repr=False, match_args=False)
+class Record(Items):
+    """A named tuple: its items go by names, too.
+
+    Attributes:
+        info: the class of the project that it is an instance of, where it is one.
+    """
+
+    names: tuple[str, ...] = ()
+    info: ClassInfo | None = None
+
+    def holding(self, items: Iterable[Value]) -> Items:
+        return Record(tuple(items), self.names, self.info)
 
 
 @dataclass(slots=True, repr=False, match_args=False)
@@ -528,7 +559,9 @@ def join(left: Value, right: Value) -> Value:
         dtypes = None if left.dtypes is None or right.dtypes is None else left.dtypes | right.dtypes
         return Array(dtypes, left.scalar if left.scalar == right.scalar else None, left.origin)
     if isinstance(left, Items) and isinstance(right, Items) and len(left.items) == len(right.items):
-        return Items(tuple(map(join, left.items, right.items)))
+        joined = map(join, left.items, right.items)
+        alike = isinstance(left, Record) and isinstance(right, Record) and left.names == right.names
+        return left.holding(joined) if alike else Items(tuple(joined))
     if isinstance(left, (Items, Iteration)) and isinstance(right, (Items, Iteration)):
         lists = sorted((left, right), key=lambda one: isinstance(one, Iteration))
         if isinstance(lists[0], Items) and isinstance(lists[1], Iteration):

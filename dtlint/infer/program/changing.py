@@ -267,7 +267,7 @@ def _inside(container: Value) -> list[Value]:
 def _with(container: Value, before: Value, value: Value) -> Value:
     """A container that holds a value in the place of another."""
     if isinstance(container, Items):
-        return Items(tuple(value if item is before else item for item in container.items))
+        return container.holding(value if item is before else item for item in container.items)
     if isinstance(container, Table):
         items = {key: value if item is before else item for key, item in container.items.items()}
         return Table(items, container.perhaps, value if container.rest is before else container.rest)

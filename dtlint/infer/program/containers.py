@@ -15,6 +15,7 @@ from dtlint.infer.values import (
     NONE,
     UNKNOWN,
     Constant,
+    Distinct,
     Either,
     External,
     Instance,
@@ -41,7 +42,7 @@ class Containers(Changing):
         for arg in node.args:
             if isinstance(arg, ast.Starred):
                 many = self.value(arg.value)
-                if isinstance(many, Iteration) and complete and self.quietly(node.func) == _SEQUENTIAL:
+                if isinstance(many, Iteration) and complete and self.takes_many(node):
                     args.append(many)
                     continue
                 if isinstance(many, Items) and complete:
@@ -66,6 +67,11 @@ class Containers(Changing):
                 self.lose(value)
         return args, keywords, complete
 
+    def takes_many(self, node: ast.Call) -> bool:
+        """Is it `Sequential(*layers)` or `zip(*rows)`, which are told of many layers or rows by one that is like them?"""
+        called = self.quietly(node.func)
+        return called == _SEQUENTIAL or (called == _ZIP and len(node.args) == 1)
+
     def call(self, node: ast.Call) -> Value:
         if isinstance(node.func, ast.Attribute) and node.func.attr in _OF_DICTS and not node.keywords:
             table = self.quietly(node.func.value)
@@ -84,6 +90,16 @@ class Containers(Changing):
             held = self.quietly(node.func.value)
             if isinstance(held, (Items, Iteration)) and not node.keywords:
                 return self.added(held, node, node.func)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("pop", "popleft") and len(node.args) < 2:
+            held = self.quietly(node.func.value)
+            if isinstance(held, (Items, Iteration)) and not node.keywords:
+                return self.taken(held, node, node.func)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _REORDERING and not node.keywords:
+            held = self.quietly(node.func.value)
+            if isinstance(held, (Items, Iteration)):
+                self.values(node.args)
+                self.rebind(node.func.value, Iteration(self.item_of(held)))
+                return NONE
         result = super().call(node)
         self.forget_given(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "update" and self.updated(node, node.func.value):
@@ -108,6 +124,8 @@ class Containers(Changing):
         """`[a, *many, b]`."""
         starred = any(isinstance(item, ast.Starred) for item in node.elts)
         made = self.joined([self.starred_items(item) for item in node.elts]) if starred else super().items(node)
+        if isinstance(node, ast.Set) and isinstance(made, Items):
+            made = _as_set(made)
         self.holding(made)
         return made
 
@@ -233,11 +251,26 @@ class Containers(Changing):
         """`xs.append(x)`: a list of which is known what it holds, though not in which places."""
         self.value(function.value)
         value = self.values(node.args)[-1]
-        if function.attr in ("extend", "update"):
+        if function.attr in ("extend", "extendleft", "update"):
             value = self.item_of(value)
         items = [*held.items, value] if isinstance(held, Items) else [held.item, value]
         self.rebind(function.value, Iteration(one_of(items)))
         return NONE
+
+    def taken(self, held: Items | Iteration, node: ast.Call, function: ast.Attribute) -> Value:
+        """`xs.pop()`, `xs.pop(0)`, `xs.popleft()`: an item that is not in the list any more."""
+        place = self.values(node.args)
+        if isinstance(held, Items) and not self.muted:  # whoever only asks takes nothing
+            at = place[0].value if place and isinstance(place[0], Constant) else None if place else -1
+            at = 0 if function.attr == "popleft" else at
+            if isinstance(at, int) and -len(held.items) <= at < len(held.items):
+                left = list(held.items)
+                item = left.pop(at)
+                self.rebind(function.value, Items(tuple(left)))
+                return item
+        item = self.item_of(held)
+        self.rebind(function.value, Iteration(item))
+        return item
 
     def table_call(self, table: Table, node: ast.Call, function: ast.Attribute) -> Value:
         """`d.get(key)`, `d.pop(key, default)`: by a constant key, of a dict that is known."""
@@ -387,6 +420,17 @@ class Containers(Changing):
         return item_of(value)
 
 
+def _as_set(items: Items) -> Value:
+    """The set of these: what is equal is in it once, and that can be told of constants only."""
+    if not all(isinstance(item, Constant) for item in items.items):
+        return Iteration(one_of(items.items))
+    distinct: list[Value] = []
+    for item in items.items:
+        if item not in distinct:
+            distinct.append(item)
+    return Distinct(tuple(distinct))
+
+
 def _mapping(value: Value) -> Table | None:
     """The dict that `**value` takes apart: of several choices those that are dicts, for of the others it would raise."""
     tables = [
@@ -400,7 +444,10 @@ def _mapping(value: Value) -> Table | None:
 
 
 _SEQUENTIAL = External("torch.nn.Sequential")
-_ADDING = frozenset({"append", "extend", "insert", "add", "appendleft"})
+_ZIP = External("builtins.zip")
+_ADDING = frozenset({"append", "extend", "insert", "add", "appendleft", "extendleft"})
+_REORDERING = frozenset({"reverse", "sort", "remove", "rotate"})
+"""Methods of a list after which it holds what it held, in other places."""
 _OF_DICTS = frozenset({"get", "pop", "items", "keys", "values", "copy"})
 
 

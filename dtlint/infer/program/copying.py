@@ -69,7 +69,7 @@ class Copying(Hooking):
         if not deep and isinstance(value, (Items, Iteration, Table)):
             return value
         if isinstance(value, Items):
-            return Items(tuple(self.copied(item, place, deep, done) for item in value.items))
+            return value.holding(self.copied(item, place, deep, done) for item in value.items)
         if isinstance(value, Iteration):
             return Iteration(self.copied(value.item, place, deep, done))
         if isinstance(value, Table):

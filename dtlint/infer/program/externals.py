@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from dtlint.dtypes.dtype import Category
 from dtlint.infer.arrays import array_call
 from dtlint.infer.calls import Arguments, external_result
 from dtlint.infer.numbers import LIMITS, NUMBER_FUNCTIONS, NUMBERS, Categories
@@ -16,8 +15,9 @@ from dtlint.infer.program.defaults import DEFAULT_DTYPE
 from dtlint.infer.program.fields import Field
 from dtlint.infer.program.folding import folded_call, formatted
 from dtlint.infer.program.hooking import HOOKING_ALL
-from dtlint.infer.program.loading import Loading
+from dtlint.infer.program.iterables import TRUTH
 from dtlint.infer.program.promises import Cache
+from dtlint.infer.program.records import Records
 from dtlint.infer.regions import is_untouched
 from dtlint.infer.values import (
     NONE,
@@ -31,14 +31,11 @@ from dtlint.infer.values import (
     GradScaler,
     Instance,
     Items,
-    Iteration,
     Module,
     NullContext,
-    Number,
     Optimizer,
     Partial,
     Super,
-    Table,
     Tensor,
     Value,
     join,
@@ -48,12 +45,12 @@ from dtlint.infer.values import (
 __all__ = ["Externals"]
 
 
-class Externals(Loading):
+class Externals(Records):
     """An interpreter that knows what calls of functions outside the program give, and which of them call back."""
 
     def external_call(self, name: str, arguments: Arguments) -> Value:
         """A function outside the program: the few that the program's own code is made of, and torch's."""
-        for known in (self.of_objects, self.of_iterables, self.of_contexts, self.of_tensors):
+        for known in (self.of_objects, self.of_records, self.of_iterables, self.of_contexts, self.of_tensors):
             value = known(name, arguments)
             if value is not None:
                 return value
@@ -132,36 +129,6 @@ class Externals(Loading):
             return NONE
         return None
 
-    def of_iterables(self, name: str, arguments: Arguments) -> Value | None:
-        """Functions of dicts, lists and what gives items one after the other."""
-        args = arguments.args
-        if name in ("builtins.all", "builtins.any") and len(args) == 1:
-            return self.all_or_any(name, args[0])
-        if name == "builtins.len" and len(args) == 1 and isinstance(args[0], Items):
-            return Constant(len(args[0].items))
-        if name in ("builtins.dict", "collections.OrderedDict") and arguments.complete:
-            given = _as_table(args[0]) if args else Table({})
-            if not isinstance(given, Table) or given.rest is not None:
-                return self.lost(given)
-            items = dict(given.items)
-            items.update({str(key): value for key, value in arguments.keywords.items()})
-            return Table(items)
-        if name == "collections.defaultdict" and len(args) == 1 and arguments.complete and not arguments.keywords:
-            return Table({}, rest=self.called_plainly(args[0]))  # what is under a key that nobody has stored
-        if name in ("builtins.list", "builtins.tuple") and len(args) == 1:
-            return args[0] if isinstance(args[0], (Items, Iteration)) else Iteration(self.item_of(args[0]))
-        if name in ("builtins.zip", "builtins.enumerate") and args:
-            return self.paired(name, arguments)
-        if name in ("builtins.reversed", "builtins.sorted", "builtins.iter") and args:
-            return Iteration(self.item_of(args[0]))
-        if name == "builtins.next" and args:
-            return self.item_of(args[0])
-        if name == "builtins.sum" and len(args) == 1 and not arguments.keywords:
-            return self.summed(args[0], arguments)
-        if name in _WRAPPING and args and isinstance(args[0], (Items, Iteration)):
-            return Iteration(self.item_of(args[0]))
-        return self.loaded(name, arguments)
-
     def of_contexts(self, name: str, arguments: Arguments) -> Value | None:
         """What decides how code runs: contexts, devices, the default dtype."""
         if name.startswith(DEFAULT_DTYPE) and name.endswith(("dtype", "type")):
@@ -170,7 +137,7 @@ class Externals(Loading):
         if asked is not None:
             return asked
         if name in ("functools.wraps", "contextlib.nullcontext"):
-            return NullContext(name)
+            return NullContext(name, arguments.get(0, "enter_result") if name == "contextlib.nullcontext" else None)
         if name.endswith(_SWITCHING_OFF) and arguments.keywords.get("enabled") == Constant(False):
             return Autocast(None, None, False, arguments.node)
         if name == "torch.device":
@@ -204,6 +171,9 @@ class Externals(Loading):
         if name in _CATEGORICAL and len(args) == 1:
             plain = self.flow.autocast is None
             return Categories(args[0].dtypes if isinstance(args[0], Tensor) and plain else None)
+        if name in _PADDING and args:  # a new tensor, made like the first of the list
+            first = args[0].items[0] if isinstance(args[0], Items) and args[0].items else self.item_of(args[0])
+            return Tensor(first.dtypes if isinstance(first, Tensor) else None, zero_dim=False, origin=arguments.node)
         if name in _CLIPPING and args:
             return self.total_norm(arguments)
         if Cache.is_made_by(name):
@@ -216,35 +186,6 @@ class Externals(Loading):
         for choice in options(module):
             if isinstance(choice, Module):
                 self.cast_module(choice, None)
-
-    def paired(self, name: str, arguments: Arguments) -> Value:
-        """`zip(...)`, `enumerate(...)`: pairs of what is known one by one, or of what is alike."""
-        given = arguments.args
-        if name == "builtins.zip" and Items(()) in given:
-            return Items(())
-        if all(isinstance(value, Items) for value in given) and arguments.complete:
-            columns = [value.items for value in given if isinstance(value, Items)]
-            if name == "builtins.enumerate":
-                start = 0 if len(given) == 1 and not arguments.keywords else None
-                numbers = [UNKNOWN if start is None else Constant(start + index) for index in range(len(columns[0]))]
-                columns = [tuple(numbers), columns[0]]
-            return Items(tuple(map(Items, zip(*columns, strict=False))))
-        if name == "builtins.enumerate":
-            return Iteration(Items((UNKNOWN, self.item_of(given[0]))))
-        return Iteration(Items(tuple(self.item_of(arg) for arg in given)))
-
-    def summed(self, given: Value, arguments: Arguments) -> Value:
-        """`sum(...)` of tensors: 0 is added to the first, the second to that. Of none it is 0."""
-        if isinstance(given, Iteration):
-            once = self.summed(Items((given.item,)), arguments)
-            more = self.summed(Items((once, given.item)), arguments)
-            return join(Constant(0), join(once, more)) if isinstance(more, Tensor) else UNKNOWN
-        if not isinstance(given, Items) or not any(isinstance(item, Tensor) for item in given.items):
-            return UNKNOWN
-        total: Value = Constant(0)
-        for item in given.items:
-            total = self.operated(ast.Add(), total, item, arguments.node)
-        return total
 
     def checkpointed(self, arguments: Arguments) -> Value:
         """`checkpoint(function, *args)`: what the function gives, which is called here and once more in the backward."""
@@ -272,16 +213,6 @@ class Externals(Loading):
         known = dtypes is not None and len(dtypes) == 1 and not lifted
         return Tensor(dtypes if known else None, origin=arguments.node)
 
-    def all_or_any(self, name: str, given: Value) -> Value:
-        """`all(...)`, `any(...)` of what is known one by one."""
-        if not isinstance(given, Items):
-            return _TRUTH
-        decisive = name == "builtins.any"
-        truths = {self.truth_of_value(item) for item in given.items}
-        if decisive in truths:
-            return Constant(decisive)
-        return _TRUTH if None in truths else Constant(not decisive)
-
     def external(self, name: str) -> Value:
         """What stands outside the program under a name: constants as they are."""
         return NUMBERS.get(name) or super().external(name)
@@ -289,11 +220,11 @@ class Externals(Loading):
     def asked_attribute(self, function: str, owner: Value, name: Value, default: Value | None = None) -> Value:
         """`getattr(owner, name, default)` and `hasattr(owner, name)`."""
         if not isinstance(name, Constant) or not isinstance(name.value, str):
-            return _TRUTH if function == "builtins.hasattr" else UNKNOWN
+            return TRUTH if function == "builtins.hasattr" else UNKNOWN
         answers = {self.has_attribute(choice, name.value) for choice in options(owner)}
         there = answers.pop() if len(answers) == 1 else None
         if function == "builtins.hasattr":
-            return _TRUTH if there is None else Constant(there)
+            return TRUTH if there is None else Constant(there)
         if there is False and default is not None:
             return default
         member = self.member(owner, name.value)
@@ -341,25 +272,10 @@ def _device_type(given: Value | None) -> str | None:
     return named.partition(":")[0] if isinstance(named, str) else None
 
 
-def _as_table(given: Value) -> Value:
-    """The dict that `dict(pairs)` makes; what is given where it is no list of pairs with known keys."""
-    if not isinstance(given, Items):
-        return given
-    table: dict[object, Value] = {}
-    for pair in given.items:
-        if not isinstance(pair, Items) or len(pair.items) != 2 or not isinstance(pair.items[0], Constant):
-            return given
-        table[pair.items[0].value] = pair.items[1]
-    return Table(table)
-
-
-_TRUTH = Number(Category.BOOL)
-"""True or False: no tensor, and no module."""
 _ENVIRONMENT = frozenset({"importlib.util.find_spec", "importlib.metadata.version", "importlib.import_module"})
 _CATEGORICAL = frozenset(f"torch.distributions.{module}Categorical" for module in ("", "categorical."))
+_PADDING = frozenset({"torch.nn.utils.rnn.pad_sequence"})
 _CLIPPING = frozenset(f"torch.nn.utils.{module}clip_grad_norm_" for module in ("", "clip_grad."))
-_WRAPPING = frozenset({"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.autonotebook.tqdm"})
-"""What shows the progress of an iteration, and gives its items."""
 _OF_CHECKPOINT = frozenset(
     {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"}
 )

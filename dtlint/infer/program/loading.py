@@ -101,7 +101,7 @@ def collated(item: Value) -> Value:
         taken = of_arrays(item)
         return UNKNOWN if taken is None else Tensor(taken.dtypes, zero_dim=False, origin=item.origin)
     if isinstance(item, Items):
-        return Items(tuple(map(collated, item.items)))
+        return item.holding(map(collated, item.items))
     if isinstance(item, Iteration):
         return Iteration(collated(item.item))
     if isinstance(item, Table) and item.rest is None:

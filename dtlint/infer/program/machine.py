@@ -30,6 +30,7 @@ from dtlint.infer.program.instances import ITEMS
 from dtlint.infer.program.leaving import Opening
 from dtlint.infer.program.places import Places, operands
 from dtlint.infer.program.promises import Cache, DeclaredMethod
+from dtlint.infer.program.records import RecordClass
 from dtlint.infer.program.refusing import is_refused
 from dtlint.infer.program.sizes import sizes_in
 from dtlint.infer.program.storing import place_of
@@ -53,6 +54,7 @@ from dtlint.infer.values import (
     Number,
     Optimizer,
     Partial,
+    Record,
     Super,
     Table,
     Tensor,
@@ -375,7 +377,8 @@ class Program(Places):
         """What a call gives, by the regions around it and the values that it is given."""
         if type(receiver) is Unknown and method in MODULE_CASTS and node not in self.sure:
             self.cast_unknown(node)
-        if isinstance(receiver, (Items, Iteration)) and method in MODULE_CASTS:  # `net[:2].half()`
+        listed = isinstance(receiver, (Items, Iteration)) and not isinstance(receiver, Record)
+        if listed and method in MODULE_CASTS:  # `net[:2].half()`
             for module in self.modules_in(receiver):
                 self.cast_module(module, None)
             return "", receiver
@@ -411,6 +414,8 @@ class Program(Places):
             return "", result
         if isinstance(callee, Managed):
             return "", self.opening(callee, arguments)
+        if isinstance(callee, RecordClass):
+            return "", self.record(callee, arguments)
         if isinstance(callee, DeclaredMethod):
             for value in (*arguments.args, *arguments.keywords.values()):
                 self.hand_over(value)
@@ -434,6 +439,9 @@ class Program(Places):
             if callee.name.removeprefix("torch.nn.Module.") in MODULE_CASTS:  # nn.Module.half(layer)
                 self.cast_somehow(arguments.args[:1])
             return callee.name, self.external_call(callee.name, arguments)
+        found = self.record_call(receiver, method, arguments) if isinstance(receiver, Record) else None
+        if found is not None:
+            return "", found
         computed = folded_method(receiver, method, arguments.args) if method and not arguments.keywords else None
         if computed is not None:
             return "", computed

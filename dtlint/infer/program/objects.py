@@ -177,7 +177,7 @@ def at_rest(value: Value) -> Value:
     and would else begin to count them again, round after round."""
     if isinstance(value, Items):
         items = tuple(map(_anything, value.items))
-        return value if all(map(operator.is_, items, value.items)) else Items(items)
+        return value if all(map(operator.is_, items, value.items)) else value.holding(items)
     if isinstance(value, Iteration):
         item = _anything(value.item)
         return value if item is value.item else replace(value, item=item)

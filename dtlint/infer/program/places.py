@@ -104,7 +104,7 @@ class Places(Externals):
         if isinstance(value, Tensor):
             return value if value.traits & _ANY == place else replace(value, traits=value.traits & ~_ANY | place)
         if isinstance(value, Items):
-            return Items(tuple(self.placed(item, place) for item in value.items))
+            return value.holding(self.placed(item, place) for item in value.items)
         if isinstance(value, Iteration):
             return replace(value, item=self.placed(value.item, place))
         if isinstance(value, Either):

@@ -41,8 +41,9 @@ def signature(value: Value, depth: int = 0, of_one_call: bool = True) -> Hashabl
             return ("constant", type(constant).__name__, constant if isinstance(constant, Hashable) else repr(constant))
         case Items(items=items) | Either(choices=items):
             return (type(value).__name__, tuple(signature(item, depth + 1, of_one_call) for item in items))
-        case Table(items=table):
-            return ("table", tuple((repr(key), signature(item, depth + 1, of_one_call)) for key, item in table.items()))
+        case Table(items=table, perhaps=perhaps, rest=rest):
+            held = tuple((repr(key), signature(item, depth + 1, of_one_call)) for key, item in table.items())
+            return ("table", held, perhaps, None if rest is None else signature(rest, depth + 1, of_one_call))
         case Iteration(item=item):
             return ("iteration", signature(item, depth + 1, of_one_call))
         case Function(info=info, receiver=receiver):

@@ -10,7 +10,7 @@ from dtlint.infer.program.abroad import Each
 from dtlint.infer.program.containers import one_of
 from dtlint.infer.program.truth import Truth
 from dtlint.infer.state import State
-from dtlint.infer.values import Constant, Items, Iteration, Module, Table, Value, join
+from dtlint.infer.values import Constant, Distinct, Items, Iteration, Module, Table, Value, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,7 @@ class Turns(Truth):
             over = Items(tuple(map(Constant, over.items)))
         if isinstance(over, Each):
             over = Items(over.each)
-        if not isinstance(over, Items) or not over.items:
+        if not isinstance(over, Items) or not over.items or isinstance(over, Distinct):
             return None
         plain = most if all(isinstance(item, (Constant, Module)) for item in over.items) else _MOST_TURNS
         return over.items if len(over.items) <= plain else None
