@@ -13,6 +13,8 @@ import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dtlint.infer.program.search_path import SearchPath, search_path
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
@@ -63,7 +65,10 @@ class Project:
     """Finds and parses the modules that a program imports."""
 
     def __init__(self, roots: Sequence[Path], main: ModuleInfo, disk: Disk) -> None:
-        self.roots = list(roots)
+        added = SearchPath() if main.path is None else search_path(main.tree, main.path)
+        self.roots = [*added.before, *roots, *added.behind]
+        self.own = [*added.before, *roots[:1], *added.behind]
+        """The folders among them that hold the program, and not what is installed."""
         self.main = main
         self.disk = disk
         self.starved = False
@@ -144,8 +149,8 @@ class Project:
         if package is not None:
             return self._module_in(package.parent, name) if package.name == "__init__.py" else None
         # A folder without an __init__ is a package too; only the program's own are worth the search.
-        folder = self.roots[0] / parent.replace(".", "/") if self.roots else None
-        return self._module_in(folder, name) if folder is not None and self.disk.is_folder(folder) else None
+        folders = (root / parent.replace(".", "/") for root in self.own)
+        return next((self._module_in(folder, name) for folder in folders if self.disk.is_folder(folder)), None)
 
     def _top_level(self, name: str) -> Path | None:
         if name in _BY_NAME or name in sys.stdlib_module_names:
@@ -153,7 +158,7 @@ class Project:
         for folder in self.roots:
             found = self._module_in(folder, name)
             if found is not None:
-                return found if folder == self.roots[0] or self._speaks_of_torch(found) else None
+                return found if folder in self.own or self._speaks_of_torch(found) else None
         return None
 
     def absent(self, name: str) -> bool:
