@@ -5,6 +5,7 @@ An exit code says: 0 nothing found, 1 something found, 2 wrong usage or a mistak
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from contextlib import contextmanager
@@ -135,6 +136,10 @@ def _fail(ctx: click.Context, error: Exception) -> NoReturn:
 
     if isinstance(error, RulesError):
         click.echo(f"dtlint: {error}", err=True)
+        ctx.exit(2)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        what = error.filename or "what dtlint prints"
+        click.echo(f"dtlint: {what} cannot be written: {error.strerror}; make room, and run dtlint again", err=True)
         ctx.exit(2)
     click.echo(
         f"dtlint: internal error: {in_one_line(error)}; please report it, with the command and the file."

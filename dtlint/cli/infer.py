@@ -83,12 +83,23 @@ def _told(path: Path, no_cache: bool) -> Told:
     roots = [Path(os.path.realpath(program)).parent if program.is_symlink() else program.parent, *_installed()]
     kept = None if no_cache else _kept(program, roots)
     known = None if kept is None else kept.find()
-    if known is not None:
-        return known
-    told, is_whole = _read(path, program, roots)
-    if kept is not None and is_whole:
-        kept.keep(told)
-    return told
+    if known is None:
+        known, is_whole = _read(path, program, roots)
+        if kept is not None and is_whole:
+            kept.keep(known)
+    _tell_of_cells(known.main)
+    return known
+
+
+def _tell_of_cells(source: Source) -> None:
+    """Say which cells of a notebook are left out."""
+    if source.notebook is None or not source.notebook.broken:
+        return
+    from dtlint.check.hygiene import cell_diagnostics
+    from dtlint.report.legible import place
+
+    for diagnostic in cell_diagnostics(source):
+        click.echo(f"{place(diagnostic.location)}: {diagnostic.message}; it is left out", err=True)
 
 
 def _kept(program: Path, roots: list[Path]) -> Kept | None:
@@ -116,8 +127,8 @@ def _read(path: Path, program: Path, roots: list[Path]) -> tuple[Told, bool]:
     except (SyntaxError, ValueError, OSError, RecursionError) as error:
         raise click.UsageError(_why_unread(path, error)) from None
     if reading.broken_off:
-        click.echo(f"{path}: following what it calls takes too long; what dtypes it has is not known", err=True)
-    return Told(program, disk, tables(reading)), not (reading.broken_off or reading.starved)
+        click.echo(f"{path}: {reading.broken_off}; what dtypes it has is not known", err=True)
+    return Told(program, disk, tables(reading)), not reading.broken_off and not reading.starved
 
 
 def _absolute(path: Path) -> Path:
@@ -226,10 +237,10 @@ def _assigned(told: Told, path: Path, line: int, column: int) -> tuple[str, int 
     import ast
 
     from dtlint.diagnostic import Span
-    from dtlint.infer.program.project import parsed
+    from dtlint.infer.program.project import tree_of
 
     source, here = told.source(path), Span(line, column, line, column)
-    for statement in ast.walk(parsed(source.text)):
+    for statement in ast.walk(tree_of(source)):
         for target, value in _bound(statement):
             if source.span(target).contains(here):
                 found = told.exactly(path, source.span(value))

@@ -167,9 +167,26 @@ def test_a_notebook_is_shown_by_cell(tmp_path: Path) -> None:
         f"  {path}:cell 2:2:5: `x.half()` is float16: cast here",
     ]
     assert "is in no cell that holds Python; write the place like" in infer("--at", f"{path}:2:1").output
-    document["cells"][1]["source"] = "y = = 1"  # type: ignore[index]
+
+
+def test_a_cell_that_does_not_parse_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "n.ipynb"
+    cells = ["import torch\nx = torch.ones(2)", "x = = x.half()", "y = x * 2"]
+    document = {"cells": [{"cell_type": "code", "source": cell} for cell in cells], "metadata": {}, "nbformat": 4}
     path.write_text(json.dumps(document))
-    assert "n.ipynb:cell 2:1:5: The cell does not parse" in infer(path).output
+    for _ in "read", "kept":
+        result = infer(path)
+        assert result.exit_code == 0
+        assert f"{path}:cell 2:1:5: The cell does not parse: invalid syntax" in result.stderr
+        assert result.stdout.splitlines()[2:] == [
+            "x = torch.ones(2)  # float32",
+            *("# %% cell 2", "x = = x.half()", "# %% cell 3", "y = x * 2  # float32"),
+        ]
+    document["cells"][1]["source"] = "  x = x.half()\nprint()"  # which IPython runs
+    path.write_text(json.dumps(document))
+    result = infer(path)
+    assert result.exit_code == 2
+    assert "n.ipynb:cell 2" in result.stderr
 
 
 @pytest.mark.parametrize(

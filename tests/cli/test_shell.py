@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -160,3 +161,17 @@ def test_the_public_api_is_lazy_and_whole() -> None:
         assert getattr(dtlint, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = dtlint.nothing  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk_is_named() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "dtlint", "rule", "DT101"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("dtlint: what dtlint prints cannot be written: No space left on device; make room")

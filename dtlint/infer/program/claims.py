@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.program.decided import decided_in
 from dtlint.infer.program.disk import Disk
 from dtlint.infer.program.machine import Program
-from dtlint.infer.program.project import ModuleInfo, Project, parsed
+from dtlint.infer.program.project import ModuleInfo, Project, tree_of
 from dtlint.infer.program.remembering import Remembering
 from dtlint.infer.program.told import Claim
 from dtlint.infer.values import (
@@ -56,7 +56,7 @@ class Reading:
         self.perhaps = recorder.perhaps
         """Expressions that are a number or an array of NumPy, if they are no tensor: `n == 0`, where nothing is known of n."""
         self.broken_off = recorder.broken_off
-        """Did reading it take too long, so that nothing is claimed?"""
+        """Why reading it was given up, so that nothing is claimed; nothing where it was not."""
         self.starved = recorder.project.starved
         """Was a file not followed for want of memory? Another time it may be."""
         self.decided = decided_in(recorder.main.tree)
@@ -114,7 +114,7 @@ def read(path: Path, roots: Sequence[Path], disk: Disk | None = None) -> Reading
     """
     disk = Disk() if disk is None else disk
     source = Source.from_bytes(disk.read(path), shown_path(path))
-    main = ModuleInfo("__main__", path, parsed(source.text), "")
+    main = ModuleInfo("__main__", path, tree_of(source), "")
     recorder = _Recorder(Project(roots, main, disk), main)
     recorder.run()
     return Reading(path, source, recorder)

@@ -97,8 +97,8 @@ class Program(Places):
         self.globals_of: dict[int, frozenset[str]] = {}
         self.settled = False
         """Has a round shown nothing that the one before it did not? Only then can anything be claimed."""
-        self.broken_off = False
-        """Was reading it given up, for it took too long?"""
+        self.broken_off = ""
+        """Why reading it was given up; nothing where it was not."""
         self.is_program = _runs_something(main.tree)
         if self.is_program:
             self.default_at_start = frozenset({"float32"})
@@ -113,8 +113,10 @@ class Program(Places):
             with told_of_forgotten(self.lose_objects):
                 self.rounds()
             self.settled = self.settled and not self.altered
-        except (TooLong, RecursionError):
-            self.settled, self.broken_off = False, True
+        except TooLong:
+            self.settled, self.broken_off = False, "following what it calls takes too long"
+        except RecursionError:
+            self.settled, self.broken_off = False, "the code is nested too deeply to be followed"
 
     def rounds(self) -> None:
         for attempt in range(_MOST_ROUNDS + _MOST_WIDENED):

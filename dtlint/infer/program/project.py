@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     from dtlint.infer.program.disk import Disk
     from dtlint.infer.values import Value
+    from dtlint.source.file import Source
 
-__all__ = ["ModuleInfo", "Project", "parsed"]
+__all__ = ["ModuleInfo", "Project", "parsed", "tree_of"]
 
 _BY_NAME = frozenset({"torch", "numpy", "scipy", "pandas", "PIL", "matplotlib", "tqdm", "wandb", "einops"})
 """Packages whose results are known from tables, or are no tensors: their source is not followed."""
@@ -245,6 +246,18 @@ def parsed(source: str | bytes) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(source)
+
+
+def tree_of(source: Source) -> ast.Module:
+    """The syntax tree of a program. Cells of a notebook that do not parse do not run either, and are left out.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: it does not parse; a cell of it, which IPython runs.
+    """
+    notebook = source.notebook
+    if notebook is not None and notebook.broken and len(notebook.broken) == len(list(notebook.refused)):
+        return parsed(notebook.readable)
+    return parsed(source.text)
 
 
 def _text(data: bytes) -> str:

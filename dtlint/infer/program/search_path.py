@@ -7,8 +7,8 @@ that only put paths together. A relative one is taken from the program's own fol
 from __future__ import annotations
 
 import ast
-import os
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from dtlint.infer.names import path_of
@@ -78,7 +78,7 @@ class _Paths:
         text = self.text(node)
         if not text or "\0" in text:
             return None
-        return type(self.program)(os.path.normpath(self.program.parent / os.path.expanduser(text)))
+        return _without_dots(self.program.parent / text)
 
     def text(self, node: ast.expr) -> str | None:
         """The path that an expression is."""
@@ -91,11 +91,11 @@ class _Paths:
                 parts = self.text(left), self.text(right)
                 if parts[0] is None or parts[1] is None:
                     return None
-                return os.path.join(*parts) if isinstance(operator, ast.Div) else parts[0] + parts[1]  # type: ignore[arg-type]
+                return str(PurePath(parts[0], parts[1])) if isinstance(operator, ast.Div) else parts[0] + parts[1]
             case ast.Attribute(value=base, attr="parent"):
                 return self.above(base, 0)
             case ast.Attribute() if path_of(node) in ("os.pardir", "os.path.pardir"):
-                return os.pardir
+                return ".."
             case ast.Subscript(value=ast.Attribute(value=base, attr="parents"), slice=ast.Constant(value=int(count))):
                 return self.above(base, count)
             case ast.Call():
@@ -105,7 +105,7 @@ class _Paths:
     def above(self, base: ast.expr, count: int) -> str | None:
         """`path.parents[count]`."""
         text = self.text(base)
-        parents = [] if text is None else list(type(self.program)(text).parents)
+        parents = [] if text is None else list(PurePath(text).parents)
         return str(parents[count]) if 0 <= count < len(parents) else None
 
     def called(self, node: ast.Call) -> str | None:
@@ -121,14 +121,24 @@ class _Paths:
         if last in _SAME and len(known) == 1:
             return known[0]
         if last == "dirname" and len(known) == 1:
-            return os.path.dirname(known[0])
+            return str(PurePath(known[0]).parent)
         if last == "join" and known:
-            return os.path.join(*known)
+            return str(PurePath(*known))
         if last == "joinpath" and isinstance(node.func, ast.Attribute):
             base = self.text(node.func.value)
-            return None if base is None else os.path.join(base, *known)
-        return str(type(self.program)(*known)) if last in ("Path", "PurePath") and known else None
+            return None if base is None else str(PurePath(base, *known))
+        return str(PurePath(*known)) if last in ("Path", "PurePath") and known else None
 
 
-_SAME = frozenset({"str", "fspath", "abspath", "realpath", "normpath", "resolve", "absolute", "as_posix", "expanduser"})
+def _without_dots(path: Path) -> Path:
+    """The path without `..`, as os.path.normpath has it."""
+    made = path
+    if ".." in path.parts:
+        made = type(path)(path.anchor)
+        for part in path.parts[bool(path.anchor) :]:
+            made = made.parent if part == ".." else made / part
+    return made
+
+
+_SAME = frozenset({"str", "fspath", "abspath", "realpath", "normpath", "resolve", "absolute", "as_posix"})
 """What gives the same path, written another way: the program's own is absolute."""
