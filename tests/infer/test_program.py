@@ -42,6 +42,39 @@ def hold(path: Path) -> None:
 
 
 PROGRAMS = {
+    "what a class is named decides what its objects run": """
+        import re
+
+        LOSSES = {"ForClasses": lambda x: x.mean(), "ForTokens": lambda x: x.double().mean()}
+
+        class Base:
+            def __init__(self):
+                found = re.findall(f"({'|'.join(LOSSES)})", self.__class__.__name__)
+                self.kind = found[0] if len(found) > 0 else None
+
+            @property
+            def loss(self):
+                return LOSSES[self.kind]
+
+        class BertForTokens(Base):
+            pass
+
+        class BertForClasses(Base):
+            pass
+
+        y = BertForTokens().loss(torch.ones(2))  # float64
+        y = BertForClasses().loss(torch.ones(2))  # float32
+    """,
+    "a dict that holds another, of which a key is there perhaps": """
+        def first(settings):
+            return settings["x"]
+
+        given = {"x": torch.ones(2)}
+        if unknown():
+            given["z"] = 1
+        y = first({"y": 2, **given})  # float32
+        y = first({"y": 2, **given, "x": torch.ones(2).half()})  # float16
+    """,
     "an exception comes anywhere on the way, and what was bound until then holds": """
         x = torch.ones(3)
         y = x

@@ -201,7 +201,7 @@ class Containers(Changing):
             elif named is None and isinstance(value, Table) and value.rest is None:
                 for name, held in value.items.items():
                     table[name] = join(table[name], held) if name in table and name in value.perhaps else held
-                perhaps = (perhaps - value.items.keys()) | value.perhaps
+                perhaps = perhaps.difference(value.items) | value.perhaps
             else:
                 rest.append(UNKNOWN if named is None else value)
                 table = {name: join(held, rest[-1]) for name, held in table.items()}
@@ -239,7 +239,8 @@ class Containers(Changing):
             items = dict(table.items)
             for key, value in more.items.items():
                 items[key] = join(items[key], value) if key in items and key in more.perhaps else value
-            perhaps = (table.perhaps - more.items.keys()) | (more.perhaps - (table.items.keys() - table.perhaps))
+            certain = table.items.keys() - table.perhaps
+            perhaps = table.perhaps.difference(more.items) | more.perhaps.difference(certain)
             rests = [rest for rest in (table.rest, more.rest) if rest is not None]
             if more.rest is not None:
                 items = {key: join(value, more.rest) for key, value in items.items()}

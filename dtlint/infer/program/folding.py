@@ -10,7 +10,7 @@ import re
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from dtlint.infer.values import NONE, UNKNOWN, Constant, Items, Value, join, options
+from dtlint.infer.values import NONE, UNKNOWN, Constant, Items, Table, Value, join, options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -79,6 +79,8 @@ def folded_method(receiver: Value, method: str, args: Sequence[Value]) -> Value 
     """`constant.method(*constants)`, or None where it is not that."""
     if method not in _METHODS:
         return None
+    if method == "join":  # the keys of a dict
+        args = [_keys(value) for value in args]
     return _each([receiver, *args], lambda owner, *given: _of_method(owner, method, given))
 
 
@@ -90,7 +92,16 @@ def folded_call(name: str, args: Sequence[Value]) -> Value | None:
     if name in ("re.search", "re.match", "re.fullmatch") and len(args) == 2:
         match = getattr(re, name[3:])
         return _each(args, lambda *given: UNKNOWN if match(*given) else NONE)
+    if name == "re.findall" and len(args) == 2:
+        return _each(args, lambda *given: _small(re.findall(*given)))
     return None
+
+
+def _keys(value: Value) -> Value:
+    """What iterating over a dict gives, whose keys are all known."""
+    if not isinstance(value, Table) or value.rest is not None or value.perhaps:
+        return value
+    return Items(tuple(map(Constant, value.items)))
 
 
 def formatted(parts: Sequence[Value]) -> Value:

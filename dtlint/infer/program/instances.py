@@ -147,6 +147,8 @@ class Instances(Storing):
             if method is not None:
                 return Function(method, base if _is_classmethod(method) else None)
         value = self.in_class(base.info, name)
+        if value is None and name == "__name__":
+            return Constant(base.info.node.name)
         return UNKNOWN if value is None else value
 
     def inherited(self, base: Super, name: str) -> Value:
@@ -169,7 +171,7 @@ class Instances(Storing):
         if info is None:
             return self.layer_member(base, name)
         if name == "__class__":
-            return Class(info)
+            return UNKNOWN if base.key.startswith(ANYBODY) else Class(info)  # anybody's may extend it
         if name == "__dict__":
             return self.own_attributes(base, info)
         given = self.objects.get(base.key, name)

@@ -43,7 +43,12 @@ def signature(value: Value, depth: int = 0, of_one_call: bool = True) -> Hashabl
             return (type(value).__name__, tuple(signature(item, depth + 1, of_one_call) for item in items))
         case Table(items=table, perhaps=perhaps, rest=rest):
             held = tuple((repr(key), signature(item, depth + 1, of_one_call)) for key, item in table.items())
-            return ("table", held, perhaps, None if rest is None else signature(rest, depth + 1, of_one_call))
+            return (
+                "table",
+                held,
+                frozenset(perhaps),
+                None if rest is None else signature(rest, depth + 1, of_one_call),
+            )
         case Iteration(item=item):
             return ("iteration", signature(item, depth + 1, of_one_call))
         case Function(info=info, receiver=receiver):
