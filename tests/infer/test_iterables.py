@@ -143,6 +143,17 @@ PROGRAMS = {
         config.extra = half
         y = config.extra  # float16
     """,
+    "names that are bound by their text": """
+        x = half
+        globals()["x"] = double
+        y = x * 1  #
+        x = half
+        exec("x = double")
+        y = x * 1  #
+        z = half
+        exec("print()")
+        y = z * 1  # float16
+    """,
     "what a context is told to give": """
         from contextlib import nullcontext
         with nullcontext(half) as x:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 
 from dtlint.infer.calling import CHANGING
 from dtlint.infer.expressions import item_of
@@ -30,7 +30,7 @@ from dtlint.infer.values import (
     options,
 )
 
-__all__ = ["Containers", "one_of"]
+__all__ = ["GLOBALS", "Containers", "one_of"]
 
 
 class Containers(Changing):
@@ -347,6 +347,9 @@ class Containers(Changing):
             self.changed_container(target.value)
         elif isinstance(base, Module):
             self.put_item(base, value)
+        elif base == GLOBALS:
+            self.lose(value)
+            self.names_lost({str(key) for key in keys} if certain else None)
         elif isinstance(base, Instance) and base.info.method("__setitem__") is not None:
             setter = base.info.method("__setitem__")
             assert setter is not None
@@ -355,6 +358,13 @@ class Containers(Changing):
             if isinstance(base, Instance):
                 self.objects.put(base.key, ITEMS, UNKNOWN)
             self.lose(value)
+
+    def names_lost(self, names: Collection[str] | None) -> None:
+        """Globals are bound in a way that is not followed. Where nobody knows which, it is settings that are: numbers, words."""
+        for held in (self.globals, self.flow.state.names, *(state.names for state in self.frames)):
+            for name, value in held.items():
+                if name in names if names is not None else isinstance(value, Constant):
+                    held[name] = UNKNOWN
 
     def delete(self, node: ast.Delete) -> None:
         super().delete(node)
@@ -446,6 +456,8 @@ def _mapping(value: Value) -> Table | None:
 
 _SEQUENTIAL = External("torch.nn.Sequential")
 _ZIP = External("builtins.zip")
+GLOBALS = External("builtins.globals()")
+"""What `globals()` gives: the names of the module, as a dict."""
 _ADDING = frozenset({"append", "extend", "insert", "add", "appendleft", "extendleft"})
 _REORDERING = frozenset({"reverse", "sort", "remove", "rotate"})
 """Methods of a list after which it holds what it held, in other places."""

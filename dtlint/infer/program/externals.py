@@ -11,11 +11,13 @@ from dtlint.infer.numbers import LIMITS, NUMBER_FUNCTIONS, NUMBERS, Categories
 from dtlint.infer.ops import is_op, op_result
 from dtlint.infer.program.abroad import MODULE_CASTS
 from dtlint.infer.program.certain import as_tensors, certain_result
+from dtlint.infer.program.containers import GLOBALS
 from dtlint.infer.program.defaults import DEFAULT_DTYPE
 from dtlint.infer.program.fields import Field
 from dtlint.infer.program.folding import folded_call, formatted
 from dtlint.infer.program.hooking import HOOKING_ALL
 from dtlint.infer.program.iterables import TRUTH
+from dtlint.infer.program.project import parsed
 from dtlint.infer.program.promises import Cache
 from dtlint.infer.program.records import Records
 from dtlint.infer.regions import is_untouched
@@ -123,11 +125,10 @@ class Externals(Records):
         if name in ("copy.copy", "copy.deepcopy") and args:
             return self.copy(args[0], arguments, name == "copy.deepcopy")
         if name == "builtins.exec":
-            self.globals.update({key: UNKNOWN for key, value in self.globals.items() if isinstance(value, Constant)})
-            names = self.flow.state.names
-            names.update({key: UNKNOWN for key, value in names.items() if isinstance(value, Constant)})
+            code = args[0].value if args and isinstance(args[0], Constant) else None
+            self.names_lost(_bound_in(code) if isinstance(code, str) else None)
             return NONE
-        return None
+        return GLOBALS if name == "builtins.globals" else None
 
     def of_contexts(self, name: str, arguments: Arguments) -> Value | None:
         """What decides how code runs: contexts, devices, the default dtype."""
@@ -262,6 +263,16 @@ class Externals(Records):
             return UNKNOWN
         parameters = function.node.args.posonlyargs + function.node.args.args
         return self.flow.state.names.get(parameters[0].arg, UNKNOWN) if parameters else UNKNOWN
+
+
+def _bound_in(code: str) -> frozenset[str] | None:
+    """The names that code binds; None where that is not known."""
+    try:
+        tree = parsed(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    return frozenset(node.id for node in names)
 
 
 def _device_type(given: Value | None) -> str | None:
