@@ -222,9 +222,11 @@ class Containers(Changing):
                 names[name] = UNKNOWN
         elif isinstance(before, CONTAINERS):
             self.note_change(node.target, before, after)
-            self.under_other_names(path_of(node.target), before, after)
-            self.holding(after)
-            self.changed_inside(before, after)
+            shared = self.under_other_names(path_of(node.target), before, after)
+            if shared is not after:
+                super().bind_target(node.target, shared)  # it is one list still, that others name
+            self.holding(shared)
+            self.changed_inside(before, shared)
 
     def updated(self, node: ast.Call, target: ast.expr) -> bool:
         """`d.update({key: value})`, of a dict that is known by one that is; has it been done?"""
@@ -369,9 +371,39 @@ class Containers(Changing):
     def delete(self, node: ast.Delete) -> None:
         super().delete(node)
         for target in node.targets:
-            base = self.quietly(target.value) if isinstance(target, ast.Subscript) else None
-            if isinstance(base, Module):
-                self.put_item(base, self.item_of(base))
+            for part in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
+                if isinstance(part, ast.Subscript):
+                    self.delete_item(part)
+                elif isinstance(part, ast.Attribute):
+                    self.flow.state.forget(path_of(part) or "")
+                    self.flow.state.paths.pop(path_of(part) or "", None)
+                    self.delete_attribute(self.quietly(part.value), Constant(part.attr))
+
+    def delete_item(self, target: ast.Subscript) -> None:
+        """`del x[key]`."""
+        base, index = self.quietly(target.value), self.quietly(target.slice)
+        key = index.value if isinstance(index, Constant) else None
+        if isinstance(base, Table):
+            certain = isinstance(index, Constant) and isinstance(key, Hashable)
+            left = {name: value for name, value in base.items.items() if not certain or name != key}
+            self.rebind(
+                target.value, Table(left, base.perhaps & left.keys() if certain else frozenset(left), base.rest)
+            )
+        elif isinstance(base, (Items, Iteration)):
+            kept = list(base.items) if isinstance(base, Items) else []
+            if isinstance(key, int) and -len(kept) <= key < len(kept):
+                del kept[key]
+                self.rebind(target.value, Items(tuple(kept)))
+            else:
+                self.rebind(target.value, Iteration(self.item_of(base)))
+        elif isinstance(base, Module):
+            self.put_item(base, self.item_of(base))
+        elif isinstance(base, Instance):
+            deleter = base.info.method("__delitem__")
+            if deleter is None:
+                self.objects.put(base.key, ITEMS, UNKNOWN)
+            else:
+                self.apply(deleter, base, [index], {}, True)
 
     def subscript(self, node: ast.Subscript) -> Value:
         value = super().subscript(node)

@@ -186,7 +186,8 @@ class Instances(Storing):
             )
             return bound if given is None else join(bound, self.owned(given, base))
         value = given
-        if value is not None and name not in assigned_at_start(info):  # until it is assigned, there is the class's
+        absent = name not in assigned_at_start(info) or (base.key, name) in self.objects.deleted
+        if value is not None and absent:  # until it is assigned, there is the class's
             held = self.in_class(info, name)
             value = value if held is None else join(held, value)
         if value is None:
@@ -438,6 +439,15 @@ class Instances(Storing):
         self.lose(value)
         return NONE
 
+    def delete_attribute(self, target: Value, name: Value) -> None:
+        """`del x.name`, `delattr(x, name)`: what was there before may be there again, or the class's own."""
+        for choice in options(target):
+            if isinstance(choice, (Module, Instance)):
+                if isinstance(name, Constant) and isinstance(name.value, str):
+                    self.objects.delete(choice.key, name.value)
+                else:
+                    self.objects.open_up(choice.key)
+
     def has_attribute(self, owner: Value, name: str) -> bool | None:
         """Has the value that attribute, certainly, certainly not, or perhaps?"""
         if isinstance(owner, Constant) and isinstance(owner.value, (str, int, float, type(None))):
@@ -470,6 +480,8 @@ class Instances(Storing):
         if info.method(name) is not None or self.in_class(info, name) is not None:
             return True
         if owner.key.startswith(ANYBODY) or name.startswith("__"):
+            return None
+        if (owner.key, name) in self.objects.deleted:
             return None
         closed = self.objects.get(owner.key, name) is None and not self.objects.open & {owner.key, EVERY}
         own = not (info.is_module and name in MODULE_ATTRIBUTES)

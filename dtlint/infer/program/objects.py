@@ -45,6 +45,8 @@ class Objects:
         """Attributes of which the running round has shown more than was known."""
         self.stored: set[Store] = set()
         """The attributes that the function being read has assigned so far, and the functions that it has called."""
+        self.deleted: set[Store] = set()
+        """The attributes that were deleted, in any round: they may be there or not."""
         self.changed = False
 
     def begin_round(self, narrow: bool) -> None:
@@ -130,6 +132,13 @@ class Objects:
         self.stored.add((EVERY, name))
         if name not in self.wild:
             self.wild.add(name)
+            self.changed = True
+
+    def delete(self, key: Key, name: str) -> None:
+        """An attribute is deleted."""
+        self.stored.add((key, name))
+        if (key, name) not in self.deleted:
+            self.deleted.add((key, name))
             self.changed = True
 
     def open_up(self, key: Key) -> None:
