@@ -220,8 +220,14 @@ class Abroad(Owned):
     def put_item(self, holder: Module, value: Value) -> None:
         """A module is put into a container of modules, in the place of another or beside the others."""
         self.order.disturb(holder.key)
+        self.detach_items(holder)
         self.attached_from_here(holder, value)
         self.objects.put(holder.key, ITEMS, value)
+
+    def detach_items(self, holder: Module) -> None:
+        """One of the modules in a container of modules is in it no more, nobody knows which."""
+        for one in self.modules_in(self.item_of(holder)):
+            self.objects.detach(one.key)
 
     def attached_from_here(self, holder: Module, value: Value) -> None:
         """What is given to a module has not been cast with it before."""

@@ -20,7 +20,9 @@ class Perhaps(Value):
     value: Value
 
 
-def bound_names(info: FunctionInfo, args: list[Value], keywords: dict[str, Value], complete: bool) -> dict[str, Value]:
+def bound_names(
+    info: FunctionInfo, args: list[Value], keywords: dict[str, Value], complete: bool, defaults: dict[str, Value]
+) -> dict[str, Value]:
     """The names that a function's body begins with, for these arguments."""
     arguments = info.node.args
     bound: dict[str, Value] = {}
@@ -31,15 +33,15 @@ def bound_names(info: FunctionInfo, args: list[Value], keywords: dict[str, Value
         if position < len(args):
             bound[name] = args[position]
         elif name in left:
-            bound[name] = _given(left.pop(name), info.defaults.get(name, UNKNOWN))
+            bound[name] = _given(left.pop(name), defaults.get(name, UNKNOWN))
         else:
-            bound[name] = info.defaults.get(name, UNKNOWN) if complete else UNKNOWN
+            bound[name] = defaults.get(name, UNKNOWN) if complete else UNKNOWN
     for argument in arguments.kwonlyargs:
         name = argument.arg
         if name in left:
-            bound[name] = _given(left.pop(name), info.defaults.get(name, UNKNOWN))
+            bound[name] = _given(left.pop(name), defaults.get(name, UNKNOWN))
         else:
-            bound[name] = info.defaults.get(name, UNKNOWN) if complete else UNKNOWN
+            bound[name] = defaults.get(name, UNKNOWN) if complete else UNKNOWN
     if arguments.vararg is not None:
         bound[arguments.vararg.arg] = Items(tuple(args[len(positional) :])) if complete else UNKNOWN
     if arguments.kwarg is not None:

@@ -154,8 +154,14 @@ class Following(Interpreter):
             value = self.exported(value.module, value.name)
         return one_list(value)
 
+    def kept_aside(self, value: Value) -> Value:
+        """What is held where casts do not look."""
+        return value
+
     def name(self, node: ast.Name) -> Value:
         value = self.resolved(super().name(node))
+        if node.id not in self.flow.state.names:
+            value = self.kept_aside(value)
         if (isinstance(value, External) and value.name.startswith("builtins.")) or value == UNKNOWN:
             for star in self.module.stars:
                 if self.project.brings(star, node.id):

@@ -344,7 +344,8 @@ class Functions(Frames):
             return UNKNOWN
         if receiver is not None:
             args = [receiver, *args]
-        bound = bound_names(info, list(args), keywords, complete) | dict(paths)
+        left_out = {name: self.kept_aside(value) for name, value in info.defaults.items()}
+        bound = bound_names(info, list(args), keywords, complete, left_out) | dict(paths)
         read = self.contexts_of.get(id(info.node), 0)
         most = max(_MOST_CONTEXTS, _MOST_LINES // _lines(info))
         self.defaults_at_yield = []

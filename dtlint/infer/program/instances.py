@@ -14,7 +14,7 @@ from dtlint.infer.numbers import Limits, number_member
 from dtlint.infer.program.fields import Field, assigned_at_start, fields_in, has_generated_init
 from dtlint.infer.program.frames import Frame
 from dtlint.infer.program.functions import ANYBODY
-from dtlint.infer.program.objects import EVERY, at_rest, class_key
+from dtlint.infer.program.objects import EVERY, Store, at_rest, class_key
 from dtlint.infer.program.order import Order
 from dtlint.infer.program.promises import Declared
 from dtlint.infer.program.storing import Storing
@@ -40,6 +40,7 @@ from dtlint.infer.values import (
     Module,
     Namespace,
     Number,
+    Partial,
     Super,
     Table,
     Tensor,
@@ -84,6 +85,8 @@ class Instances(Storing):
         """Counts the casts of modules: of two, the later holds."""
         self.attached: dict[tuple[Key, Key], int] = {}
         """The count when a module was given another, which casts before that have not reached."""
+        self.empty_buffers: set[Store] = set()
+        """Buffers that were registered without a tensor: what is assigned to them later is one."""
         self.tied: set[frozenset[Key]] = set()
         """Layers of which one was given the weight of the other: a cast of the one changes it in both."""
         self.retyped: set[Key] = set()
@@ -257,7 +260,12 @@ class Instances(Storing):
         if isinstance(value, Tensor) and isinstance(owner, Module) and value.traits & (Trait.PARAMETER | Trait.BUFFER):
             traits = value.traits & ~_PLACED  # it moves with its module
             return replace(value, dtypes=self.cast_of(owner.key, value.dtypes), traits=traits)
-        return value
+        return self.kept_aside(value)
+
+    def kept_aside(self, value: Value) -> Value:
+        """What is held where casts do not look: weights, and lists of them, that a cast of their module may have changed
+        since, if there is any."""
+        return _as_weights_of_any(value) if self.ever_cast else value
 
     def layer_member(self, base: Module | Instance, name: str) -> Value:
         given = self.objects.get(base.key, name)
@@ -268,6 +276,8 @@ class Instances(Storing):
         return UNKNOWN
 
     def bind_attribute(self, target: ast.Attribute, base: Value, value: Value) -> None:
+        if isinstance(value, Tensor) and isinstance(base, Module):
+            value = self.registered(target, base, value)
         super().bind_attribute(target, base, value)
         self.stored_here(path_of(target) or "", tuple(options(base)), target.attr, value)
         for choice in options(base):
@@ -297,6 +307,30 @@ class Instances(Storing):
                     # Of a weight perhaps, that a dict or a method has given. Libraries load checkpoints like that, into
                     # tensors that are what they were.
                     self.data_replaced(target.value, value)
+
+    def registered(self, target: ast.Attribute, owner: Module, value: Tensor) -> Tensor:
+        """A tensor as an attribute of a module. It is cast with that where it is a parameter, or where the name is that
+        of a buffer; what is computed of a weight is neither, unless the op gives it back as it was."""
+        key = (owner.key, target.attr)
+        known = options(self.objects.get(*key) or UNKNOWN)
+        is_buffer = any(isinstance(one, Tensor) and one.traits & Trait.BUFFER for one in known)
+        of_layer = owner.info is None and target.attr in _WEIGHTS_OF_LAYERS
+        if is_buffer or of_layer or key in self.empty_buffers:
+            return value if value.traits & _KEPT else replace(value, traits=value.traits | Trait.BUFFER)
+        given = getattr(self.flow.statement, "value", None)
+        if not value.traits & _KEPT or (isinstance(given, ast.Call) and self.makes_weight(given)):
+            return value
+        named = isinstance(given, ast.Name) or (isinstance(given, ast.Attribute) and given.attr not in _VIEWS)
+        if named and value.traits & Trait.PARAMETER:
+            return value
+        perhaps = isinstance(given, (ast.Name, ast.Call, ast.IfExp, ast.BoolOp))  # `w.float()` may be w itself
+        dtypes = None if perhaps and self.ever_cast else value.dtypes
+        return replace(value, dtypes=dtypes, traits=value.traits & ~_KEPT)
+
+    def makes_weight(self, node: ast.Call) -> bool:
+        """Is it `nn.Parameter(...)` or `nn.Buffer(...)`, or a function of the program, which may give one?"""
+        called = self.quietly(node.func)
+        return not isinstance(called, External) or called.name.rpartition(".")[2] in ("Parameter", "Buffer")
 
     def all_alike(self, value: Module | Instance) -> Sequence[Module | Instance]:
         """The objects that a value stands for."""
@@ -537,6 +571,8 @@ class Instances(Storing):
             since = self.attached.get((owner, key), 0)
             casts = self.casts_over(owner, below | {key})
             found |= {None if cast is None or cast[0] <= since else cast for cast in casts}
+        if key in self.objects.detached:
+            found.add(None)
         latest = {max(filter(None, (own, cast)), key=_clock, default=None) for cast in found}
         return latest if len(latest) == 1 else {*latest, max(filter(None, latest), key=_clock)}
 
@@ -553,9 +589,10 @@ class Instances(Storing):
             cast = {key for key in pair if module.key in self.objects.above(key)}
             for key in pair - cast if cast else ():
                 self.flow.state.casts[key] = (self.clock, None)
-        for known in (self.flow.state.names, self.flow.state.paths):
-            for name, value in known.items():
-                known[name] = _as_weights_of_any(value)
+        for state in (self.flow.state, *self.frames):
+            for known in (state.names, state.paths):
+                for name, value in known.items():
+                    known[name] = _as_weights_of_any(value)
 
     def retype(self, module: Module) -> None:
         """Whole numbers of a module get another dtype, or one that is not known."""
@@ -573,7 +610,24 @@ def _as_weights_of_any(value: Value) -> Value:
         return value if item is value.item else replace(value, item=item)
     if isinstance(value, Items):
         items = tuple(map(_as_weights_of_any, value.items))
-        return value if all(map(operator.is_, items, value.items)) else Items(items)
+        return value if all(map(operator.is_, items, value.items)) else value.holding(items)
+    if isinstance(value, Table):
+        table = {key: _as_weights_of_any(item) for key, item in value.items.items()}
+        rest = None if value.rest is None else _as_weights_of_any(value.rest)
+        same = rest is value.rest and all(map(operator.is_, table.values(), value.items.values()))
+        return value if same else Table(table, value.perhaps, rest)
+    if isinstance(value, Either):
+        choices = tuple(map(_as_weights_of_any, value.choices))
+        return value if all(map(operator.is_, choices, value.choices)) else reduce(join, choices)
+    if isinstance(value, Partial):
+        args = tuple(map(_as_weights_of_any, value.args))
+        keywords = {name: _as_weights_of_any(item) for name, item in value.keywords.items()}
+        held = (*value.args, *value.keywords.values())
+        return (
+            value
+            if all(map(operator.is_, (*args, *keywords.values()), held))
+            else Partial(value.callee, args, keywords)
+        )
     return value
 
 
@@ -649,6 +703,9 @@ def is_open_book(info: ClassInfo) -> bool:
 _PLAIN_BASES = frozenset({"builtins.object", "abc.ABC", "typing.Protocol", "typing.Generic"})
 
 
+_KEPT = Trait.PARAMETER | Trait.BUFFER
+_VIEWS = frozenset({"data", "T", "mT", "H", "mH", "real", "imag", "grad"})
+"""Attributes of a weight that are tensors of their own."""
 _PROPERTIES = frozenset({"property", "cached_property", "functools.cached_property"})
 
 

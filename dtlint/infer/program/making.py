@@ -283,6 +283,8 @@ class Making(Abroad):
             trait = Trait.BUFFER if method == "register_buffer" else Trait.PARAMETER
             if isinstance(value, Tensor):
                 value = replace(value, traits=value.traits | trait)
+            elif trait is Trait.BUFFER and isinstance(name, Constant):
+                self.empty_buffers.add((module.key, str(name.value)))
             return target, self.set_attribute(module, name, value)
         if method == "apply" and arguments.args:
             self.apply_to_all(module, arguments.args[0])
@@ -310,12 +312,14 @@ class Making(Abroad):
         if method == "set_submodule" and len(arguments.args) >= 2:
             self.set_submodule(module, arguments.args[0], arguments.args[1])
             return target, NONE
-        taking = method == "load_state_dict" and arguments.keywords.get("assign", NONE) not in (NONE, Constant(False))
+        taking = method == "load_state_dict" and (arguments.get(2, "assign") or NONE) not in (NONE, Constant(False))
         if method in _ALTERING or taking:
             self.cast_module(module, None)
             self.retype(module)
         if method in _HANDING_OUT:
             self.lose(module)
+        if method.startswith("pop"):
+            self.detach_items(module)
         return target, method_result(module, method, arguments)
 
 

@@ -9,7 +9,20 @@ import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dtlint.infer.values import UNKNOWN, Either, Items, Iteration, Key, Module, Table, Unknown, Value, forget, join
+from dtlint.infer.values import (
+    UNKNOWN,
+    Either,
+    Items,
+    Iteration,
+    Key,
+    Module,
+    Table,
+    Unknown,
+    Value,
+    forget,
+    join,
+    options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +58,8 @@ class Objects:
         """Attributes of which the running round has shown more than was known."""
         self.stored: set[Store] = set()
         """The attributes that the function being read has assigned so far, and the functions that it has called."""
+        self.detached: set[Key] = set()
+        """Modules that were taken out of another, in any round: whether that owns them is not known."""
         self.deleted: set[Store] = set()
         """The attributes that were deleted, in any round: they may be there or not."""
         self.changed = False
@@ -88,6 +103,8 @@ class Objects:
     def put(self, key: Key, name: str, value: Value) -> None:
         """Something is assigned to an attribute."""
         if self.fresh is not None:
+            for module in _modules(self.fresh.of(key).get(name)) - _modules(value):
+                self.detach(module)  # another is in its place
             self.fresh.put(key, name, value)
         self.stored.add((key, name))
         known = self.attributes.setdefault(key, {})
@@ -114,15 +131,15 @@ class Objects:
         self._holders.setdefault(id(container), (container, set()))[1].add((key, name))
 
     def own(self, owner: Key, value: Value) -> None:
-        """A module, or each of a list of them, belongs to another, and is cast with it."""
+        """A module belongs to another, and is cast with it. Those in a list that is an attribute do not."""
         if self.fresh is not None:
             self.fresh.own(owner, value)
         if isinstance(value, Module):
             if value.key != owner and owner not in self.owners.setdefault(value.key, set()):
                 self.owners[value.key].add(owner)
                 self.changed = True
-        elif isinstance(value, (Items, Either)):
-            for item in value.items if isinstance(value, Items) else value.choices:
+        elif isinstance(value, Either):
+            for item in value.choices:
                 self.own(owner, item)
 
     def forget(self, name: str) -> None:
@@ -134,8 +151,16 @@ class Objects:
             self.wild.add(name)
             self.changed = True
 
+    def detach(self, key: Key) -> None:
+        """A module is taken out of one that owns it."""
+        if key not in self.detached:
+            self.detached.add(key)
+            self.changed = True
+
     def delete(self, key: Key, name: str) -> None:
         """An attribute is deleted."""
+        for module in _modules(self.of(key).get(name)):
+            self.detach(module)
         self.stored.add((key, name))
         if (key, name) not in self.deleted:
             self.deleted.add((key, name))
@@ -161,6 +186,11 @@ class Objects:
                     found.add(owner)
                     queue.append(owner)
         return found
+
+
+def _modules(value: Value | None) -> set[Key]:
+    """The modules that a value may be."""
+    return set() if value is None else {choice.key for choice in options(value) if isinstance(choice, Module)}
 
 
 def class_key(info: ClassInfo) -> Key:
