@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
 from dtlint.infer.events import Flow
 from dtlint.infer.interpreter import autocast_in, result_of
+from dtlint.infer.names import path_of
 from dtlint.infer.program.binding import bound_names
 from dtlint.infer.program.frames import Frames, Write
 from dtlint.infer.program.promises import meeting
@@ -42,6 +44,7 @@ from dtlint.infer.values import (
     Unknown,
     Value,
     join,
+    options,
 )
 from dtlint.infer.walk import SCOPES, nodes
 
@@ -94,6 +97,8 @@ class Functions(Frames):
         """Counts the attributes that were asked for and not there: they may be assigned later."""
         self.frames: list[State] = []
         """The states of those who wait for what is read to end: callers, and the code that they were called from."""
+        self.cached_results: dict[Hashable, Value] = {}
+        """What functions that keep their results have given in this round, by what they were given."""
         self.reading_now = 0
         """The reading of a function that is under way, by its number; 0 outside of all."""
         self.made_by: dict[Key, int] = {}
@@ -244,17 +249,43 @@ class Functions(Frames):
         return info
 
     def define_class(self, node: ast.ClassDef) -> None:
-        """A decorator that may change the class, or give another, is read for it."""
+        """A decorator of a class is read for it: it may change the class, keep it, or give another."""
         super().define_class(node)
-        made = self.quietly(ast.Name(node.name, ast.Load())) if node.decorator_list else UNKNOWN
+        made = self.quietly(ast.Name(node.name, ast.Load()))
+        if isinstance(made, Class):
+            self.tell_bases(made, node)
         for part in reversed(node.decorator_list):
-            decorator = self.quietly(part)
-            if isinstance(made, Class) and isinstance(decorator, Function) and _rewrites(decorator.info, made.info):
-                given = self.apply(decorator.info, decorator.receiver, [made], {}, True)
-                if given != made:
-                    self.lose(made)
-                    made = given
-                    self.bind_name(node.name, made)
+            decorators = options(self.quietly(part))
+            for decorator in decorators:
+                if isinstance(made, Class):
+                    made = self.decorated_class(made, part, decorator, len(decorators) == 1)
+                    if not isinstance(made, Class) or made.info.node is not node:
+                        self.bind_name(node.name, made)
+
+    def decorated_class(self, made: Class, node: ast.expr, decorator: Value, certain: bool) -> Value:
+        """What a decorator makes of a class; one of several that it may be is read for what it keeps of it."""
+        if not isinstance(decorator, Function):
+            called = self.quietly(node.func) if isinstance(node, ast.Call) else decorator
+            if isinstance(decorator, Unknown) and type(called) is Unknown:
+                self.lose(made)  # a registry perhaps
+            return made
+        rewriting = certain and _rewrites(decorator.info, made.info)
+        if not rewriting and not _keeps_class(decorator.info.node):
+            return made
+        given = self.apply(decorator.info, decorator.receiver, [made], {}, True)
+        if given != made:
+            self.lose(made)
+        return given if rewriting else made
+
+    def tell_bases(self, made: Class, node: ast.ClassDef) -> None:
+        """A base of a class hears of it, by `__init_subclass__`."""
+        for parent in made.info.lineage[1:]:
+            hearing = parent.methods.get("__init_subclass__")
+            if hearing is not None:
+                keywords = {word.arg: self.quietly(word.value) for word in node.keywords if word.arg}
+                keywords.pop("metaclass", None)
+                self.apply(hearing, made, [], keywords, True)
+                return
 
     def put_in_place(self, owner: ClassInfo, name: str, value: Value) -> None:
         """A class's method is replaced, or one is added: calls that go before have the one, and those behind the other."""
@@ -324,9 +355,19 @@ class Functions(Frames):
             paths: what attributes of its arguments hold when it begins, by their dotted paths in its body.
         """
         result = self.apply_itself(info, receiver, args, keywords, complete, paths)
+        if _is_cached(info.node):
+            result = self.cached_result(info, receiver, args, result)
         for other in self.in_its_place.get(id(info.node), ()):
             result = join(result, self.apply_itself(other, receiver, args, keywords, complete, paths))
         return result
+
+    def cached_result(self, info: FunctionInfo, receiver: Value | None, args: Sequence[Value], result: Value) -> Value:
+        """What a function gives that is run once for the same arguments: what it gave then, or does now."""
+        given = args if receiver is None else (receiver, *args)
+        place = (id(info.node), tuple(map(signature, given)))
+        before = self.cached_results.get(place)
+        self.cached_results[place] = result if before is None else join(before, result)
+        return self.cached_results[place]
 
     def apply_itself(
         self,
@@ -556,6 +597,17 @@ _KEEPING = frozenset(
 )
 
 
+@lru_cache(maxsize=4096)
+def _is_cached(node: FunctionNode) -> bool:
+    """Does a decorator keep what the function gives?"""
+    decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
+    names = (path_of(one.func if isinstance(one, ast.Call) else one) or "" for one in decorators)
+    return any(name.rpartition(".")[2] in _CACHING for name in names)
+
+
+_CACHING = frozenset({"lru_cache", "cache", "cached_property"})
+
+
 def _lines(info: FunctionInfo) -> int:
     return max(1, (info.node.end_lineno or info.node.lineno) - info.node.lineno)
 
@@ -581,6 +633,24 @@ def _rewrites(decorator: FunctionInfo, given: ClassInfo) -> bool:
             return True
     return any(name in RUNNING or given.method(name) is not None for _, name in inside.stores)
 
+
+@lru_cache(maxsize=1024)
+def _keeps_class(decorator: FunctionNode) -> bool:
+    """Does a decorator of a class put it into a table or a list?"""
+    arguments = decorator.args
+    own = {argument.arg for argument in (*arguments.posonlyargs, *arguments.args)}
+    for part in nodes(decorator.body if isinstance(decorator.body, list) else [decorator.body]):
+        given: list[ast.expr] = []
+        if isinstance(part, ast.Assign) and any(isinstance(target, ast.Subscript) for target in part.targets):
+            given = [part.value]
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _KEEPING_IN:
+            given = part.args
+        if any(isinstance(one, ast.Name) and one.id in own for one in given):
+            return True
+    return False
+
+
+_KEEPING_IN = frozenset({"append", "add", "setdefault", "insert", "__setitem__", "register"})
 
 RUNNING = frozenset({"forward", "__call__"})
 """What an object runs when it is called, if its class has it, or inherits it from outside the program."""

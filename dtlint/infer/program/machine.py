@@ -153,6 +153,7 @@ class Program(Places):
         self.order.clear()
         self.given_up.clear()
         self.begin_closures()
+        self.cached_results.clear()
         self.made_by.clear()
         self.attached.clear()
         self.made_here.clear()
