@@ -662,10 +662,21 @@ class Expressions:
         """Go on with the names around a comprehension, and with those that `:=` binds in it, if it has any turns."""
         inner = self.flow.state.names
         self.flow.state.names = names
+        for name, value in self.changed_in_turns(node, names, inner):
+            names[name] = join(names[name], value)
         for part in nodes([node], SCOPES) if self.binds(node) else ():
             if isinstance(part, ast.NamedExpr) and part.target.id in inner:
                 name, value = part.target.id, inner[part.target.id]
                 self.bind_target(part.target, join(names[name], value) if name in names else value)
+
+    def changed_in_turns(
+        self,
+        node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp,
+        names: dict[str, Value],
+        inner: dict[str, Value],
+    ) -> list[tuple[str, Value]]:
+        """The names around a comprehension that stand for something else after it, as a list that it has added to."""
+        return []
 
     def under_any_key(self, item: Value) -> Value:
         """A dict whose keys are not known."""

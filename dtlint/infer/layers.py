@@ -174,7 +174,9 @@ def _from_table(name: str, weights: Dtypes, arguments: Arguments, autocast: Auto
     asked = op_result(f"torch.nn.{name}", [own, *args], arguments.keywords, arguments.default, autocast, arguments.node)
     if asked is None or asked == UNKNOWN:
         return None
-    return asked if name.endswith("Loss") else with_dimensions(asked)
+    first = arguments.args[0] if arguments.args else None
+    whole = isinstance(first, Tensor) and first.zero_dim is False
+    return with_dimensions(asked) if whole or (name not in KEEPING and not name.endswith("Loss")) else asked
 
 
 def _is_of_cpu(autocast: Autocast | None) -> bool:

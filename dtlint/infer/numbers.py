@@ -158,5 +158,5 @@ def negated(operator: ast.unaryop, value: object) -> Value:
     if isinstance(operator, ast.Not):
         return Constant(not value)
     if isinstance(value, (int, float)) and isinstance(operator, (ast.USub, ast.UAdd)):
-        return Constant(-value if isinstance(operator, ast.USub) else value)
+        return Constant(-value if isinstance(operator, ast.USub) else +value)
     return UNKNOWN

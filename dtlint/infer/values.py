@@ -341,11 +341,19 @@ class Number(Value):
     category: Category
 
 
-@dataclass(slots=True, repr=False, match_args=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class Constant(Value):
-    """A Python constant: number, string, bool, None, Ellipsis."""
+    """A Python constant: number, string, bool, None, Ellipsis. 1, 1.0 and True are three of them."""
 
     value: object
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Constant:
+            return False
+        value, another = self.value, other.value
+        return value is another or (type(value) is type(another) and value == another)
 
 
 @dataclass(slots=True, repr=False, match_args=False)

@@ -102,6 +102,9 @@ class Abroad(Owned):
         """The module itself; of one of those that another holds, nobody knows which, the other."""
         return self.below.get(module.key, module)
 
+    def stands_for_others(self, module: Module) -> bool:
+        return module.key in self.below
+
     def hand_over(self, value: Value) -> None:
         """Code that is not in view is given the value: from here on it may cast all modules in it, whenever it runs."""
         self.lose(value)

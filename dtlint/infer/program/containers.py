@@ -16,6 +16,7 @@ from dtlint.infer.values import (
     UNKNOWN,
     Constant,
     Distinct,
+    Dtype,
     Either,
     External,
     Instance,
@@ -279,7 +280,9 @@ class Containers(Changing):
         """`d.get(key)`, `d.pop(key, default)`: by a constant key, of a dict that is known."""
         args = self.values(node.args)
         if function.attr == "copy":
-            return Table(table.items, table.perhaps, table.rest)
+            made = Table(table.items, table.perhaps, table.rest)
+            self.holding(made)
+            return made
         if function.attr in ("items", "keys", "values"):
             return _view(table, function.attr)
         key = args[0].value if args and isinstance(args[0], Constant) else None
@@ -361,11 +364,23 @@ class Containers(Changing):
                 self.objects.put(base.key, ITEMS, UNKNOWN)
             self.lose(value)
 
+    def changed_in_turns(
+        self,
+        node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp,
+        names: dict[str, Value],
+        inner: dict[str, Value],
+    ) -> list[tuple[str, Value]]:
+        targets = {
+            part.id for clause in node.generators for part in ast.walk(clause.target) if isinstance(part, ast.Name)
+        }
+        changed = [name for name, value in names.items() if name not in targets and inner.get(name, value) is not value]
+        return [(name, inner[name]) for name in changed if isinstance(names[name], CONTAINERS)]
+
     def names_lost(self, names: Collection[str] | None) -> None:
         """Globals are bound in a way that is not followed. Where nobody knows which, it is settings that are: numbers, words."""
         for held in (self.globals, self.flow.state.names, *(state.names for state in self.frames)):
             for name, value in held.items():
-                if name in names if names is not None else isinstance(value, Constant):
+                if name in names if names is not None else isinstance(value, (Constant, Dtype)):
                     held[name] = UNKNOWN
 
     def delete(self, node: ast.Delete) -> None:

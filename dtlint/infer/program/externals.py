@@ -95,6 +95,8 @@ class Externals(Records):
             function = self.flow.function
             me = self.first_parameter()
             return Super(me, function.owner) if function is not None and function.owner is not None else UNKNOWN
+        if name == "builtins.type" and len(args) == 1 and isinstance(args[0], (Module, Instance)):
+            return self.member(args[0], "__class__") if args[0].info is not None else UNKNOWN
         if name == "builtins.super" and len(args) == 2 and isinstance(args[0], Class):
             return Super(args[1], args[0].info)
         found = self.environment(name, arguments)
@@ -158,7 +160,11 @@ class Externals(Records):
             for one, other in (args, args[::-1]):
                 if isinstance(one, Tensor):
                     self.retold_everywhere(one, other)
+            self.data_replaced(None, UNKNOWN)
             return NONE
+        if name.startswith("torch.nn.utils.prune.") and args:
+            self.parametrized(args[0], arguments.get(1, "name") or UNKNOWN)
+            return args[0]
         if name.endswith(".parametrize.register_parametrization") and args:
             self.parametrized(args[0], arguments.get(1, "tensor_name") or UNKNOWN)
             return UNKNOWN

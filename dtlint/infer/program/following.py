@@ -121,7 +121,8 @@ class Following(Interpreter):
         parts = name.split(".")
         for count in range(1, len(parts) + 1):
             part = ".".join(parts[:count])
-            module = self.project.module(part) if self.project.sets_default(part) else None
+            ordered = self.project.sets_default(part) or self.project.is_own(part)
+            module = self.project.module(part) if ordered else None
             if module is not None:
                 self.run_module(module, in_order=True)
 
@@ -163,7 +164,7 @@ class Following(Interpreter):
         if node.id not in self.flow.state.names:
             value = self.kept_aside(value)
         if (isinstance(value, External) and value.name.startswith("builtins.")) or value == UNKNOWN:
-            for star in self.module.stars:
+            for star in reversed(self.module.stars):  # the last has the last word
                 if self.project.brings(star, node.id):
                     found = self.resolved(Imported(star, node.id))
                     if found != UNKNOWN:

@@ -200,7 +200,7 @@ class Functions(Frames):
         decorators = [self.value(decorator) for decorator in node.decorator_list]
         scope = self.scope()
         contexts = [context for context in map(autocast_in, decorators) if context is not None]
-        if self.flow.function is None:
+        if self.flow.function is None and not self.loops_open:
             info = self.functions.get(id(node))
             if info is None:
                 info = self.functions[id(node)] = FunctionInfo(node, scope, owner, contexts, module=self.module)
@@ -241,7 +241,7 @@ class Functions(Frames):
         return None
 
     def class_of(self, node: ast.ClassDef, bases: list[Value]) -> ClassInfo:
-        if self.flow.function is not None:
+        if self.flow.function is not None or self.loops_open:
             return super().class_of(node, bases)
         info = self.classes.get(id(node))
         if info is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import COMPLEX, FLOATING
+from dtlint.dtypes.dtype import COMPLEX, FLOATING, Category
 from dtlint.infer.names import path_of
 from dtlint.infer.numbers import Limits, number_member
 from dtlint.infer.program.fields import Field, assigned_at_start, fields_in, has_generated_init
@@ -177,6 +177,8 @@ class Instances(Storing):
             return UNKNOWN if base.key.startswith(ANYBODY) else Class(info)  # anybody's may extend it
         if name == "__dict__":
             return self.own_attributes(base, info)
+        if name == "training" and isinstance(base, Module):
+            return Number(Category.BOOL)  # `train()` and `eval()` say which
         given = self.objects.get(base.key, name)
         if given is not None and base.key.startswith(ANYBODY):
             given = self.of_each(info, name, given)
@@ -332,6 +334,10 @@ class Instances(Storing):
         called = self.quietly(node.func)
         return not isinstance(called, External) or called.name.rpartition(".")[2] in ("Parameter", "Buffer")
 
+    def stands_for_others(self, module: Module) -> bool:
+        """Is it one of several modules, nobody knows which?"""
+        return False
+
     def all_alike(self, value: Module | Instance) -> Sequence[Module | Instance]:
         """The objects that a value stands for."""
         return (value,)
@@ -365,14 +371,15 @@ class Instances(Storing):
 
     def in_class(self, info: ClassInfo, name: str) -> Value | None:
         """What a class and its parents bind to a name in their bodies, and what is assigned to it since."""
+        found: Value | None = None
         for parent in info.lineage:
-            put = self.objects.get(class_key(parent), name) if name not in self.objects.wild else None
+            put = self.objects.of(class_key(parent)).get(name)
+            if put is not None:
+                found = put if found is None else join(found, put)
             if name in parent.body:
                 bound = self.resolved(parent.body[name])
-                return bound if put is None else join(bound, put)
-            if put is not None:
-                return put
-        return None
+                return bound if found is None else join(bound, found)
+        return found
 
     def put_in_module(self, name: str, attribute: str, value: Value) -> None:
         """A module's global is assigned from outside."""
@@ -414,7 +421,7 @@ class Instances(Storing):
             for names in (state.names, state.paths):
                 for name, held in names.items():
                     names[name] = _retold(held, before, value)
-        for outer in self.outer:
+        for outer in (*self.outer, self.globals):
             for name, held in outer.items():
                 if (now := _retold(held, before, value)) is not held and now != held:
                     outer[name] = now
@@ -428,7 +435,11 @@ class Instances(Storing):
         """`p.data = ...` in another dtype: a weight of a module that is named, or of whichever."""
         owner = self.quietly(node.value) if isinstance(node, ast.Attribute) else UNKNOWN
         if isinstance(node, ast.Name) and isinstance(value, Tensor):
-            self.flow.state.names[node.id] = value
+            before = self.flow.state.names.get(node.id)
+            same = before.origin if isinstance(before, Tensor) else value.origin  # it is the same tensor still
+            self.flow.state.names[node.id] = replace(value, origin=same)
+        if isinstance(owner, Module) and self.stands_for_others(owner):
+            owner = UNKNOWN
         keys = {owner.key} if isinstance(owner, Module) else set(self.made_here)
         keys.update(*(pair for pair in self.tied if not pair.isdisjoint(keys)))
         self.clock += 1
@@ -451,6 +462,9 @@ class Instances(Storing):
         self.stored_by_name(target, str(name.value) if isinstance(name, Constant) else EVERY)
         if isinstance(target, Class) and isinstance(name, Constant):
             self.put_in_class(target, str(name.value), value)
+            return NONE
+        if isinstance(target, Namespace) and isinstance(name, Constant):
+            self.put_in_module(target.name, str(name.value), value)
             return NONE
         if isinstance(target, (Module, Instance)):
             for one in self.all_alike(target):
@@ -546,6 +560,8 @@ class Instances(Storing):
         if made is not None and not made & (FLOATING | COMPLEX):
             return made if self.retyped.isdisjoint(owners) else None
         casts = None if any(owner.startswith(ANYBODY) for owner in owners) else self.casts_of(key)
+        if made is not None and made & COMPLEX and casts != {None}:  # `half()` leaves it alone, `to(dtype)` does not
+            return None
         if casts is None or (casts != {None} and not self.casting_themselves.isdisjoint(owners)):
             return None
         found: set[str] = set()

@@ -54,7 +54,7 @@ class Loading(Choices):
         if last == "DataLoader" and first is not None:
             return self.batches(first, arguments)
         if last == "TensorDataset":
-            return Iteration(Items(tuple(arguments.args)))
+            return Iteration(Items(tuple(map(self.item_of, arguments.args))))
         if last == "Subset" and first is not None:
             return Iteration(self.item_at(first, UNKNOWN))
         if last == "random_split" and first is not None:
@@ -87,6 +87,8 @@ class Loading(Choices):
         if not isinstance(dataset, Instance):
             return self.lost(dataset)
         getter = dataset.info.method("__getitem__")
+        if dataset.info.method("__getitems__") is not None:
+            return self.lost(dataset)
         if getter is not None:
             return self.apply(getter, dataset, [index], {}, True)
         walker = dataset.info.method("__iter__")
@@ -109,7 +111,8 @@ def collated(item: Value) -> Value:
     if isinstance(item, Constant) and isinstance(item.value, str):
         return Iteration(UNKNOWN)
     if isinstance(item, Either):  # items of several kinds raise, or are collated as the first of a batch is
-        return one_of([collated(choice) for choice in item.choices if choice != NONE])
+        kinds = {category_of(choice) for choice in item.choices} - {None}
+        return UNKNOWN if len(kinds) > 1 else one_of([collated(choice) for choice in item.choices if choice != NONE])
     category = category_of(item)
     dtype = _OF_NUMBERS.get(category) if category is not None else None
     return UNKNOWN if dtype is None else Tensor(frozenset({dtype}), zero_dim=False)

@@ -229,9 +229,11 @@ class Program(Places):
     def name(self, node: ast.Name) -> Value:
         """A global of which functions assign a tensor may have any dtype, at the top of its module too."""
         value = super().name(node)
-        if isinstance(value, Tensor) and self.flow.function is None and node.id in self.declared_global():
+        if self.flow.function is not None or node.id not in self.declared_global():
+            return value
+        if isinstance(value, Tensor):
             return replace(value, dtypes=None, symbol=None, cast=None)
-        return value
+        return value if isinstance(value, (Module, Optimizer, GradScaler)) else self.lost(value)
 
     def declared_global(self) -> frozenset[str]:
         """The names that functions of the running module declare to be global."""
@@ -426,11 +428,17 @@ class Program(Places):
         if isinstance(callee, Class):
             return "", self.construct(callee.info, arguments)
         if isinstance(callee, Module):
-            return "", self.run_forward(callee, arguments)
+            result = self.run_forward(callee, arguments)
+            running = [callee.info.method(name) for name in ("__call__", "forward")] if callee.info is not None else []
+            for method_run in filter(None, running):
+                self.given_back(method_run, node, True)
+            return "", result
         if isinstance(callee, Instance):
             caller = callee.info.method("__call__")
             if caller is not None:
-                return "", self.apply(caller, callee, arguments.args, arguments.keywords, arguments.complete)
+                result = self.apply(caller, callee, arguments.args, arguments.keywords, arguments.complete)
+                self.given_back(caller, node, True)
+                return "", result
             return "", UNKNOWN
         if method == "__setattr__" and isinstance(receiver, (Module, Instance)) and not isinstance(callee, Function):
             return "", self.of_parent(receiver, method, arguments)

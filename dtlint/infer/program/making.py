@@ -30,6 +30,7 @@ from dtlint.infer.values import (
     Iteration,
     Key,
     Module,
+    Partial,
     Table,
     Tensor,
     Trait,
@@ -39,6 +40,7 @@ from dtlint.infer.values import (
 )
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Sequence
 
     from dtlint.infer.scopes import ClassInfo
@@ -190,14 +192,14 @@ class Making(Abroad):
 
     # -- modules
 
-    def apply_to_all(self, module: Module, function: Value) -> None:
+    def apply_to_all(self, module: Module, function: Value, node: ast.Call) -> None:
         """`module.apply(function)`: it is called with each module below, where all of them are known."""
         family = self.family(module)
-        if family is None or not isinstance(function, Function):
+        if family is None or not isinstance(function, (Function, Partial, Instance)):
             self.lose(function)
             return
         for below in family.values():
-            self.apply(function.info, function.receiver, [below], {}, True)
+            self.called(node, function, UNKNOWN, "", Arguments(node, [below], {}, self.default))
 
     def parameters(self, module: Module, given: Value) -> Value:
         """`module.parameters()`, with the dtypes of all weights below, where they are known."""
@@ -287,7 +289,7 @@ class Making(Abroad):
                 self.empty_buffers.add((module.key, str(name.value)))
             return target, self.set_attribute(module, name, value)
         if method == "apply" and arguments.args:
-            self.apply_to_all(module, arguments.args[0])
+            self.apply_to_all(module, arguments.args[0], arguments.node)
             return target, module
         if method in _GIVING_MODULES:
             return target, self.modules_of(module, method)

@@ -37,6 +37,7 @@ _REGISTERED = re.compile(
 )
 """Functions that a registry takes in, which puts them into `__all__` too, as timm's does."""
 
+_INSTALLED = {"site-packages", "dist-packages"}
 _LARGEST = 4_000_000
 """Bytes. A larger file is generated, and not followed."""
 
@@ -96,6 +97,13 @@ class Project:
         if brought is None:
             brought = self._brought[module] = self._all_star_names(module)
         return name in brought
+
+    def is_own(self, module: str) -> bool:
+        """Is it a module of the program, and of no installed package? Those are few, and run for what they do, too."""
+        path = self.locate(module)
+        return (
+            path is not None and any(folder in path.parents for folder in self.own) and not _INSTALLED & set(path.parts)
+        )
 
     def sets_default(self, module: str) -> bool:
         """Does a module speak of setting the default dtype? Told from its text, unparsed."""

@@ -23,14 +23,17 @@ from dtlint.infer.values import (
 __all__ = ["signature"]
 
 
+_DEEPEST = 6
+
+
 def signature(value: Value, depth: int = 0, of_one_call: bool = True) -> Hashable:
     """What two values that a function cannot tell apart have in common.
 
     Args:
         of_one_call: are functions that two calls have made by one definition told apart?
     """
-    if depth > 4:
-        return "..."
+    if depth > _DEEPEST:
+        return ("...", id(value))
     match value:
         case Tensor():
             weight = bool(value.traits & (Trait.PARAMETER | Trait.BUFFER))

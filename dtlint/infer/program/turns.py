@@ -145,7 +145,14 @@ class Turns(Truth):
         return state
 
     def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+        casts, names = dict(self.flow.state.casts), self.flow.state.names
+        self.loops_open += 1  # what it makes, it makes for each turn
         made = self.comprehended(node)
+        self.loops_open -= 1
+        if self.flow.state.casts != casts:
+            for known in (names, self.flow.state.paths):
+                for name, value in known.items():
+                    known[name] = self.kept_aside(value)
         self.holding(made)
         return made
 
