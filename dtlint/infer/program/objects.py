@@ -112,10 +112,10 @@ class Objects:
         if isinstance(before, Unknown):  # anything already
             self.lost(value)
             return
-        after = value if before is None else at_rest(one_list(join(before, value)))
+        after = value if before is None else at_rest(one_list(join(before, at_rest(value))))
         if isinstance(after, (Items, Table, Iteration)):
             self._holders.setdefault(id(after), (after, set()))[1].add((key, name))
-        if before is None or before != after:
+        if before is None or at_rest(before) != after:
             known[name] = after
             self.grown.add((key, name))
             self.changed = True
@@ -229,7 +229,9 @@ def at_rest(value: Value) -> Value:
 
 
 def _anything(value: Value) -> Value:
-    """Unknown, if one of the choices is."""
+    """Unknown, if one of the choices is; and no more than that, in whatever autocast region it was computed."""
+    if type(value) is Unknown and value.under is not None:
+        return UNKNOWN if value.dtypes is None else Unknown(dtypes=value.dtypes)
     if not isinstance(value, Either):
         return at_rest(value)
     if not any(isinstance(choice, Unknown) for choice in value.choices):
