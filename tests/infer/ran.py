@@ -31,7 +31,11 @@ def contradicted(path: Path) -> list[str]:
         return value
 
     tree = ast.fix_missing_locations(_Seeing().visit(ast.parse(path.read_text())))
-    exec(compile(tree, str(path), "exec"), {"__name__": "__main__", "_see": see})
+    usual = torch.get_default_dtype()
+    try:
+        exec(compile(tree, str(path), "exec"), {"__name__": "__main__", "_see": see})
+    finally:
+        torch.set_default_dtype(usual)
     found = []
     for claim in claims(path, [path.parent])[path]:
         span = claim.span

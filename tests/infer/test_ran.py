@@ -1,0 +1,1222 @@
+"""Programs that run, and that no claim may contradict.
+
+All of them were contradicted once. Those under `KNOWN` still are: what is known to be wrong with inference. Whoever mends
+one moves it up.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.infer.ran import contradicted
+
+HEAD = """\
+import copy, math
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+S = torch.zeros(2)
+H = S.half()
+D = S.double()
+"""
+TAIL = """
+if __name__ == "__main__":
+    print()
+"""
+
+PROGRAMS = {
+    "weights in an object": """
+        class T:
+            def __init__(self, model):
+                self.params = list(model.parameters())
+                self.d = {"w": model.weight}
+        model = nn.Linear(2, 2)
+        tr = T(model)
+        model.half()
+        for p in tr.params:
+            y = p.sum()
+        y = tr.d["w"] * 1
+    """,
+    "weights in a dict and in parameter groups": """
+        model = nn.Linear(2, 2)
+        named = {n: p for n, p in model.named_parameters()}
+        groups = [{"params": [model.weight], "lr": 0.1}]
+        model.double()
+        for n, p in named.items():
+            y = p.sum()
+        for g in groups:
+            for p in g["params"]:
+                y = p.sum()
+    """,
+    "weights in a caller of what casts": """
+        def to_half(m):
+            m.half()
+        def main():
+            model = nn.Linear(2, 2)
+            params = list(model.parameters())
+            w = model.weight
+            to_half(model)
+            for p in params:
+                y = p.sum()
+            y = w * 1
+        main()
+    """,
+    "weights in a global": """
+        def penalty():
+            return sum(p.pow(2).sum() for p in params)
+        model = nn.Linear(2, 2)
+        params = list(model.parameters())
+        model.double()
+        y = penalty() * 1
+    """,
+    "weights in a closure, a partial and a default": """
+        from functools import partial
+        def make(layer):
+            w = layer.weight
+            return lambda x: x @ w.t()
+        layer = nn.Linear(2, 2)
+        f = make(layer)
+        def mm(w, x): return x @ w
+        g = partial(mm, layer.weight)
+        def dd(x, w=layer.weight): return x @ w
+        layer.double()
+        x = torch.ones(1, 2).double()
+        y = f(x) * 1
+        y = g(x) * 1
+        y = dd(x) * 1
+    """,
+    "weights, or None": """
+        model = nn.Linear(2, 2)
+        w = model.weight if torch.rand(()) < 2 else None
+        model.half()
+        y = w.sum() * 1
+    """,
+    "buffers that are assigned again": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("ema", torch.zeros(2))
+                self.register_buffer("steps", torch.tensor(0.0))
+                self.register_buffer("late", None)
+            def forward(self, x):
+                self.ema = 0.9 * self.ema + 0.1 * x
+                self.steps += 1
+                self.late = x * 2
+        net = Net()
+        net(torch.ones(2))
+        net.half()
+        y = net.ema + 1
+        y = net.steps * 1
+        y = net.late * 1
+        bn = nn.BatchNorm1d(2)
+        bn.running_mean = torch.zeros(2)
+        bn.half()
+        y = bn.running_mean * 1
+    """,
+    "a class decorator that registers": """
+        REG = {}
+        def register(cls):
+            REG[cls.__name__] = cls
+            return cls
+        def named(n):
+            def deco(cls):
+                REG[n] = cls
+                return cls
+            return deco
+        @register
+        class Scale:
+            def __call__(self, x):
+                return x * 2
+        @named("s")
+        class Other:
+            def __call__(self, x):
+                return x * 3
+        op = REG["Scale"]()
+        if __name__ == "__main__":
+            y = op(torch.ones(2).double())
+            y = Scale()(torch.ones(2))
+            y = REG["s"]()(torch.ones(2).double())
+            y = Other()(torch.ones(2))
+            for k in REG:
+                y = REG[k]()(torch.ones(2).half())
+    """,
+    "a base that registers its subclasses": """
+        class Base:
+            registry = {}
+            def __init_subclass__(cls, **kw):
+                super().__init_subclass__(**kw)
+                Base.registry[cls.__name__] = cls
+        class Scale(Base):
+            def __call__(self, x):
+                return x * 2
+        op = Base.registry["Scale"]()
+        if __name__ == "__main__":
+            y = op(torch.ones(2).double())
+            y = Scale()(torch.ones(2))
+    """,
+    "a module in a plain list": """
+        class Distill(nn.Module):
+            def __init__(self, student, teacher):
+                super().__init__()
+                self.student = student
+                self.teacher = [teacher]
+        d = Distill(nn.Linear(2, 2), nn.Linear(2, 2))
+        d.half()
+        y = d.teacher[0].weight + 1
+        y = d.student.weight * 1
+    """,
+    "what is computed of weights": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.l = nn.Linear(2, 2)
+                self.register_buffer("table", torch.ones(4))
+                self.head = self.table[:2]
+                self.wt = self.l.weight.T
+                self.same = self.table
+                self.raw = self.l.weight.data
+                self.fl = self.l.weight.float()
+                self.tied = self.l.weight
+                self.bb = nn.Buffer(torch.ones(2))
+        net = Net()
+        net.half()
+        y = net.head + 1
+        y = net.wt + 1
+        y = net.same + 1
+        y = net.raw + 1
+        y = net.fl * 1
+        y = net.tied * 1
+        y = net.bb * 1
+        y = net.table * 1
+    """,
+    "a cached property": """
+        from functools import cached_property
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.l = nn.Linear(2, 2)
+            @cached_property
+            def table(self):
+                return self.l.weight.detach() * 2
+        net = Net()
+        net.table
+        net.half()
+        y = net.table + 1
+    """,
+    "a cached function": """
+        from functools import lru_cache
+        @lru_cache(maxsize=None)
+        def mask(n):
+            return torch.ones(n, n).tril()
+        y = mask(3) + 1
+        torch.set_default_dtype(torch.float64)
+        y = mask(3) + 1
+    """,
+    "modules that are taken out": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(2, 2)
+                self.b = nn.Linear(2, 2)
+        net = Net()
+        old = net.fc
+        net.fc = nn.Linear(2, 3)
+        b = net.b
+        del net.b
+        seq = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+        s0 = seq[0]
+        seq[0] = nn.Linear(2, 2)
+        ml = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
+        m0 = ml[0]
+        del ml[0]
+        m1 = ml.pop(0)
+        net.half(); seq.half(); ml.half()
+        y = old.weight + 1
+        y = b.weight + 1
+        y = s0.weight + 1
+        y = m0.weight + 1
+        y = m1.weight + 1
+        y = net.fc.weight * 1
+    """,
+    "vectors made into parameters": """
+        from torch.nn.utils import parameters_to_vector, vector_to_parameters
+        model = nn.Linear(2, 2)
+        vec = parameters_to_vector(model.parameters())
+        vector_to_parameters(vec.double(), model.parameters())
+        y = model.weight + 1
+    """,
+    "load_state_dict told to assign by position": """
+        m = nn.Linear(2, 2)
+        sd = {k: v.double() for k, v in m.state_dict().items()}
+        m.load_state_dict(sd, True, True)
+        y = m.weight + 1
+    """,
+    "apply of a partial": """
+        import functools
+        def cv(m, dt):
+            if isinstance(m, nn.Linear): m.to(dt)
+        n = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        n.apply(functools.partial(cv, dt=torch.half))
+        print(n[0].weight)
+    """,
+    "two modules of a comprehension": """
+        ls = [nn.Linear(2, 2) for _ in range(2)]
+        ls[0].half()
+        print(ls[0].weight, ls[1].weight)
+    """,
+    "complex buffers": """
+        class A(nn.Module):
+            def __init__(self):
+                super().__init__(); self.register_buffer("c", torch.zeros(3, dtype=torch.complex64)); self.w = nn.Parameter(torch.zeros(3))
+        a = A().half(); print(a.c, a.c.real)
+        a.float(); print(a.c * a.w)
+    """,
+    "a mode that is assigned": """
+        class N(nn.Module):
+            def forward(self, x):
+                return x.half() if self.training else x
+        n = N()
+        n.eval()
+        print(n(torch.zeros(1, 2)))
+        n.training = True
+    """,
+    "a cast in a comprehension": """
+        m = nn.Linear(2, 2); w = m.weight
+        [k.half() for k in [m]]
+        print(w)
+    """,
+    "modules that a function gives other data": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__(); self.c = nn.Linear(2, 2); self.mha = nn.MultiheadAttention(2, 1)
+        def conv(m):
+            if isinstance(m, nn.Linear): m.weight.data = m.weight.data.half()
+        n = Net()
+        for q in n.modules(): conv(q)
+        print(n.c.weight)
+    """,
+    "modules in reverse": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__(); self.c = nn.Linear(2, 2)
+        def conv(m):
+            if isinstance(m, nn.Linear): m.weight.data = m.weight.data.half()
+        n = Net()
+        for q in reversed(list(n.modules())): conv(q)
+        print(n.c.weight)
+    """,
+    "batches of mixed numbers": """
+        import torch.utils.data as D
+        for y in D.DataLoader([0, 0.5, 1, 0.5], batch_size=2): print(y)
+    """,
+    "items of a tensor dataset": """
+        import torch.utils.data as D
+        ds = D.TensorDataset(torch.zeros(4, 2), torch.zeros(4, dtype=torch.float64))
+        x, y = ds[0]
+        print(x * y)
+        for x, y in ds: print(x + y)
+    """,
+    "a dataset that gives many items": """
+        import torch.utils.data as D
+        class DS(D.Dataset):
+            def __len__(self): return 4
+            def __getitem__(self, i): return torch.zeros(2), 1
+            def __getitems__(self, idx): return [(torch.zeros(2).double(), 1.0) for _ in idx]
+        for a, b in D.DataLoader(DS(), 2): print(a, b)
+    """,
+    "a layer that is given a number": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.log_t = nn.Parameter(torch.tensor(0.0, dtype=torch.float64))
+                self.act = nn.Softplus()
+            def forward(self, x): return x * self.act(self.log_t)
+        print(Net()(torch.zeros(2)))
+    """,
+    "a pruned weight": """
+        import torch.nn.utils.prune as prune
+        z = nn.Linear(4, 4)
+        prune.l1_unstructured(z, "weight", 0.5)
+        z.half()
+        print(z.weight, z.weight_orig, z.weight_mask)
+    """,
+    "swapped weights": """
+        m = nn.Linear(4, 4)
+        o = nn.Linear(4, 4).double()
+        torch.utils.swap_tensors(m.weight, o.weight)
+        print(m.weight, o.weight, m.bias)
+    """,
+    "data that is given twice": """
+        class H:
+            def __init__(self, t): self.t = t
+        x = torch.zeros(2); h = H(x)
+        x.data = x.data.double()
+        x.data = x.data.half()
+        print(h.t)
+    """,
+    "data of a global": """
+        x = torch.zeros(2); y = x; z = [x]; w = {"a": x}
+        x.data = x.data.double()
+        print(x, y, z[0], w["a"])
+        def f(t): t.data = t.data.half()
+        f(x); print(x, y, z[0])
+        x.set_(torch.zeros(2)) if False else 0
+    """,
+    "an attribute of the type of an object": """
+        class A:
+            s = torch.zeros(2)
+        b = A()
+        type(b).s = torch.zeros(2).half()
+        print(A.s, b.s)
+    """,
+    "plus True": """
+        y = torch.full((2,), +True)
+    """,
+    "a global that a function binds": """
+        dt = torch.float32
+        def use_half():
+            global dt
+            dt = torch.float16
+        use_half()
+        y = torch.zeros(2, dtype=dt) * 1
+    """,
+    "a dict that a module fills, twice": """
+        class M(nn.Module):
+            def forward(self, x, cache):
+                cache["k"] = x.half()
+                return x
+        m = M()
+        a = {"k": S}
+        m(S, a)
+        b = {"k": S}
+        m(S, b)
+        y = b["k"] * 1
+    """,
+    "numbers that are equal": """
+        w = 1 if torch.rand(()) > 2 else 1.0
+        y = torch.full((2,), w) * 1
+    """,
+    "an attribute of a class that is assigned": """
+        class Flags:
+            half = False
+        def conv(x):
+            return x.half() if Flags.half else x
+        Flags.half = True
+        def other(o):
+            o.half = 1
+        y = conv(S) * 1
+    """,
+    "a comprehension that changes a list": """
+        xs = [S]
+        [xs.insert(0, t) for t in (H, H)]
+        y = xs[0] * 1
+    """,
+    "code that is run by its text": """
+        import os
+        dtype = torch.float32
+        exec(open(os.devnull).read() + "dtype = torch.float16")
+        y = torch.zeros(2, dtype=dtype) * 1
+    """,
+    "a base that changes its subclasses": """
+        class Base:
+            dt = torch.float32
+            def __init_subclass__(cls, **kw):
+                cls.dt = torch.float16
+        class A(Base):
+            pass
+        y = torch.zeros(2, dtype=A.dt) * 1
+    """,
+    "an attribute that a subclass gets later": """
+        class A:
+            x = S
+        class B(A):
+            pass
+        y = B.x * 1
+        B.x = H
+    """,
+    "a copy of a dict of lists": """
+        d = {"a": [S]}
+        e = d.copy()
+        d["a"][0] = H
+        y = e["a"][0] * 1
+    """,
+    "functions that a loop defines": """
+        fs = []
+        for t in (S, H):
+            def f(x=t):
+                return x * 1
+            fs.append(f)
+        y = fs[0]() * 1
+    """,
+}
+
+KNOWN = {
+    "an operator that keeps an object": """
+        class Scale:
+            def __call__(self, x):
+                return x * 2
+        class Chain:
+            def __init__(self):
+                self.steps = []
+            def __iadd__(self, step):
+                self.steps.append(step)
+                return self
+            def __iter__(self):
+                return iter(self.steps)
+        chain = Chain()
+        chain += Scale()
+        for step in chain:
+            step(torch.ones(2).double())
+        y = Scale()(torch.ones(2))
+    """,
+    "a dict that an object and its caller have": """
+        class Batch:
+            def __init__(self, data, frames):
+                self.data = data
+                self.frames = frames
+            def double(self):
+                for k in self.data:
+                    self.data[k] = self.data[k].double()
+                self.frames[0] = torch.ones(2).double()
+        raw = {"x": torch.ones(2)}
+        fr = [torch.ones(2)]
+        Batch(raw, fr).double()
+        y = raw["x"] + 1
+        y = fr[0] + 1
+        r2 = {"x": torch.ones(2)}
+        b2 = Batch(r2, fr)
+        r2["x"] = torch.ones(2).half()
+        y = b2.data["x"] * 1
+    """,
+    "callbacks that are handed the state": """
+        class State: pass
+        class Events:
+            def __init__(self):
+                self.handlers = {}
+            def on(self, event, fn):
+                self.handlers.setdefault(event, []).append(fn)
+            def fire(self, event, state):
+                for fn in self.handlers.get(event, []):
+                    fn(state)
+        def lower(state):
+            state.loss = state.loss.half()
+        def lowerd(state):
+            state["loss"] = state["loss"].half()
+        events, state = Events(), State()
+        events.on("end", lower)
+        events.on("d", lowerd)
+        state.loss = torch.ones(2)
+        events.fire("end", state)
+        y = state.loss + 1
+        d = {"loss": torch.ones(2)}
+        events.fire("d", d)
+        y = d["loss"] * 1
+    """,
+    "hooks that fill a dict": """
+        w = torch.ones(2, requires_grad=True)
+        stats = {"grad": torch.zeros(2)}
+        lst = [torch.zeros(2)]
+        def hook(g):
+            stats["grad"] = stats["grad"] + g.double()
+            lst[0] = g.double()
+        w.register_hook(hook)
+        w.sum().backward()
+        y = stats["grad"] + 1
+        y = lst[0] * 1
+        def inside():
+            st = {"grad": torch.zeros(2)}
+            def hook(g):
+                st["grad"] = st["grad"] + g.double()
+            w.register_hook(hook)
+            w.sum().backward()
+            return st["grad"] * 1
+        y = inside()
+    """,
+    "a decorator that is a method of a list": """
+        CALLBACKS = []
+        @CALLBACKS.append
+        def lower(batch):
+            batch["x"] = batch["x"].half()
+        batch = {"x": torch.ones(2)}
+        for fn in CALLBACKS:
+            fn(batch)
+        y = batch["x"] + 1
+    """,
+    "threads and map that fill a dict": """
+        import threading
+        def work(job):
+            job["x"] = job["x"].double()
+        job = {"x": torch.ones(2)}
+        t = threading.Thread(target=work, args=(job,))
+        t.start(); t.join()
+        y = job["x"] + 1
+        j2 = {"x": torch.ones(2)}
+        list(map(work, [j2]))
+        y = j2["x"] + 1
+    """,
+    "an attribute of a function": """
+        def run():
+            run.total = torch.zeros(2)
+            add(torch.ones(2).double())
+            return run.total + 1
+        def add(x):
+            run.total = run.total + x
+        y = run() * 1
+    """,
+    "a dict whose attributes are its items": """
+        class AttrDict(dict):
+            def __getattr__(self, name):
+                return self[name]
+            def __setattr__(self, name, value):
+                self[name] = value
+        cfg = AttrDict()
+        cfg.dtype = torch.float16
+        cfg["dtype"] = torch.float64
+        y = torch.ones(2, dtype=cfg.dtype) + 1
+    """,
+    "descriptors, and properties that are called": """
+        class Box:
+            def get(self):
+                return self._x.half()
+            def put(self, v):
+                self._x = v
+            x = property(get, put)
+        b = Box()
+        b.x = torch.ones(2)
+        y = b.x + 1
+        class Desc:
+            def __get__(s, o, t): return torch.ones(2).double()
+            def __set__(s, o, v): pass
+        class HD:
+            x = Desc()
+            def __init__(s): s.x = torch.ones(2)
+        hd = HD()
+        y = hd.x * 1
+        hd.x = torch.ones(2)
+        y = hd.x * 1
+    """,
+    "generators that are run later": """
+        w = torch.ones(2)
+        scaled = (x * w for x in [torch.ones(2)])
+        w = w.double()
+        for s in scaled:
+            y = s + 1
+        model = nn.Linear(2, 2)
+        ps = (p.norm() for p in model.parameters())
+        model.double()
+        for p in ps:
+            y = p * 1
+    """,
+    "a generator that yields inside autocast": """
+        def batches():
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                for _ in range(2):
+                    yield torch.ones(2, 2)
+        model = nn.Linear(2, 2)
+        for x in batches():
+            y = model(x) + 1
+    """,
+    "functions that change a list or dict": """
+        import random, heapq
+        xs = [torch.ones(2), torch.ones(2).half()]
+        random.seed(1); random.shuffle(xs)
+        y = xs[0] + 1
+        k = [torch.ones(2)]
+        k.__setitem__(0, torch.ones(2).half())
+        y = k[0] * 1
+        d = {"a": torch.ones(2)}
+        dict.__setitem__(d, "a", torch.ones(2).half())
+        y = d["a"] * 1
+        import operator
+        operator.setitem(d, "a", torch.ones(2).double())
+        y = d["a"] * 1
+    """,
+    "special methods that change attributes": """
+        class Loader:
+            def __iter__(self):
+                for _ in range(2):
+                    self.last = torch.ones(2).half()
+                    yield 1
+        loader = Loader()
+        loader.last = torch.ones(2)
+        for _ in loader:
+            y = loader.last + 1
+        class Log:
+            def __lshift__(self, t): self.last = t
+        log = Log()
+        log.last = torch.ones(2)
+        log << torch.ones(2).half()
+        y = log.last * 1
+    """,
+    "vars of an object with two names": """
+        class Obj: pass
+        a = Obj()
+        b = a
+        a.x = torch.ones(2)
+        vars(b)["x"] = torch.ones(2).half()
+        y = a.x + 1
+    """,
+    "a layer of torch that is patched": """
+        forward = nn.Linear.forward
+        nn.Linear.forward = lambda self, x: forward(self, x).double()
+        y = nn.Linear(2, 2)(torch.ones(1, 2)) + 1
+        nn.Linear.forward = forward
+    """,
+    "apply to a module of which a part is not followed": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__(); self.c = nn.Linear(2, 2); self.mha = nn.MultiheadAttention(2, 1)
+        def conv(m):
+            if isinstance(m, nn.Linear): m.weight.data = m.weight.data.half()
+        n = Net()
+        n.apply(conv)
+        print(n.c.weight)
+    """,
+    "a parameter that two modules hold": """
+        class Dec(nn.Module):
+            def __init__(self, w):
+                super().__init__(); self.weight = w; self.bias = nn.Parameter(torch.zeros(3))
+            def forward(self, h): return h @ self.weight.t() + self.bias
+        class LM(nn.Module):
+            def __init__(self):
+                super().__init__(); self.emb = nn.Embedding(3, 2); self.dec = Dec(self.emb.weight)
+        lm = LM(); lm.emb.half(); print(lm.dec.weight); lm.half(); print(lm(torch.zeros(1)) if 0 else lm.dec.weight)
+    """,
+    "a module that casts by itself": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__(); self.w = nn.Parameter(torch.zeros(2)); self.t = torch.zeros(2)
+            def _apply(self, fn, recurse=True):
+                super()._apply(fn, recurse)
+                self.t = fn(self.t)
+                return self
+        m = M().half(); print(m.t)
+    """,
+    "a gradient under a name": """
+        m = nn.Linear(2, 2)
+        m(torch.zeros(1, 2)).sum().backward()
+        g = m.weight.grad
+        m.half()
+        print(g)
+    """,
+    "a gradient of a parameter with other data": """
+        p = nn.Parameter(torch.zeros(2))
+        (p * 2).sum().backward()
+        p.data = p.data.double()
+        print(p.grad)
+    """,
+    "extra state that is loaded": """
+        class Q(nn.Module):
+            def __init__(self):
+                super().__init__(); self.w = nn.Parameter(torch.zeros(2)); self.es = torch.zeros(1)
+            def get_extra_state(self): return {"es": self.es.half()}
+            def set_extra_state(self, s): self.es = s["es"]
+        q = Q(); q.load_state_dict(q.state_dict()); print(q.es)
+    """,
+    "a module that loads by itself": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__(); self.w = nn.Parameter(torch.zeros(2))
+            def _load_from_state_dict(self, sd, prefix, *a):
+                self.w = nn.Parameter(sd[prefix + "w"].clone())
+        m = M(); m.load_state_dict({"w": torch.zeros(2).double()}); print(m.w)
+    """,
+    "data set by its name": """
+        import torch, torch.nn as nn
+        def make(): return nn.Sequential(nn.Dropout(0.1))
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__(); self.c = nn.Linear(2, 2)
+                self.x = nn.MultiheadAttention(2, 1)
+        def conv(m):
+            if isinstance(m, nn.Linear): m.weight.data = m.weight.data.half(); m.bias.data = m.bias.data.half()
+        n = Net()
+        w = n.c.weight
+        for p in n.parameters():
+            with torch.no_grad(): p.set_(p.detach().half()) if False else p.__setattr__('data', p.data.half())
+        print(n.c.weight)
+        print(w)
+    """,
+    "a parameter that becomes a buffer": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__(); self.w = nn.Parameter(torch.zeros(2))
+        m = M()
+        delattr(m, "w"); m.register_buffer("w", torch.zeros(2, dtype=torch.float64))
+        m.half()
+        print(m.w)
+    """,
+    "a random number without dimensions": """
+        r = torch.randint(0, 2, (), dtype=torch.float64) * torch.zeros(2)
+        print(r)
+    """,
+    "the norm of no gradients": """
+        import torch, torch.nn as nn, torch.nn.functional as F, math
+        import numpy as np
+        torch.manual_seed(0)
+        x64 = torch.randn(2, 2, dtype=torch.float64)
+        x32 = torch.randn(2, 2)
+        v32 = torch.zeros(2)
+        s64 = torch.tensor(2.0, dtype=torch.float64)
+        try:
+            a0 = torch.complex(x64, x64).sum().abs()
+            ra0 = a0 * v32
+        except Exception as e: print(e)
+        try:
+            b0 = torch.complex(x32, x32).sum().abs()
+            rb0 = b0 * s64
+        except Exception as e: print(e)
+        try:
+            a1 = torch.view_as_real(torch.complex(x64, x64))
+            ra1 = a1 * v32
+        except Exception as e: print(e)
+        try:
+            b1 = torch.view_as_real(torch.complex(x32, x32))
+            rb1 = b1 * s64
+        except Exception as e: print(e)
+        try:
+            a2 = torch.fft.fft(x64).real
+            ra2 = a2 * v32
+        except Exception as e: print(e)
+        try:
+            b2 = torch.fft.fft(x32).real
+            rb2 = b2 * s64
+        except Exception as e: print(e)
+        try:
+            a3 = torch.fft.rfft(x64[0]).abs()
+            ra3 = a3 * v32
+        except Exception as e: print(e)
+        try:
+            b3 = torch.fft.rfft(x32[0]).abs()
+            rb3 = b3 * s64
+        except Exception as e: print(e)
+        try:
+            a4 = torch.polar(x64.abs(), x64).imag
+            ra4 = a4 * v32
+        except Exception as e: print(e)
+        try:
+            b4 = torch.polar(x32.abs(), x32).imag
+            rb4 = b4 * s64
+        except Exception as e: print(e)
+        try:
+            a5 = torch.angle(torch.complex(x64, x64))
+            ra5 = a5 * v32
+        except Exception as e: print(e)
+        try:
+            b5 = torch.angle(torch.complex(x32, x32))
+            rb5 = b5 * s64
+        except Exception as e: print(e)
+        try:
+            a6 = torch.nn.utils.clip_grad_norm_([nn.Parameter(x64)], 1.0).to(x64.dtype)
+            ra6 = a6 * v32
+        except Exception as e: print(e)
+        try:
+            b6 = torch.nn.utils.clip_grad_norm_([nn.Parameter(x32)], 1.0).to(x32.dtype)
+            rb6 = b6 * s64
+        except Exception as e: print(e)
+        try:
+            a7 = torch.autograd.grad((lambda t: (t * t).sum())(q := x64.clone().requires_grad_()), q)[0] if False else x64.mean()
+            ra7 = a7 * v32
+        except Exception as e: print(e)
+        try:
+            b7 = torch.autograd.grad((lambda t: (t * t).sum())(q := x32.clone().requires_grad_()), q)[0] if False else x32.mean()
+            rb7 = b7 * s64
+        except Exception as e: print(e)
+        try:
+            a8 = torch.func.grad(lambda t: (t * t).sum())(x64)
+            ra8 = a8 * v32
+        except Exception as e: print(e)
+        try:
+            b8 = torch.func.grad(lambda t: (t * t).sum())(x32)
+            rb8 = b8 * s64
+        except Exception as e: print(e)
+        try:
+            a9 = torch.func.grad(lambda t: t * t)(x64.sum())
+            ra9 = a9 * v32
+        except Exception as e: print(e)
+        try:
+            b9 = torch.func.grad(lambda t: t * t)(x32.sum())
+            rb9 = b9 * s64
+        except Exception as e: print(e)
+        try:
+            a10 = torch.vmap(lambda t: t.sum())(x64)
+            ra10 = a10 * v32
+        except Exception as e: print(e)
+        try:
+            b10 = torch.vmap(lambda t: t.sum())(x32)
+            rb10 = b10 * s64
+        except Exception as e: print(e)
+        try:
+            a11 = torch.vmap(lambda t: t * 2)(x64)
+            ra11 = a11 * v32
+        except Exception as e: print(e)
+        try:
+            b11 = torch.vmap(lambda t: t * 2)(x32)
+            rb11 = b11 * s64
+        except Exception as e: print(e)
+        try:
+            a12 = torch.func.jacrev(lambda t: t.sum())(x64)
+            ra12 = a12 * v32
+        except Exception as e: print(e)
+        try:
+            b12 = torch.func.jacrev(lambda t: t.sum())(x32)
+            rb12 = b12 * s64
+        except Exception as e: print(e)
+        try:
+            a13 = torch.nan_to_num(x64.sum())
+            ra13 = a13 * v32
+        except Exception as e: print(e)
+        try:
+            b13 = torch.nan_to_num(x32.sum())
+            rb13 = b13 * s64
+        except Exception as e: print(e)
+        try:
+            a14 = torch.ops.aten.sum(x64)
+            ra14 = a14 * v32
+        except Exception as e: print(e)
+        try:
+            b14 = torch.ops.aten.sum(x32)
+            rb14 = b14 * s64
+        except Exception as e: print(e)
+        try:
+            a15 = torch._foreach_add([x64.sum()], 1)[0]
+            ra15 = a15 * v32
+        except Exception as e: print(e)
+        try:
+            b15 = torch._foreach_add([x32.sum()], 1)[0]
+            rb15 = b15 * s64
+        except Exception as e: print(e)
+        try:
+            a16 = torch.randint(0, 2, (), dtype=x64.dtype)
+            ra16 = a16 * v32
+        except Exception as e: print(e)
+        try:
+            b16 = torch.randint(0, 2, (), dtype=x32.dtype)
+            rb16 = b16 * s64
+        except Exception as e: print(e)
+        try:
+            a17 = torch.randint(0, 2, (2,), dtype=x64.dtype)
+            ra17 = a17 * v32
+        except Exception as e: print(e)
+        try:
+            b17 = torch.randint(0, 2, (2,), dtype=x32.dtype)
+            rb17 = b17 * s64
+        except Exception as e: print(e)
+        try:
+            a18 = torch.distributions.Normal(x64.sum(), x64.std()).sample()
+            ra18 = a18 * v32
+        except Exception as e: print(e)
+        try:
+            b18 = torch.distributions.Normal(x32.sum(), x32.std()).sample()
+            rb18 = b18 * s64
+        except Exception as e: print(e)
+        try:
+            a19 = torch.distributions.Normal(x64, x64.abs() + 1).log_prob(x64)
+            ra19 = a19 * v32
+        except Exception as e: print(e)
+        try:
+            b19 = torch.distributions.Normal(x32, x32.abs() + 1).log_prob(x32)
+            rb19 = b19 * s64
+        except Exception as e: print(e)
+        try:
+            a20 = torch.distributions.Normal(0., 1.).sample().to(x64.dtype)
+            ra20 = a20 * v32
+        except Exception as e: print(e)
+        try:
+            b20 = torch.distributions.Normal(0., 1.).sample().to(x32.dtype)
+            rb20 = b20 * s64
+        except Exception as e: print(e)
+        try:
+            a21 = torch.distributions.Categorical(x64.softmax(0)).entropy()
+            ra21 = a21 * v32
+        except Exception as e: print(e)
+        try:
+            b21 = torch.distributions.Categorical(x32.softmax(0)).entropy()
+            rb21 = b21 * s64
+        except Exception as e: print(e)
+        try:
+            a22 = torch.distributions.Categorical(x64[0].softmax(0)).entropy()
+            ra22 = a22 * v32
+        except Exception as e: print(e)
+        try:
+            b22 = torch.distributions.Categorical(x32[0].softmax(0)).entropy()
+            rb22 = b22 * s64
+        except Exception as e: print(e)
+        try:
+            a23 = torch.distributions.Categorical(x64[0].softmax(0)).log_prob(torch.tensor(0))
+            ra23 = a23 * v32
+        except Exception as e: print(e)
+        try:
+            b23 = torch.distributions.Categorical(x32[0].softmax(0)).log_prob(torch.tensor(0))
+            rb23 = b23 * s64
+        except Exception as e: print(e)
+    """,
+    "a mode that changes ops": """
+        class T(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                r = super().__torch_function__(func, types, args, kwargs or {})
+                return r
+        t = torch.zeros(2).as_subclass(T)
+        print(t + 1, t.double(), T([1, 2]), torch.Tensor._make_subclass(T, torch.zeros(2).half()))
+        from torch.overrides import TorchFunctionMode
+        class Mode(TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                kwargs = kwargs or {}
+                if func is torch.ones: kwargs["dtype"] = torch.float64
+                return func(*args, **kwargs)
+        with Mode(): print(torch.ones(2))
+    """,
+    "a dict that is handed on by stars, twice": """
+        def log(fn):
+            def w(*a, **k):
+                return fn(*a, **k)
+            return w
+        @log
+        def add(d):
+            d["x"] = H
+        a = {"x": S}
+        add(a)
+        b = {"x": S}
+        add(b)
+        y = b["x"] * 1
+    """,
+    "a dict that is given back, twice": """
+        def norm(d):
+            return d
+        a = {"x": S}
+        norm(a)
+        b = {"x": S}
+        c = norm(b)
+        c["x"] = H
+        y = b["x"] * 1
+    """,
+    "a global dict that is bound anew between two calls": """
+        d = {"x": S}
+        def setx():
+            d["x"] = H
+        setx()
+        d = {"x": S}
+        setx()
+        y = d["x"] * 1
+    """,
+    "two objects of one factory, with a list each": """
+        class Opt:
+            def __init__(self, groups):
+                self.groups = groups
+            def step(self):
+                for g in self.groups:
+                    g["t"] = g["t"].half()
+        def mk(g):
+            return Opt(g)
+        g1 = [{"t": S}]
+        o1 = mk(g1)
+        o1.step()
+        g2 = [{"t": S}]
+        o2 = mk(g2)
+        o2.step()
+        y = g2[0]["t"] * 1
+    """,
+    "a loop over a list that it adds to": """
+        queue = [S]
+        for t in queue:
+            y = t * 1
+            if t.dtype == torch.float32:
+                queue.append(t.half())
+    """,
+    "a closure that an object keeps": """
+        class Ev:
+            def fire(self):
+                return self.cb()
+        def outer():
+            e = Ev()
+            t = S
+            def cb():
+                return t * 1
+            e.cb = cb
+            y = e.fire() * 1
+            t = H
+            return e.fire() * 1
+        y = outer() * 1
+    """,
+    "members of an enumeration are not their values": """
+        import enum
+        class P(enum.Enum):
+            A = "fp16"
+        y = H if P.A == "fp16" else S
+        y = y * 1
+    """,
+    "an operator in place that two names see": """
+        class Acc:
+            def __init__(self):
+                self.t = S
+            def __iadd__(self, o):
+                self.t = H
+                return self
+        a = Acc()
+        b = a
+        b += 1
+        y = a.t * 1
+    """,
+    "a generator that looks at what its consumer changes": """
+        def loader(opt):
+            for i in range(2):
+                yield torch.zeros(2, dtype=opt["dt"])
+        opt = {"dt": torch.float32}
+        for i, x in enumerate(loader(opt)):
+            y = x * 1
+            opt["dt"] = torch.float16
+    """,
+    "a context that casts a module": """
+        import contextlib
+        @contextlib.contextmanager
+        def in_half(m):
+            m.half()
+            yield m
+            m.float()
+        m = nn.Linear(2, 2)
+        with in_half(m):
+            y = m.weight * 1
+    """,
+    "a context of the program that swallows": """
+        class Quiet:
+            def __enter__(self):
+                return self
+            def __exit__(self, *e):
+                return True
+        x = S
+        with Quiet():
+            x = H
+            1 / 0
+            x = D
+        y = x * 1
+    """,
+    "one of two dicts": """
+        a, b = {"x": S}, {"x": S}
+        c = a if len(S) > 5 else b
+        c["x"] = H
+        y = b["x"] * 1
+    """,
+    "a walrus in any": """
+        if any((hit := t).dtype == torch.half for t in (S, H, D)):
+            y = hit * 1
+    """,
+    "a stack of contexts": """
+        import contextlib
+        class Ctx:
+            def __enter__(self):
+                self.t = H
+            def __exit__(self, *e):
+                pass
+        c = Ctx()
+        c.t = S
+        with contextlib.ExitStack() as st:
+            st.enter_context(c)
+            y = c.t * 1
+    """,
+    "the order of a dict that two paths fill": """
+        if S.sum() > 1:
+            d = {"a": S, "b": H}
+        else:
+            d = {"b": H, "a": S}
+        y = list(d.values())[0] * 1
+    """,
+    "an attribute that is looked up until it is assigned": """
+        class Dl:
+            def __init__(self, o):
+                self.o = o
+            def __getattr__(self, n):
+                return getattr(self.o, n)
+        class C:
+            def __init__(self):
+                self.t = D
+        dl = Dl(C())
+        y = dl.t * 1
+        dl.t = S
+    """,
+    "a class that converts what it is given": """
+        class C:
+            def __setattr__(self, k, v):
+                object.__setattr__(self, k, v.half())
+        c = C()
+        c.x = S
+        y = c.x * 1
+    """,
+    "setters of a class that is made twice": """
+        def mk(dt):
+            class C:
+                @property
+                def p(self):
+                    return self.v
+                @p.setter
+                def p(self, v):
+                    self.v = v.to(dt)
+            return C
+        A = mk(torch.float32)
+        B = mk(torch.float16)
+        a = A()
+        a.p = D
+        y = a.v * 1
+    """,
+    "objects that share their attributes": """
+        class Cfg:
+            _shared = {}
+            def __init__(self):
+                self.__dict__ = self._shared
+        a = Cfg()
+        a.t = S
+        b = Cfg()
+        b.t = H
+        y = a.t * 1
+    """,
+    "names that are private to a class": """
+        class A:
+            __x = S
+            def get(self):
+                return self.__x * 1
+        class B(A):
+            __x = H
+        y = B().get() * 1
+    """,
+    "a property that is not there": """
+        class P:
+            @property
+            def x(self):
+                raise AttributeError
+        y = H if hasattr(P(), "x") else D
+        y = y * 1
+    """,
+    "a method that is another from now on": """
+        class A:
+            def f(self):
+                return S
+        a = A()
+        vars(a)["f"] = lambda: H
+        y = a.f() * 1
+    """,
+    "a dict of a class that a subclass changes": """
+        class A:
+            table = {"x": S}
+        class B(A):
+            pass
+        b = B()
+        b.table["x"] = H
+        B.table["x"] = D
+        y = A.table["x"] * 1
+    """,
+}
+
+
+@pytest.mark.parametrize(
+    "name", [*PROGRAMS, *(pytest.param(name, marks=pytest.mark.xfail(strict=True)) for name in KNOWN)]
+)
+def test_no_claim_is_contradicted(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    path = tmp_path / "program.py"
+    path.write_text(HEAD + textwrap.dedent({**PROGRAMS, **KNOWN}[name]) + TAIL)
+    found = contradicted(path)
+    assert not found
