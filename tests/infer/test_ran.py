@@ -396,6 +396,13 @@ PROGRAMS = {
         m(S, b)
         y = b["k"] * 1
     """,
+    "a loop over a list that it adds to": """
+        queue = [S]
+        for t in queue:
+            y = t * 1
+            if t.dtype == torch.float32:
+                queue.append(t.half())
+    """,
     "numbers that are equal": """
         w = 1 if torch.rand(()) > 2 else 1.0
         y = torch.full((2,), w) * 1
@@ -1020,13 +1027,6 @@ KNOWN = {
         o2 = mk(g2)
         o2.step()
         y = g2[0]["t"] * 1
-    """,
-    "a loop over a list that it adds to": """
-        queue = [S]
-        for t in queue:
-            y = t * 1
-            if t.dtype == torch.float32:
-                queue.append(t.half())
     """,
     "a closure that an object keeps": """
         class Ev:

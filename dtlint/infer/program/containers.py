@@ -101,6 +101,10 @@ class Containers(Changing):
                 self.values(node.args)
                 self.rebind(node.func.value, Iteration(self.item_of(held)))
                 return NONE
+        if node.args and self.quietly(node.func) in _CHANGING_FIRST:
+            self.values(node.args)
+            self.changed_container(node.args[0])
+            return UNKNOWN
         result = super().call(node)
         self.forget_given(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "update" and self.updated(node, node.func.value):
@@ -502,6 +506,11 @@ def _mapping(value: Value) -> Table | None:
 
 
 _SEQUENTIAL = External("torch.nn.Sequential")
+_CHANGING_FIRST = [
+    External(name)
+    for name in ("random.shuffle", "heapq.heapify", "heapq.heappush", "heapq.heappop", "operator.setitem")
+]
+"""Functions that change the list or dict that they are given first."""
 _ZIP = External("builtins.zip")
 GLOBALS = External("builtins.globals()")
 """What `globals()` gives: the names of the module, as a dict."""

@@ -6,11 +6,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.events import Loop
+from dtlint.infer.names import path_of
 from dtlint.infer.program.abroad import Each
 from dtlint.infer.program.containers import one_of
 from dtlint.infer.program.truth import Truth
 from dtlint.infer.state import State
 from dtlint.infer.values import Constant, Distinct, Items, Iteration, Module, Table, Value, join
+from dtlint.infer.walk import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,9 +37,15 @@ class Turns(Truth):
         empty = over == Table({}) or (over == Items(()) and _is_view(node.iter))
         empty = empty or (isinstance(over, Each) and not over.each)
         items = () if empty else self.one_by_one(over, _MOST_PLAIN_TURNS if len(node.body) == 1 else _MOST_TURNS)
+        growing = path_of(node.iter) is not None and _adds_to(node.body, path_of(node.iter) or "")
+        items = None if growing else items
         self.flow.loops.append(Loop(node, over))
         if items is None or any(isinstance(item, ast.Starred) for item in ast.walk(node.target)):
-            self.loop(node.body, node.orelse, lambda: self.bind_target(node.target, self.item_of(over)), may_skip=True)
+
+            def begin() -> None:
+                self.bind_target(node.target, self.item_of(self.quietly(node.iter) if growing else over))
+
+            self.loop(node.body, node.orelse, begin, may_skip=True)
         else:
             self.turns(node, items)
         self.flow.loops.pop()
@@ -200,6 +208,17 @@ class Turns(Truth):
 
     def under_any_key(self, item: Value) -> Value:
         return Table({}, rest=item)
+
+
+def _adds_to(body: list[ast.stmt], path: str) -> bool:
+    """Does the body of a loop add to the list that it is over?"""
+    return any(
+        isinstance(part, ast.Call)
+        and isinstance(part.func, ast.Attribute)
+        and part.func.attr in ("append", "extend", "insert", "add")
+        and path_of(part.func.value) == path
+        for part in nodes(body)
+    )
 
 
 def _is_view(node: ast.expr) -> bool:
