@@ -101,7 +101,8 @@ class Containers(Changing):
                 self.values(node.args)
                 self.rebind(node.func.value, Iteration(self.item_of(held)))
                 return NONE
-        if node.args and self.quietly(node.func) in _CHANGING_FIRST:
+        called = (path_of(node.func) or "").rpartition(".")[2]
+        if node.args and called in _CHANGING_FIRST and self.quietly(node.func) == External(_CHANGING_FIRST[called]):
             self.values(node.args)
             self.changed_container(node.args[0])
             return UNKNOWN
@@ -506,10 +507,10 @@ def _mapping(value: Value) -> Table | None:
 
 
 _SEQUENTIAL = External("torch.nn.Sequential")
-_CHANGING_FIRST = [
-    External(name)
+_CHANGING_FIRST = {
+    name.rpartition(".")[2]: name
     for name in ("random.shuffle", "heapq.heapify", "heapq.heappush", "heapq.heappop", "operator.setitem")
-]
+}
 """Functions that change the list or dict that they are given first."""
 _ZIP = External("builtins.zip")
 GLOBALS = External("builtins.globals()")

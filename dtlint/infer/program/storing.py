@@ -63,7 +63,7 @@ class Storing(Functions):
         """`owner.name = value`, by a path: what it leaves of other paths to the attribute."""
         paths = self.flow.state.paths
         stored = {(_key_of(owner) or EVERY, name) for owner in owners}
-        if stored & self.stored_anytime or (EVERY, name) in self.stored_anytime:
+        if stored & self.stored_anytime:
             paths.pop(path, None)
         for other in [other for other in paths if other != path and f".{name}" in other]:
             if self.is_stored(other, stored, {name}):
