@@ -158,6 +158,25 @@ PROGRAMS = {
             y = op(torch.ones(2).double())
             y = Scale()(torch.ones(2))
     """,
+    "a dict that an object and its caller have": """
+        class Batch:
+            def __init__(self, data, frames):
+                self.data = data
+                self.frames = frames
+            def double(self):
+                for k in self.data:
+                    self.data[k] = self.data[k].double()
+                self.frames[0] = torch.ones(2).double()
+        raw = {"x": torch.ones(2)}
+        fr = [torch.ones(2)]
+        Batch(raw, fr).double()
+        y = raw["x"] + 1
+        y = fr[0] + 1
+        r2 = {"x": torch.ones(2)}
+        b2 = Batch(r2, fr)
+        r2["x"] = torch.ones(2).half()
+        y = b2.data["x"] * 1
+    """,
     "a module in a plain list": """
         class Distill(nn.Module):
             def __init__(self, student, teacher):
@@ -403,6 +422,13 @@ PROGRAMS = {
             if t.dtype == torch.float32:
                 queue.append(t.half())
     """,
+    "members of an enumeration are not their values": """
+        import enum
+        class P(enum.Enum):
+            A = "fp16"
+        y = H if P.A == "fp16" else S
+        y = y * 1
+    """,
     "numbers that are equal": """
         w = 1 if torch.rand(()) > 2 else 1.0
         y = torch.full((2,), w) * 1
@@ -479,25 +505,6 @@ KNOWN = {
         for step in chain:
             step(torch.ones(2).double())
         y = Scale()(torch.ones(2))
-    """,
-    "a dict that an object and its caller have": """
-        class Batch:
-            def __init__(self, data, frames):
-                self.data = data
-                self.frames = frames
-            def double(self):
-                for k in self.data:
-                    self.data[k] = self.data[k].double()
-                self.frames[0] = torch.ones(2).double()
-        raw = {"x": torch.ones(2)}
-        fr = [torch.ones(2)]
-        Batch(raw, fr).double()
-        y = raw["x"] + 1
-        y = fr[0] + 1
-        r2 = {"x": torch.ones(2)}
-        b2 = Batch(r2, fr)
-        r2["x"] = torch.ones(2).half()
-        y = b2.data["x"] * 1
     """,
     "callbacks that are handed the state": """
         class State: pass
@@ -1042,13 +1049,6 @@ KNOWN = {
             t = H
             return e.fire() * 1
         y = outer() * 1
-    """,
-    "members of an enumeration are not their values": """
-        import enum
-        class P(enum.Enum):
-            A = "fp16"
-        y = H if P.A == "fp16" else S
-        y = y * 1
     """,
     "an operator in place that two names see": """
         class Acc:

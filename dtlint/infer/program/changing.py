@@ -96,6 +96,9 @@ class Changing(Copying):
                     for names, name in self.names_of(body):
                         names[name] = join(body, value)
                 else:
+                    for given in list(self.objects.given.get((owner.key, node.attr), ())):
+                        for names, name in self.names_of(given):
+                            names[name] = at_rest(join(given, value))
                     self.objects.put(owner.key, node.attr, value)
             elif isinstance(owner, Class):
                 self.put_in_class(owner, node.attr, value)

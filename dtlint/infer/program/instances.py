@@ -120,6 +120,8 @@ class Instances(Storing):
             return self.class_member(base, name)
         if isinstance(base, Tensor):
             return self.tensor_member(base, name)
+        if isinstance(base, Member):
+            return self.of_member(base, name)
         if isinstance(base, Function) and name == "__code__":
             return Code(base.info)
         if isinstance(base, Field) and name in ("name", "default") and base.name:
@@ -130,6 +132,17 @@ class Instances(Storing):
             return Items(tuple(map(Constant, _local_names(base.info))))
         value = super().member(base, name)
         return self.resolved(value)
+
+    def of_member(self, member: Member, name: str) -> Value:
+        """An attribute of a member of an enumeration."""
+        if name in ("value", "_value_"):
+            return member.value
+        if name == "name":
+            return Constant(member.name)
+        method = member.info.method(name)
+        if method is None:
+            return UNKNOWN
+        return self.apply(method, member, [], {}, True) if _is_property(method) else Function(method, member)
 
     def tensor_member(self, tensor: Tensor, name: str) -> Value:
         if name == "dtype" and tensor.dtypes is not None:
@@ -150,6 +163,8 @@ class Instances(Storing):
             if method is not None:
                 return Function(method, base if _is_classmethod(method) else None)
         value = self.in_class(base.info, name)
+        if value is not None and is_enumeration(base.info) and not isinstance(value, Function):
+            return Member(base.info, name, value)
         if value is None and name == "__name__":
             return Constant(base.info.node.name)
         return UNKNOWN if value is None else value
@@ -704,6 +719,21 @@ class Code(Value):
     """`f.__code__`: decorators ask it for the names of a function's parameters."""
 
     info: FunctionInfo
+
+
+@dataclass(slots=True, repr=False)
+class Member(Value):
+    """A member of an enumeration, which is not equal to its value."""
+
+    info: ClassInfo
+    name: str
+    value: Value
+
+
+def is_enumeration(info: ClassInfo) -> bool:
+    """Are the members of a class no strings or numbers, but something that holds one?"""
+    bases = {base.name for parent in info.lineage for base in parent.bases if isinstance(base, External)}
+    return bool(bases & {"enum.Enum", "enum.Flag"}) and not bases & {"builtins.str", "builtins.int", "builtins.float"}
 
 
 def is_open_book(info: ClassInfo) -> bool:

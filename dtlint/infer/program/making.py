@@ -41,7 +41,7 @@ from dtlint.infer.values import (
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from dtlint.infer.scopes import ClassInfo
 
@@ -156,7 +156,7 @@ class Making(Abroad):
         if isinstance(callee, Function):
             return self.apply(callee.info, callee.receiver, [], {}, True)
         if isinstance(callee, External) and callee.name in _EMPTY:
-            return _EMPTY[callee.name]
+            return _EMPTY[callee.name]()
         return self.lost(callee)
 
     def new_layer(self, layer: Module, arguments: Arguments) -> Value:
@@ -325,13 +325,13 @@ class Making(Abroad):
         return target, method_result(module, method, arguments)
 
 
-_EMPTY: dict[str, Value] = {
-    "builtins.dict": Table({}),
-    "builtins.list": Items(()),
-    "builtins.int": Constant(0),
-    "builtins.float": Constant(0.0),
+_EMPTY: dict[str, Callable[[], Value]] = {
+    "builtins.dict": lambda: Table({}),
+    "builtins.list": lambda: Items(()),
+    "builtins.int": lambda: Constant(0),
+    "builtins.float": lambda: Constant(0.0),
 }
-"""What types give that are called with nothing."""
+"""What types give that are called with nothing: another list each time."""
 
 
 def _each(items: tuple[Value, ...]) -> list[Value]:

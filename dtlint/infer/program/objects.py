@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EVERY", "Objects", "Store", "at_rest", "class_key", "one_list"]
 
+_MOST_GIVEN = 16
 EVERY = "*"
 """Stands for every object, where something unknown is given attributes; and for every attribute, where the name is unknown."""
 Store = tuple[Key, str]
@@ -56,6 +57,8 @@ class Objects:
         """Objects that stand for several, made at one place in a loop: a cast of one is no cast of all."""
         self.grown: set[tuple[Key, str]] = set()
         """Attributes of which the running round has shown more than was known."""
+        self.given: dict[Store, list[Value]] = {}
+        """The containers that an attribute was given in the running round: what changes it, changes those."""
         self.stored: set[Store] = set()
         """The attributes that the function being read has assigned so far, and the functions that it has called."""
         self.detached: set[Key] = set()
@@ -74,6 +77,7 @@ class Objects:
             self.attributes, self.owners, self._holders = fresh.attributes, fresh.owners, fresh._holders
             self.wild, self.open, self.shared = fresh.wild, fresh.open, fresh.shared
         self.fresh = Objects(_nobody, fresh=False)
+        self.given.clear()
         self.grown.clear()
         self.changed = False
 
@@ -107,6 +111,11 @@ class Objects:
                 self.detach(module)  # another is in its place
             self.fresh.put(key, name, value)
         self.stored.add((key, name))
+        if isinstance(value, (Items, Table, Iteration)):
+            given = self.given.setdefault((key, name), [])
+            if len(given) < _MOST_GIVEN and all(one is not value for one in given):
+                given.append(value)
+                self._holders.setdefault(id(value), (value, set()))[1].add((key, name))
         known = self.attributes.setdefault(key, {})
         before = known.get(name)
         if isinstance(before, Unknown):  # anything already
@@ -124,7 +133,7 @@ class Objects:
     def holders(self, container: Value) -> list[tuple[Key, str]]:
         """The attributes that hold that very container."""
         held = self._holders.get(id(container))
-        return [] if held is None else [place for place in held[1] if self.get(*place) in (container, None)]
+        return [] if held is None else list(held[1])
 
     def hold(self, container: Value, key: Key, name: str) -> None:
         """An attribute holds a container, though nobody has assigned it: the body of a class has."""
