@@ -141,15 +141,14 @@ class Frames(Promises):
         """How often each was made in this round."""
         self.made_of_node: dict[int, list[FunctionInfo]] = {}
         """The functions that each definition inside another has made in this round, by the identity of its syntax."""
+        self.got_loose: dict[int, list[FunctionInfo]] = {}
+        """Those of them that code may call which is not seen."""
         self.free_in_readings: dict[int, set[str]] = {}
         """The names outside of them that the functions look up which were read in this round, by the identity of the names
         of their module."""
         self.call_path: list[str] = []
         self.breaks: list[list[State] | None] = []
         """For each loop being run, the states at its breaks; None where they count as ends of an iteration."""
-
-        self.got_loose: dict[int, list[FunctionInfo]] = {}
-        """Those of them that code may call which is not seen."""
 
     def begin_closures(self) -> None:
         """Start a round of reading."""
