@@ -136,9 +136,8 @@ def layer_result(name: str, weights: Dtypes, arguments: Arguments, autocast: Aut
         tensor = Tensor(result, origin=origin)
         return Items((tensor, Items((tensor, tensor)) if name == "LSTM" else tensor))
     if name in _CELLS and autocast is None and len(arguments.args) == 1 and not arguments.keywords:
-        tensor = Tensor(
-            _agreed(weights, dtypes, None), zero_dim=False, origin=origin
-        )  # the state is made like the input
+        # without a state, one is made like the input
+        tensor = Tensor(_agreed(weights, dtypes, None), zero_dim=False, origin=origin)
         return Items((tensor, tensor)) if name == "LSTMCell" else tensor
     if name in LOOKUPS:
         return Tensor(weights, origin=origin)

@@ -308,6 +308,7 @@ def _found(name: str, scopes: tuple[MutableMapping[str, Value], ...]) -> Value |
 
 
 _MOST_INSIDE = 4
+"""Containers in one another in which functions are looked for."""
 _MOST_MADE = 8
 """Calls of a function that are told apart for what is read for anybody inside it."""
 

@@ -211,3 +211,4 @@ _OPERATORS: dict[str, ast.operator] = {
 _MOST_MAPPED = 16
 """Items for which a function is called one by one."""
 _MOST_STEPS = 4
+"""Calls of a function with its own result, until that no longer changes."""

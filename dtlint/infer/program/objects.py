@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["EVERY", "Objects", "Store", "at_rest", "class_key", "one_list"]
 
 _MOST_GIVEN = 16
+"""Containers that one attribute was given which are remembered."""
 EVERY = "*"
 """Stands for every object, where something unknown is given attributes; and for every attribute, where the name is unknown."""
 Store = tuple[Key, str]

@@ -36,7 +36,7 @@ class SearchPath:
 def search_path(tree: ast.Module, program: Path) -> SearchPath:
     """What a program adds to `sys.path` at its top, in a branch or not."""
     found = SearchPath()
-    if not any(isinstance(node, (ast.Import, ast.ImportFrom)) and _imports_sys(node) for node in nodes(tree.body)):
+    if not any(isinstance(node, ast.Import) and _imports_sys(node) for node in nodes(tree.body)):
         return found
     paths = _Paths(program)
     for node in sorted(nodes(tree.body, SCOPES), key=_place):
@@ -52,8 +52,8 @@ def search_path(tree: ast.Module, program: Path) -> SearchPath:
     return found
 
 
-def _imports_sys(node: ast.Import | ast.ImportFrom) -> bool:
-    return isinstance(node, ast.Import) and any(alias.name == "sys" for alias in node.names)
+def _imports_sys(node: ast.Import) -> bool:
+    return any(alias.name == "sys" for alias in node.names)
 
 
 def _place(node: ast.AST) -> tuple[int, int]:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from dtlint.infer.values import (
+    Autocast,
     Class,
     Constant,
+    Dtype,
     Either,
+    External,
     Function,
     Instance,
     Items,
     Iteration,
     Module,
+    Namespace,
     Table,
     Tensor,
     Trait,
@@ -24,6 +28,22 @@ __all__ = ["signature"]
 
 
 _DEEPEST = 6
+"""Values in one another that are told apart by what they hold; deeper ones are by their identity."""
+
+
+class _Itself:
+    """A value as itself, which it keeps: another that is made later has not its identity."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Itself and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
 
 
 def signature(value: Value, depth: int = 0, of_one_call: bool = True) -> Hashable:
@@ -33,7 +53,7 @@ def signature(value: Value, depth: int = 0, of_one_call: bool = True) -> Hashabl
         of_one_call: are functions that two calls have made by one definition told apart?
     """
     if depth > _DEEPEST:
-        return ("...", id(value))
+        return _Itself(value)
     match value:
         case Tensor():
             weight = bool(value.traits & (Trait.PARAMETER | Trait.BUFFER))
@@ -65,4 +85,8 @@ def signature(value: Value, depth: int = 0, of_one_call: bool = True) -> Hashabl
             return ("class", id(info))
         case Unknown():
             return "unknown"
-    return (type(value).__name__, repr(value))
+        case Dtype(name=name) | External(name=name) | Namespace(name=name):
+            return (type(value).__name__, name)
+        case Autocast():
+            return ("autocast", value.device, value.dtype, value.enabled)
+    return _Itself(value)
