@@ -76,7 +76,7 @@ class Expressions:
 
     __slots__ = (  # attributes of slots, and methods where there is nothing else, are the fastest to find
         *("_evaluate", "_evidence_of", "call_made", "calls_told", "default", "discarded", "discards_told", "evidence"),
-        *("flow", "gradless", "listeners", "muted", "operators_told", "outer", "references_told", "symbolic"),
+        *("flow", "gradless", "listeners", "asking", "muted", "operators_told", "outer", "references_told", "symbolic"),
         *("targets_told", "values_told"),
     )
 
@@ -89,6 +89,8 @@ class Expressions:
         self.listeners, self.flow, self.default = listeners, flow, default
         self.muted = 0
         """Above zero while something is read that will be, or has been, read aloud elsewhere."""
+        self.asking = 0
+        """Evaluations under way inside one another that are only to ask."""
         self.outer: tuple[MutableMapping[str, Value], ...] = ()
         """Names of the enclosing functions and the module, innermost first, while a function is read."""
         self.evidence: dict[ast.AST, Evidence] = {}
@@ -266,11 +268,15 @@ class Expressions:
 
     def quietly(self, node: ast.expr) -> Value:
         """The value of an expression that is, or will be, evaluated aloud: what it binds is bound there."""
+        if self.asking >= _MOST_ASKED and not isinstance(node, (ast.Name, ast.Attribute, ast.Constant)):
+            return UNKNOWN
         state = self.flow.state
         if self.binds(node):
             self.flow.state = state.copy()
         self.muted += 1
+        self.asking += 1
         value = self.value(node)
+        self.asking -= 1
         self.muted -= 1
         self.flow.state = state
         return value
@@ -421,6 +427,10 @@ class Expressions:
         index = self.value(node.slice)
         if type(index) in _INDICES and Lookup in self.listeners:
             self.tell_of_index(node, base, index)
+        return self.indexed(node, base, index)
+
+    def indexed(self, node: ast.Subscript, base: Value, index: Value) -> Value:
+        """`base[index]`."""
         if type(base) is Tensor:
             if type(index) is Tensor and index.dtypes is not None and index.dtypes <= FLOATS:
                 return Tensor(origin=node)  # which raises
@@ -613,7 +623,12 @@ class Expressions:
             result = operand if operand.atom is None else Unknown(operand.under, operand.scaled)
         elif isinstance(operand, Constant):
             result = negated(node.op, operand.value)
+        result = self.negated(node, operand, result)
         self.tell_of(node, node.op, UNKNOWN, operand, result)
+        return result
+
+    def negated(self, node: ast.UnaryOp, operand: Value, result: Value) -> Value:
+        """What an operator of one operand gives; as a rule that result."""
         return result
 
     def compare(self, node: ast.Compare) -> Value:
@@ -626,9 +641,16 @@ class Expressions:
                 result = Tensor(frozenset({"bool"}), origin=node)
             elif elementwise and self.symbolic and len(node.ops) == 1:
                 result = truths_of(left, right)
+            result = self.compared(node, operator, left, right, result)
             if not _asks_for_none(operator, right):
                 self.tell_of(node, operator, left, right, result)
             left = right
+        return result
+
+    def compared(
+        self, node: ast.Compare, operator: ast.cmpop, left: Value, right: Value, result: Value
+    ) -> Value:
+        """What a comparison gives, which may be one of several in a row; as a rule that result."""
         return result
 
     def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
@@ -791,6 +813,11 @@ class Expressions:
             tensor = known.get(path) if path is not None else None
             if path is not None and isinstance(tensor, Tensor):
                 known[path] = tensor.but(traits=tensor.traits | traits)
+
+
+_MOST_ASKED = 2
+"""Evaluations inside one another that are only to ask: of `d.get(a).get(b).get(c)...`, each call asks what comes before
+it, so that without a bound the work doubles with each."""
 
 
 @lru_cache(maxsize=16_384)

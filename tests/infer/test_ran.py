@@ -485,9 +485,30 @@ PROGRAMS = {
             fs.append(f)
         y = fs[0]() * 1
     """,
-}
-
-KNOWN = {
+    "a dict that is handed on by stars, twice": """
+        def log(fn):
+            def w(*a, **k):
+                return fn(*a, **k)
+            return w
+        @log
+        def add(d):
+            d["x"] = H
+        a = {"x": S}
+        add(a)
+        b = {"x": S}
+        add(b)
+        y = b["x"] * 1
+    """,
+    "a dict that is given back, twice": """
+        def norm(d):
+            return d
+        a = {"x": S}
+        norm(a)
+        b = {"x": S}
+        c = norm(b)
+        c["x"] = H
+        y = b["x"] * 1
+    """,
     "an operator that keeps an object": """
         class Scale:
             def __call__(self, x):
@@ -506,6 +527,51 @@ KNOWN = {
             step(torch.ones(2).double())
         y = Scale()(torch.ones(2))
     """,
+    "special methods that change attributes": """
+        class Loader:
+            def __iter__(self):
+                for _ in range(2):
+                    self.last = torch.ones(2).half()
+                    yield 1
+        loader = Loader()
+        loader.last = torch.ones(2)
+        for _ in loader:
+            y = loader.last + 1
+        class Log:
+            def __lshift__(self, t): self.last = t
+        log = Log()
+        log.last = torch.ones(2)
+        log << torch.ones(2).half()
+        y = log.last * 1
+    """,
+    "an operator in place that two names see": """
+        class Acc:
+            def __init__(self):
+                self.t = S
+            def __iadd__(self, o):
+                self.t = H
+                return self
+        a = Acc()
+        b = a
+        b += 1
+        y = a.t * 1
+    """,
+    "a stack of contexts": """
+        import contextlib
+        class Ctx:
+            def __enter__(self):
+                self.t = H
+            def __exit__(self, *e):
+                pass
+        c = Ctx()
+        c.t = S
+        with contextlib.ExitStack() as st:
+            st.enter_context(c)
+            y = c.t * 1
+    """,
+}
+
+KNOWN = {
     "callbacks that are handed the state": """
         class State: pass
         class Events:
@@ -648,23 +714,6 @@ KNOWN = {
         import operator
         operator.setitem(d, "a", torch.ones(2).double())
         y = d["a"] * 1
-    """,
-    "special methods that change attributes": """
-        class Loader:
-            def __iter__(self):
-                for _ in range(2):
-                    self.last = torch.ones(2).half()
-                    yield 1
-        loader = Loader()
-        loader.last = torch.ones(2)
-        for _ in loader:
-            y = loader.last + 1
-        class Log:
-            def __lshift__(self, t): self.last = t
-        log = Log()
-        log.last = torch.ones(2)
-        log << torch.ones(2).half()
-        y = log.last * 1
     """,
     "vars of an object with two names": """
         class Obj: pass
@@ -985,30 +1034,6 @@ KNOWN = {
                 return func(*args, **kwargs)
         with Mode(): print(torch.ones(2))
     """,
-    "a dict that is handed on by stars, twice": """
-        def log(fn):
-            def w(*a, **k):
-                return fn(*a, **k)
-            return w
-        @log
-        def add(d):
-            d["x"] = H
-        a = {"x": S}
-        add(a)
-        b = {"x": S}
-        add(b)
-        y = b["x"] * 1
-    """,
-    "a dict that is given back, twice": """
-        def norm(d):
-            return d
-        a = {"x": S}
-        norm(a)
-        b = {"x": S}
-        c = norm(b)
-        c["x"] = H
-        y = b["x"] * 1
-    """,
     "a global dict that is bound anew between two calls": """
         d = {"x": S}
         def setx():
@@ -1049,18 +1074,6 @@ KNOWN = {
             t = H
             return e.fire() * 1
         y = outer() * 1
-    """,
-    "an operator in place that two names see": """
-        class Acc:
-            def __init__(self):
-                self.t = S
-            def __iadd__(self, o):
-                self.t = H
-                return self
-        a = Acc()
-        b = a
-        b += 1
-        y = a.t * 1
     """,
     "a generator that looks at what its consumer changes": """
         def loader(opt):
@@ -1104,19 +1117,6 @@ KNOWN = {
     "a walrus in any": """
         if any((hit := t).dtype == torch.half for t in (S, H, D)):
             y = hit * 1
-    """,
-    "a stack of contexts": """
-        import contextlib
-        class Ctx:
-            def __enter__(self):
-                self.t = H
-            def __exit__(self, *e):
-                pass
-        c = Ctx()
-        c.t = S
-        with contextlib.ExitStack() as st:
-            st.enter_context(c)
-            y = c.t * 1
     """,
     "the order of a dict that two paths fill": """
         if S.sum() > 1:

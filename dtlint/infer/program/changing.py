@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.names import path_of
 from dtlint.infer.program.copying import Copying
 from dtlint.infer.program.frames import Frame
+from dtlint.infer.program.held import CONTAINERS, inside
 from dtlint.infer.program.objects import at_rest, class_key
 from dtlint.infer.values import (
     UNKNOWN,
@@ -33,9 +34,8 @@ if TYPE_CHECKING:
     from dtlint.infer.program.project import ModuleInfo, Project
     from dtlint.infer.scopes import FunctionInfo, FunctionNode
 
-__all__ = ["CONTAINERS", "Changing"]
+__all__ = ["Changing"]
 
-CONTAINERS = (Items, Table, Iteration)
 _MOST_AROUND = 8
 """Containers, and states of them, that one is known to be in."""
 
@@ -167,14 +167,20 @@ class Changing(Copying):
         self.shared[id(value)] = value, names, name
 
     def names_of(self, container: Value) -> list[tuple[dict[str, Value], str]]:
-        """The names and paths that hold that very container, here and where this was called from."""
-        states = (self.flow.state, *self.frames)
-        places = [names for state in states for names in (state.names, state.paths)]
-        return [(names, name) for names in places for name, held in names.items() if held is container]
+        """The names and paths that hold that very container, here and where this was called from: a call that is about to
+        change it does that again where the same function is given another."""
+        found: list[tuple[dict[str, Value], str]] = []
+        for place, state in enumerate((*self.frames, self.flow.state)):
+            before = len(found)
+            for names in (state.names, state.paths):
+                found += [(names, name) for name, held in names.items() if held is container]
+            if len(found) > before:
+                self.reaches = min(self.reaches, place)
+        return found
 
     def holding(self, container: Value) -> None:
         """Note what containers are in a container: what changes those changes it."""
-        for child in _inside(container):
+        for child in inside(container):
             if isinstance(child, CONTAINERS):
                 self.is_inside(child, container, child)
 
@@ -256,15 +262,6 @@ class Changing(Copying):
 
 _DEEPEST = 4
 """Containers in one another that are followed."""
-
-
-def _inside(container: Value) -> list[Value]:
-    """What a container holds."""
-    if isinstance(container, Items):
-        return list(container.items)
-    if isinstance(container, Table):
-        return [*container.items.values(), *([] if container.rest is None else [container.rest])]
-    return list(options(container.item)) if isinstance(container, Iteration) else []
 
 
 def _with(container: Value, before: Value, value: Value) -> Value:

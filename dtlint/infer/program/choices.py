@@ -35,27 +35,29 @@ class Choices(Turns):
         operated = super().operated
         return reduce(join, (operated(operator, one, other, node) for one, other in pairs))
 
-    def unary(self, node: ast.UnaryOp) -> Value:
-        result = super().unary(node)
+    def negated(self, node: ast.UnaryOp, operand: Value, result: Value) -> Value:
+        result = super().negated(node, operand, result)
         if result != UNKNOWN or isinstance(node.op, ast.Not):
             return result
-        return _each(self.quietly(node.operand), lambda value: value, (Tensor, Number, Array))
+        return _each(operand, lambda value: value, (Tensor, Number, Array))
 
-    def subscript(self, node: ast.Subscript) -> Value:
-        result = super().subscript(node)
+    def indexed(self, node: ast.Subscript, base: Value, index: Value) -> Value:
+        result = super().indexed(node, base, index)
         if result != UNKNOWN:
             return result
-        held = self.quietly(node.value)
+        held = base
         if isinstance(held, Either):  # a number has no items
             held = reduce(join, [choice for choice in held.choices if not isinstance(choice, Number)] or [UNKNOWN])
         return _each(held, self.item_of, (Tensor, Array))
 
-    def compare(self, node: ast.Compare) -> Value:
+    def compared(
+        self, node: ast.Compare, operator: ast.cmpop, left: Value, right: Value, result: Value
+    ) -> Value:
         """What compares with a tensor gives truths, whatever the other is; with what is not known, if it is a tensor."""
-        result = super().compare(node)
-        if result != UNKNOWN or len(node.ops) != 1 or not isinstance(node.ops[0], _ELEMENTWISE):
+        result = super().compared(node, operator, left, right, result)
+        if result != UNKNOWN or len(node.ops) != 1 or not isinstance(operator, _ELEMENTWISE):
             return result
-        sides = [*options(self.quietly(node.left)), *options(self.quietly(node.comparators[0]))]
+        sides = [*options(left), *options(right)]
         if not any(isinstance(side, (Tensor, Unknown)) for side in sides):
             return result
         return Either((Tensor(_BOOL, origin=node), Array(_BOOL), Number(Category.BOOL)))

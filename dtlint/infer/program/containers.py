@@ -9,7 +9,8 @@ from dtlint.infer.calling import CHANGING
 from dtlint.infer.expressions import item_of
 from dtlint.infer.names import path_of
 from dtlint.infer.program.binding import Perhaps
-from dtlint.infer.program.changing import CONTAINERS, Changing
+from dtlint.infer.program.changing import Changing
+from dtlint.infer.program.held import CONTAINERS
 from dtlint.infer.program.instances import ITEMS, is_open_book
 from dtlint.infer.values import (
     NONE,
@@ -425,11 +426,8 @@ class Containers(Changing):
             else:
                 self.apply(deleter, base, [index], {}, True)
 
-    def subscript(self, node: ast.Subscript) -> Value:
-        value = super().subscript(node)
-        self.muted += 1
-        base, index = self.value(node.value), self.value(node.slice)
-        self.muted -= 1
+    def indexed(self, node: ast.Subscript, base: Value, index: Value) -> Value:
+        value = super().indexed(node, base, index)
         if isinstance(node.slice, ast.Slice):
             part = self.sliced(base, node.slice)
             return value if part is None else part

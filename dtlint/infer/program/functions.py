@@ -16,6 +16,7 @@ from dtlint.infer.interpreter import autocast_in, result_of
 from dtlint.infer.names import path_of
 from dtlint.infer.program.binding import bound_names
 from dtlint.infer.program.frames import Frames, Write
+from dtlint.infer.program.held import shares
 from dtlint.infer.program.promises import meeting
 from dtlint.infer.program.signature import signature
 from dtlint.infer.program.sizes import sizes_in
@@ -97,6 +98,8 @@ class Functions(Frames):
         """Counts the attributes that were asked for and not there: they may be assigned later."""
         self.frames: list[State] = []
         """The states of those who wait for what is read to end: callers, and the code that they were called from."""
+        self.reaches = 0
+        """The outermost of them, by its place, of which what is read just now has changed a container, or kept one."""
         self.cached_results: dict[Hashable, Value] = {}
         """What functions that keep their results have given in this round, by what they were given."""
         self.reading_now = 0
@@ -428,13 +431,16 @@ class Functions(Frames):
         missing, set_before, made_before = self.missing, len(self.defaults_set), len(self.made_here)
         written_before = len(self.written)
         outer_stored, self.objects.stored = self.objects.stored, set()
+        outer_reach, self.reaches = self.reaches, len(self.frames) + 1
         result, casts = self.reading_of(info, bound)
+        for_this_call = self.reaches <= len(self.frames) or shares(result, bound.values())
+        self.reaches = min(outer_reach, self.reaches)
         stored, self.objects.stored = frozenset(self.objects.stored), outer_stored
         outer_stored |= stored
         self.stores_of[id(info.node)] = stored | self.stores_of.get(id(info.node), frozenset())
         self.forget_stored(stored)
         self.in_progress.discard(key)
-        if self.missing == missing or _lines(info) > _SHORT:
+        if not for_this_call and (self.missing == missing or _lines(info) > _SHORT):
             defaults = tuple(dict.fromkeys(self.defaults_set[set_before:]))
             self.known[key] = _Outcome(
                 *(result, casts, defaults, self.defaults_at_yield, tuple(self.made_here[made_before:]), stored),
@@ -493,6 +499,7 @@ class Functions(Frames):
         saved = (self.flow, self.outer, self.returned, self.alive, self.exits, self.call_made, self.muted)
         saved_place = (self.globals, self.module, self.tree, self.casts_at_returns, self.yields, self.loops_open)
         saved_breaks, self.breaks = self.breaks, []
+        asking, self.asking = self.asking, 0
         saved_frame, self.frame, self.nonlocals = (self.frame, self.nonlocals), None, frozenset()
         thrown, self.thrown = self.thrown, None
         saved_doubts, self.doubts, self.left_early = (self.doubts, self.left_early), (), False
@@ -533,7 +540,7 @@ class Functions(Frames):
             casts = self.casts_at_returns if casts is None else merged_casts(casts, self.casts_at_returns)
         self.flow, self.outer, self.returned, self.alive, self.exits, self.call_made, self.muted = saved
         self.globals, self.module, self.tree, self.casts_at_returns, self.yields, self.loops_open = saved_place
-        self.breaks, self.thrown = saved_breaks, thrown
+        self.breaks, self.thrown, self.asking = saved_breaks, thrown, asking
         if self.frame is not None:
             self.frame.close()
         self.frame, self.nonlocals = saved_frame

@@ -28,11 +28,12 @@ from dtlint.infer.program.folding import folded_method
 from dtlint.infer.program.functions import ANY_REGION, MOST_READINGS, RUNNING, Managed
 from dtlint.infer.program.instances import ITEMS
 from dtlint.infer.program.leaving import Opening
-from dtlint.infer.program.places import Places, operands
+from dtlint.infer.program.places import operands
 from dtlint.infer.program.promises import Cache, DeclaredMethod
 from dtlint.infer.program.records import RecordClass
 from dtlint.infer.program.refusing import is_refused
 from dtlint.infer.program.sizes import sizes_in
+from dtlint.infer.program.special import Special
 from dtlint.infer.program.storing import place_of
 from dtlint.infer.regions import is_untouched
 from dtlint.infer.values import (
@@ -83,7 +84,7 @@ _MOST_STATEMENTS = 4_000_000
 """Statements that are run for one program, over all rounds: a minute or two."""
 
 
-class Program(Places):
+class Program(Special):
     """The interpreter of a program that starts in `main`."""
 
     def __init__(self, project: Project, main: ModuleInfo) -> None:

@@ -185,19 +185,20 @@ class Truth(Containers):
             found.append(_where(value, decisive) if operand is not node.values[-1] else value)
         return one_of(found)
 
-    def compare(self, node: ast.Compare) -> Value:
-        result = super().compare(node)
+    def compared(
+        self, node: ast.Compare, operator: ast.cmpop, left: Value, right: Value, result: Value
+    ) -> Value:
+        result = super().compared(node, operator, left, right, result)
         if len(node.ops) != 1 or isinstance(result, Tensor):
             return result
-        left, right = self.quietly(node.left), self.quietly(node.comparators[0])
-        answers = {_compared(node.ops[0], one, other) for one in options(left) for other in options(right)}
+        answers = {_compared(operator, one, other) for one in options(left) for other in options(right)}
         answer = answers.pop() if len(answers) == 1 else None
         if answer is not None:
             return Constant(answer)
-        return _TRUTH if isinstance(node.ops[0], _ALWAYS_TRUTHS) else result
+        return _TRUTH if isinstance(operator, _ALWAYS_TRUTHS) else result
 
-    def unary(self, node: ast.UnaryOp) -> Value:
-        result = super().unary(node)
+    def negated(self, node: ast.UnaryOp, operand: Value, result: Value) -> Value:
+        result = super().negated(node, operand, result)
         return _TRUTH if isinstance(node.op, ast.Not) and result == UNKNOWN else result
 
     def is_instance(self, value: Value, kind: Value) -> Value:
