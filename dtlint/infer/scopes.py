@@ -103,6 +103,8 @@ class ClassInfo:
     body: dict[str, Value] = field(default_factory=dict)
     of_self: dict[str, Value] = field(default_factory=dict)
     """What its methods find in attributes of `self`, once all have been read that assign them."""
+    setters: dict[str, FunctionInfo] = field(default_factory=dict)
+    """Functions that assigning to a property calls."""
 
     def forget(self) -> None:
         """Let go of what it holds that may hold it."""

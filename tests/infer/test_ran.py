@@ -569,6 +569,109 @@ PROGRAMS = {
             st.enter_context(c)
             y = c.t * 1
     """,
+    "a dict whose attributes are its items": """
+        class AttrDict(dict):
+            def __getattr__(self, name):
+                return self[name]
+            def __setattr__(self, name, value):
+                self[name] = value
+        cfg = AttrDict()
+        cfg.dtype = torch.float16
+        cfg["dtype"] = torch.float64
+        y = torch.ones(2, dtype=cfg.dtype) + 1
+    """,
+    "descriptors, and properties that are called": """
+        class Box:
+            def get(self):
+                return self._x.half()
+            def put(self, v):
+                self._x = v
+            x = property(get, put)
+        b = Box()
+        b.x = torch.ones(2)
+        y = b.x + 1
+        class Desc:
+            def __get__(s, o, t): return torch.ones(2).double()
+            def __set__(s, o, v): pass
+        class HD:
+            x = Desc()
+            def __init__(s): s.x = torch.ones(2)
+        hd = HD()
+        y = hd.x * 1
+        hd.x = torch.ones(2)
+        y = hd.x * 1
+    """,
+    "vars of an object with two names": """
+        class Obj: pass
+        a = Obj()
+        b = a
+        a.x = torch.ones(2)
+        vars(b)["x"] = torch.ones(2).half()
+        y = a.x + 1
+    """,
+    "an attribute that is looked up until it is assigned": """
+        class Dl:
+            def __init__(self, o):
+                self.o = o
+            def __getattr__(self, n):
+                return getattr(self.o, n)
+        class C:
+            def __init__(self):
+                self.t = D
+        dl = Dl(C())
+        y = dl.t * 1
+        dl.t = S
+    """,
+    "a class that converts what it is given": """
+        class C:
+            def __setattr__(self, k, v):
+                object.__setattr__(self, k, v.half())
+        c = C()
+        c.x = S
+        y = c.x * 1
+    """,
+    "setters of a class that is made twice": """
+        def mk(dt):
+            class C:
+                @property
+                def p(self):
+                    return self.v
+                @p.setter
+                def p(self, v):
+                    self.v = v.to(dt)
+            return C
+        A = mk(torch.float32)
+        B = mk(torch.float16)
+        a = A()
+        a.p = D
+        y = a.v * 1
+    """,
+    "a property that is not there": """
+        class P:
+            @property
+            def x(self):
+                raise AttributeError
+        y = H if hasattr(P(), "x") else D
+        y = y * 1
+    """,
+    "a method that is another from now on": """
+        class A:
+            def f(self):
+                return S
+        a = A()
+        vars(a)["f"] = lambda: H
+        y = a.f() * 1
+    """,
+    "a dict of a class that a subclass changes": """
+        class A:
+            table = {"x": S}
+        class B(A):
+            pass
+        b = B()
+        b.table["x"] = H
+        B.table["x"] = D
+        y = A.table["x"] * 1
+    """,
 }
 
 KNOWN = {
@@ -647,38 +750,6 @@ KNOWN = {
             run.total = run.total + x
         y = run() * 1
     """,
-    "a dict whose attributes are its items": """
-        class AttrDict(dict):
-            def __getattr__(self, name):
-                return self[name]
-            def __setattr__(self, name, value):
-                self[name] = value
-        cfg = AttrDict()
-        cfg.dtype = torch.float16
-        cfg["dtype"] = torch.float64
-        y = torch.ones(2, dtype=cfg.dtype) + 1
-    """,
-    "descriptors, and properties that are called": """
-        class Box:
-            def get(self):
-                return self._x.half()
-            def put(self, v):
-                self._x = v
-            x = property(get, put)
-        b = Box()
-        b.x = torch.ones(2)
-        y = b.x + 1
-        class Desc:
-            def __get__(s, o, t): return torch.ones(2).double()
-            def __set__(s, o, v): pass
-        class HD:
-            x = Desc()
-            def __init__(s): s.x = torch.ones(2)
-        hd = HD()
-        y = hd.x * 1
-        hd.x = torch.ones(2)
-        y = hd.x * 1
-    """,
     "generators that are run later": """
         w = torch.ones(2)
         scaled = (x * w for x in [torch.ones(2)])
@@ -714,14 +785,6 @@ KNOWN = {
         import operator
         operator.setitem(d, "a", torch.ones(2).double())
         y = d["a"] * 1
-    """,
-    "vars of an object with two names": """
-        class Obj: pass
-        a = Obj()
-        b = a
-        a.x = torch.ones(2)
-        vars(b)["x"] = torch.ones(2).half()
-        y = a.x + 1
     """,
     "a layer of torch that is patched": """
         forward = nn.Linear.forward
@@ -1125,43 +1188,6 @@ KNOWN = {
             d = {"b": H, "a": S}
         y = list(d.values())[0] * 1
     """,
-    "an attribute that is looked up until it is assigned": """
-        class Dl:
-            def __init__(self, o):
-                self.o = o
-            def __getattr__(self, n):
-                return getattr(self.o, n)
-        class C:
-            def __init__(self):
-                self.t = D
-        dl = Dl(C())
-        y = dl.t * 1
-        dl.t = S
-    """,
-    "a class that converts what it is given": """
-        class C:
-            def __setattr__(self, k, v):
-                object.__setattr__(self, k, v.half())
-        c = C()
-        c.x = S
-        y = c.x * 1
-    """,
-    "setters of a class that is made twice": """
-        def mk(dt):
-            class C:
-                @property
-                def p(self):
-                    return self.v
-                @p.setter
-                def p(self, v):
-                    self.v = v.to(dt)
-            return C
-        A = mk(torch.float32)
-        B = mk(torch.float16)
-        a = A()
-        a.p = D
-        y = a.v * 1
-    """,
     "objects that share their attributes": """
         class Cfg:
             _shared = {}
@@ -1181,32 +1207,6 @@ KNOWN = {
         class B(A):
             __x = H
         y = B().get() * 1
-    """,
-    "a property that is not there": """
-        class P:
-            @property
-            def x(self):
-                raise AttributeError
-        y = H if hasattr(P(), "x") else D
-        y = y * 1
-    """,
-    "a method that is another from now on": """
-        class A:
-            def f(self):
-                return S
-        a = A()
-        vars(a)["f"] = lambda: H
-        y = a.f() * 1
-    """,
-    "a dict of a class that a subclass changes": """
-        class A:
-            table = {"x": S}
-        class B(A):
-            pass
-        b = B()
-        b.table["x"] = H
-        B.table["x"] = D
-        y = A.table["x"] * 1
     """,
 }
 

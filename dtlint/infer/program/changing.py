@@ -32,7 +32,7 @@ from dtlint.infer.values import (
 
 if TYPE_CHECKING:
     from dtlint.infer.program.project import ModuleInfo, Project
-    from dtlint.infer.scopes import FunctionInfo, FunctionNode
+    from dtlint.infer.scopes import ClassInfo, FunctionInfo, FunctionNode
 
 __all__ = ["Changing"]
 
@@ -90,7 +90,7 @@ class Changing(Copying):
             if isinstance(owner, (Module, Instance)):
                 info, own = owner.info, self.objects.get(owner.key, node.attr)
                 if info is not None and own is None and self.in_class(info, node.attr) is not None:  # of all instances
-                    self.put_in_class(Class(info), node.attr, value)
+                    self.put_in_class(self.holding_class(info, node.attr), node.attr, value)
                     body = next((parent.body[node.attr] for parent in info.lineage if node.attr in parent.body), value)
                     self.changed_outside(body, value)
                     for names, name in self.names_of(body):
@@ -101,9 +101,16 @@ class Changing(Copying):
                             names[name] = at_rest(join(given, value))
                     self.objects.put(owner.key, node.attr, value)
             elif isinstance(owner, Class):
-                self.put_in_class(owner, node.attr, value)
+                self.put_in_class(self.holding_class(owner.info, node.attr), node.attr, value)
             elif isinstance(owner, Namespace):
                 self.put_in_module(owner.name, node.attr, value)
+
+    def holding_class(self, info: ClassInfo, name: str) -> Class:
+        """The class, among one and its parents, in which a name is found."""
+        for parent in info.lineage:
+            if name in parent.body or name in self.objects.of(class_key(parent)):
+                return Class(parent)
+        return Class(info)
 
     def rebind_outer(self, name: str, value: Value) -> None:
         """A global, or a name of an enclosing function."""

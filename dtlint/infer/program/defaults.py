@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import LEGACY_TENSORS
 from dtlint.infer.calls import dtype_of
-from dtlint.infer.program.instances import Instances
+from dtlint.infer.program.answering import Answering
 from dtlint.infer.values import NONE, UNKNOWN, Constant, Dtype, Dtypes, Either, External, Value
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _LIBRARIES = frozenset({"site-packages", "dist-packages"})
 """Folders of code that is not the program's own, of which most is never called."""
 
 
-class Defaults(Instances):
+class Defaults(Answering):
     """An interpreter that knows the default dtype at each place of a program."""
 
     def __init__(self, project: Project, main: ModuleInfo) -> None:

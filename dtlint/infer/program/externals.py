@@ -122,6 +122,8 @@ class Externals(Records):
             return self.is_instance(*args)
         if name in ("builtins.getattr", "builtins.hasattr") and len(args) >= 2:
             return self.asked_attribute(name, *args)
+        if name == "builtins.setattr" and len(args) == 3:
+            return self.set_by_name(*args)
         if name in _SETTERS and len(args) == 3:
             return self.set_attribute(*args)
         if name in ("copy.copy", "copy.deepcopy") and args:
@@ -334,7 +336,7 @@ _NEVER_CALLING = tuple(
 _DEVICES = frozenset(
     {"torch.device", "torch.accelerator.current_accelerator", "torch.get_default_device", "torch.cuda.current_device"}
 )
-_SETTERS = frozenset({"builtins.setattr", "builtins.object.__setattr__", "torch.nn.Module.__setattr__"})
+_SETTERS = frozenset({"builtins.object.__setattr__", "torch.nn.Module.__setattr__"})
 _SWITCHING_OFF = "utils.generic.maybe_autocast"
 """transformers' own: with `enabled=False` no autocast is in force inside, whether one was around it or not."""
 _MADE = (Autocast, GradScaler, Optimizer, NullContext, Device)

@@ -142,8 +142,6 @@ class Functions(Frames):
         self.functions: dict[int, FunctionInfo] = {}
         self.classes: dict[int, ClassInfo] = {}
         """What definitions outside functions have made, once and for all rounds, by the identity of their syntax."""
-        self.setters: dict[tuple[int, str], FunctionInfo] = {}
-        """Setters of properties, by the identity of the class's syntax, and name."""
         self.defined: dict[int, FunctionInfo] = {}
         """Functions of the main module, by the identity of their syntax."""
 
@@ -198,7 +196,7 @@ class Functions(Frames):
             getter = owner.methods[node.name]
             setter = self.accessor(node, owner)
             if kind == "setter":
-                self.setters[id(owner.node), node.name] = setter
+                owner.setters[node.name] = setter
             return getter
         decorators = [self.value(decorator) for decorator in node.decorator_list]
         scope = self.scope()
@@ -240,7 +238,7 @@ class Functions(Frames):
         """The function that assigning to the attribute calls, if there is one."""
         for parent in () if info is None else info.lineage:
             if name in parent.methods:
-                return self.setters.get((id(parent.node), name))
+                return parent.setters.get(name)
         return None
 
     def class_of(self, node: ast.ClassDef, bases: list[Value]) -> ClassInfo:

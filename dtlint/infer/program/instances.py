@@ -204,6 +204,8 @@ class Instances(Storing):
             bound = Function(
                 method, base if method.is_plain_method else Class(info) if _is_classmethod(method) else None
             )
+            if given is None and isinstance(base, Instance) and base.key in self.objects.open:
+                return UNKNOWN
             return bound if given is None else join(bound, self.owned(given, base))
         value = given
         absent = name not in assigned_at_start(info) or (base.key, name) in self.objects.deleted
@@ -540,7 +542,10 @@ class Instances(Storing):
         info = owner.info
         if info is None:
             return None
-        if info.method(name) is not None or self.in_class(info, name) is not None:
+        method = info.method(name)
+        if method is not None and _is_property(method):  # which may raise AttributeError
+            return None
+        if method is not None or self.in_class(info, name) is not None:
             return True
         if owner.key.startswith(ANYBODY) or name.startswith("__"):
             return None

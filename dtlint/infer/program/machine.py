@@ -31,6 +31,7 @@ from dtlint.infer.program.leaving import Opening
 from dtlint.infer.program.places import operands
 from dtlint.infer.program.promises import Cache, DeclaredMethod
 from dtlint.infer.program.records import RecordClass
+from dtlint.infer.program.objects import EVERY
 from dtlint.infer.program.refusing import is_refused
 from dtlint.infer.program.sizes import sizes_in
 from dtlint.infer.program.special import Special
@@ -340,6 +341,7 @@ class Program(Special):
         for choice in owners:
             if isinstance(choice, Module) or (isinstance(choice, Instance) and not of_module):
                 self.open_object(choice)
+                self.forget_stored({(choice.key, EVERY)})
 
     def method_of(self, receiver: Value, name: str) -> Value:
         return self.member(receiver, name)

@@ -54,6 +54,8 @@ class Objects:
         self._holders: dict[int, tuple[Value, set[tuple[Key, str]]]] = {}
         self.open: set[Key] = set()
         """Objects that were given attributes of unknown names."""
+        self.scattered: set[Key] = set()
+        """Objects that were given another dict of attributes, in any round: others may have that too."""
         self.shared: set[Key] = set()
         """Objects that stand for several, made at one place in a loop: a cast of one is no cast of all."""
         self.grown: set[tuple[Key, str]] = set()
@@ -97,7 +99,7 @@ class Objects:
 
     def get(self, key: Key, name: str) -> Value | None:
         """What is known of an attribute; None when nobody assigns it."""
-        if name in self.wild:
+        if name in self.wild or key in self.scattered:
             return UNKNOWN
         return self.attributes.get(key, {}).get(name)
 
@@ -186,6 +188,13 @@ class Objects:
             self.changed = True
         for known in list(self.attributes.get(key, ())):
             self.put(key, known, UNKNOWN)
+
+    def scatter(self, key: Key) -> None:
+        """An object is given another dict of attributes."""
+        self.open_up(key)
+        if key not in self.scattered:
+            self.scattered.add(key)
+            self.changed = True
 
     def above(self, key: Key) -> set[Key]:
         """A module and all that own it, directly or not."""
