@@ -560,7 +560,8 @@ def join(left: Value, right: Value) -> Value:
         )
     kind = type(left)
     if kind is type(right) and left == right:  # values of two kinds are never equal, and say so twice
-        return left
+        if kind is not Table or _in_same_order(left, right):  # type: ignore[arg-type]
+            return left
     if kind in _PLAIN or type(right) in _PLAIN:
         return _choice(left, right)
     if isinstance(left, Array) and isinstance(right, Array):
@@ -610,7 +611,15 @@ def _join_tables(left: Table, right: Table) -> Table:
     for key, value in right.items.items():
         items[key] = join(items[key], value) if key in items else value
     rest = right.rest if left.rest is None else left.rest if right.rest is None else join(left.rest, right.rest)
+    if not _in_same_order(left, right):  # as that of what is there on some paths only, nobody knows the order
+        return Table(items, frozenset(items), rest)
     return Table(items, left.perhaps | right.perhaps | (left.items.keys() ^ right.items.keys()), rest)
+
+
+def _in_same_order(left: Table, right: Table) -> bool:
+    """Do the keys that two dicts have in common come one after the other in both?"""
+    common = (key for key in left.items if key in right.items)
+    return all(key == other for key, other in zip(common, (key for key in right.items if key in left.items), strict=True))
 
 
 def _join_tensors(left: Tensor, right: Tensor) -> Tensor:

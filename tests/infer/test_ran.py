@@ -672,9 +672,6 @@ PROGRAMS = {
         B.table["x"] = D
         y = A.table["x"] * 1
     """,
-}
-
-KNOWN = {
     "callbacks that are handed the state": """
         class State: pass
         class Events:
@@ -698,26 +695,6 @@ KNOWN = {
         d = {"loss": torch.ones(2)}
         events.fire("d", d)
         y = d["loss"] * 1
-    """,
-    "hooks that fill a dict": """
-        w = torch.ones(2, requires_grad=True)
-        stats = {"grad": torch.zeros(2)}
-        lst = [torch.zeros(2)]
-        def hook(g):
-            stats["grad"] = stats["grad"] + g.double()
-            lst[0] = g.double()
-        w.register_hook(hook)
-        w.sum().backward()
-        y = stats["grad"] + 1
-        y = lst[0] * 1
-        def inside():
-            st = {"grad": torch.zeros(2)}
-            def hook(g):
-                st["grad"] = st["grad"] + g.double()
-            w.register_hook(hook)
-            w.sum().backward()
-            return st["grad"] * 1
-        y = inside()
     """,
     "a decorator that is a method of a list": """
         CALLBACKS = []
@@ -750,6 +727,70 @@ KNOWN = {
             run.total = run.total + x
         y = run() * 1
     """,
+    "functions that change a list or dict": """
+        import random, heapq
+        xs = [torch.ones(2), torch.ones(2).half()]
+        random.seed(1); random.shuffle(xs)
+        y = xs[0] + 1
+        k = [torch.ones(2)]
+        k.__setitem__(0, torch.ones(2).half())
+        y = k[0] * 1
+        d = {"a": torch.ones(2)}
+        dict.__setitem__(d, "a", torch.ones(2).half())
+        y = d["a"] * 1
+        import operator
+        operator.setitem(d, "a", torch.ones(2).double())
+        y = d["a"] * 1
+    """,
+    "one of two dicts": """
+        a, b = {"x": S}, {"x": S}
+        c = a if len(S) > 5 else b
+        c["x"] = H
+        y = b["x"] * 1
+    """,
+    "a walrus in any": """
+        if any((hit := t).dtype == torch.half for t in (S, H, D)):
+            y = hit * 1
+    """,
+    "the order of a dict that two paths fill": """
+        if S.sum() > 1:
+            d = {"a": S, "b": H}
+        else:
+            d = {"b": H, "a": S}
+        y = list(d.values())[0] * 1
+    """,
+    "names that are private to a class": """
+        class A:
+            __x = S
+            def get(self):
+                return self.__x * 1
+        class B(A):
+            __x = H
+        y = B().get() * 1
+    """,
+}
+
+KNOWN = {
+    "hooks that fill a dict": """
+        w = torch.ones(2, requires_grad=True)
+        stats = {"grad": torch.zeros(2)}
+        lst = [torch.zeros(2)]
+        def hook(g):
+            stats["grad"] = stats["grad"] + g.double()
+            lst[0] = g.double()
+        w.register_hook(hook)
+        w.sum().backward()
+        y = stats["grad"] + 1
+        y = lst[0] * 1
+        def inside():
+            st = {"grad": torch.zeros(2)}
+            def hook(g):
+                st["grad"] = st["grad"] + g.double()
+            w.register_hook(hook)
+            w.sum().backward()
+            return st["grad"] * 1
+        y = inside()
+    """,
     "generators that are run later": """
         w = torch.ones(2)
         scaled = (x * w for x in [torch.ones(2)])
@@ -770,21 +811,6 @@ KNOWN = {
         model = nn.Linear(2, 2)
         for x in batches():
             y = model(x) + 1
-    """,
-    "functions that change a list or dict": """
-        import random, heapq
-        xs = [torch.ones(2), torch.ones(2).half()]
-        random.seed(1); random.shuffle(xs)
-        y = xs[0] + 1
-        k = [torch.ones(2)]
-        k.__setitem__(0, torch.ones(2).half())
-        y = k[0] * 1
-        d = {"a": torch.ones(2)}
-        dict.__setitem__(d, "a", torch.ones(2).half())
-        y = d["a"] * 1
-        import operator
-        operator.setitem(d, "a", torch.ones(2).double())
-        y = d["a"] * 1
     """,
     "a layer of torch that is patched": """
         forward = nn.Linear.forward
@@ -1171,23 +1197,6 @@ KNOWN = {
             x = D
         y = x * 1
     """,
-    "one of two dicts": """
-        a, b = {"x": S}, {"x": S}
-        c = a if len(S) > 5 else b
-        c["x"] = H
-        y = b["x"] * 1
-    """,
-    "a walrus in any": """
-        if any((hit := t).dtype == torch.half for t in (S, H, D)):
-            y = hit * 1
-    """,
-    "the order of a dict that two paths fill": """
-        if S.sum() > 1:
-            d = {"a": S, "b": H}
-        else:
-            d = {"b": H, "a": S}
-        y = list(d.values())[0] * 1
-    """,
     "objects that share their attributes": """
         class Cfg:
             _shared = {}
@@ -1198,15 +1207,6 @@ KNOWN = {
         b = Cfg()
         b.t = H
         y = a.t * 1
-    """,
-    "names that are private to a class": """
-        class A:
-            __x = S
-            def get(self):
-                return self.__x * 1
-        class B(A):
-            __x = H
-        y = B().get() * 1
     """,
 }
 

@@ -14,9 +14,11 @@ from dtlint.infer.program.copying import Copying
 from dtlint.infer.program.frames import Frame
 from dtlint.infer.program.held import CONTAINERS, inside
 from dtlint.infer.program.objects import at_rest, class_key
+from dtlint.infer.state import State, differing
 from dtlint.infer.values import (
     UNKNOWN,
     Class,
+    Either,
     Imported,
     Instance,
     Items,
@@ -31,6 +33,8 @@ from dtlint.infer.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dtlint.infer.program.project import ModuleInfo, Project
     from dtlint.infer.scopes import ClassInfo, FunctionInfo, FunctionNode
 
@@ -50,6 +54,8 @@ class Changing(Copying):
         super().__init__(project, main)
         self.around: dict[int, tuple[Value, list[tuple[Value, Value]]]] = {}
         """For each container, by its identity, those that it is in, and what stands there for it."""
+        self.either_of: dict[int, tuple[Value, list[Value]]] = {}
+        """For each container, by its identity, those that it may be the same as."""
         self.made_for_all: dict[int, tuple[Value, tuple[int, str]]] = {}
         """Containers that are defaults, by their identity: of which function, by that of its syntax, and parameter."""
         self.changed_defaults: set[tuple[int, str]] = set()
@@ -64,6 +70,10 @@ class Changing(Copying):
         self.holding(value)
         around = self.quietly(node.value) if isinstance(node, ast.Subscript) else None
         self.changed_inside(before, value, around)
+        for choice in options(before) if isinstance(before, Either) else ():
+            self.changed_perhaps(choice, value)
+        for other in self.either_of.get(id(before), (before, []))[1]:
+            self.changed_perhaps(other, value)
         state = self.flow.state
         if isinstance(node, ast.Attribute):
             if path is not None:
@@ -136,6 +146,20 @@ class Changing(Copying):
             self.lose(value)
             self.rebind(node, UNKNOWN)
 
+    def lose_container(self, value: Value, depth: int = 0) -> None:
+        """Code that is not seen may change the lists and dicts in a value, at any time from here on."""
+        for choice in options(value) if depth <= _DEEPEST else ():
+            if not isinstance(choice, CONTAINERS):
+                continue
+            for held in inside(choice):
+                self.lose_container(held, depth + 1)
+            for key, name in self.objects.holders(choice):
+                self.objects.put(key, name, UNKNOWN)
+            self.under_other_names(None, choice, UNKNOWN)
+            self.changed_inside(choice, UNKNOWN)
+            if self.flow.function is not None:
+                self.changed_outside(choice, UNKNOWN)
+
     def note_change(self, node: ast.expr, before: Value, value: Value) -> None:
         """Others may hold the same container: attributes, and whoever gave it as an argument."""
         default = self.made_for_all.get(id(before))
@@ -184,6 +208,42 @@ class Changing(Copying):
             if len(found) > before:
                 self.reaches = min(self.reaches, place)
         return found
+
+    def one_of_these(self, made: Value, given: Iterable[Value]) -> None:
+        """A container is one of several, by the path taken: what changes it changes that one, and what changes one of
+        them may change it."""
+        if not isinstance(made, CONTAINERS):
+            return
+        for other in given:
+            if isinstance(other, CONTAINERS) and other is not made:
+                self.either_of.setdefault(id(made), (made, []))[1].append(other)
+                self.either_of.setdefault(id(other), (other, []))[1].append(made)
+
+    def changed_perhaps(self, container: Value, value: Value) -> None:
+        """A container that may be another has changed, if it is the one that is `value` now."""
+        if not isinstance(container, CONTAINERS):
+            return
+        now = at_rest(join(container, value))
+        for names, name in self.names_of(container):
+            names[name] = now
+        for key, name in self.objects.holders(container):
+            self.objects.put(key, name, now)
+        self.changed_inside(container, now)
+        if self.flow.function is not None:
+            self.changed_outside(container, now)
+        self.holding(now)
+        self.one_of_these(now, [value])
+
+    def resume(self, *ends: State | None) -> None:
+        super().resume(*ends)
+        states = [end for end in ends if end is not None]
+        if len(states) < 2:
+            return
+        for name, value in differing(self.flow.state.names, states[0].names):
+            found = [state.names.get(name) for state in states]
+            if isinstance(value, CONTAINERS) and all(isinstance(one, CONTAINERS) for one in found):
+                named = [one for one in found if one is not None and _has_two_names(one, states)]
+                self.one_of_these(value, named)
 
     def holding(self, container: Value) -> None:
         """Note what containers are in a container: what changes those changes it."""
@@ -269,6 +329,11 @@ class Changing(Copying):
 
 _DEEPEST = 4
 """Containers in one another that are followed."""
+
+
+def _has_two_names(container: Value, states: list[State]) -> bool:
+    """Has a container more than one name on one of the paths that meet?"""
+    return any(sum(held is container for held in state.names.values()) > 1 for state in states)
 
 
 def _with(container: Value, before: Value, value: Value) -> Value:

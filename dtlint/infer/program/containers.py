@@ -102,7 +102,14 @@ class Containers(Changing):
                 self.values(node.args)
                 self.rebind(node.func.value, Iteration(self.item_of(held)))
                 return NONE
-        called = (path_of(node.func) or "").rpartition(".")[2]
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _BEHIND_OPERATORS:
+            self.lose_container(self.quietly(node.func.value))
+        path = path_of(node.func) or ""
+        called = path.rpartition(".")[2]
+        if node.args and path.partition(".")[0] in _KINDS and called in CHANGING | _ADDING | _BEHIND_OPERATORS:
+            self.values(node.args)  # `dict.update(settings, ...)`
+            self.lose_container(self.quietly(node.args[0]))
+            return UNKNOWN
         if node.args and called in _CHANGING_FIRST and self.quietly(node.func) == External(_CHANGING_FIRST[called]):
             self.values(node.args)
             self.changed_container(node.args[0])
@@ -114,6 +121,12 @@ class Containers(Changing):
         if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
             self.changed_container(node.func.value)
         return result
+
+    def attribute(self, node: ast.Attribute) -> Value:
+        value = super().attribute(node)
+        if node.attr in CHANGING | _ADDING | _REORDERING and not self.asking and isinstance(node.ctx, ast.Load):
+            self.lose_container(self.quietly(node.value))  # `add = items.append`, which is no call yet
+        return value
 
     def forget_given(self, node: ast.Call) -> None:
         """What `super().method()` and functions given something by its name may have assigned to it."""
@@ -514,6 +527,9 @@ _ZIP = External("builtins.zip")
 GLOBALS = External("builtins.globals()")
 """What `globals()` gives: the names of the module, as a dict."""
 _ADDING = frozenset({"append", "extend", "insert", "add", "appendleft", "extendleft"})
+_BEHIND_OPERATORS = frozenset({"__setitem__", "__delitem__", "__iadd__", "__ior__", "__imul__", "__iand__"})
+"""Methods that statements and operators call which change a list or dict."""
+_KINDS = frozenset({"dict", "list", "set", "OrderedDict", "deque"})
 _REORDERING = frozenset({"reverse", "sort", "remove", "rotate"})
 """Methods of a list after which it holds what it held, in other places."""
 _OF_DICTS = frozenset({"get", "pop", "items", "keys", "values", "copy"})

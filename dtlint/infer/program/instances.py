@@ -17,7 +17,7 @@ from dtlint.infer.program.functions import ANYBODY
 from dtlint.infer.program.objects import EVERY, Store, at_rest, class_key
 from dtlint.infer.program.order import Order
 from dtlint.infer.program.promises import Declared
-from dtlint.infer.program.storing import Storing
+from dtlint.infer.program.storing import Storing, function_key
 from dtlint.infer.program.torch_attributes import MODULE_ATTRIBUTES, TENSOR_ATTRIBUTES
 from dtlint.infer.scopes import is_module_class
 from dtlint.infer.symbols import category_of
@@ -124,6 +124,8 @@ class Instances(Storing):
             return self.of_member(base, name)
         if isinstance(base, Function) and name == "__code__":
             return Code(base.info)
+        if isinstance(base, Function) and (given := self.objects.get(function_key(base.info), name)) is not None:
+            return self.kept_aside(given)
         if isinstance(base, Field) and name in ("name", "default") and base.name:
             return Constant(base.name) if name == "name" else base.default
         if isinstance(base, Limits):
@@ -317,6 +319,8 @@ class Instances(Storing):
                     self.data_replaced(target.value, value)
             elif isinstance(choice, Class):
                 self.put_in_class(choice, target.attr, value)
+            elif isinstance(choice, Function):
+                self.objects.put(function_key(choice.info), target.attr, value)
             elif isinstance(choice, Namespace):
                 self.put_in_module(choice.name, target.attr, value)
             elif isinstance(choice, (Unknown, Declared)):

@@ -51,6 +51,7 @@ from dtlint.infer.values import (
     Instance,
     Items,
     Iteration,
+    Key,
     Module,
     Namespace,
     Number,
@@ -71,7 +72,6 @@ from dtlint.infer.values import (
 if TYPE_CHECKING:
     from dtlint.infer.program.project import ModuleInfo, Project
     from dtlint.infer.scopes import FunctionInfo
-    from dtlint.infer.values import Key
 
 __all__ = ["Program", "may_be_autocast"]
 
@@ -146,6 +146,7 @@ class Program(Special):
         self.handed.clear()
         self.made_of.clear()
         self.around.clear()
+        self.either_of.clear()
         self.made_for_all.clear()
         self.objects.stored.clear()
         self.contexts_of.clear()
@@ -476,7 +477,24 @@ class Program(Special):
         keep = self.lose if method in _KEEPING or isinstance(node.func, ast.Name) else self.hand_over
         for value in (*entered, *arguments.args, *arguments.keywords.values()):
             keep(value)
+        if type(callee) is Unknown and method not in _KEEPING:
+            for value in (*arguments.args, *arguments.keywords.values()):
+                self.changed_by_anybody(value)
         return super().called(node, callee, receiver, method, arguments)
+
+    def changed_by_anybody(self, value: Value) -> None:
+        """A function that is called may be one of the program, nobody knows which: it may change what it is given."""
+        self.lose_container(value)
+        waiting, found = list(options(value)), set[Key]()
+        while waiting:
+            one = waiting.pop()
+            if isinstance(one, (Instance, Module)) and one.key not in found:
+                found.add(one.key)
+                for held in self.objects.of(one.key).values() if isinstance(one, Instance) else ():
+                    waiting += options(held)
+        stored = {(key, name) for key in found for name in self.objects.wild}
+        self.forget_stored(stored)
+        self.objects.stored |= stored
 
     def of_uncertain(self, node: ast.Call, receiver: Value, method: str, arguments: Arguments) -> Value | None:
         """A method of something that is not known, or is a tensor, that can give but one dtype; None for others."""

@@ -13,6 +13,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dtlint.infer.program.private import mangled
 from dtlint.infer.program.search_path import SearchPath, search_path
 
 if TYPE_CHECKING:
@@ -253,7 +254,8 @@ def parsed(source: str | bytes) -> ast.Module:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ast.parse(source)
+        tree = ast.parse(source)
+    return mangled(tree, source.encode(errors="surrogatepass") if isinstance(source, str) else source)
 
 
 def tree_of(source: Source) -> ast.Module:

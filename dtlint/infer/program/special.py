@@ -9,7 +9,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.program.places import Places
-from dtlint.infer.values import UNKNOWN, Function, Instance, Iteration, Module, Tensor, Unknown, Value, join, options
+from dtlint.infer.values import UNKNOWN, Function, Instance, Iteration, Module, Partial, Tensor, Unknown, Value, join, options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,6 +68,14 @@ _CALLED_BY: dict[str, tuple[str, ...]] = {
 """The methods that functions of Python's own call of what they are given first."""
 _GIVEN = frozenset({"builtins.next", "builtins.abs", "builtins.round"})
 """Functions that give what the method gives."""
+
+
+_CALLING_NOW = frozenset(
+    {"functools.partial", "functools.reduce", "functools.wraps", "builtins.isinstance", "builtins.callable"}
+    | {"torch.utils.checkpoint.checkpoint", "builtins.sorted", "builtins.max", "builtins.min", "builtins.filter"}
+    | {"builtins.getattr", "builtins.hasattr", "builtins.setattr", "builtins.print", "copy.copy", "copy.deepcopy"}
+)
+"""Functions that are given a function and call it where they are called, or not at all: what that changes is followed."""
 
 
 class Special(Places):
@@ -161,6 +169,10 @@ class Special(Places):
         return result
 
     def external_call(self, name: str, arguments: Arguments) -> Value:
+        given = [*arguments.args, *arguments.keywords.values()]
+        if name not in _CALLING_NOW and any(isinstance(value, (Function, Partial)) for value in given):
+            for value in given:  # `Thread(target=work, args=(job,))`
+                self.lose_container(value)
         called = _CALLED_BY.get(name)
         for value in arguments.args if called is not None else ():
             made = self.first_of(value, called or ())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dtlint.infer.program.project import ModuleInfo, Project
     from dtlint.infer.scopes import FunctionInfo
 
-__all__ = ["Storing", "place_of"]
+__all__ = ["Storing", "function_key", "place_of"]
 
 
 class Storing(Functions):
@@ -110,9 +110,16 @@ def _stores(info: FunctionInfo) -> bool:
     return any(owner == me for owner, _ in facts(info.node).stores)
 
 
+def function_key(info: FunctionInfo) -> Key:
+    """What the attributes of a function are kept under, of all that a definition makes."""
+    return f"function {id(info.node)}"
+
+
 def _key_of(owner: Value) -> Key | None:
     if isinstance(owner, Class):
         return class_key(owner.info)
+    if isinstance(owner, Function):
+        return function_key(owner.info)
     return owner.key if isinstance(owner, (Module, Instance)) else None
 
 

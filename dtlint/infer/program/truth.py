@@ -146,7 +146,10 @@ class Truth(Containers):
             self.value(node.test)
             return self.value(node.body if truth else node.orelse)
         self.value(node.test)
-        return join(self.supposing(node.test, True, node.body), self.supposing(node.test, False, node.orelse))
+        found = [self.supposing(node.test, True, node.body), self.supposing(node.test, False, node.orelse)]
+        result = join(*found)
+        self.one_of_these(result, found)
+        return result
 
     def supposing(self, test: ast.expr, holds: bool, node: ast.expr) -> Value:
         """The value of an expression where a test has that outcome. What it binds is bound behind it too."""
@@ -183,7 +186,9 @@ class Truth(Containers):
             if truth is decisive:
                 return Constant(False) if not decisive and found else one_of([*found, value])
             found.append(_where(value, decisive) if operand is not node.values[-1] else value)
-        return one_of(found)
+        result = one_of(found)
+        self.one_of_these(result, found)
+        return result
 
     def compared(
         self, node: ast.Compare, operator: ast.cmpop, left: Value, right: Value, result: Value

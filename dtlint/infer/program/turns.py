@@ -12,7 +12,7 @@ from dtlint.infer.program.containers import one_of
 from dtlint.infer.program.truth import Truth
 from dtlint.infer.state import State
 from dtlint.infer.values import Constant, Distinct, Items, Iteration, Module, Table, Value, join
-from dtlint.infer.walk import nodes
+from dtlint.infer.walk import SCOPES, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,7 +180,13 @@ class Turns(Truth):
         table: dict[object, Value] = {}
         certain = True
         perhaps: set[object] = set()
+        bound: dict[str, Value] = {}
         for item, there in items:
+            if isinstance(node, ast.GeneratorExp) and self.binds(node):  # whoever takes items may stop at any
+                now = self.flow.state.names
+                for name, value in bound.items():
+                    now[name] = join(value, now[name])
+                bound = {part.target.id: now[part.target.id] for part in _walruses(node) if part.target.id in now}
             self.bind_target(clause.target, item)
             truths = [self.truth(test) for test in clause.ifs]
             for test in clause.ifs:
@@ -201,6 +207,8 @@ class Turns(Truth):
             else:
                 certain = certain and there
                 found.append(self.value(node.elt))
+        for name, value in bound.items():
+            self.flow.state.names[name] = join(value, self.flow.state.names[name])
         self.leave_comprehension(node, names)
         if isinstance(node, ast.DictComp):
             return Table(table, frozenset(perhaps)) if certain else self.lost(Table(table))
@@ -208,6 +216,11 @@ class Turns(Truth):
 
     def under_any_key(self, item: Value) -> Value:
         return Table({}, rest=item)
+
+
+def _walruses(node: ast.expr) -> list[ast.NamedExpr]:
+    """What an expression binds by `:=`."""
+    return [part for part in nodes([node], SCOPES) if isinstance(part, ast.NamedExpr)]
 
 
 def _adds_to(body: list[ast.stmt], path: str) -> bool:
