@@ -647,9 +647,7 @@ class Expressions:
             left = right
         return result
 
-    def compared(
-        self, node: ast.Compare, operator: ast.cmpop, left: Value, right: Value, result: Value
-    ) -> Value:
+    def compared(self, node: ast.Compare, operator: ast.cmpop, left: Value, right: Value, result: Value) -> Value:
         """What a comparison gives, which may be one of several in a row; as a rule that result."""
         return result
 

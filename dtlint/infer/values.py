@@ -7,9 +7,10 @@ the state, under the value's `key`. Unknown is a value too, and silent.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, Flag, auto
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dtlint.dtypes.dtype import Category
 
@@ -58,8 +59,11 @@ __all__ = [
     "Unknown",
     "Value",
     "forget",
+    "identities",
+    "identity",
     "join",
     "options",
+    "same_as",
     "told_of_forgotten",
 ]
 
@@ -417,12 +421,19 @@ class Partial(Value):
     keywords: dict[str, Value] = field(default_factory=dict)
 
 
+_C = TypeVar("_C", "Items", "Table", "Iteration")
+_NOBODY: frozenset[int] = frozenset()
+_counted = count(1)
+
+
 @dataclass(slots=True, repr=False, match_args=False)
 class Items(Value):
     """A list, tuple or set whose items are known one by one."""
 
     items: tuple[Value, ...]
     size: int = field(default=1, init=False, compare=False)
+    who: frozenset[int] = field(default=_NOBODY, init=False, compare=False)
+    inside: frozenset[int] | None = field(default=None, init=False, compare=False)
 
     def __post_init__(self) -> None:
         self.size = _size(self.items)
@@ -468,6 +479,8 @@ class Table(Value):
     rest: Value | None = None
     """What was stored under keys that are not known."""
     size: int = field(default=1, init=False, compare=False)
+    who: frozenset[int] = field(default=_NOBODY, init=False, compare=False)
+    inside: frozenset[int] | None = field(default=None, init=False, compare=False)
 
     def __post_init__(self) -> None:
         self.size = _size(self.items.values()) + (0 if self.rest is None else self.rest.size)
@@ -485,6 +498,8 @@ class Iteration(Value):
     source: str = ""
     of: Key | None = None
     size: int = field(default=1, init=False, compare=False)
+    who: frozenset[int] = field(default=_NOBODY, init=False, compare=False)
+    inside: frozenset[int] | None = field(default=None, init=False, compare=False)
 
     def __post_init__(self) -> None:
         self.size = 1 + self.item.size
@@ -535,6 +550,34 @@ def _size(values: Iterable[Value]) -> int:
     return size
 
 
+def identity(container: Items | Table | Iteration) -> frozenset[int]:
+    """The lists and dicts of a run that a container stands for: one, or those that it may be, by the path taken. What
+    changes one changes all that stand for it."""
+    if not container.who:
+        container.who = frozenset((next(_counted),))
+    return container.who
+
+
+def same_as(made: _C, container: Items | Table | Iteration) -> _C:
+    """A container that was just made, as what another has become."""
+    made.who = identity(container)
+    return made
+
+
+def identities(value: Value) -> frozenset[int]:
+    """Those of a container, and of all that are in it."""
+    if isinstance(value, Either):
+        return _NOBODY.union(*map(identities, value.choices))
+    if not isinstance(value, (Items, Table, Iteration)):
+        return _NOBODY
+    if value.inside is None:
+        held: Iterable[Value] = (value.item,) if isinstance(value, Iteration) else value.items  # type: ignore[assignment]
+        if isinstance(value, Table):
+            held = (*value.items.values(), *(() if value.rest is None else (value.rest,)))
+        value.inside = _NOBODY.union(*map(identities, held))
+    return value.inside | identity(value)
+
+
 UNKNOWN = Unknown()
 NONE = Constant(None)
 _MOST_CHOICES = 4
@@ -560,8 +603,13 @@ def join(left: Value, right: Value) -> Value:
         )
     kind = type(left)
     if kind is type(right) and left == right:  # values of two kinds are never equal, and say so twice
-        if kind is not Table or _in_same_order(left, right):  # type: ignore[arg-type]
+        if not isinstance(left, (Items, Table, Iteration)):
             return left
+        same = left.who and left.who == right.who  # type: ignore[attr-defined]
+        if same and (kind is not Table or _in_same_order(left, right)):  # type: ignore[arg-type]
+            return left
+        if kind is not Table:
+            return _either_of(_again(left), left, right)  # type: ignore[no-any-return]
     if kind in _PLAIN or type(right) in _PLAIN:
         return _choice(left, right)
     if isinstance(left, Array) and isinstance(right, Array):
@@ -570,16 +618,28 @@ def join(left: Value, right: Value) -> Value:
     if isinstance(left, Items) and isinstance(right, Items) and len(left.items) == len(right.items):
         joined = map(join, left.items, right.items)
         alike = isinstance(left, Record) and isinstance(right, Record) and left.names == right.names
-        return left.holding(joined) if alike else Items(tuple(joined))
+        return _either_of(left.holding(joined) if alike else Items(tuple(joined)), left, right)
     if isinstance(left, (Items, Iteration)) and isinstance(right, (Items, Iteration)):
         lists = sorted((left, right), key=lambda one: isinstance(one, Iteration))
         if isinstance(lists[0], Items) and isinstance(lists[1], Iteration):
-            return _join_lists(lists[0], lists[1])
+            return _either_of(_join_lists(lists[0], lists[1]), left, right)
     if isinstance(left, Table) and isinstance(right, Table):
-        return _join_tables(left, right)
+        return _either_of(_join_tables(left, right), left, right)
     if isinstance(left, Iteration) and isinstance(right, Iteration) and left.of == right.of:
-        return Iteration(join(left.item, right.item), left.source if left.source == right.source else "", left.of)
+        source = left.source if left.source == right.source else ""
+        return _either_of(Iteration(join(left.item, right.item), source, left.of), left, right)
     return _choice(left, right)
+
+
+def _either_of(made: _C, left: Value, right: Value) -> _C:
+    """A container that was just made, as either of two."""
+    made.who = identity(left) | identity(right)  # type: ignore[arg-type]
+    return made
+
+
+def _again(container: Any) -> Any:
+    """Another that is like a container."""
+    return container.holding(container.items) if isinstance(container, Items) else replace(container)
 
 
 def _choice(left: Value, right: Value) -> Value:
@@ -619,7 +679,9 @@ def _join_tables(left: Table, right: Table) -> Table:
 def _in_same_order(left: Table, right: Table) -> bool:
     """Do the keys that two dicts have in common come one after the other in both?"""
     common = (key for key in left.items if key in right.items)
-    return all(key == other for key, other in zip(common, (key for key in right.items if key in left.items), strict=True))
+    return all(
+        key == other for key, other in zip(common, (key for key in right.items if key in left.items), strict=True)
+    )
 
 
 def _join_tensors(left: Tensor, right: Tensor) -> Tensor:

@@ -768,6 +768,15 @@ PROGRAMS = {
             __x = H
         y = B().get() * 1
     """,
+    "a global dict that is bound anew between two calls": """
+        d = {"x": S}
+        def setx():
+            d["x"] = H
+        setx()
+        d = {"x": S}
+        setx()
+        y = d["x"] * 1
+    """,
 }
 
 KNOWN = {
@@ -1122,15 +1131,6 @@ KNOWN = {
                 if func is torch.ones: kwargs["dtype"] = torch.float64
                 return func(*args, **kwargs)
         with Mode(): print(torch.ones(2))
-    """,
-    "a global dict that is bound anew between two calls": """
-        d = {"x": S}
-        def setx():
-            d["x"] = H
-        setx()
-        d = {"x": S}
-        setx()
-        y = d["x"] * 1
     """,
     "two objects of one factory, with a list each": """
         class Opt:

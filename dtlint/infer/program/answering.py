@@ -90,7 +90,11 @@ class Answering(Instances):
 
     def bind_attribute(self, target: ast.Attribute, base: Value, value: Value) -> None:
         owners = [choice for choice in options(base) if isinstance(choice, (Module, Instance))]
-        if owners and len(owners) == len(options(base)) and self.told_of_assignment(owners, Constant(target.attr), value):
+        if (
+            owners
+            and len(owners) == len(options(base))
+            and self.told_of_assignment(owners, Constant(target.attr), value)
+        ):
             self.flow.state.forget(path_of(target) or "")
             self.flow.state.paths.pop(path_of(target) or "", None)
             return

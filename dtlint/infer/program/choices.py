@@ -50,9 +50,7 @@ class Choices(Turns):
             held = reduce(join, [choice for choice in held.choices if not isinstance(choice, Number)] or [UNKNOWN])
         return _each(held, self.item_of, (Tensor, Array))
 
-    def compared(
-        self, node: ast.Compare, operator: ast.cmpop, left: Value, right: Value, result: Value
-    ) -> Value:
+    def compared(self, node: ast.Compare, operator: ast.cmpop, left: Value, right: Value, result: Value) -> Value:
         """What compares with a tensor gives truths, whatever the other is; with what is not known, if it is a tensor."""
         result = super().compared(node, operator, left, right, result)
         if result != UNKNOWN or len(node.ops) != 1 or not isinstance(operator, _ELEMENTWISE):

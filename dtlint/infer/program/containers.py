@@ -146,7 +146,6 @@ class Containers(Changing):
         made = self.joined([self.starred_items(item) for item in node.elts]) if starred else super().items(node)
         if isinstance(node, ast.Set) and isinstance(made, Items):
             made = _as_set(made)
-        self.holding(made)
         return made
 
     def starred_items(self, node: ast.expr) -> Value:
@@ -226,9 +225,7 @@ class Containers(Changing):
                 rest.append(UNKNOWN if named is None else value)
                 table = {name: join(held, rest[-1]) for name, held in table.items()}
                 self.lose(value)
-        made = Table(table, perhaps, one_of(rest) if rest else None)
-        self.holding(made)
-        return made
+        return Table(table, perhaps, one_of(rest) if rest else None)
 
     def assign_augmented(self, node: ast.AugAssign) -> None:
         """`xs += more`, of a list or dict that others name too."""
@@ -237,16 +234,9 @@ class Containers(Changing):
         after = self.quietly(node.target)
         if isinstance(before, CONTAINERS) and not isinstance(after, CONTAINERS):
             self.lose(before)
-            self.note_change(node.target, before, UNKNOWN)
-            for names, name in self.names_of(before):
-                names[name] = UNKNOWN
+            self.has_changed(node.target, before, UNKNOWN)
         elif isinstance(before, CONTAINERS):
-            self.note_change(node.target, before, after)
-            shared = self.under_other_names(path_of(node.target), before, after)
-            if shared is not after:
-                super().bind_target(node.target, shared)  # it is one list still, that others name
-            self.holding(shared)
-            self.changed_inside(before, shared)
+            super().bind_target(node.target, self.has_changed(node.target, before, after))  # it is one list still
 
     def updated(self, node: ast.Call, target: ast.expr) -> bool:
         """`d.update({key: value})`, of a dict that is known by one that is; has it been done?"""
@@ -299,9 +289,7 @@ class Containers(Changing):
         """`d.get(key)`, `d.pop(key, default)`: by a constant key, of a dict that is known."""
         args = self.values(node.args)
         if function.attr == "copy":
-            made = Table(table.items, table.perhaps, table.rest)
-            self.holding(made)
-            return made
+            return Table(table.items, table.perhaps, table.rest)
         if function.attr in ("items", "keys", "values"):
             return _view(table, function.attr)
         key = args[0].value if args and isinstance(args[0], Constant) else None

@@ -16,6 +16,7 @@ from dtlint.infer.values import (
     Imported,
     Namespace,
     Value,
+    identities,
 )
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ class Following(Interpreter):
         """Loops around the place that is read, in the function that is read."""
         self.catching = 0
         """Statements around the place that is read that catch every exception, or suppress one."""
-        self.shared: dict[int, tuple[Value, dict[str, Value], str]] = {}
-        """Values of other modules that were asked for, by their identity: each with the names of its module, and its own."""
+        self.shared: dict[int, tuple[dict[str, Value], str]] = {}
+        """Lists and dicts of other modules that were asked for, by their identity: the names of its module, and its own."""
         self.in_order = True
         """Is what is read run just then? A module that is run when it is first asked for was run where it is imported."""
 
@@ -134,7 +135,8 @@ class Following(Interpreter):
         self.run_module(info)
         value = info.names.get(name)
         if value is not None and value != Imported(module, name):  # `from . import x` in a package names its module
-            self.shared[id(value)] = value, info.names, name
+            for one in identities(value):
+                self.shared[one] = info.names, name
             return value
         if self.project.locate(f"{module}.{name}") is not None:
             return Namespace(f"{module}.{name}")

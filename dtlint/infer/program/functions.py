@@ -92,7 +92,8 @@ class Functions(Frames):
         """The attributes that each function was seen to assign, in any round, by the identity of its syntax."""
         self.known: dict[Hashable, _Outcome] = {}
         """What reading a function in a context gave."""
-        self.in_progress: set[Hashable] = set()
+        self.in_progress: set[tuple[int, Hashable]] = set()
+        """The calls that are being read, each by the identity of the function's syntax and by what it is given."""
         self.contexts_of: dict[int, int] = {}
         self.missing = 0
         """Counts the attributes that were asked for and not there: they may be assigned later."""
@@ -393,6 +394,7 @@ class Functions(Frames):
         self.defaults_at_yield = []
         if read >= 2 * most and not any(isinstance(value, Function) for value in bound.values()):
             self.give_up(info)
+            self.not_read(info, bound)
             return UNKNOWN
         if read >= most:  # functions among them stay: a decorator is given another each time
             bound = {name: UNKNOWN if isinstance(value, Constant) else value for name, value in bound.items()}
@@ -404,6 +406,7 @@ class Functions(Frames):
             tuple((k, v) for k, v in sorted(self.flow.state.casts.items())),
             tuple(map(signature, _in_force(self.flow.contexts))),
         )
+        in_progress = (id(info.node), key)
         known = self.known.get(key)
         if known is not None:
             self.made_again(known.made)
@@ -415,17 +418,19 @@ class Functions(Frames):
                 frame.replay(name, value)
             self.defaults_at_yield = known.defaults_at_yield
             return known.result
-        if key in self.in_progress:  # it is being read for just that
+        if in_progress in self.in_progress:  # it is being read for just that
             self.forget_stored_by(info)
             self.run_anywhen(info)
+            self.not_read(info, bound)
             return UNKNOWN
         if len(self.in_progress) >= _DEEPEST or self.readings >= MOST_READINGS:
             self.give_up(info)
+            self.not_read(info, bound)
             for value in bound.values():
                 self.lose(value)
             return UNKNOWN
         self.contexts_of[id(info.node)] = self.contexts_of.get(id(info.node), 0) + 1
-        self.in_progress.add(key)
+        self.in_progress.add(in_progress)
         missing, set_before, made_before = self.missing, len(self.defaults_set), len(self.made_here)
         written_before = len(self.written)
         outer_stored, self.objects.stored = self.objects.stored, set()
@@ -437,7 +442,7 @@ class Functions(Frames):
         outer_stored |= stored
         self.stores_of[id(info.node)] = stored | self.stores_of.get(id(info.node), frozenset())
         self.forget_stored(stored)
-        self.in_progress.discard(key)
+        self.in_progress.discard(in_progress)
         if not for_this_call and (self.missing == missing or _lines(info) > _SHORT):
             defaults = tuple(dict.fromkeys(self.defaults_set[set_before:]))
             self.known[key] = _Outcome(
@@ -446,6 +451,9 @@ class Functions(Frames):
             )
         self.flow.state.casts = casts.copy()
         return result
+
+    def not_read(self, info: FunctionInfo, bound: dict[str, Value]) -> None:
+        """A call is not read: what it does to the lists and dicts that it is given is not seen."""
 
     def made_again(self, keys: Sequence[Key]) -> None:
         """A call makes others of the objects that one like it has made."""

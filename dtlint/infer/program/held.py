@@ -1,38 +1,72 @@
-"""What containers hold, and which of them two values have in common: a list that is in both is one list."""
+"""Lists and dicts that more than one name or attribute holds: what changes one, changes it for all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING, TypeGuard
 
-from dtlint.infer.values import Either, Items, Iteration, Table, Value, options
+from dtlint.infer.program.objects import at_rest
+from dtlint.infer.values import (
+    Either,
+    Items,
+    Iteration,
+    Table,
+    Unknown,
+    Value,
+    identities,
+    identity,
+    join,
+    options,
+    same_as,
+)
 
-__all__ = ["CONTAINERS", "inside", "shares"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["CONTAINERS", "identities_of", "is_container", "shares", "with_change"]
 
 CONTAINERS = (Items, Table, Iteration)
-_DEEPEST = 4
-"""Containers in one another that are looked into."""
+_HOLDING = frozenset[type]({Either, *CONTAINERS})
 
 
-def inside(container: Value) -> list[Value]:
-    """What a container holds."""
-    if isinstance(container, Items):
-        return list(container.items)
-    if isinstance(container, Table):
-        return [*container.items.values(), *([] if container.rest is None else [container.rest])]
-    return list(options(container.item)) if isinstance(container, Iteration) else []
+def is_container(value: Value) -> TypeGuard[Items | Table | Iteration]:
+    """Is it a list, a tuple, a set, a dict, or what gives items one after the other?"""
+    return isinstance(value, CONTAINERS)
+
+
+def identities_of(value: Value) -> frozenset[int]:
+    """The identity of a container, or of each that a value may be."""
+    return frozenset().union(*(identity(choice) for choice in options(value) if is_container(choice)))
 
 
 def shares(value: Value, others: Iterable[Value]) -> bool:
     """Is a container among a value and what it holds that is among the others and what they hold?"""
-    found = {id(container) for container in _containers(value)}
-    return bool(found) and any(id(container) in found for other in others for container in _containers(other))
+    found = identities(value)
+    return bool(found) and not all(found.isdisjoint(identities(other)) for other in others)
 
 
-def _containers(value: Value, depth: int = 0) -> Iterator[Value]:
-    if isinstance(value, Either):
-        for choice in value.choices:
-            yield from _containers(choice, depth)
-    elif isinstance(value, CONTAINERS) and depth <= _DEEPEST:
-        yield value
-        for held in inside(value):
-            yield from _containers(held, depth + 1)
+def with_change(held: Value, who: frozenset[int], value: Value, beside: frozenset[int] = frozenset()) -> Value:
+    """What a name holds once the containers of an identity may be `value`: the very same object where it holds none of them.
+
+    Args:
+        beside: the identity of a container which is known to hold the one that has changed, and is changed for itself.
+    """
+    if not isinstance(held, (Either, *CONTAINERS)) or identities(held).isdisjoint(who):
+        return held
+    if isinstance(held, Either):
+        return reduce(join, (with_change(choice, who, value, beside) for choice in held.choices))
+    mine = identity(held)
+    if not mine.isdisjoint(beside):
+        return held
+    if not mine.isdisjoint(who):
+        if type(value) is Unknown:
+            return value
+        return at_rest(join(held, value))
+    if isinstance(held, Items):
+        return same_as(held.holding(with_change(item, who, value, beside) for item in held.items), held)
+    if isinstance(held, Iteration):
+        return same_as(replace(held, item=with_change(held.item, who, value, beside)), held)
+    items = {key: with_change(item, who, value, beside) for key, item in held.items.items()}
+    rest = None if held.rest is None else with_change(held.rest, who, value, beside)
+    return same_as(Table(items, held.perhaps, rest), held)

@@ -49,6 +49,7 @@ from dtlint.infer.values import (
     Value,
     join,
     options,
+    same_as,
 )
 
 if TYPE_CHECKING:
@@ -647,15 +648,15 @@ def _as_weights_of_any(value: Value) -> Value:
         return replace(value, dtypes=None) if value.traits & (Trait.PARAMETER | Trait.BUFFER) else value
     if isinstance(value, Iteration):
         item = _as_weights_of_any(value.item)
-        return value if item is value.item else replace(value, item=item)
+        return value if item is value.item else same_as(replace(value, item=item), value)
     if isinstance(value, Items):
         items = tuple(map(_as_weights_of_any, value.items))
-        return value if all(map(operator.is_, items, value.items)) else value.holding(items)
+        return value if all(map(operator.is_, items, value.items)) else same_as(value.holding(items), value)
     if isinstance(value, Table):
         table = {key: _as_weights_of_any(item) for key, item in value.items.items()}
         rest = None if value.rest is None else _as_weights_of_any(value.rest)
         same = rest is value.rest and all(map(operator.is_, table.values(), value.items.values()))
-        return value if same else Table(table, value.perhaps, rest)
+        return value if same else same_as(Table(table, value.perhaps, rest), value)
     if isinstance(value, Either):
         choices = tuple(map(_as_weights_of_any, value.choices))
         return value if all(map(operator.is_, choices, value.choices)) else reduce(join, choices)
@@ -690,14 +691,14 @@ def _retold(held: Value, before: Tensor, value: Value, depth: int = 0) -> Value:
         return held
     if isinstance(held, Items):
         items = tuple(_retold(item, before, value, depth + 1) for item in held.items)
-        return held if all(map(operator.is_, items, held.items)) else Items(items)
+        return held if all(map(operator.is_, items, held.items)) else same_as(held.holding(items), held)
     if isinstance(held, Iteration):
         item = _retold(held.item, before, value, depth + 1)
-        return held if item is held.item else replace(held, item=item)
+        return held if item is held.item else same_as(replace(held, item=item), held)
     if isinstance(held, Table):
         table = {key: _retold(item, before, value, depth + 1) for key, item in held.items.items()}
         same = all(map(operator.is_, table.values(), held.items.values()))
-        return held if same else Table(table, held.perhaps, held.rest)
+        return held if same else same_as(Table(table, held.perhaps, held.rest), held)
     return held
 
 

@@ -28,10 +28,10 @@ from dtlint.infer.program.folding import folded_method
 from dtlint.infer.program.functions import ANY_REGION, MOST_READINGS, RUNNING, Managed
 from dtlint.infer.program.instances import ITEMS
 from dtlint.infer.program.leaving import Opening
+from dtlint.infer.program.objects import EVERY
 from dtlint.infer.program.places import operands
 from dtlint.infer.program.promises import Cache, DeclaredMethod
 from dtlint.infer.program.records import RecordClass
-from dtlint.infer.program.objects import EVERY
 from dtlint.infer.program.refusing import is_refused
 from dtlint.infer.program.sizes import sizes_in
 from dtlint.infer.program.special import Special
@@ -145,8 +145,7 @@ class Program(Special):
         self.loose.clear()
         self.handed.clear()
         self.made_of.clear()
-        self.around.clear()
-        self.either_of.clear()
+        self.shared.clear()
         self.made_for_all.clear()
         self.objects.stored.clear()
         self.contexts_of.clear()
@@ -418,9 +417,7 @@ class Program(Special):
                 result = join(result, other)
             return "", result
         if isinstance(callee, Function):
-            result = self.apply(callee.info, callee.receiver, arguments.args, arguments.keywords, arguments.complete)
-            self.given_back(callee.info, node, callee.receiver is not None)
-            return "", result
+            return "", self.apply(callee.info, callee.receiver, arguments.args, arguments.keywords, arguments.complete)
         if isinstance(callee, Managed):
             return "", self.opening(callee, arguments)
         if isinstance(callee, RecordClass):
@@ -432,17 +429,11 @@ class Program(Special):
         if isinstance(callee, Class):
             return "", self.construct(callee.info, arguments)
         if isinstance(callee, Module):
-            result = self.run_forward(callee, arguments)
-            running = [callee.info.method(name) for name in ("__call__", "forward")] if callee.info is not None else []
-            for method_run in filter(None, running):
-                self.given_back(method_run, node, True)
-            return "", result
+            return "", self.run_forward(callee, arguments)
         if isinstance(callee, Instance):
             caller = callee.info.method("__call__")
             if caller is not None:
-                result = self.apply(caller, callee, arguments.args, arguments.keywords, arguments.complete)
-                self.given_back(caller, node, True)
-                return "", result
+                return "", self.apply(caller, callee, arguments.args, arguments.keywords, arguments.complete)
             return "", UNKNOWN
         if method == "__setattr__" and isinstance(receiver, (Module, Instance)) and not isinstance(callee, Function):
             return "", self.of_parent(receiver, method, arguments)

@@ -20,8 +20,10 @@ from dtlint.infer.values import (
     Unknown,
     Value,
     forget,
+    identities,
     join,
     options,
+    same_as,
 )
 
 if TYPE_CHECKING:
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["EVERY", "Objects", "Store", "at_rest", "class_key", "one_list"]
 
-_MOST_GIVEN = 16
-"""Containers that one attribute was given which are remembered."""
 EVERY = "*"
 """Stands for every object, where something unknown is given attributes; and for every attribute, where the name is unknown."""
 Store = tuple[Key, str]
@@ -51,7 +51,8 @@ class Objects:
         self.owners: dict[Key, set[Key]] = {}
         self.wild: set[str] = set()
         """Attributes that were assigned to something unknown: it may have been any of the objects."""
-        self._holders: dict[int, tuple[Value, set[tuple[Key, str]]]] = {}
+        self._holders: dict[int, set[Store]] = {}
+        """The attributes that hold a list or dict, or one that it is in, by its identity."""
         self.open: set[Key] = set()
         """Objects that were given attributes of unknown names."""
         self.scattered: set[Key] = set()
@@ -60,8 +61,6 @@ class Objects:
         """Objects that stand for several, made at one place in a loop: a cast of one is no cast of all."""
         self.grown: set[tuple[Key, str]] = set()
         """Attributes of which the running round has shown more than was known."""
-        self.given: dict[Store, list[Value]] = {}
-        """The containers that an attribute was given in the running round: what changes it, changes those."""
         self.stored: set[Store] = set()
         """The attributes that the function being read has assigned so far, and the functions that it has called."""
         self.detached: set[Key] = set()
@@ -80,7 +79,6 @@ class Objects:
             self.attributes, self.owners, self._holders = fresh.attributes, fresh.owners, fresh._holders
             self.wild, self.open, self.shared = fresh.wild, fresh.open, fresh.shared
         self.fresh = Objects(_nobody, fresh=False)
-        self.given.clear()
         self.grown.clear()
         self.changed = False
 
@@ -114,33 +112,27 @@ class Objects:
                 self.detach(module)  # another is in its place
             self.fresh.put(key, name, value)
         self.stored.add((key, name))
-        if isinstance(value, (Items, Table, Iteration)):
-            given = self.given.setdefault((key, name), [])
-            if len(given) < _MOST_GIVEN and all(one is not value for one in given):
-                given.append(value)
-                self._holders.setdefault(id(value), (value, set()))[1].add((key, name))
+        self.hold(value, key, name)
         known = self.attributes.setdefault(key, {})
         before = known.get(name)
         if isinstance(before, Unknown):  # anything already
             self.lost(value)
             return
         after = value if before is None else at_rest(one_list(join(before, at_rest(value))))
-        if isinstance(after, (Items, Table, Iteration)):
-            self._holders.setdefault(id(after), (after, set()))[1].add((key, name))
+        known[name] = after  # which may be another list that is alike
         if before is None or at_rest(before) != after:
-            known[name] = after
             self.grown.add((key, name))
             self.changed = True
         self.own(key, value)
 
-    def holders(self, container: Value) -> list[tuple[Key, str]]:
-        """The attributes that hold that very container."""
-        held = self._holders.get(id(container))
-        return [] if held is None else list(held[1])
+    def holders(self, who: frozenset[int]) -> set[Store]:
+        """The attributes that hold a container of that identity, or something that it is in."""
+        return set().union(*(self._holders.get(one, ()) for one in who))
 
-    def hold(self, container: Value, key: Key, name: str) -> None:
-        """An attribute holds a container, though nobody has assigned it: the body of a class has."""
-        self._holders.setdefault(id(container), (container, set()))[1].add((key, name))
+    def hold(self, value: Value, key: Key, name: str) -> None:
+        """An attribute holds the containers in a value."""
+        for one in identities(value):
+            self._holders.setdefault(one, set()).add((key, name))
 
     def own(self, owner: Key, value: Value) -> None:
         """A module belongs to another, and is cast with it. Those in a list that is an attribute do not."""
@@ -227,7 +219,9 @@ def one_list(value: Value) -> Value:
     result = held[0] if held else UNKNOWN
     for item in held[1:]:
         result = join(result, item)
-    return Iteration(result)
+    made = Iteration(result)
+    made.who = frozenset().union(*map(identities, value.choices))
+    return made
 
 
 def at_rest(value: Value) -> Value:
@@ -235,15 +229,15 @@ def at_rest(value: Value) -> Value:
     and would else begin to count them again, round after round."""
     if isinstance(value, Items):
         items = tuple(map(_anything, value.items))
-        return value if all(map(operator.is_, items, value.items)) else value.holding(items)
+        return value if all(map(operator.is_, items, value.items)) else same_as(value.holding(items), value)
     if isinstance(value, Iteration):
         item = _anything(value.item)
-        return value if item is value.item else replace(value, item=item)
+        return value if item is value.item else same_as(replace(value, item=item), value)
     if isinstance(value, Table):
         table = {key: _anything(item) for key, item in value.items.items()}
         rest = None if value.rest is None else _anything(value.rest)
         same = rest is value.rest and all(map(operator.is_, table.values(), value.items.values()))
-        return value if same else Table(table, value.perhaps, rest)
+        return value if same else same_as(Table(table, value.perhaps, rest), value)
     return value
 
 

@@ -66,9 +66,7 @@ class Records(Iterables):
             if isinstance(value, Perhaps):
                 value = UNKNOWN
             items.append(default if value is None else value)
-        made = Record(tuple(items), made_by.names, info)
-        self.holding(made)
-        return made
+        return Record(tuple(items), made_by.names, info)
 
     def record_call(self, record: Record, method: str, arguments: Arguments) -> Value | None:
         """`point._replace(x=y)`, `point._asdict()`; None for other methods."""

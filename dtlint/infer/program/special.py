@@ -9,7 +9,19 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.program.places import Places
-from dtlint.infer.values import UNKNOWN, Function, Instance, Iteration, Module, Partial, Tensor, Unknown, Value, join, options
+from dtlint.infer.values import (
+    UNKNOWN,
+    Function,
+    Instance,
+    Iteration,
+    Module,
+    Partial,
+    Tensor,
+    Unknown,
+    Value,
+    join,
+    options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,9 +135,7 @@ class Special(Places):
         found = self.first_of(operand, _UNARY[type(node.op)])
         return result if found is None or isinstance(node.op, ast.Not) else found
 
-    def compared(
-        self, node: ast.Compare, operator: ast.cmpop, left: Value, right: Value, result: Value
-    ) -> Value:
+    def compared(self, node: ast.Compare, operator: ast.cmpop, left: Value, right: Value, result: Value) -> Value:
         result = super().compared(node, operator, left, right, result)
         if not _is_object(left) and not _is_object(right):
             return result

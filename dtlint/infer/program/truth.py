@@ -146,10 +146,7 @@ class Truth(Containers):
             self.value(node.test)
             return self.value(node.body if truth else node.orelse)
         self.value(node.test)
-        found = [self.supposing(node.test, True, node.body), self.supposing(node.test, False, node.orelse)]
-        result = join(*found)
-        self.one_of_these(result, found)
-        return result
+        return join(self.supposing(node.test, True, node.body), self.supposing(node.test, False, node.orelse))
 
     def supposing(self, test: ast.expr, holds: bool, node: ast.expr) -> Value:
         """The value of an expression where a test has that outcome. What it binds is bound behind it too."""
@@ -186,13 +183,9 @@ class Truth(Containers):
             if truth is decisive:
                 return Constant(False) if not decisive and found else one_of([*found, value])
             found.append(_where(value, decisive) if operand is not node.values[-1] else value)
-        result = one_of(found)
-        self.one_of_these(result, found)
-        return result
+        return one_of(found)
 
-    def compared(
-        self, node: ast.Compare, operator: ast.cmpop, left: Value, right: Value, result: Value
-    ) -> Value:
+    def compared(self, node: ast.Compare, operator: ast.cmpop, left: Value, right: Value, result: Value) -> Value:
         result = super().compared(node, operator, left, right, result)
         if len(node.ops) != 1 or isinstance(result, Tensor):
             return result

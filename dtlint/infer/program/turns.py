@@ -33,7 +33,6 @@ class Turns(Truth):
 
     def for_(self, node: ast.For | ast.AsyncFor) -> None:
         over = self.value(node.iter)
-        self.holding(over)
         empty = over == Table({}) or (over == Items(()) and _is_view(node.iter))
         empty = empty or (isinstance(over, Each) and not over.each)
         items = () if empty else self.one_by_one(over, _MOST_PLAIN_TURNS if len(node.body) == 1 else _MOST_TURNS)
@@ -161,7 +160,6 @@ class Turns(Truth):
             for known in (names, self.flow.state.paths):
                 for name, value in known.items():
                     known[name] = self.kept_aside(value)
-        self.holding(made)
         return made
 
     def comprehended(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
@@ -184,8 +182,8 @@ class Turns(Truth):
         for item, there in items:
             if isinstance(node, ast.GeneratorExp) and self.binds(node):  # whoever takes items may stop at any
                 now = self.flow.state.names
-                for name, value in bound.items():
-                    now[name] = join(value, now[name])
+                for walrus, last in bound.items():
+                    now[walrus] = join(last, now[walrus])
                 bound = {part.target.id: now[part.target.id] for part in _walruses(node) if part.target.id in now}
             self.bind_target(clause.target, item)
             truths = [self.truth(test) for test in clause.ifs]
@@ -207,8 +205,8 @@ class Turns(Truth):
             else:
                 certain = certain and there
                 found.append(self.value(node.elt))
-        for name, value in bound.items():
-            self.flow.state.names[name] = join(value, self.flow.state.names[name])
+        for walrus, last in bound.items():
+            self.flow.state.names[walrus] = join(last, self.flow.state.names[walrus])
         self.leave_comprehension(node, names)
         if isinstance(node, ast.DictComp):
             return Table(table, frozenset(perhaps)) if certain else self.lost(Table(table))
