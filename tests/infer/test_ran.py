@@ -777,9 +777,6 @@ PROGRAMS = {
         setx()
         y = d["x"] * 1
     """,
-}
-
-KNOWN = {
     "hooks that fill a dict": """
         w = torch.ones(2, requires_grad=True)
         stats = {"grad": torch.zeros(2)}
@@ -800,6 +797,9 @@ KNOWN = {
             return st["grad"] * 1
         y = inside()
     """,
+}
+
+KNOWN = {
     "generators that are run later": """
         w = torch.ones(2)
         scaled = (x * w for x in [torch.ones(2)])

@@ -35,6 +35,8 @@ from dtlint.infer.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
     from dtlint.infer.program.project import ModuleInfo, Project
     from dtlint.infer.scopes import ClassInfo, FunctionInfo, FunctionNode
 
@@ -51,6 +53,9 @@ class Changing(Copying):
         super().__init__(project, main)
         self.made_for_all: dict[int, tuple[int, str]] = {}
         """Containers that are defaults, by their identity: of which function, by that of its syntax, and parameter."""
+        self.changed_anytime: set[tuple[int, str]] = set()
+        """Names of modules and of functions, by the identity of the one's names and the other's syntax, that hold containers
+        which code changes of which nobody sees when it runs, in any round."""
         self.changed_defaults: set[tuple[int, str]] = set()
         """Those that are changed, in any round."""
 
@@ -110,6 +115,7 @@ class Changing(Copying):
             if isinstance(before, Unknown):
                 self.lose(value)
                 return
+            self.note_anytime(names, name)
             names[name] = at_rest(join(before, value))
             self.objects.changed |= names[name] != before and not isinstance(names, Frame)
             for state in self.frames if names is self.globals else ():
@@ -183,6 +189,7 @@ class Changing(Copying):
             for name, held in [*outer.items()]:
                 now = with_change(held, who, value, beside)
                 if now is not held:
+                    self.note_anytime(outer, name)
                     outer[name] = at_rest(now)
                     self.objects.changed |= outer[name] != at_rest(held) and not isinstance(outer, Frame)
         for one in who & self.shared.keys():
@@ -194,6 +201,25 @@ class Changing(Copying):
             known = self.objects.of(key).get(name)
             self.objects.put(key, name, value if known is None else with_change(known, who, value, beside))
         return found
+
+    def note_anytime(self, names: MutableMapping[str, Value], name: str) -> None:
+        """A container that a name of a module, or of an enclosing function, holds has changed: at any time, where what is
+        read is only supposed to run."""
+        place = (names.scope if isinstance(names, Frame) else id(names), name)
+        if self.supposed and place not in self.changed_anytime:
+            self.changed_anytime.add(place)
+            self.objects.changed = True
+
+    def publish(self, name: str, value: Value) -> None:
+        super().publish(name, value)
+        function = self.flow.function
+        place = (id(self.globals) if function is None else id(function.node), name)
+        if place in self.changed_anytime and is_container(value):
+            self.flow.state.names[name] = UNKNOWN
+            if function is None and self.publishing:
+                self.globals[name] = UNKNOWN
+            elif self.frame is not None:
+                self.frame.run_wild([name])
 
     def changed_here(self, name: str, value: Value) -> None:
         """A name of the running function, or of the module that runs, holds a container that has changed."""
