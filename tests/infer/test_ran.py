@@ -797,9 +797,6 @@ PROGRAMS = {
             return st["grad"] * 1
         y = inside()
     """,
-}
-
-KNOWN = {
     "generators that are run later": """
         w = torch.ones(2)
         scaled = (x * w for x in [torch.ones(2)])
@@ -821,6 +818,42 @@ KNOWN = {
         for x in batches():
             y = model(x) + 1
     """,
+    "a generator that looks at what its consumer changes": """
+        def loader(opt):
+            for i in range(2):
+                yield torch.zeros(2, dtype=opt["dt"])
+        opt = {"dt": torch.float32}
+        for i, x in enumerate(loader(opt)):
+            y = x * 1
+            opt["dt"] = torch.float16
+    """,
+    "a context that casts a module": """
+        import contextlib
+        @contextlib.contextmanager
+        def in_half(m):
+            m.half()
+            yield m
+            m.float()
+        m = nn.Linear(2, 2)
+        with in_half(m):
+            y = m.weight * 1
+    """,
+    "a context of the program that swallows": """
+        class Quiet:
+            def __enter__(self):
+                return self
+            def __exit__(self, *e):
+                return True
+        x = S
+        with Quiet():
+            x = H
+            1 / 0
+            x = D
+        y = x * 1
+    """,
+}
+
+KNOWN = {
     "a layer of torch that is patched": """
         forward = nn.Linear.forward
         nn.Linear.forward = lambda self, x: forward(self, x).double()
@@ -1163,39 +1196,6 @@ KNOWN = {
             t = H
             return e.fire() * 1
         y = outer() * 1
-    """,
-    "a generator that looks at what its consumer changes": """
-        def loader(opt):
-            for i in range(2):
-                yield torch.zeros(2, dtype=opt["dt"])
-        opt = {"dt": torch.float32}
-        for i, x in enumerate(loader(opt)):
-            y = x * 1
-            opt["dt"] = torch.float16
-    """,
-    "a context that casts a module": """
-        import contextlib
-        @contextlib.contextmanager
-        def in_half(m):
-            m.half()
-            yield m
-            m.float()
-        m = nn.Linear(2, 2)
-        with in_half(m):
-            y = m.weight * 1
-    """,
-    "a context of the program that swallows": """
-        class Quiet:
-            def __enter__(self):
-                return self
-            def __exit__(self, *e):
-                return True
-        x = S
-        with Quiet():
-            x = H
-            1 / 0
-            x = D
-        y = x * 1
     """,
     "objects that share their attributes": """
         class Cfg:

@@ -44,6 +44,8 @@ class Autocasting(Leaving):
         super().__init__(project, main)
         self.regions_known = True
         """Is every region opened by a `with` or a decorator that is in view?"""
+        self.regions_opened = False
+        """Is any region made in the program?"""
         self.switched_on: set[ast.Call] = set()
         """The calls that make regions which are on, if there is their device."""
 
@@ -93,6 +95,8 @@ class Autocasting(Leaving):
 
     def new_region(self, name: str, region: Autocast, arguments: Arguments) -> Autocast:
         """A region as it is made here: by the dtype in force, where it names none."""
+        if not self.regions_opened:
+            self.regions_opened = self.objects.changed = True
         given = arguments.get(1, "dtype")
         if name == _INHERITING and (given is None or given == NONE):
             region = replace(region, dtype=self.lower_dtype(arguments, None))

@@ -10,7 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
-from dtlint.infer.program.turns import Turns
+from dtlint.infer.program.generators import Generators
 from dtlint.infer.values import NONE, UNKNOWN, Array, Either, Number, Tensor, Unknown, Value, join, options
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _MOST_PAIRS = 12
 _ELEMENTWISE = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
-class Choices(Turns):
+class Choices(Generators):
     """An interpreter that applies operators to each of the things that an operand may be."""
 
     def operated(self, operator: ast.operator, left: Value, right: Value, node: ast.expr | None) -> Value:

@@ -126,6 +126,8 @@ class Functions(Frames):
         """The default dtypes that were set in this round, one after the other."""
         self.defaults_at_yield: list[Dtypes] = []
         """The default dtype at each `yield` of the function that is read, or was read last."""
+        self.casts_at_yield: list[dict[Key, Cast]] = []
+        """The casts of modules at each of them."""
         self.given_up: set[int] = set()
         """Functions of which a call was not read, by the identity of their syntax: they were called with anything."""
         self.called_unread = False
@@ -391,7 +393,7 @@ class Functions(Frames):
         bound = bound_names(info, list(args), keywords, complete, left_out) | dict(paths)
         read = self.contexts_of.get(id(info.node), 0)
         most = max(_MOST_CONTEXTS, _MOST_LINES // _lines(info))
-        self.defaults_at_yield = []
+        self.defaults_at_yield, self.casts_at_yield = [], []
         if read >= 2 * most and not any(isinstance(value, Function) for value in bound.values()):
             self.give_up(info)
             self.not_read(info, bound)
@@ -416,7 +418,7 @@ class Functions(Frames):
             self.forget_stored(known.stored)
             for frame, name, value in known.written:
                 frame.replay(name, value)
-            self.defaults_at_yield = known.defaults_at_yield
+            self.defaults_at_yield, self.casts_at_yield = known.defaults_at_yield, known.casts_at_yield
             return known.result
         if in_progress in self.in_progress:  # it is being read for just that
             self.forget_stored_by(info)
@@ -447,6 +449,7 @@ class Functions(Frames):
             defaults = tuple(dict.fromkeys(self.defaults_set[set_before:]))
             self.known[key] = _Outcome(
                 *(result, casts, defaults, self.defaults_at_yield, tuple(self.made_here[made_before:]), stored),
+                casts_at_yield=self.casts_at_yield,
                 written=tuple(self.written[written_before:]),
             )
         self.flow.state.casts = casts.copy()
@@ -509,11 +512,12 @@ class Functions(Frames):
         saved_frame, self.frame, self.nonlocals = (self.frame, self.nonlocals), None, frozenset()
         thrown, self.thrown = self.thrown, None
         saved_doubts, self.doubts, self.left_early = (self.doubts, self.left_early), (), False
-        set_before, self.defaults_at_yield = len(self.defaults_set), []
+        set_before, self.defaults_at_yield, self.casts_at_yield = len(self.defaults_set), [], []
         self.doubt()
         self.returned, self.alive, self.exits, self.muted = None, True, [], 0
         self.outer, self.globals, self.module, self.tree = info.names, info.module.names, info.module, info.module.tree
-        self.casts_at_returns, self.yields, at_yield = None, [], self.defaults_at_yield
+        self.casts_at_returns, self.yields = None, []
+        at_yield, casts_at_yield = self.defaults_at_yield, self.casts_at_yield
         promised = self.promised(info)
         names = {name: meeting(value, promised.get(name)) for name, value in bound.items() if "." not in name}
         paths = {path: value for path, value in bound.items() if "." in path}
@@ -521,7 +525,7 @@ class Functions(Frames):
             if type(names.get(name)) is Unknown:
                 names[name] = _INTEGER
         state = State(names, paths, casts=self.flow.state.casts.copy())
-        contexts = [*_in_force(self.flow.contexts), *info.contexts]
+        contexts = [*_in_force(self.flow.contexts), *self.regions_of_generator(info), *info.contexts]
         body = [ast.Pass()] if isinstance(info.node, ast.Lambda) else info.node.body
         self.flow = Flow(state, info, contexts, [], [], list(body), body[0], self.tree)
         outer_contexts, self.contexts_at_entry = self.contexts_at_entry, len(contexts)
@@ -551,10 +555,14 @@ class Functions(Frames):
             self.frame.close()
         self.frame, self.nonlocals = saved_frame
         self.doubts, self.left_early = saved_doubts
-        self.defaults_at_yield = at_yield
+        self.defaults_at_yield, self.casts_at_yield = at_yield, casts_at_yield
         if len(self.defaults_set) > set_before and id(info.node) not in self.managing and _runs_later(info):
             self.default_lost()
         return self.kept_promise(info, result), self.flow.state.casts if casts is None else casts
+
+    def regions_of_generator(self, info: FunctionInfo) -> list[Autocast]:
+        """The regions in which a generator runs, beside those around its call."""
+        return []
 
     def default_lost(self) -> None:
         """Nobody knows when a default dtype is set."""
@@ -582,6 +590,7 @@ class Functions(Frames):
         value = self.value(node.value) if node.value is not None else NONE
         self.yields.append(value if isinstance(node, ast.Yield) else self.item_of(value))
         self.defaults_at_yield.append(self.default)
+        self.casts_at_yield.append(self.flow.state.casts.copy())
         function, contexts = self.flow.function, self.flow.contexts
         if function is not None:
             inside = contexts[-1] if len(contexts) > self.contexts_at_entry else None
@@ -691,6 +700,7 @@ class _Outcome:
         casts: the casts of modules that it leaves behind.
         defaults: the default dtypes that it sets on the way.
         defaults_at_yield: the default dtype at each of its `yield`s.
+        casts_at_yield: the casts of modules there.
         made: the objects that it makes.
         stored: the attributes that it assigns.
         written: the names outside of it that it binds.
@@ -703,6 +713,7 @@ class _Outcome:
     made: tuple[Key, ...]
     stored: frozenset[Store]
     written: tuple[Write, ...]
+    casts_at_yield: list[dict[Key, Cast]]
 
 
 @dataclass(slots=True)

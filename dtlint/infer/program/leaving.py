@@ -1,26 +1,28 @@
 """What is undone when a block is left: by `finally`, by a context's `__exit__`, by a generator behind its `yield`.
 
 A return, a break or a continue goes through it too, and an exception comes anywhere on the way. That matters for the
-default dtype, which such blocks set for a while.
+default dtype and for the casts of modules, which such blocks make for a while.
 """
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from dtlint.infer.program.defaults import DEFAULT, Defaults, either_default
+from dtlint.infer.program.functions import Managed
 from dtlint.infer.state import merged_casts
 from dtlint.infer.values import NONE, UNKNOWN, Dtypes, Instance, Key, Value, join, options
+from dtlint.infer.walk import SCOPES, nodes
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Callable
 
     from dtlint.infer.calls import Arguments
-    from dtlint.infer.program.functions import Managed
     from dtlint.infer.program.project import ModuleInfo, Project
+    from dtlint.infer.scopes import FunctionNode
     from dtlint.infer.state import Cast, State
 
 __all__ = ["Leaving", "Opening"]
@@ -28,19 +30,21 @@ __all__ = ["Leaving", "Opening"]
 
 @dataclass(slots=True)
 class Opening(Value):
-    """The context that a generator function makes which sets the default dtype.
+    """The context that a generator function makes which sets the default dtype, or casts modules.
 
     Attributes:
         region: the autocast region that it opens, or a context that opens none.
         before: the default dtype for which it was read.
         inside: the default dtype at its `yield`.
         behind: the default dtype at its end.
+        casts: for each module that it casts, the dtypes that this has inside, and behind.
     """
 
     region: Value
     before: Dtypes
     inside: Dtypes
     behind: Dtypes
+    casts: dict[Key, tuple[Dtypes, Dtypes]]
 
 
 class Leaving(Defaults):
@@ -127,20 +131,34 @@ class Leaving(Defaults):
 
     def opening(self, managed: Managed, arguments: Arguments) -> Value:
         """The context that a call of a generator function makes: what it does until its `yield` is done on entering."""
-        made, before = managed.function, self.default
+        made, before, casts = managed.function, self.default, self.flow.state.casts.copy()
         self.managing.add(id(made.info.node))
         self.apply(made.info, made.receiver, arguments.args, arguments.keywords, arguments.complete)
         behind, inside = self.default, self.defaults_at_yield
         self.default = before
         region = self.context_of(managed)
-        if behind == before and all(dtypes == before for dtypes in inside):
+        cast = self.casts_of_opening(casts)
+        if behind == before and all(dtypes == before for dtypes in inside) and not cast:
             return region
-        return Opening(region, before, reduce(either_default, inside) if inside else None, behind)
+        return Opening(region, before, reduce(either_default, inside) if inside else None, behind, cast)
+
+    def casts_of_opening(self, before: dict[Key, Cast]) -> dict[Key, tuple[Dtypes, Dtypes]]:
+        """The casts of the generator function that was just read: they are made when its context is entered and left."""
+        behind, self.flow.state.casts = self.flow.state.casts, before
+        at_yield = reduce(merged_casts, self.casts_at_yield) if self.casts_at_yield else before
+        found: dict[Key, tuple[Dtypes, Dtypes]] = {}
+        for key in behind.keys() | at_yield.keys():
+            inside, after = at_yield.get(key), behind.get(key)
+            if key != DEFAULT and not before.get(key) == inside == after:
+                found[key] = (None if inside is None else inside[1], None if after is None else after[1])
+        return found
 
     def given_by(self, context: Value) -> Value:
         openings = [choice for choice in options(context) if isinstance(choice, Opening)]
         if openings:
             self.open_default(openings, all_of_them=len(openings) == len(list(options(context))))
+            for opening in openings:
+                self.open_casts(opening, certain=len(list(options(context))) == 1)
             return UNKNOWN
         entering = context.info.method("__enter__") if isinstance(context, Instance) else None
         if not isinstance(context, Instance) or entering is None:
@@ -173,7 +191,46 @@ class Leaving(Defaults):
 
         self.undoing[-1].append(undone)
 
+    def open_casts(self, opening: Opening, certain: bool) -> None:
+        """A context is entered that casts modules, and casts them again when it is left."""
+
+        def cast(side: int) -> None:
+            self.clock += 1
+            for key, dtypes in opening.casts.items():
+                self.flow.state.casts[key] = (self.clock, dtypes[side] if certain else None)
+
+        if opening.casts:
+            cast(0)
+            self.undoing[-1].append(lambda: cast(1))
+
+    def swallows(self, context: ast.expr, value: Value) -> bool | None:
+        if isinstance(value, Instance):
+            leaving = value.info.method("__exit__")
+            return None if leaving is None else _may_give_truth(leaving.node)
+        made = self.quietly(context.func) if isinstance(context, ast.Call) else UNKNOWN
+        if isinstance(made, Managed):
+            return _catches_at_yield(made.function.info.node)
+        return super().swallows(context, value)
+
     def lose(self, value: Value, depth: int = 0) -> None:
         if isinstance(value, Opening):
             self.default_lost()
         super().lose(value, depth)
+
+
+def _may_give_truth(node: FunctionNode) -> bool:
+    """May an `__exit__` give something that is true, and so end an exception?"""
+    if isinstance(node, ast.Lambda):
+        return True
+    returns = (part.value for part in nodes(node.body, SCOPES) if isinstance(part, ast.Return))
+    return any(value is not None and not (isinstance(value, ast.Constant) and not value.value) for value in returns)
+
+
+def _catches_at_yield(node: FunctionNode) -> bool:
+    """Does a generator that is a context catch what is raised in the block, and not raise it again?"""
+    for part in nodes(node.body, SCOPES) if isinstance(node.body, list) else ():
+        if isinstance(part, ast.Try) and any(isinstance(inner, ast.Yield) for inner in nodes(part.body, SCOPES)):
+            for handler in part.handlers:
+                if not any(isinstance(inner, ast.Raise) for inner in nodes(handler.body, SCOPES)):
+                    return True
+    return False
