@@ -52,6 +52,7 @@ class FunctionInfo:
         conditions: the branches in which it is defined.
         module: the module that defines it, where more than one is followed.
         defaults: the values of its parameters' defaults.
+        managed: is it a generator method that `contextlib.contextmanager` makes contexts of?
     """
 
     node: FunctionNode
@@ -66,6 +67,7 @@ class FunctionInfo:
     conditions: tuple[Condition, ...] = ()
     module: ModuleInfo | None = None
     defaults: dict[str, Value] = field(default_factory=dict)
+    managed: bool = False
     _decorated: frozenset[str] | None = None
 
     def forget(self) -> None:

@@ -64,6 +64,7 @@ __all__ = [
     "join",
     "options",
     "same_as",
+    "taken_from",
     "told_of_forgotten",
 ]
 
@@ -421,7 +422,7 @@ class Partial(Value):
     keywords: dict[str, Value] = field(default_factory=dict)
 
 
-_C = TypeVar("_C", "Items", "Table", "Iteration")
+_C = TypeVar("_C", bound="Items | Table | Iteration")
 _NOBODY: frozenset[int] = frozenset()
 _counted = count(1)
 
@@ -433,6 +434,7 @@ class Items(Value):
     items: tuple[Value, ...]
     size: int = field(default=1, init=False, compare=False)
     who: frozenset[int] = field(default=_NOBODY, init=False, compare=False)
+    taken: frozenset[int] = field(default=_NOBODY, init=False, compare=False)
     inside: frozenset[int] | None = field(default=None, init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -480,6 +482,7 @@ class Table(Value):
     """What was stored under keys that are not known."""
     size: int = field(default=1, init=False, compare=False)
     who: frozenset[int] = field(default=_NOBODY, init=False, compare=False)
+    taken: frozenset[int] = field(default=_NOBODY, init=False, compare=False)
     inside: frozenset[int] | None = field(default=None, init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -499,6 +502,7 @@ class Iteration(Value):
     of: Key | None = None
     size: int = field(default=1, init=False, compare=False)
     who: frozenset[int] = field(default=_NOBODY, init=False, compare=False)
+    taken: frozenset[int] = field(default=_NOBODY, init=False, compare=False)
     inside: frozenset[int] | None = field(default=None, init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -560,12 +564,18 @@ def identity(container: Items | Table | Iteration) -> frozenset[int]:
 
 def same_as(made: _C, container: Items | Table | Iteration) -> _C:
     """A container that was just made, as what another has become."""
-    made.who = identity(container)
+    made.who, made.taken = identity(container), container.taken
+    return made
+
+
+def taken_from(made: _C, *sources: Value) -> _C:
+    """What was just made gives items of these one after the other: when one of them changes, so does what it gives."""
+    made.taken = made.taken.union(*map(identities, sources))
     return made
 
 
 def identities(value: Value) -> frozenset[int]:
-    """Those of a container, and of all that are in it."""
+    """Those of a container, of all that are in it, and of those that it takes its items from."""
     if isinstance(value, Either):
         return _NOBODY.union(*map(identities, value.choices))
     if not isinstance(value, (Items, Table, Iteration)):
@@ -574,7 +584,7 @@ def identities(value: Value) -> frozenset[int]:
         held: Iterable[Value] = (value.item,) if isinstance(value, Iteration) else value.items  # type: ignore[assignment]
         if isinstance(value, Table):
             held = (*value.items.values(), *(() if value.rest is None else (value.rest,)))
-        value.inside = _NOBODY.union(*map(identities, held))
+        value.inside = value.taken.union(*map(identities, held))
     return value.inside | identity(value)
 
 
@@ -634,6 +644,7 @@ def join(left: Value, right: Value) -> Value:
 def _either_of(made: _C, left: Value, right: Value) -> _C:
     """A container that was just made, as either of two."""
     made.who = identity(left) | identity(right)  # type: ignore[arg-type]
+    made.taken = left.taken | right.taken  # type: ignore[attr-defined]
     return made
 
 

@@ -1,4 +1,4 @@
-"""Lists and dicts under several names: running a program shows what each name holds."""
+"""Lists and dicts under several names, and what is run later: running a program shows what each name holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import pytest
 from tests.infer.ran import contradicted
 
 HEAD = """\
+import contextlib
+
 import torch
+import torch.nn as nn
 
 S = torch.zeros(2)
 H = torch.zeros(2, dtype=torch.float16)
@@ -303,6 +306,241 @@ PROGRAMS = {
             d["x"] = t
         y = ds[1]["x"] * 1
         y = ds[0]["x"] * 1
+    """,
+    "a loop that casts what its generator looks at": """
+        def batches(model):
+            for i in range(2):
+                yield model.weight * 1
+        m = nn.Linear(2, 2)
+        for x in batches(m):
+            y = x * 1
+            m.half()
+    """,
+    "a generator that is kept": """
+        def batches(m, d):
+            y = m.weight * d["x"]
+            yield y
+            z = m.weight * d["x"]
+            yield z
+        m = nn.Linear(2, 2); d = {"x": S}
+        g = batches(m, d)
+        m.double(); d["x"] = D
+        y = next(g) * 1
+        y = next(g) * 1
+    """,
+    "a generator that is run inside autocast": """
+        def gen(x):
+            yield m(x) * 1
+        m = nn.Linear(2, 2)
+        g = gen(torch.ones(1, 2))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = next(g) * 1
+    """,
+    "an object that gives what it holds": """
+        class L:
+            def __init__(self): self.t = S
+            def __iter__(self):
+                for _ in range(2):
+                    yield self.t * 1
+        l = L()
+        for x in l:
+            y = x * 1
+            l.t = D
+    """,
+    "a generator that looks at a global": """
+        w = S
+        def gen():
+            for _ in range(2):
+                yield w * 1
+        for x in gen():
+            y = x * 1
+            w = D
+    """,
+    "a generator inside a function": """
+        def outer():
+            w = S
+            def gen():
+                for _ in range(2):
+                    yield w * 1
+            for x in gen():
+                y = x * 1
+                w = D
+        outer()
+    """,
+    "a generator that is sent something": """
+        def gen():
+            got = yield S * 1
+            y = got * 1
+            yield y
+        g = gen()
+        next(g)
+        y = g.send(D) * 1
+    """,
+    "a map that is run later": """
+        xs = [S]
+        it = map(lambda x: x * w, xs)
+        w = S
+        w = D
+        for v in it:
+            y = v * 1
+    """,
+    "a zip of a list that grows": """
+        xs = [S]
+        it = zip(xs, xs)
+        xs.append(D)
+        for a, b in it:
+            y = a * 1
+    """,
+    "views of a dict that changes": """
+        d = {"a": S}
+        v = d.values()
+        d["b"] = D
+        for x in v:
+            y = x * 1
+        it = d.items()
+        d["a"] = H
+        for k, x in it:
+            y = x * 1
+    """,
+    "an iterator over a list that changes": """
+        xs = [S, S]
+        it = iter(xs)
+        xs[1] = D
+        y = next(it) * 1
+        y = next(it) * 1
+    """,
+    "a list that is counted, or turned round, and changes": """
+        xs = [S]
+        it = enumerate(xs)
+        r = reversed(xs)
+        xs[0] = D
+        for i, x in it:
+            y = x * 1
+        for x in r:
+            y = x * 1
+    """,
+    "a list that is a default": """
+        def f(a, acc=[]):
+            acc.append(a)
+            return acc[0] * 1
+        y = f(S)
+        y = f(D)
+    """,
+    "chains and cycles": """
+        import itertools
+        xs = [S, H]
+        c = itertools.cycle(xs)
+        y = next(c) * 1
+        y = next(c) * 1
+        e = itertools.chain([S], [D])
+        for x in e:
+            y = x * 1
+    """,
+    "dicts and lists of other kinds": """
+        from collections import defaultdict, deque, OrderedDict
+        d = defaultdict(list)
+        d["a"].append(S)
+        d["a"].append(D)
+        y = d["a"][-1] * 1
+        for k, v in d.items():
+            for x in v:
+                y = x * 1
+        q = deque([S], maxlen=2)
+        q.append(D)
+        y = q[-1] * 1
+        o = OrderedDict(a=S, b=D)
+        o.move_to_end("a")
+        y = list(o.values())[0] * 1
+    """,
+    "lists that are put in order": """
+        a = [S, D]
+        a.sort(key=lambda t: t.dtype == torch.float32)
+        y = a[0] * 1
+        b = sorted([S, D], key=lambda t: t.dtype == torch.float32)
+        y = b[0] * 1
+        a.insert(0, H)
+        y = a[0] * 1
+        del a[0]
+        y = a[0] * 1
+        a[0], a[1] = a[1], a[0]
+        y = a[0] * 1
+        a.remove(a[0]) if False else a.pop(0)
+        y = a[0] * 1
+    """,
+    "a context that casts, around a return": """
+        @contextlib.contextmanager
+        def in_half(m):
+            m.half()
+            try:
+                yield m
+            finally:
+                m.float()
+        def f(m):
+            with in_half(m):
+                return m.weight * 1
+        m = nn.Linear(2, 2)
+        y = f(m) * 1
+        y = m.weight * 1
+    """,
+    "a finally that casts, behind a return": """
+        def f(m):
+            try:
+                m.half()
+                return m.weight * 1
+            finally:
+                m.float()
+        m = nn.Linear(2, 2)
+        y = f(m) * 1
+        y = m.weight * 1
+    """,
+    "an object that casts when it is entered and left": """
+        class C:
+            def __init__(self, m): self.m = m
+            def __enter__(self): self.m.half()
+            def __exit__(self, *e): self.m.float()
+        def f(m):
+            with C(m):
+                return m.weight * 1
+        m = nn.Linear(2, 2)
+        y = f(m) * 1
+        y = m.weight * 1
+        for i in range(2):
+            with C(m):
+                y = m.weight * 1
+                if i: break
+        y = m.weight * 1
+    """,
+    "a context that gives the dtype back": """
+        @contextlib.contextmanager
+        def lowered(m, dt):
+            old = m.weight.dtype
+            m.to(dt)
+            yield
+            m.to(old)
+        m = nn.Linear(2, 2)
+        with lowered(m, torch.float16):
+            y = m.weight * 1
+        y = m.weight * 1
+        with lowered(m, torch.float64):
+            y = m.weight * 1
+            m.half()
+            y = m.weight * 1
+        y = m.weight * 1
+    """,
+    "a method that is a context": """
+        class Ema:
+            def __init__(self, m): self.shadow = {k: v.clone() for k, v in m.named_parameters()}
+            @contextlib.contextmanager
+            def apply(self, m):
+                self.backup = {k: v.clone() for k, v in m.named_parameters()}
+                for k, v in m.named_parameters(): v.data = self.shadow[k].double()
+                yield
+                for k, v in m.named_parameters(): v.data = self.backup[k]
+        m = nn.Linear(2, 2)
+        e = Ema(m)
+        with e.apply(m):
+            y = m.weight * 1
+        y = m.weight * 1
     """,
 }
 

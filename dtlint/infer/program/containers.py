@@ -30,6 +30,7 @@ from dtlint.infer.values import (
     Value,
     join,
     options,
+    taken_from,
 )
 
 __all__ = ["GLOBALS", "Containers", "one_of"]
@@ -291,7 +292,7 @@ class Containers(Changing):
         if function.attr == "copy":
             return Table(table.items, table.perhaps, table.rest)
         if function.attr in ("items", "keys", "values"):
-            return _view(table, function.attr)
+            return taken_from(_view(table, function.attr), table)
         key = args[0].value if args and isinstance(args[0], Constant) else None
         path = path_of(function.value)
         default = args[1] if len(args) > 1 else NONE
@@ -523,7 +524,7 @@ _REORDERING = frozenset({"reverse", "sort", "remove", "rotate"})
 _OF_DICTS = frozenset({"get", "pop", "items", "keys", "values", "copy"})
 
 
-def _view(table: Table, method: str) -> Value:
+def _view(table: Table, method: str) -> Items | Iteration:
     """`d.items()`, `d.keys()`, `d.values()`."""
     pairs = [Items((Constant(key), value)) for key, value in table.items.items()]
     if table.rest is None and not table.perhaps:

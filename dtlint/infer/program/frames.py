@@ -52,6 +52,7 @@ class Frame(MutableMapping[str, Value]):
 
     def __init__(self, flow: Flow, written: list[Write]) -> None:
         self._flow: Flow | None = flow
+        self.function = flow.function
         self.scope = 0 if flow.function is None else id(flow.function.node)
         """The function that is called, by the identity of its syntax."""
         self._ever: dict[str, Value] = {}

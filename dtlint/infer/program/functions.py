@@ -223,6 +223,10 @@ class Functions(Frames):
             if value.info is info:
                 return info
             return replace(value.info, owner=owner, _decorated=info.decorated)  # what wraps a static method is one
+        if owner is not None and isinstance(value, Managed) and value.function.info is info:
+            self.managing.add(id(info.node))
+            info.managed = True
+            return info
         if owner is not None or not isinstance(value, Managed):
             self.loosen(info)
         return replace(info, module=None)

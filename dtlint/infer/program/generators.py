@@ -11,6 +11,8 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from dtlint.infer.program.frames import Frame
+from dtlint.infer.program.free import free_names
 from dtlint.infer.program.functions import ANY_REGION
 from dtlint.infer.program.held import is_container
 from dtlint.infer.program.turns import Turns
@@ -85,10 +87,42 @@ class Generators(Turns):
         complete: bool,
         paths: Mapping[str, Value],
     ) -> Value:
+        if not facts(info.node).yields or id(info.node) in self.managing:
+            return super().apply_itself(info, receiver, args, keywords, complete, paths)
+        for frame in info.names:
+            if isinstance(frame, Frame) and frame.function is not None:  # its names may be others at the next item
+                bound = _bindings(frame.function.node)
+                frame.run_wild(name for name in free_names(info.node) if bound[name] > 1)
+        if isinstance(self.flow.statement, (ast.For, ast.AsyncFor)):
+            result = super().apply_itself(info, receiver, args, keywords, complete, paths)
+        else:
+            result = self.kept_for_later(info, receiver, args, keywords, complete, paths)
+        if any(region is not None for region in self.regions_at_yield.get(id(info.node), ())):
+            self.regions_lost()  # it is open while somebody has the item
+        return result
+
+    def kept_for_later(
+        self,
+        info: FunctionInfo,
+        receiver: Value | None,
+        args: Sequence[Value],
+        keywords: dict[str, Value],
+        complete: bool,
+        paths: Mapping[str, Value],
+    ) -> Value:
+        """Read a generator that is not taken apart where it is made: it may start at any time from here on."""
+        if id(info.node) in self.changed_parameters:
+            for value in (*args, *keywords.values()):
+                self.lose_container(value)
+        args = [UNKNOWN if is_container(value) else value for value in args]
+        keywords = {name: UNKNOWN if is_container(value) else value for name, value in keywords.items()}
+        state = self.flow.state
+        before = state.casts.copy()
+        state.casts.update(dict.fromkeys(self.ever_cast, (self.clock, None)))
+        start = state.casts.copy()
         result = super().apply_itself(info, receiver, args, keywords, complete, paths)
-        if facts(info.node).yields and id(info.node) not in self.managing:
-            if any(region is not None for region in self.regions_at_yield.get(id(info.node), ())):
-                self.regions_lost()  # it is open while somebody has the item
+        cast = [key for key, now in state.casts.items() if start.get(key) != now]
+        state.casts = before | dict.fromkeys(cast, (self.clock, None))
         return result
 
     def yielded(self, node: ast.Yield | ast.YieldFrom) -> Value:

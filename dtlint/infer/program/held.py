@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, TypeGuard
 
 from dtlint.infer.program.objects import at_rest
 from dtlint.infer.values import (
+    UNKNOWN,
     Either,
     Items,
     Iteration,
@@ -63,10 +65,27 @@ def with_change(held: Value, who: frozenset[int], value: Value, beside: frozense
         if type(value) is Unknown:
             return value
         return at_rest(join(held, value))
-    if isinstance(held, Items):
-        return same_as(held.holding(with_change(item, who, value, beside) for item in held.items), held)
-    if isinstance(held, Iteration):
-        return same_as(replace(held, item=with_change(held.item, who, value, beside)), held)
-    items = {key: with_change(item, who, value, beside) for key, item in held.items.items()}
-    rest = None if held.rest is None else with_change(held.rest, who, value, beside)
-    return same_as(Table(items, held.perhaps, rest), held)
+    if not held.taken.isdisjoint(who):
+        return UNKNOWN
+    before = inside(held)
+    after = [with_change(item, who, value, beside) for item in before]
+    return held if all(map(operator.is_, before, after)) else same_as(_holding(held, after), held)
+
+
+def inside(container: Items | Table | Iteration) -> list[Value]:
+    """What a container holds."""
+    if isinstance(container, Items):
+        return list(container.items)
+    if isinstance(container, Iteration):
+        return [container.item]
+    return [*container.items.values(), *([] if container.rest is None else [container.rest])]
+
+
+def _holding(container: Items | Table | Iteration, held: list[Value]) -> Items | Table | Iteration:
+    """Another container that holds these in the same places."""
+    if isinstance(container, Items):
+        return container.holding(held)
+    if isinstance(container, Iteration):
+        return replace(container, item=held[0])
+    items = dict(zip(container.items, held, strict=False))
+    return Table(items, container.perhaps, None if container.rest is None else held[-1])

@@ -21,6 +21,7 @@ from dtlint.infer.values import (
     Value,
     join,
     options,
+    taken_from,
 )
 
 __all__ = ["TRUTH", "Iterables"]
@@ -52,13 +53,14 @@ class Iterables(Loading):
             ordered = isinstance(args[0], (Items, Iteration)) and not isinstance(args[0], Distinct)
             return args[0] if ordered else Iteration(self.item_of(args[0]))
         if name in ("builtins.zip", "builtins.enumerate") and args:
-            return self.paired(name, arguments)
+            made = self.paired(name, arguments)
+            return taken_from(made, *args) if isinstance(made, (Items, Iteration)) else made
         if name == "builtins.iter" and len(args) == 1:
-            return Iteration(self.item_of(args[0]))
+            return taken_from(Iteration(self.item_of(args[0])), args[0])
         if name in ("builtins.reversed", "builtins.sorted") and args:
             for function in arguments.keywords.values():
                 self.hand_over(function)
-            return Iteration(self.item_of(args[0]))
+            return taken_from(Iteration(self.item_of(args[0])), *(args[:1] if name == "builtins.reversed" else ()))
         if name == "builtins.next" and args:
             return join(self.item_of(args[0]), args[1]) if len(args) == 2 else self.item_of(args[0])
         if name in ("builtins.max", "builtins.min") and arguments.complete:
@@ -66,7 +68,7 @@ class Iterables(Loading):
         if name == "builtins.sum" and len(args) == 1 and not arguments.keywords:
             return self.summed(args[0], arguments)
         if name in _GIVING_ITEMS and args and isinstance(args[0], (Items, Iteration)):
-            return Iteration(self.item_of(args[0]))
+            return taken_from(Iteration(self.item_of(args[0])), args[0])
         if name == "collections.deque" and arguments.complete:
             return Iteration(self.item_of(args[0])) if args and args[0] != Items(()) else Items(())
         return self.of_functions(name, arguments) or self.loaded(name, arguments)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.program.defaults import DEFAULT, Defaults, either_default
 from dtlint.infer.program.functions import Managed
 from dtlint.infer.state import merged_casts
-from dtlint.infer.values import NONE, UNKNOWN, Dtypes, Instance, Key, Value, join, options
+from dtlint.infer.values import NONE, UNKNOWN, Dtypes, Function, Instance, Key, Value, join, options
 from dtlint.infer.walk import SCOPES, nodes
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ class Leaving(Defaults):
     def try_(self, node: ast.Try) -> None:
         run = super().try_
         self.set_until.append(len(self.defaults_set))
-        self.left_through(lambda: run(node), lambda: self.block(node.finalbody), binds=bool(node.finalbody))
+        ends = bool(node.finalbody)
+        self.left_through(lambda: run(node), lambda: self.block(node.finalbody), does=lambda: ends, binds=ends)
         self.set_until.pop()
 
     def with_(self, node: ast.With | ast.AsyncWith) -> None:
@@ -75,7 +76,7 @@ class Leaving(Defaults):
 
         self.set_until.append(len(self.defaults_set))
         self.undoing.append(undo)
-        self.left_through(lambda: run(node), undone)
+        self.left_through(lambda: run(node), undone, does=lambda: bool(undo))
         self.undoing.pop()
         self.set_until.pop()
         if self.alive:
@@ -87,10 +88,13 @@ class Leaving(Defaults):
         state.casts[DEFAULT] = (0, reduce(either_default, found))
         return state
 
-    def left_through(self, run: Callable[[], None], undo: Callable[[], None], binds: bool = False) -> None:
+    def left_through(
+        self, run: Callable[[], None], undo: Callable[[], None], does: Callable[[], bool], binds: bool = False
+    ) -> None:
         """Run a block whose end does something. Who leaves it early does that on the way out.
 
         Args:
+            does: does it do anything, once the block was run?
             binds: may the end bind names, too?
         """
         outer, self.casts_at_returns = self.casts_at_returns, None
@@ -100,7 +104,7 @@ class Leaving(Defaults):
         for states, count in zip(waiting, before, strict=True) if binds else ():
             states[count:] = [self.behind(state, undo) or state for state in states[count:]]
         returned, self.casts_at_returns = self.casts_at_returns, outer
-        if len(self.defaults_set) > self.set_until[-1]:
+        if does() or len(self.defaults_set) > self.set_until[-1]:
             for states, count in zip(waiting, before, strict=True):
                 for state in states[count:]:
                     state.casts = self.casts_behind(state.casts, undo) or state.casts
@@ -208,8 +212,9 @@ class Leaving(Defaults):
             leaving = value.info.method("__exit__")
             return None if leaving is None else _may_give_truth(leaving.node)
         made = self.quietly(context.func) if isinstance(context, ast.Call) else UNKNOWN
-        if isinstance(made, Managed):
-            return _catches_at_yield(made.function.info.node)
+        managed = made.function.info if isinstance(made, Managed) else made.info if isinstance(made, Function) else None
+        if managed is not None and (isinstance(made, Managed) or managed.managed):
+            return _catches_at_yield(managed.node)
         return super().swallows(context, value)
 
     def lose(self, value: Value, depth: int = 0) -> None:

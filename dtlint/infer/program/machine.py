@@ -416,6 +416,8 @@ class Program(Special):
             for other in results[1:]:
                 result = join(result, other)
             return "", result
+        if isinstance(callee, Function) and callee.info.managed:
+            callee = Managed(callee)
         if isinstance(callee, Function):
             return "", self.apply(callee.info, callee.receiver, arguments.args, arguments.keywords, arguments.complete)
         if isinstance(callee, Managed):

@@ -36,7 +36,8 @@ class Turns(Truth):
         empty = over == Table({}) or (over == Items(()) and _is_view(node.iter))
         empty = empty or (isinstance(over, Each) and not over.each)
         items = () if empty else self.one_by_one(over, _MOST_PLAIN_TURNS if len(node.body) == 1 else _MOST_TURNS)
-        growing = path_of(node.iter) is not None and _adds_to(node.body, path_of(node.iter) or "")
+        turning = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
+        growing = any(_changes(node.body, path, turning) for path in _paths_taken(node.iter))
         items = None if growing else items
         self.flow.loops.append(Loop(node, over))
         if items is None or any(isinstance(item, ast.Starred) for item in ast.walk(node.target)):
@@ -221,15 +222,24 @@ def _walruses(node: ast.expr) -> list[ast.NamedExpr]:
     return [part for part in nodes([node], SCOPES) if isinstance(part, ast.NamedExpr)]
 
 
-def _adds_to(body: list[ast.stmt], path: str) -> bool:
-    """Does the body of a loop add to the list that it is over?"""
-    return any(
-        isinstance(part, ast.Call)
-        and isinstance(part.func, ast.Attribute)
-        and part.func.attr in ("append", "extend", "insert", "add")
-        and path_of(part.func.value) == path
-        for part in nodes(body)
-    )
+def _paths_taken(node: ast.expr) -> list[str]:
+    """The lists and dicts that a loop takes items of: `xs`, `enumerate(xs)`, `d.items()`."""
+    parts = [node]
+    if isinstance(node, ast.Call):
+        parts = [node.func.value] if _is_view(node) and isinstance(node.func, ast.Attribute) else node.args
+    return [path for part in parts if (path := path_of(part)) is not None]
+
+
+def _changes(body: list[ast.stmt], path: str, turning: set[str]) -> bool:
+    """Does the body of a loop add to a list that it goes over, or give it other items than the one it is at?"""
+    for part in nodes(body):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and path_of(part.func.value) == path:
+            if part.func.attr in ("append", "extend", "insert", "add"):
+                return True
+        elif isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store) and path_of(part.value) == path:
+            if not isinstance(part.slice, ast.Name) or part.slice.id not in turning:
+                return True
+    return False
 
 
 def _is_view(node: ast.expr) -> bool:
