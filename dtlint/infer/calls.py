@@ -554,7 +554,7 @@ def _function_result(name: str, arguments: Arguments, package: str) -> Value:
     traits = Trait.NONE if span is None else Trait.CONSTANT
     first = arguments.args[0] if arguments.args else None
     if name in FLOAT_FACTORIES:
-        scalar = _is_scalar_shape(arguments)
+        scalar = _is_scalar_shape(name, arguments)
         if given is None and any(map(_may_be_complex, arguments.args)):
             return Tensor(None, scalar, origin=origin)
         if given is None:
@@ -566,7 +566,7 @@ def _function_result(name: str, arguments: Arguments, package: str) -> Value:
         rank = first.zero_dim if isinstance(first, Tensor) else None
         return Tensor(chosen, rank, traits, origin=origin, span=span, symbol=symbol)
     if name in INT_FACTORIES or name in ("full", "arange"):
-        scalar = _is_scalar_shape(arguments) if name == "full" else False
+        scalar = _is_scalar_shape(name, arguments) if name in ("full", "randint") else False
         if given is not None:
             return Tensor(chosen, scalar, traits, origin=origin, span=span, symbol=symbol)
         if name == "full":
@@ -666,9 +666,14 @@ def _span_made(name: str, arguments: Arguments) -> tuple[float, float] | None:
     return SPANS.get(name)
 
 
-def _is_scalar_shape(arguments: Arguments) -> bool | None:
+def _is_scalar_shape(called: str, arguments: Arguments) -> bool | None:
     """Do the sizes given to a factory make a 0-dim tensor? None when they are not written out."""
     size = arguments.get(0, "size")
+    if called == "randint":  # behind its bounds
+        size = next(
+            (value for value in arguments.args[1:3] if isinstance(value, Items)), arguments.keywords.get("size")
+        )
+        return not size.items if isinstance(size, Items) else None
     if size is None:
         return None
     if len(arguments.args) > 1 and not isinstance(size, Items):

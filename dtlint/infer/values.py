@@ -696,10 +696,12 @@ def _in_same_order(left: Table, right: Table) -> bool:
 
 
 def _join_tensors(left: Tensor, right: Tensor) -> Tensor:
+    weights = Trait.PARAMETER | Trait.BUFFER
+    cast = (left.traits | right.traits) & weights if left.traits & weights and right.traits & weights else Trait.NONE
     return Tensor(
         dtypes=None if left.dtypes is None or right.dtypes is None else left.dtypes | right.dtypes,
         zero_dim=left.zero_dim if left.zero_dim == right.zero_dim else None,
-        traits=left.traits & right.traits,
+        traits=left.traits & right.traits | cast,
         under=left.under if left.under == right.under else None,
         scaled=left.scaled if left.scaled == right.scaled else None,
         origin=left.origin,

@@ -851,34 +851,11 @@ PROGRAMS = {
             x = D
         y = x * 1
     """,
-}
-
-KNOWN = {
     "a layer of torch that is patched": """
         forward = nn.Linear.forward
         nn.Linear.forward = lambda self, x: forward(self, x).double()
         y = nn.Linear(2, 2)(torch.ones(1, 2)) + 1
         nn.Linear.forward = forward
-    """,
-    "apply to a module of which a part is not followed": """
-        class Net(nn.Module):
-            def __init__(self):
-                super().__init__(); self.c = nn.Linear(2, 2); self.mha = nn.MultiheadAttention(2, 1)
-        def conv(m):
-            if isinstance(m, nn.Linear): m.weight.data = m.weight.data.half()
-        n = Net()
-        n.apply(conv)
-        print(n.c.weight)
-    """,
-    "a parameter that two modules hold": """
-        class Dec(nn.Module):
-            def __init__(self, w):
-                super().__init__(); self.weight = w; self.bias = nn.Parameter(torch.zeros(3))
-            def forward(self, h): return h @ self.weight.t() + self.bias
-        class LM(nn.Module):
-            def __init__(self):
-                super().__init__(); self.emb = nn.Embedding(3, 2); self.dec = Dec(self.emb.weight)
-        lm = LM(); lm.emb.half(); print(lm.dec.weight); lm.half(); print(lm(torch.zeros(1)) if 0 else lm.dec.weight)
     """,
     "a module that casts by itself": """
         class M(nn.Module):
@@ -910,14 +887,6 @@ KNOWN = {
             def get_extra_state(self): return {"es": self.es.half()}
             def set_extra_state(self, s): self.es = s["es"]
         q = Q(); q.load_state_dict(q.state_dict()); print(q.es)
-    """,
-    "a module that loads by itself": """
-        class M(nn.Module):
-            def __init__(self):
-                super().__init__(); self.w = nn.Parameter(torch.zeros(2))
-            def _load_from_state_dict(self, sd, prefix, *a):
-                self.w = nn.Parameter(sd[prefix + "w"].clone())
-        m = M(); m.load_state_dict({"w": torch.zeros(2).double()}); print(m.w)
     """,
     "data set by its name": """
         import torch, torch.nn as nn
@@ -1165,6 +1134,48 @@ KNOWN = {
                 return func(*args, **kwargs)
         with Mode(): print(torch.ones(2))
     """,
+    "objects that share their attributes": """
+        class Cfg:
+            _shared = {}
+            def __init__(self):
+                self.__dict__ = self._shared
+        a = Cfg()
+        a.t = S
+        b = Cfg()
+        b.t = H
+        y = a.t * 1
+    """,
+}
+
+KNOWN = {
+    "apply to a module of which a part is not followed": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__(); self.c = nn.Linear(2, 2); self.mha = nn.MultiheadAttention(2, 1)
+        def conv(m):
+            if isinstance(m, nn.Linear): m.weight.data = m.weight.data.half()
+        n = Net()
+        n.apply(conv)
+        print(n.c.weight)
+    """,
+    "a parameter that two modules hold": """
+        class Dec(nn.Module):
+            def __init__(self, w):
+                super().__init__(); self.weight = w; self.bias = nn.Parameter(torch.zeros(3))
+            def forward(self, h): return h @ self.weight.t() + self.bias
+        class LM(nn.Module):
+            def __init__(self):
+                super().__init__(); self.emb = nn.Embedding(3, 2); self.dec = Dec(self.emb.weight)
+        lm = LM(); lm.emb.half(); print(lm.dec.weight); lm.half(); print(lm(torch.zeros(1)) if 0 else lm.dec.weight)
+    """,
+    "a module that loads by itself": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__(); self.w = nn.Parameter(torch.zeros(2))
+            def _load_from_state_dict(self, sd, prefix, *a):
+                self.w = nn.Parameter(sd[prefix + "w"].clone())
+        m = M(); m.load_state_dict({"w": torch.zeros(2).double()}); print(m.w)
+    """,
     "two objects of one factory, with a list each": """
         class Opt:
             def __init__(self, groups):
@@ -1196,17 +1207,6 @@ KNOWN = {
             t = H
             return e.fire() * 1
         y = outer() * 1
-    """,
-    "objects that share their attributes": """
-        class Cfg:
-            _shared = {}
-            def __init__(self):
-                self.__dict__ = self._shared
-        a = Cfg()
-        a.t = S
-        b = Cfg()
-        b.t = H
-        y = a.t * 1
     """,
 }
 

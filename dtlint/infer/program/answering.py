@@ -102,6 +102,8 @@ class Answering(Instances):
         for owner in owners:
             if target.attr == "__dict__":
                 self.objects.scatter(owner.key)
+            if owner.key in self.objects.scattered:  # it may be another's, too
+                self.flow.state.paths.pop(path_of(target) or "", None)
             held = None if owner.info is None else self.described(owner.info, target.attr)
             if held is None:
                 continue

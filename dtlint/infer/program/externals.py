@@ -222,7 +222,8 @@ class Externals(Records):
             weight = self.item_of(weight)
         dtypes = weight.dtypes if isinstance(weight, Tensor) else None
         lifted = self.flow.autocast is not None and dtypes != frozenset({"float32"})
-        known = dtypes is not None and len(dtypes) == 1 and not lifted
+        # of no gradients it is `torch.tensor(0.0)`
+        known = dtypes is not None and len(dtypes) == 1 and not lifted and dtypes == self.default
         return Tensor(dtypes if known else None, origin=arguments.node)
 
     def external(self, name: str) -> Value:

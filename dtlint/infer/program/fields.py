@@ -115,6 +115,9 @@ _MODES = (
 )
 
 
+_FILLING = frozenset({"update", "pop", "setdefault", "clear", "popitem"})
+
+
 def _gives_on(node: FunctionNode) -> bool:
     """Does a mode's method give nothing but what the op that it is given gives?"""
     arguments = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
@@ -123,12 +126,23 @@ def _gives_on(node: FunctionNode) -> bool:
     def is_result(value: ast.expr | None) -> bool:
         return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == op
 
+    def is_none_filled(target: str, value: ast.expr) -> bool:
+        """`kwargs = kwargs or {}`, `kwargs = {} if kwargs is None else kwargs`."""
+        return isinstance(value, (ast.BoolOp, ast.IfExp, ast.Dict)) and target == arguments[-1]
+
     bound: dict[str, list[ast.expr]] = {}
     returned: list[ast.expr | None] = []
     for part in ast.walk(node):
         if isinstance(part, ast.Assign):
             for target in part.targets:
+                if isinstance(target, ast.Subscript):  # it is given something else, perhaps
+                    return False
+                name = ast.unparse(target)
+                if name in arguments and not is_none_filled(name, part.value):
+                    return False
                 bound.setdefault(ast.unparse(target), []).append(part.value)
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _FILLING:
+            return False
         elif isinstance(part, ast.Return):
             returned.append(part.value)
     return all(

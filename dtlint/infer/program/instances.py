@@ -86,6 +86,8 @@ class Instances(Storing):
         """Counts the casts of modules: of two, the later holds."""
         self.attached: dict[tuple[Key, Key], int] = {}
         """The count when a module was given another, which casts before that have not reached."""
+        self.data_given_anywhere = False
+        """Is any tensor given other data, in any round?"""
         self.empty_buffers: set[Store] = set()
         """Buffers that were registered without a tensor: what is assigned to them later is one."""
         self.tied: set[frozenset[Key]] = set()
@@ -153,6 +155,9 @@ class Instances(Storing):
             return choices[0] if len(choices) == 1 else Either(choices) if len(choices) <= 4 else UNKNOWN
         if name == "device":
             return Device()
+        if name == "grad":  # it is cast with its weight, and keeps its dtype where that is given other data
+            weight = tensor.traits & (Trait.PARAMETER | Trait.BUFFER)
+            return Tensor(None if self.data_given_anywhere else tensor.dtypes, traits=weight)
         number = number_member(tensor, name)
         if number != UNKNOWN:
             return number
@@ -315,6 +320,8 @@ class Instances(Storing):
                         self.item_set(one, Constant(target.attr), value)
             elif isinstance(choice, Tensor) and target.attr == "data":
                 self.places_lost()
+                self.objects.changed |= not self.data_given_anywhere
+                self.data_given_anywhere = True
                 if not _is_like(value, choice.dtypes):
                     self.retold_everywhere(choice, value)
                     self.data_replaced(target.value, value)
@@ -324,6 +331,8 @@ class Instances(Storing):
                 self.objects.put(function_key(choice.info), target.attr, value)
             elif isinstance(choice, Namespace):
                 self.put_in_module(choice.name, target.attr, value)
+            elif isinstance(choice, External):
+                self.put_outside(choice.name, target.attr, value)
             elif isinstance(choice, (Unknown, Declared)):
                 self.objects.forget(target.attr)
                 self.lose(value)
@@ -403,6 +412,9 @@ class Instances(Storing):
                 return bound if found is None else join(bound, found)
         return found
 
+    def put_outside(self, owner: str, name: str, value: Value) -> None:
+        """An attribute of something outside the program is assigned: of torch, that may be what an op or a layer does."""
+
     def put_in_module(self, name: str, attribute: str, value: Value) -> None:
         """A module's global is assigned from outside."""
         module = self.project.module(name)
@@ -456,6 +468,8 @@ class Instances(Storing):
     def data_replaced(self, node: ast.expr | None, value: Value) -> None:
         """`p.data = ...` in another dtype: a weight of a module that is named, or of whichever."""
         owner = self.quietly(node.value) if isinstance(node, ast.Attribute) else UNKNOWN
+        self.objects.changed |= not self.data_given_anywhere
+        self.data_given_anywhere = True
         if isinstance(node, ast.Name) and isinstance(value, Tensor):
             before = self.flow.state.names.get(node.id)
             same = before.origin if isinstance(before, Tensor) else value.origin  # it is the same tensor still
@@ -488,6 +502,8 @@ class Instances(Storing):
         if isinstance(target, Namespace) and isinstance(name, Constant):
             self.put_in_module(target.name, str(name.value), value)
             return NONE
+        if isinstance(target, External) and isinstance(name, Constant):
+            self.put_outside(target.name, str(name.value), value)
         if isinstance(target, (Module, Instance)):
             for one in self.all_alike(target):
                 if isinstance(name, Constant) and isinstance(name.value, str):

@@ -437,6 +437,8 @@ class Program(Special):
             if caller is not None:
                 return "", self.apply(caller, callee, arguments.args, arguments.keywords, arguments.complete)
             return "", UNKNOWN
+        if method == "__setattr__" and isinstance(receiver, Tensor) and len(arguments.args) == 2:
+            return "", self.set_attribute(receiver, *arguments.args)
         if method == "__setattr__" and isinstance(receiver, (Module, Instance)) and not isinstance(callee, Function):
             return "", self.of_parent(receiver, method, arguments)
         if isinstance(receiver, Module) and not isinstance(callee, (Function, Class)):

@@ -12,9 +12,11 @@ from dtlint.infer.layers import layer_result
 from dtlint.infer.program.abroad import Abroad
 from dtlint.infer.program.absent import told_weights
 from dtlint.infer.program.fields import Field, alters_ops, fields_in, has_generated_init, is_dict, made_elsewhere
-from dtlint.infer.program.functions import SUPPOSED
+from dtlint.infer.program.functions import RUNNING, SUPPOSED
 from dtlint.infer.program.instances import ITEMS, LAYER
 from dtlint.infer.program.promises import meeting
+from dtlint.infer.program.torch_attributes import MODULE_ATTRIBUTES, TENSOR_ATTRIBUTES
+from dtlint.infer.survey import facts
 from dtlint.infer.values import (
     NONE,
     UNKNOWN,
@@ -30,6 +32,7 @@ from dtlint.infer.values import (
     Iteration,
     Key,
     Module,
+    Number,
     Partial,
     Table,
     Tensor,
@@ -98,7 +101,20 @@ class Making(Abroad):
             given = arguments.args[0] if arguments.args else Table({})
             known = arguments.complete and not arguments.keywords and isinstance(given, Table)
             self.objects.put(key, ITEMS, given if known else UNKNOWN)
+        if isinstance(made, Module):
+            self.hand_to_torch(made, info)
         return made
+
+    def hand_to_torch(self, made: Module, info: ClassInfo) -> None:
+        """Methods of a module that torch calls by itself may assign its attributes at any time. Weights among these are
+        those that a cast changes anyway."""
+        for name in _CALLED_BY_TORCH:
+            method = info.method(name)
+            if method is None:
+                continue
+            held = [self.objects.get(made.key, stored) for _, stored in facts(method.node).stores]
+            if not all(isinstance(one, Tensor) and one.traits & (Trait.PARAMETER | Trait.BUFFER) for one in held):
+                self.lose(Function(method, made))
 
     def make_inherited(self, made: Module, arguments: Arguments) -> bool:
         """`__init__` of the layer of torch.nn that a module's class inherits, if it does."""
@@ -189,6 +205,13 @@ class Making(Abroad):
             else:
                 self.order.begin(made.key, self.place, list(whole))
         return replace(made, items=children, dtypes=dtypes)
+
+    def put_outside(self, owner: str, name: str, value: Value) -> None:
+        """Nothing can be told of ops where one of torch's functions or layers is another's. Settings change none."""
+        mine = not self.supposed or self.module is self.main
+        plain = isinstance(value, (Constant, Number, Dtype))
+        if mine and not plain and not self.altered and _is_asked_by_ops(owner, name):
+            self.altered = self.objects.changed = True
 
     # -- modules
 
@@ -325,6 +348,23 @@ class Making(Abroad):
         return target, method_result(module, method, arguments)
 
 
+def _is_asked_by_ops(owner: str, name: str) -> bool:
+    """Is an attribute of torch's one that decides what a function, a layer or a tensor gives? Most that are assigned are
+    settings, or new."""
+    if owner.partition(".")[0] != "torch" or owner.startswith(("torch.backends", "torch._", "torch.utils")):
+        return False
+    if name in _HARMLESS or owner.endswith("config"):
+        return False
+    if owner == "torch.Tensor":
+        return name in TENSOR_ATTRIBUTES
+    of_layer = owner.startswith("torch.nn.") and owner.rpartition(".")[2][:1].isupper()
+    return not of_layer or name in RUNNING or name in MODULE_ATTRIBUTES or name.startswith("_")
+
+
+_HARMLESS = frozenset({"reset_parameters", "extra_repr", "__repr__", "__str__", "__doc__"})
+"""What a layer of torch has that changes no dtype, or makes weights that it is not asked for."""
+_CALLED_BY_TORCH = ("_apply", "_load_from_state_dict", "set_extra_state", "load_state_dict", "__setstate__", "train")
+"""Methods of modules that torch calls of those inside another: to cast it, to load it, to train it."""
 _EMPTY: dict[str, Callable[[], Value]] = {
     "builtins.dict": lambda: Table({}),
     "builtins.list": lambda: Items(()),
