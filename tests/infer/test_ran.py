@@ -1145,9 +1145,6 @@ PROGRAMS = {
         b.t = H
         y = a.t * 1
     """,
-}
-
-KNOWN = {
     "apply to a module of which a part is not followed": """
         class Net(nn.Module):
             def __init__(self):
@@ -1158,6 +1155,17 @@ KNOWN = {
         n.apply(conv)
         print(n.c.weight)
     """,
+    "a module that loads by itself": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__(); self.w = nn.Parameter(torch.zeros(2))
+            def _load_from_state_dict(self, sd, prefix, *a):
+                self.w = nn.Parameter(sd[prefix + "w"].clone())
+        m = M(); m.load_state_dict({"w": torch.zeros(2).double()}); print(m.w)
+    """,
+}
+
+KNOWN = {
     "a parameter that two modules hold": """
         class Dec(nn.Module):
             def __init__(self, w):
@@ -1167,14 +1175,6 @@ KNOWN = {
             def __init__(self):
                 super().__init__(); self.emb = nn.Embedding(3, 2); self.dec = Dec(self.emb.weight)
         lm = LM(); lm.emb.half(); print(lm.dec.weight); lm.half(); print(lm(torch.zeros(1)) if 0 else lm.dec.weight)
-    """,
-    "a module that loads by itself": """
-        class M(nn.Module):
-            def __init__(self):
-                super().__init__(); self.w = nn.Parameter(torch.zeros(2))
-            def _load_from_state_dict(self, sd, prefix, *a):
-                self.w = nn.Parameter(sd[prefix + "w"].clone())
-        m = M(); m.load_state_dict({"w": torch.zeros(2).double()}); print(m.w)
     """,
     "two objects of one factory, with a list each": """
         class Opt:

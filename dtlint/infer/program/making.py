@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING
@@ -41,12 +42,12 @@ from dtlint.infer.values import (
     join,
     options,
 )
+from dtlint.infer.walk import nodes
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Callable, Sequence
 
-    from dtlint.infer.scopes import ClassInfo
+    from dtlint.infer.scopes import ClassInfo, FunctionNode
 
 __all__ = ["Making"]
 
@@ -113,7 +114,8 @@ class Making(Abroad):
             if method is None:
                 continue
             held = [self.objects.get(made.key, stored) for _, stored in facts(method.node).stores]
-            if not all(isinstance(one, Tensor) and one.traits & (Trait.PARAMETER | Trait.BUFFER) for one in held):
+            weights = all(isinstance(one, Tensor) and one.traits & (Trait.PARAMETER | Trait.BUFFER) for one in held)
+            if name != "_apply" or not weights:
                 self.lose(Function(method, made))
 
     def make_inherited(self, made: Module, arguments: Arguments) -> bool:
@@ -220,6 +222,9 @@ class Making(Abroad):
         family = self.family(module)
         if family is None or not isinstance(function, (Function, Partial, Instance)):
             self.lose(function)
+            inner = function.callee if isinstance(function, Partial) else function
+            if not isinstance(inner, Function) or _may_cast(inner.info.node):
+                self.cast_module(module, None)
             return
         for below in family.values():
             self.called(node, function, UNKNOWN, "", Arguments(node, [below], {}, self.default))
@@ -346,6 +351,21 @@ class Making(Abroad):
         if method.startswith("pop"):
             self.detach_items(module)
         return target, method_result(module, method, arguments)
+
+
+@lru_cache(maxsize=512)
+def _may_cast(node: FunctionNode) -> bool:
+    """May a function that is called with a module give its weights another dtype? By the names of what it does."""
+    for part in nodes(node.body if isinstance(node.body, list) else [node.body]):
+        if isinstance(part, ast.Attribute) and (part.attr in _CASTING or not isinstance(part.ctx, ast.Load)):
+            if part.attr in _CASTING or part.attr in ("data", "weight", "bias"):
+                return True
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "setattr":
+            return True
+    return False
+
+
+_CASTING = frozenset({"half", "float", "double", "bfloat16", "to", "type", "_apply", "set_data", "set_", "_parameters"})
 
 
 def _is_asked_by_ops(owner: str, name: str) -> bool:

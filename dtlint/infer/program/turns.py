@@ -237,7 +237,8 @@ def _changes(body: list[ast.stmt], path: str, turning: set[str]) -> bool:
             if part.func.attr in ("append", "extend", "insert", "add"):
                 return True
         elif isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store) and path_of(part.value) == path:
-            if not isinstance(part.slice, ast.Name) or part.slice.id not in turning:
+            at = part.slice
+            if not (isinstance(at, ast.Name) and at.id in turning):
                 return True
     return False
 
