@@ -221,6 +221,7 @@ class Tensor(Value):
         origin: the expression that gave it its dtype.
         symbol: what decides its dtype, where that is not known.
         cast: the explicit cast that gave it its dtype.
+        holder: the module of which it is the very weight.
     """
 
     dtypes: Dtypes = None
@@ -232,6 +233,7 @@ class Tensor(Value):
     span: tuple[float, float] | None = None
     symbol: Symbol | None = None
     cast: Conversion | None = field(default=None, compare=False)
+    holder: Key | None = field(default=None, compare=False)
 
     def but(self, **changed: Any) -> Tensor:
         """The tensor with other attributes: `dataclasses.replace`, in a quarter of its time."""

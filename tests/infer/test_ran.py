@@ -1163,9 +1163,6 @@ PROGRAMS = {
                 self.w = nn.Parameter(sd[prefix + "w"].clone())
         m = M(); m.load_state_dict({"w": torch.zeros(2).double()}); print(m.w)
     """,
-}
-
-KNOWN = {
     "a parameter that two modules hold": """
         class Dec(nn.Module):
             def __init__(self, w):
@@ -1209,6 +1206,8 @@ KNOWN = {
         y = outer() * 1
     """,
 }
+
+KNOWN: dict[str, str] = {}
 
 
 @pytest.mark.parametrize(

@@ -202,6 +202,21 @@ class Changing(Copying):
             self.objects.put(key, name, value if known is None else with_change(known, who, value, beside))
         return found
 
+    def bind_attribute(self, target: ast.Attribute, base: Value, value: Value) -> None:
+        super().bind_attribute(target, base, value)
+        self.kept_beyond(value)
+
+    def set_attribute(self, target: Value, name: Value, value: Value) -> Value:
+        self.kept_beyond(value)
+        return super().set_attribute(target, name, value)
+
+    def kept_beyond(self, value: Value) -> None:
+        """An object keeps a container that a caller has: a call that is given another does that with the other."""
+        who = identities(value)
+        for place, state in enumerate(self.frames if who else ()):
+            if place < self.reaches and not all(who.isdisjoint(identities(held)) for held in state.names.values()):
+                self.reaches = place
+
     def note_anytime(self, names: MutableMapping[str, Value], name: str) -> None:
         """A container that a name of a module, or of an enclosing function, holds has changed: at any time, where what is
         read is only supposed to run."""

@@ -22,8 +22,11 @@ from dtlint.infer.values import (
     UNKNOWN,
     Either,
     Function,
+    Instance,
     Items,
     Iteration,
+    Key,
+    Module,
     Partial,
     Table,
     Unknown,
@@ -149,6 +152,8 @@ class Frames(Promises):
         self.free_in_readings: dict[int, set[str]] = {}
         """The names outside of them that the functions look up which were read in this round, by the identity of the names
         of their module."""
+        self.keeping: set[Key] = set()
+        """Objects that hold functions which look up names of calls, in any round."""
         self.call_path: list[str] = []
         self.breaks: list[list[State] | None] = []
         """For each loop being run, the states at its breaks; None where they count as ends of an iteration."""
@@ -199,6 +204,14 @@ class Frames(Promises):
     def defaults_of(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> dict[str, Value]:
         """The values of the defaults of a function's parameters."""
         raise NotImplementedError
+
+    def note_kept(self, owner: Key, value: Value) -> None:
+        """An object is given a value, which may be a function that looks up names of a call, or hold one."""
+        if owner not in self.keeping and any(
+            isinstance(names, Frame) for function in _functions_in([value]) for names in function.info.names
+        ):
+            self.keeping.add(owner)
+            self.objects.changed = True
 
     def as_made(self, info: FunctionInfo) -> list[FunctionInfo]:
         """A function as it got loose, or as each call has made it, in all the ways that differ in what it finds around it.
@@ -289,7 +302,13 @@ class Frames(Promises):
         there: a call of one of them gives something else when that is something else."""
         found: list[tuple[str, Value]] = []
         told = set() if told is None else told
-        for function in _functions_in(values):
+        kept = [
+            held
+            for value in values
+            if isinstance(value, (Module, Instance)) and value.key in self.keeping
+            for held in self.objects.of(value.key).values()
+        ]
+        for function in _functions_in([*values, *kept]):
             info = function.info
             if id(info) in told or not any(isinstance(names, Frame) for names in info.names):
                 continue

@@ -286,7 +286,7 @@ class Instances(Storing):
             return reduce(join, [self.owned(choice, owner) for choice in value.choices])
         if isinstance(value, Tensor) and isinstance(owner, Module) and value.traits & (Trait.PARAMETER | Trait.BUFFER):
             traits = value.traits & ~_PLACED  # it moves with its module
-            return replace(value, dtypes=self.cast_of(owner.key, value.dtypes), traits=traits)
+            return replace(value, dtypes=self.cast_of(owner.key, value.dtypes), traits=traits, holder=owner.key)
         return self.kept_aside(value)
 
     def kept_aside(self, value: Value) -> Value:
@@ -299,7 +299,7 @@ class Instances(Storing):
         if given is not None:
             return self.owned(given, base)
         if isinstance(base, Module) and name in _WEIGHTS_OF_LAYERS and base.name not in _RECURRENT:
-            return Tensor(self.cast_of(base.key, base.dtypes), traits=Trait.PARAMETER)
+            return Tensor(self.cast_of(base.key, base.dtypes), traits=Trait.PARAMETER, holder=base.key)
         return UNKNOWN
 
     def bind_attribute(self, target: ast.Attribute, base: Value, value: Value) -> None:
@@ -317,6 +317,7 @@ class Instances(Storing):
                     for one in self.all_alike(choice):
                         self.held_from_here(one, target.attr, value)
                         self.objects.put(one.key, target.attr, value)
+                        self.note_kept(one.key, value)
                         self.item_set(one, Constant(target.attr), value)
             elif isinstance(choice, Tensor) and target.attr == "data":
                 self.places_lost()
@@ -436,6 +437,8 @@ class Instances(Storing):
         if isinstance(value, Module):
             self.attached.setdefault((owner.key, value.key), self.clock)
         if isinstance(value, Tensor) and value.traits & (Trait.PARAMETER | Trait.BUFFER):
+            if value.holder not in (None, owner.key):
+                self.tie_to(owner, value.holder or "")
             casts = self.casts_of(owner.key)
             if casts is None or any(cast is not None and not _is_like(value, cast[1]) for cast in casts):
                 self.cast_module(owner, None)
@@ -445,9 +448,15 @@ class Instances(Storing):
         given = getattr(self.flow.statement, "value", None)
         if isinstance(given, ast.Attribute) and given.attr in _WEIGHTS_OF_LAYERS:
             for choice in options(self.quietly(given.value)):
-                if isinstance(choice, Module) and (pair := frozenset({layer.key, choice.key})) not in self.tied:
-                    self.tied.add(pair)
-                    self.objects.changed = True
+                if isinstance(choice, Module):
+                    self.tie_to(layer, choice.key)
+
+    def tie_to(self, module: Module, holder: Key) -> None:
+        """A module has a weight of another: a cast of the one changes it in both."""
+        pair = frozenset({module.key, holder})
+        if pair not in self.tied:
+            self.tied.add(pair)
+            self.objects.changed = True
 
     def retold_everywhere(self, before: Tensor, value: Value) -> None:
         """A tensor is given data of another dtype: so are all that may be that very tensor, under whatever name."""
@@ -509,6 +518,7 @@ class Instances(Storing):
                 if isinstance(name, Constant) and isinstance(name.value, str):
                     self.held_from_here(one, name.value, value)
                     self.objects.put(one.key, name.value, value)
+                    self.note_kept(one.key, value)
                 else:
                     self.objects.open_up(one.key)
                 self.item_set(one, name, value)
