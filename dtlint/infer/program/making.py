@@ -358,13 +358,16 @@ def _may_cast(node: FunctionNode) -> bool:
     """May a function that is called with a module give its weights another dtype? By the names of what it does."""
     for part in nodes(node.body if isinstance(node.body, list) else [node.body]):
         if isinstance(part, ast.Attribute) and (part.attr in _CASTING or not isinstance(part.ctx, ast.Load)):
-            if part.attr in _CASTING or part.attr in ("data", "weight", "bias"):
+            if part.attr in _CASTING or part.attr in _WEIGHTS:
                 return True
         elif isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "setattr":
-            return True
+            name = part.args[1] if len(part.args) == 3 else None
+            if not isinstance(name, ast.Constant) or name.value in _WEIGHTS:
+                return True
     return False
 
 
+_WEIGHTS = frozenset({"data", "weight", "bias"})
 _CASTING = frozenset({"half", "float", "double", "bfloat16", "to", "type", "_apply", "set_data", "set_", "_parameters"})
 
 
