@@ -380,6 +380,9 @@ CHANGING = frozenset(
         "rotate",
         "discard",
         "move_to_end",
+        "intersection_update",
+        "difference_update",
+        "symmetric_difference_update",
     }
 )
 """Methods that change a list, a set or a dict."""

@@ -387,6 +387,7 @@ class Interpreter(Calling):
         del conditions[outer_conditions:]
         reached = self.on_the_way(start)
         self.unwatch(outer)
+        around = self.watch(reached) if node.finalbody else None
         ends = []
         for handler in node.handlers:
             self.flow.state = reached.copy()
@@ -400,6 +401,8 @@ class Interpreter(Calling):
             body = self.branch(body, node.orelse)
         self.resume(body, *ends)
         if node.finalbody:
+            reached = self.on_the_way(reached)
+            self.unwatch(around)
             if self.alive:
                 if self.watches():
                     end = self.flow.state

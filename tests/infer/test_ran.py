@@ -1205,6 +1205,149 @@ PROGRAMS = {
             return e.fire() * 1
         y = outer() * 1
     """,
+    "an object of another class from now on": """
+        class A:
+            def f(self): return S
+        class B:
+            def f(self): return D
+        a = A()
+        a.__class__ = B
+        y = a.f() * 1
+    """,
+    "a comprehension in the body of a class": """
+        x = S
+        class A:
+            x = D
+            ys = [x * 1 for _ in range(2)]
+            z = x * 1
+        y = A.ys[0] * 1
+        y = A.z * 1
+    """,
+    "a function with other defaults": """
+        def f(x=S): return x * 1
+        y = f()
+        f.__defaults__ = (D,)
+        y = f()
+    """,
+    "a global that is set by its name": """
+        import sys
+        t = S
+        setattr(sys.modules[__name__], "t", D) if __name__ != "__main__" else globals().__setitem__("t", D)
+        y = t * 1
+    """,
+    "a set that is changed in place": """
+        s = {"a", "b"}
+        s.intersection_update({"b"})
+        y = (S if "a" in s else D) * 1
+        s |= {"a"}
+        y = (H if "a" in s else D) * 1
+    """,
+    "a finally that several returns go through": """
+        def f(k):
+            r = S
+            try:
+                if k: raise ValueError
+                r = H
+            except ValueError:
+                r = D
+                return r * 1
+            else:
+                r = r.int()
+            finally:
+                q = r * 1
+            return r * 1
+        y = f(True); y = f(False)
+    """,
+    "subclasses that are asked for": """
+        class Base:
+            def run(self): return S
+        class A(Base):
+            def run(self): return D
+        class B(Base):
+            def run(self): return H
+        for c in Base.__subclasses__():
+            y = c().run() * 1
+    """,
+    "members of an enumeration that make something": """
+        from enum import Enum
+        class P(Enum):
+            A = 1
+            B = 2
+            def make(self):
+                return S if self is P.A else D
+        for p in P:
+            y = p.make() * 1
+        y = P(2).make() * 1
+        y = P["B"].make() * 1
+    """,
+    "copies of an object": """
+        import copy
+        class C:
+            def __init__(self): self.d = {"x": S}; self.t = S
+        a = C()
+        b = copy.copy(a)
+        b.d["x"] = D
+        b.t = H
+        y = a.d["x"] * 1
+        y = a.t * 1
+        c = copy.deepcopy(a)
+        c.d["x"] = H
+        y = a.d["x"] * 1
+    """,
+    "tasks that change what they share": """
+        import asyncio
+        class St: pass
+        st = St(); st.t = S
+        async def w(): st.t = D; return H
+        async def main():
+            y = st.t * 1
+            r = await asyncio.gather(w(), w())
+            y = st.t * 1
+            y = r[0] * 1
+        asyncio.run(main())
+        y = st.t * 1
+    """,
+    "a dict that remembers results": """
+        cache = {}
+        def get(k):
+            if k not in cache:
+                cache[k] = S if k == "a" else D
+            return cache[k] * 1
+        y = get("a"); y = get("b"); y = get("a")
+    """,
+    "a closure that adds up": """
+        def counter():
+            acc = S
+            def add(x):
+                nonlocal acc
+                acc = acc + x
+                return acc * 1
+            return add
+        a = counter()
+        y = a(S); y = a(D); y = a(S)
+    """,
+    "a metaclass that makes objects": """
+        class Meta(type):
+            def __call__(cls, *a, **k):
+                o = super().__call__(*a, **k)
+                o.t = o.t.double()
+                return o
+        class A(metaclass=Meta):
+            def __init__(self): self.t = S
+        y = A().t * 1
+    """,
+    "a property that converts": """
+        class A:
+            def __init__(self): self._t = S
+            @property
+            def t(self): return self._t
+            @t.setter
+            def t(self, v): self._t = v.double()
+        a = A()
+        y = a.t * 1
+        a.t = H
+        y = a.t * 1
+    """,
 }
 
 KNOWN: dict[str, str] = {}

@@ -13,7 +13,19 @@ from dtlint.infer.names import path_of
 from dtlint.infer.program.fields import assigned_at_start, has_generated_init
 from dtlint.infer.program.functions import ANYBODY
 from dtlint.infer.program.instances import Instances, is_enumeration
-from dtlint.infer.values import NONE, UNKNOWN, Class, Constant, Instance, Module, Unknown, Value, join, options
+from dtlint.infer.values import (
+    NONE,
+    UNKNOWN,
+    Class,
+    Constant,
+    Function,
+    Instance,
+    Module,
+    Unknown,
+    Value,
+    join,
+    options,
+)
 from dtlint.infer.walk import nodes
 
 if TYPE_CHECKING:
@@ -22,6 +34,9 @@ if TYPE_CHECKING:
     from dtlint.infer.scopes import ClassInfo, FunctionInfo, FunctionNode
 
 __all__ = ["Answering"]
+
+_OF_ANOTHER = frozenset({"__class__", "__code__", "__defaults__", "__kwdefaults__"})
+"""Attributes that make an object or a function another: what their code says is not what they do."""
 
 
 @lru_cache(maxsize=256)
@@ -99,6 +114,8 @@ class Answering(Instances):
             self.flow.state.paths.pop(path_of(target) or "", None)
             return
         super().bind_attribute(target, base, value)
+        if target.attr in _OF_ANOTHER and (owners or isinstance(base, Function)):
+            self.altered = self.objects.changed = True
         for owner in owners:
             if target.attr == "__dict__":
                 self.objects.scatter(owner.key)

@@ -35,18 +35,41 @@ _LAZY = frozenset({"zip", "map", "filter", "enumerate", "iter", "cycle", "islice
 class Generators(Turns):
     """An interpreter that knows that generators run later."""
 
+    around_class: dict[str, Value] | None = None
+    """The names around the class whose body is run."""
+
     # -- expressions
 
     def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+        state = self.flow.state
+        if not self.publishing and self.around_class is not None:
+            self.flow.state = self.state_in_class(state, node)
+            made = super().comprehension(node)
+            self.flow.state = state
+            return made
         if not isinstance(node, ast.GeneratorExp) or not self.runs_later(node):
             return super().comprehension(node)
-        state = self.flow.state
         self.flow.state = self.state_later(state, node)
         self.flow.contexts.append(ANY_REGION)
         made = super().comprehension(node)
         self.flow.contexts.pop()
         self.flow.state = state
         return made
+
+    def define_class(self, node: ast.ClassDef) -> None:
+        outer, self.around_class = self.around_class, self.flow.state.names.copy()
+        super().define_class(node)
+        self.around_class = outer
+
+    def state_in_class(self, state: State, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> State:
+        """A comprehension in the body of a class does not see what that has bound, but for what it goes over first."""
+        inside = state.copy()
+        kept = {part.id for part in ast.walk(node.generators[0].iter) if isinstance(part, ast.Name)}
+        around = self.around_class or {}
+        for name, value in state.names.items():
+            if around.get(name) is not value and name not in kept:
+                inside.names[name] = UNKNOWN
+        return inside
 
     def runs_later(self, node: ast.GeneratorExp) -> bool:
         """Is nothing of it run where it stands? What is handed to a function of Python's or of torch's mostly is."""

@@ -53,7 +53,7 @@ from dtlint.infer.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from dtlint.infer.program.project import ModuleInfo, Project
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
@@ -69,6 +69,10 @@ LAYER = "()"
 
 class Instances(Storing):
     """An interpreter that keeps the attributes of every object, and the dtype its weights were last cast to."""
+
+    altered = False
+    """Does the program put something else in the place of torch's own ops, or of what its code says? Then nothing can be
+    told of it."""
 
     def __init__(self, project: Project, main: ModuleInfo) -> None:
         super().__init__(project, main)
@@ -413,6 +417,9 @@ class Instances(Storing):
                 return bound if found is None else join(bound, found)
         return found
 
+    def names_lost(self, names: Collection[str] | None) -> None:
+        """Globals are bound in a way that is not followed."""
+
     def put_outside(self, owner: str, name: str, value: Value) -> None:
         """An attribute of something outside the program is assigned: of torch, that may be what an op or a layer does."""
 
@@ -513,6 +520,8 @@ class Instances(Storing):
             return NONE
         if isinstance(target, External) and isinstance(name, Constant):
             self.put_outside(target.name, str(name.value), value)
+            if target.name == "sys.modules[]":
+                self.names_lost({str(name.value)})
         if isinstance(target, (Module, Instance)):
             for one in self.all_alike(target):
                 if isinstance(name, Constant) and isinstance(name.value, str):

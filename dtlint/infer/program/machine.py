@@ -24,6 +24,7 @@ from dtlint.infer.ops import REARRANGING, op_result, with_dimensions
 from dtlint.infer.program.abroad import MODULE_CASTS
 from dtlint.infer.program.attribute_tables import ATTRIBUTE_TABLES, reading_places, updated_object
 from dtlint.infer.program.choices import beside_array
+from dtlint.infer.program.containers import GLOBALS
 from dtlint.infer.program.folding import folded_method
 from dtlint.infer.program.functions import ANY_REGION, MOST_READINGS, RUNNING, Managed
 from dtlint.infer.program.instances import ITEMS
@@ -437,6 +438,10 @@ class Program(Special):
             if caller is not None:
                 return "", self.apply(caller, callee, arguments.args, arguments.keywords, arguments.complete)
             return "", UNKNOWN
+        if receiver == GLOBALS and method in _CHANGING_NAMES:
+            name = arguments.args[0] if arguments.args else UNKNOWN
+            self.names_lost({str(name.value)} if isinstance(name, Constant) else None)
+            return "", UNKNOWN
         if method == "__setattr__" and isinstance(receiver, Tensor) and len(arguments.args) == 2:
             return "", self.set_attribute(receiver, *arguments.args)
         if method == "__setattr__" and isinstance(receiver, (Module, Instance)) and not isinstance(callee, Function):
@@ -564,6 +569,8 @@ class Program(Special):
             return target, Iteration(items) if method in ("split", "chunk", "unbind", "tensor_split") else items
         if method == "new_tensor" and arguments.complete and "dtype" not in arguments.keywords:
             return target, Tensor(tensor.dtypes, origin=node, symbol=tensor.symbol)
+        if method == "as_subclass":  # whose methods may be its own
+            return target, self.lost(arguments.args[0]) if arguments.args else UNKNOWN
         is_cast, _ = cast_target(method, arguments)
         if not is_cast and method != "to" and arguments.complete:
             given = [tensor, *arguments.args]
@@ -612,6 +619,7 @@ _OF_TENSORS = frozenset(
     | {"unsqueeze", "squeeze", "transpose", "permute", "contiguous", "argmax", "clamp", "masked_fill", "reshape"}
 )
 """Methods that tensors have, and that neither modules nor batches of inputs have, which are cast by `to` as well."""
+_CHANGING_NAMES = frozenset({"__setitem__", "__delitem__", "update", "pop", "setdefault"})
 _KEEPING = CHANGING | {"get", "index", "count", "copy", "remove"}
 """Methods of containers: what they are given they keep, and do nothing else with it."""
 _INTEGER = Number(Category.INTEGER)

@@ -55,9 +55,6 @@ __all__ = ["Making"]
 class Making(Abroad):
     """An interpreter that makes instances, each known by the place and the calls that led there, and runs modules."""
 
-    altered = False
-    """Has the program made a mode that gives other results than torch's own ops? Then nothing can be told of any."""
-
     # -- making
 
     def identity(self, arguments: Arguments) -> Key:
