@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.infer.ran import contradicted
+from tests.infer.test_program import hold
 
 HEAD = """\
 import contextlib
@@ -551,3 +552,19 @@ def test_what_changes_one_name_changes_the_others(name: str, tmp_path: Path) -> 
     path = tmp_path / "program.py"
     path.write_text(HEAD + textwrap.dedent(PROGRAMS[name]))
     assert not contradicted(path)
+
+
+def test_a_function_of_another_module_changes_what_is_global_to_its_caller(tmp_path: Path) -> None:
+    (tmp_path / "lower.py").write_text("import torch\n\n\ndef lower(d):\n    d['x'] = d['x'].half()\n")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch\n"
+        "from lower import lower\n"
+        "CFG = {'x': torch.ones(2)}\n"
+        "def main():\n"
+        "    lower(CFG)\n"
+        "    y = CFG['x'] * 1  # float16|float32\n"
+        "    y.sum()\n"
+        "main()\n"
+    )
+    hold(program)

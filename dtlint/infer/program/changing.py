@@ -185,8 +185,11 @@ class Changing(Copying):
                         self.reaches = min(self.reaches, place)
                         if own:
                             self.changed_here(name, now)
-        for outer in self.outer:
+        around = {id(outer): outer for scopes in (self.outer, *self.around_frames) for outer in scopes}
+        for outer in around.values():
             for name, held in [*outer.items()]:
+                if type(held) not in _HOLDING:
+                    continue
                 now = with_change(held, who, value, beside)
                 if now is not held:
                     self.note_anytime(outer, name)

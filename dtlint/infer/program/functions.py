@@ -50,7 +50,7 @@ from dtlint.infer.values import (
 from dtlint.infer.walk import SCOPES, nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence, Set
+    from collections.abc import Hashable, Mapping, MutableMapping, Sequence, Set
 
     from dtlint.infer.program.objects import Store
     from dtlint.infer.program.project import ModuleInfo, Project
@@ -99,6 +99,8 @@ class Functions(Frames):
         """Counts the attributes that were asked for and not there: they may be assigned later."""
         self.frames: list[State] = []
         """The states of those who wait for what is read to end: callers, and the code that they were called from."""
+        self.around_frames: list[tuple[MutableMapping[str, Value], ...]] = []
+        """What each of them finds around it: the names of enclosing functions, and of its module."""
         self.reaches = 0
         """The outermost of them, by its place, of which what is read just now has changed a container, or kept one."""
         self.cached_results: dict[Hashable, Value] = {}
@@ -535,6 +537,7 @@ class Functions(Frames):
         outer_contexts, self.contexts_at_entry = self.contexts_at_entry, len(contexts)
         self.call_path.append(f"{info.name}:{info.node.lineno}")
         self.frames.append(saved[0].state)
+        self.around_frames.append(saved[1])
         if isinstance(info.node, ast.Lambda):
             result = self.value(info.node.body)
         else:
@@ -547,6 +550,7 @@ class Functions(Frames):
                 result = Iteration(item)
         self.call_path.pop()
         self.frames.pop()
+        self.around_frames.pop()
         self.reading_now = outer_reading
         self.contexts_at_entry = outer_contexts
         casts = self.flow.state.casts if self.alive else None
