@@ -24,6 +24,7 @@ from dtlint.infer.values import (
     Items,
     Iteration,
     Module,
+    Number,
     Table,
     Tensor,
     Unknown,
@@ -121,6 +122,10 @@ class Containers(Changing):
             return result
         if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
             self.changed_container(node.func.value)
+            if isinstance(node.func.value, (ast.Subscript, ast.Call)):
+                receiver = self.quietly(node.func.value)
+                if any(type(choice) is Unknown for choice in options(receiver)):
+                    self.lose_around(node.func.value)
         return result
 
     def attribute(self, node: ast.Attribute) -> Value:
@@ -371,6 +376,15 @@ class Containers(Changing):
             if isinstance(base, Instance):
                 self.objects.put(base.key, ITEMS, UNKNOWN)
             self.lose(value)
+            self.lose_around(target.value)
+
+    def lose_around(self, node: ast.expr) -> None:
+        """Something unknown has changed that an expression takes out of a container, one that is known perhaps."""
+        while isinstance(node, (ast.Subscript, ast.Call)):
+            node = node.value if isinstance(node, ast.Subscript) else node.func
+            if isinstance(node, ast.Attribute) and node.attr in _OF_DICTS | {"setdefault"}:
+                node = node.value
+            self.lose_container(self.quietly(node))
 
     def changed_in_turns(
         self,
@@ -455,6 +469,8 @@ class Containers(Changing):
             base = self.objects.get(base.key, ITEMS) or base
         if isinstance(base, Table):
             return self.at_key(base, index)
+        if isinstance(base, Items) and isinstance(index, (Number, Unknown, Tensor, Either)) and type(value) is Unknown:
+            return self.item_of(base)  # one of them
         return value
 
     def at_key(self, table: Table, index: Value) -> Value:
