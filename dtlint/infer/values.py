@@ -580,6 +580,8 @@ def identities(value: Value) -> frozenset[int]:
     """Those of a container, of all that are in it, and of those that it takes its items from."""
     if isinstance(value, Either):
         return _NOBODY.union(*map(identities, value.choices))
+    if isinstance(value, Partial):
+        return _NOBODY.union(*map(identities, (*value.args, *value.keywords.values())))
     if not isinstance(value, (Items, Table, Iteration)):
         return _NOBODY
     if value.inside is None:

@@ -25,6 +25,7 @@ from dtlint.infer.values import (
     Iteration,
     Module,
     Namespace,
+    Partial,
     Record,
     Table,
     Unknown,
@@ -65,6 +66,8 @@ class Changing(Copying):
         value = self.has_changed(node, self.quietly(node), value)
         state = self.flow.state
         if isinstance(node, ast.Attribute):
+            if self.is_computed(node):  # another each time
+                return
             if path is not None:
                 state.paths[path] = value
             self.rebind_attribute(node, value)
@@ -96,6 +99,15 @@ class Changing(Copying):
                 self.put_in_class(self.holding_class(owner.info, node.attr), node.attr, value)
             elif isinstance(owner, Namespace):
                 self.put_in_module(owner.name, node.attr, value)
+
+    def is_computed(self, node: ast.Attribute) -> bool:
+        """Is it an attribute that a property gives?"""
+        for owner in options(self.quietly(node.value)):
+            info = owner.info if isinstance(owner, (Module, Instance)) else None
+            method = None if info is None else info.method(node.attr)
+            if method is not None and not method.decorated.isdisjoint({"property", "functools.cached_property"}):
+                return True
+        return False
 
     def holding_class(self, info: ClassInfo, name: str) -> Class:
         """The class, among one and its parents, in which a name is found."""
@@ -172,7 +184,7 @@ class Changing(Copying):
             beside: the identity of a container around, which is changed for itself.
         """
         found = False
-        for place, state in enumerate((*self.frames, self.flow.state)):
+        for count, state in enumerate((*self.frames, self.flow.state)):
             own = state is self.flow.state
             for names in (state.names, state.paths):
                 for name, held in [*names.items()]:
@@ -182,7 +194,7 @@ class Changing(Copying):
                     if now is not held:
                         names[name] = now
                         found = True
-                        self.reaches = min(self.reaches, place)
+                        self.reaches = min(self.reaches, count)
                         if own:
                             self.changed_here(name, now)
         around = {id(outer): outer for scopes in (self.outer, *self.around_frames) for outer in scopes}
@@ -195,6 +207,12 @@ class Changing(Copying):
                     self.note_anytime(outer, name)
                     outer[name] = at_rest(now)
                     self.objects.changed |= outer[name] != at_rest(held) and not isinstance(outer, Frame)
+        frames = {place: frame for one in who for place, frame in self.frame_holders.get(one, {}).items()}
+        for (_, name), frame in frames.items():
+            frame.change(name, who, value)
+        for one in who & self.cached_containers.keys():
+            place = self.cached_containers[one]
+            self.cached_results[place] = at_rest(with_change(self.cached_results[place], who, value))
         for one in who & self.shared.keys():
             names, name = self.shared[one]
             held = names[name]
@@ -268,7 +286,7 @@ class Changing(Copying):
         return kept
 
 
-_HOLDING = frozenset[type]({Items, Distinct, Record, Table, Iteration, Each, Either})
+_HOLDING = frozenset[type]({Items, Distinct, Record, Table, Iteration, Each, Either, Partial})
 """The kinds of values that hold others."""
 
 

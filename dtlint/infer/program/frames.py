@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.infer.program.free import free_names
+from dtlint.infer.program.held import with_change
 from dtlint.infer.program.objects import at_rest
 from dtlint.infer.program.promises import Promises
 from dtlint.infer.program.signature import signature
@@ -31,6 +32,7 @@ from dtlint.infer.values import (
     Table,
     Unknown,
     Value,
+    identities,
     join,
 )
 from dtlint.infer.walk import nodes
@@ -53,13 +55,14 @@ class Frame(MutableMapping[str, Value]):
     function runs: a name is all that it was since one was defined that reads it.
     """
 
-    def __init__(self, flow: Flow, written: list[Write]) -> None:
+    def __init__(self, flow: Flow, written: list[Write], holders: Holders) -> None:
         self._flow: Flow | None = flow
         self.function = flow.function
         self.scope = 0 if flow.function is None else id(flow.function.node)
         """The function that is called, by the identity of its syntax."""
         self._ever: dict[str, Value] = {}
         self._written = written
+        self._holders = holders
         self.captured: set[str] = set()
         """The names that inner functions read, or bind."""
         self.wild: set[str] = set()
@@ -81,6 +84,13 @@ class Frame(MutableMapping[str, Value]):
         """A name that is captured has been bound."""
         known = self._ever.get(name)
         self._ever[name] = value if known is None else join(known, value)
+        for one in identities(value):
+            self._holders.setdefault(one, {})[id(self), name] = self
+
+    def change(self, name: str, who: frozenset[int], value: Value) -> None:
+        """A container that a name holds, or held, has changed."""
+        if name in self._ever:
+            self._ever[name] = at_rest(with_change(self._ever[name], who, value))
 
     def run_wild(self, names: Iterable[str]) -> None:
         """Code binds these of which nobody sees when it runs."""
@@ -124,6 +134,8 @@ class Frame(MutableMapping[str, Value]):
         return len(self._names)
 
 
+Holders = dict[int, dict[tuple[int, str], Frame]]
+"""Frames by the identity of what they hold, and by their own with the name that holds it."""
 Write = tuple[Frame, str, Value]
 """A name of an enclosing function, and what an inner one has bound to it, or stored into what it holds."""
 
@@ -141,6 +153,8 @@ class Frames(Promises):
         """The names of enclosing functions that the running one binds."""
         self.written: list[Write] = []
         """What inner functions have bound outside of them in this round, one after the other."""
+        self.frame_holders: Holders = {}
+        """The frames that hold a container under a name that inner functions read, by its identity."""
         self.closures: dict[Hashable, FunctionInfo] = {}
         """Functions inside functions, by their syntax, the calls that lead there, and how often they did in one round."""
         self.closures_made: dict[Hashable, int] = {}
@@ -165,6 +179,7 @@ class Frames(Promises):
         self.got_loose.clear()
         self.free_in_readings.clear()
         self.written.clear()
+        self.frame_holders.clear()
 
     # -- definitions
 
@@ -173,7 +188,7 @@ class Frames(Promises):
         if self.flow.function is None:
             return (self.globals,)
         if self.frame is None:
-            self.frame = Frame(self.flow, self.written)
+            self.frame = Frame(self.flow, self.written, self.frame_holders)
         return (self.frame, *self.outer)
 
     def closure(self, node: FunctionNode, scope: tuple[MutableMapping[str, Value], ...]) -> FunctionInfo:
@@ -236,7 +251,10 @@ class Frames(Promises):
 
     def forget_names(self, node: ast.Global | ast.Nonlocal) -> None:
         if isinstance(node, ast.Global):
+            self.objects.changed |= any(not isinstance(self.globals.get(name), Unknown) for name in node.names)
             super().forget_names(node)
+            for name in node.names if self.flow.function is not None else ():
+                self.flow.state.names[name] = UNKNOWN  # until it is bound on the way
         else:
             self.nonlocals |= frozenset(node.names)
 

@@ -44,6 +44,7 @@ from dtlint.infer.values import (
     Table,
     Unknown,
     Value,
+    identities,
     join,
     options,
 )
@@ -105,6 +106,8 @@ class Functions(Frames):
         """The outermost of them, by its place, of which what is read just now has changed a container, or kept one."""
         self.cached_results: dict[Hashable, Value] = {}
         """What functions that keep their results have given in this round, by what they were given."""
+        self.cached_containers: dict[int, Hashable] = {}
+        """Which of them a container is of, or in, by its identity."""
         self.reading_now = 0
         """The reading of a function that is under way, by its number; 0 outside of all."""
         self.made_by: dict[Key, int] = {}
@@ -377,6 +380,7 @@ class Functions(Frames):
         place = (id(info.node), tuple(map(signature, given)))
         before = self.cached_results.get(place)
         self.cached_results[place] = result if before is None else join(before, result)
+        self.cached_containers.update(dict.fromkeys(identities(result), place))
         return self.cached_results[place]
 
     def apply_itself(

@@ -88,7 +88,7 @@ class Generators(Turns):
         first = node.generators[0].iter  # which is run at once
         kept = {part.id for part in ast.walk(first) if isinstance(part, ast.Name)}
         for name, value in later.names.items():
-            if name not in kept and (bound[name] > 1 or is_container(value)):
+            if is_container(value) or (name not in kept and bound[name] > 1):
                 later.names[name] = UNKNOWN
         return later
 

@@ -13,6 +13,7 @@ from dtlint.infer.values import (
     Either,
     Items,
     Iteration,
+    Partial,
     Table,
     Unknown,
     Value,
@@ -54,8 +55,12 @@ def with_change(held: Value, who: frozenset[int], value: Value, beside: frozense
     Args:
         beside: the identity of a container which is known to hold the one that has changed, and is changed for itself.
     """
-    if not isinstance(held, (Either, *CONTAINERS)) or identities(held).isdisjoint(who):
+    if not isinstance(held, (Either, Partial, *CONTAINERS)) or identities(held).isdisjoint(who):
         return held
+    if isinstance(held, Partial):
+        args = tuple(with_change(item, who, value, beside) for item in held.args)
+        keywords = {name: with_change(item, who, value, beside) for name, item in held.keywords.items()}
+        return Partial(held.callee, args, keywords)
     if isinstance(held, Either):
         return reduce(join, (with_change(choice, who, value, beside) for choice in held.choices))
     mine = identity(held)

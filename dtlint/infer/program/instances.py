@@ -131,6 +131,11 @@ class Instances(Storing):
             return self.of_member(base, name)
         if isinstance(base, Function) and name == "__code__":
             return Code(base.info)
+        if isinstance(base, Function) and name == "__wrapped__":
+            for _, value in self.seen_outside([base]):
+                self.lose(value)
+        if isinstance(base, Partial) and name == "func":
+            return base.callee
         if isinstance(base, Function) and (given := self.objects.get(function_key(base.info), name)) is not None:
             return self.kept_aside(given)
         if isinstance(base, Field) and name in ("name", "default") and base.name:
@@ -523,6 +528,10 @@ class Instances(Storing):
             if target.name == "sys.modules[]":
                 self.names_lost({str(name.value)})
         if isinstance(target, (Module, Instance)):
+            named = [str(name.value)] if isinstance(name, Constant) else self.setter_names(target.info)
+            setters = [self.setter_of(target.info, one) for one in named]
+            for setter in filter(None, setters):
+                self.apply(setter, target, [value], {}, True)
             for one in self.all_alike(target):
                 if isinstance(name, Constant) and isinstance(name.value, str):
                     self.held_from_here(one, name.value, value)
@@ -543,6 +552,11 @@ class Instances(Storing):
             self.open_unknown(value)
         self.lose(value)
         return NONE
+
+    @staticmethod
+    def setter_names(info: ClassInfo | None) -> list[str]:
+        """The properties of a class that can be assigned to."""
+        return [] if info is None else [name for parent in info.lineage for name in parent.setters]
 
     def delete_attribute(self, target: Value, name: Value) -> None:
         """`del x.name`, `delattr(x, name)`: what was there before may be there again, or the class's own."""

@@ -157,6 +157,7 @@ class Program(Special):
         self.given_up.clear()
         self.begin_closures()
         self.cached_results.clear()
+        self.cached_containers.clear()
         self.made_by.clear()
         self.attached.clear()
         self.made_here.clear()
