@@ -162,6 +162,12 @@ class Abroad(Owned):
                 self.cast_anytime.add(one.key)
                 self.objects.changed = True
 
+    def cast_by_hand(self, module: Module) -> None:
+        own = module.key.startswith((ANYBODY, SUPPOSED))
+        if self.supposed and self.reading_handed and not own and module.key not in self.cast_anytime:
+            self.cast_anytime.add(module.key)
+            self.objects.changed = True
+
     def cast_one(self, module: Module, dtypes: Dtypes) -> None:
         before = self.flow.state.casts.get(module.key)
         super().cast_module(module, dtypes)

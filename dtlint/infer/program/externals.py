@@ -15,6 +15,7 @@ from dtlint.infer.program.containers import GLOBALS
 from dtlint.infer.program.defaults import DEFAULT_DTYPE
 from dtlint.infer.program.fields import Field
 from dtlint.infer.program.folding import folded_call, formatted
+from dtlint.infer.program.held import tensors_in
 from dtlint.infer.program.hooking import HOOKING_ALL
 from dtlint.infer.program.iterables import TRUTH
 from dtlint.infer.program.project import parsed
@@ -39,6 +40,7 @@ from dtlint.infer.values import (
     Partial,
     Super,
     Tensor,
+    Trait,
     Value,
     join,
     options,
@@ -57,6 +59,8 @@ class Externals(Records):
             if value is not None:
                 return value
         result = NUMBER_FUNCTIONS.get(name) or LIMITS.get(name) or external_result(name, arguments)
+        if isinstance(result, Optimizer):
+            self.optimized += [tensor for value in arguments.args[:1] for tensor in tensors_in(value)]
         if isinstance(result, Autocast):
             return self.new_region(name, result, arguments)
         if isinstance(result, Module):
@@ -124,6 +128,8 @@ class Externals(Records):
             return self.asked_attribute(name, *args)
         if name == "builtins.setattr" and len(args) == 3:
             return self.set_by_name(*args)
+        if name == "builtins.object.__setattr__" and len(args) == 3 and isinstance(args[0], Module):
+            return self.set_beside(args[0], args[1], args[2])
         if name in _SETTERS and len(args) == 3:
             return self.set_attribute(*args)
         if name in ("copy.copy", "copy.deepcopy") and args:
@@ -133,6 +139,18 @@ class Externals(Records):
             self.names_lost(_bound_in(code) if isinstance(code, str) else None)
             return NONE
         return GLOBALS if name == "builtins.globals" else None
+
+    def set_beside(self, module: Module, name: Value, value: Value) -> Value:
+        """`object.__setattr__(module, name, value)`: by it a module has a weight, or another module, that it does not own."""
+        if not isinstance(name, Constant) or not any(isinstance(one, (Module, Tensor)) for one in options(value)):
+            return self.set_attribute(module, name, value)
+        self.stored_by_name(module, str(name.value))
+        held = value
+        if isinstance(value, Tensor) and value.traits & (Trait.PARAMETER | Trait.BUFFER):
+            held = replace(value, dtypes=None, traits=Trait.NONE)
+        self.objects.put(module.key, str(name.value), held, owned=False)
+        self.lose(value)
+        return NONE
 
     def of_contexts(self, name: str, arguments: Arguments) -> Value | None:
         """What decides how code runs: contexts, devices, the default dtype."""

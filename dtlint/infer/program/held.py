@@ -15,6 +15,7 @@ from dtlint.infer.values import (
     Iteration,
     Partial,
     Table,
+    Tensor,
     Unknown,
     Value,
     identities,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["CONTAINERS", "identities_of", "is_container", "shares", "with_change"]
 
 CONTAINERS = (Items, Table, Iteration)
+_DEEPEST = 4
+"""Containers in one another that tensors are looked for in."""
 _HOLDING = frozenset[type]({Either, *CONTAINERS})
 
 
@@ -75,6 +78,15 @@ def with_change(held: Value, who: frozenset[int], value: Value, beside: frozense
     before = inside(held)
     after = [with_change(item, who, value, beside) for item in before]
     return held if all(map(operator.is_, before, after)) else same_as(_holding(held, after), held)
+
+
+def tensors_in(value: Value, depth: int = 0) -> list[Tensor]:
+    """The tensors in a list, or in dicts in a list, as optimizers are given them."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, CONTAINERS) and depth < _DEEPEST:
+        return [tensor for held in inside(value) for tensor in tensors_in(held, depth + 1)]
+    return []
 
 
 def inside(container: Items | Table | Iteration) -> list[Value]:

@@ -90,6 +90,8 @@ class Instances(Storing):
         """Counts the casts of modules: of two, the later holds."""
         self.attached: dict[tuple[Key, Key], int] = {}
         """The count when a module was given another, which casts before that have not reached."""
+        self.optimized: list[Tensor] = []
+        """Tensors that optimizers were given one by one, in this round."""
         self.data_given_anywhere = False
         """Is any tensor given other data, in any round?"""
         self.empty_buffers: set[Store] = set()
@@ -346,6 +348,8 @@ class Instances(Storing):
             elif isinstance(choice, (Unknown, Declared)):
                 self.objects.forget(target.attr)
                 self.lose(value)
+                for tensor in self.optimized if target.attr == "data" else ():
+                    self.retold_everywhere(tensor, value)
                 if target.attr == "data" and self.module is self.main:
                     # Of a weight perhaps, that a dict or a method has given. Libraries load checkpoints like that, into
                     # tensors that are what they were.
@@ -505,6 +509,11 @@ class Instances(Storing):
             if key not in self.ever_cast:
                 self.ever_cast.add(key)
                 self.objects.changed = True
+        if isinstance(owner, Module):
+            self.cast_by_hand(owner)
+
+    def cast_by_hand(self, module: Module) -> None:
+        """A weight of a module is given other data."""
 
     def set_attribute(self, target: Value, name: Value, value: Value) -> Value:
         """`setattr(x, name, value)`."""

@@ -156,6 +156,7 @@ class Program(Special):
         self.order.clear()
         self.given_up.clear()
         self.begin_closures()
+        self.optimized.clear()
         self.cached_results.clear()
         self.cached_containers.clear()
         self.made_by.clear()
@@ -469,6 +470,8 @@ class Program(Special):
             for closure in (*arguments.args, *arguments.keywords.values()):
                 if isinstance(closure, Function):
                     return "", self.apply(closure.info, closure.receiver, [], {}, True)
+        if isinstance(receiver, GradScaler) and method == "step" and arguments.args:
+            self.step_perhaps(arguments.args[0])
         if isinstance(receiver, (Optimizer, GradScaler)):
             return super().called(node, callee, receiver, method, arguments)
         if method.startswith("register_") and method.endswith("_hook"):  # of a module that is not known
@@ -482,6 +485,16 @@ class Program(Special):
             for value in (*arguments.args, *arguments.keywords.values()):
                 self.changed_by_anybody(value)
         return super().called(node, callee, receiver, method, arguments)
+
+    def step_perhaps(self, optimizer: Value) -> None:
+        """A scaler runs the step of an optimizer, unless a gradient has overflowed."""
+        method = optimizer.info.method("step") if isinstance(optimizer, Instance) else None
+        if method is None:
+            return
+        before = self.flow.state
+        self.flow.state = before.copy()
+        self.apply(method, optimizer, [], {}, True)
+        self.resume(before, self.flow.state)
 
     def changed_by_anybody(self, value: Value) -> None:
         """A function that is called may be one of the program, nobody knows which: it may change what it is given."""

@@ -14,8 +14,11 @@ from dtlint.infer.program.abroad import Abroad
 from dtlint.infer.program.absent import told_weights
 from dtlint.infer.program.fields import Field, alters_ops, fields_in, has_generated_init, is_dict, made_elsewhere
 from dtlint.infer.program.functions import RUNNING, SUPPOSED
+from dtlint.infer.program.held import tensors_in
 from dtlint.infer.program.instances import ITEMS, LAYER
+from dtlint.infer.program.objects import EVERY
 from dtlint.infer.program.promises import meeting
+from dtlint.infer.program.storing import place_of
 from dtlint.infer.program.torch_attributes import MODULE_ATTRIBUTES, TENSOR_ATTRIBUTES
 from dtlint.infer.survey import facts
 from dtlint.infer.values import (
@@ -38,6 +41,7 @@ from dtlint.infer.values import (
     Table,
     Tensor,
     Trait,
+    Unknown,
     Value,
     join,
     options,
@@ -47,6 +51,7 @@ from dtlint.infer.walk import nodes
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from dtlint.infer.program.project import ModuleInfo, Project
     from dtlint.infer.scopes import ClassInfo, FunctionNode
 
 __all__ = ["Making"]
@@ -54,6 +59,14 @@ __all__ = ["Making"]
 
 class Making(Abroad):
     """An interpreter that makes instances, each known by the place and the calls that led there, and runs modules."""
+
+    def __init__(self, project: Project, main: ModuleInfo) -> None:
+        super().__init__(project, main)
+        self.built_of_others: set[Key] = set()
+        """Layers of torch that were given modules or functions of the program."""
+
+    training_themselves = False
+    """Has any module a `train()` of its own?"""
 
     # -- making
 
@@ -89,6 +102,8 @@ class Making(Abroad):
         if has_generated_init(info):
             self.fill_dataclass(info, made, arguments)
         elif builder is not None:
+            if any(isinstance(base, External) and base.name.startswith("torch.optim.") for base in info.bases):
+                self.optimized += [tensor for value in arguments.args[:1] for tensor in tensors_in(value)]
             path = self.call_path  # two of one class are made at different places, and so is what they hold
             self.call_path = [SUPPOSED, key] if self.supposed else [key]
             self.apply(builder, made, arguments.args, arguments.keywords, arguments.complete)
@@ -111,6 +126,9 @@ class Making(Abroad):
             if method is None:
                 continue
             held = [self.objects.get(made.key, stored) for _, stored in facts(method.node).stores]
+            self.training_themselves |= name == "train"
+            if name in _LOADING:
+                self.handed.setdefault(place_of(Function(method, made)), Function(method, made))
             weights = all(isinstance(one, Tensor) and one.traits & (Trait.PARAMETER | Trait.BUFFER) for one in held)
             if name != "_apply" or not weights:
                 self.lose(Function(method, made))
@@ -120,11 +138,19 @@ class Making(Abroad):
         layer = None if made.info is None else layer_inherited(made.info)
         if layer is not None:
             self.objects.put(made.key, LAYER, self.new_layer(Module(layer, made.key), arguments))
+            for name in _CALLED_AT_START if made.info is not None else ():
+                method = made.info.method(name) if made.info is not None else None
+                if method is not None:
+                    self.apply(method, made, [], {}, True)
         return layer is not None
 
     def run_inherited(self, module: Module, arguments: Arguments) -> Value:
         """`forward` of that layer."""
         layer = self.objects.get(module.key, LAYER)
+        if module.info is not None and any(module.info.method(name) is not None for name in _INSIDE):
+            for value in arguments.args:
+                self.lose(value)
+            return UNKNOWN
         return self.run_forward(layer, arguments) if isinstance(layer, Module) else UNKNOWN
 
     def fill_dataclass(self, info: ClassInfo, made: Module | Instance, arguments: Arguments) -> None:
@@ -184,6 +210,13 @@ class Making(Abroad):
         for value in held:
             self.objects.own(made.key, value.item if isinstance(value, Iteration) else value)
         children = _children(layer.name, arguments)
+        given = [*arguments.args, *arguments.keywords.values()]
+        if any(isinstance(value, (Function, Instance, Unknown)) for value in given) or any(
+            isinstance(value, Module)
+            and (value.info is not None or value.key in self.built_of_others or self.objects.of(value.key))
+            for value in given
+        ):
+            self.built_of_others.add(made.key)
         if arguments.args and isinstance(arguments.args[0], Table):
             for name, value in arguments.args[0].items.items():
                 if isinstance(value, Tensor) and layer.name == "torch.nn.ParameterDict":
@@ -204,6 +237,16 @@ class Making(Abroad):
             else:
                 self.order.begin(made.key, self.place, list(whole))
         return replace(made, items=children, dtypes=dtypes)
+
+    def train_below(self, module: Module, mode: Value, itself: bool, depth: int = 0) -> None:
+        """`module.train(mode)`, which calls that of each module below, and `eval()`, which calls its own."""
+        own = module.info.method("train") if module.info is not None and itself else None
+        if own is not None:
+            self.apply(own, module, [mode], {}, True)
+        elif depth < _DEEPEST and self.training_themselves:
+            for _, child in self.named_children(module):
+                if child.key != module.key:
+                    self.train_below(child, mode, True, depth + 1)
 
     def put_outside(self, owner: str, name: str, value: Value) -> None:
         """Nothing can be told of ops where one of torch's functions or layers is another's. Settings change none."""
@@ -259,7 +302,15 @@ class Making(Abroad):
         if module.name == "torch.nn.Sequential":
             return self.run_sequential(module, arguments)
         weights = self.cast_of(module.key, module.dtypes)
+        if module.name.startswith("torch.nn.Transformer") and self.is_rebuilt(module, arguments):
+            return UNKNOWN
         return layer_result(module.name.rpartition(".")[2], weights, arguments, self.flow.autocast)
+
+    def is_rebuilt(self, module: Module, arguments: Arguments) -> bool:
+        """May a layer that is made of others hold others than torch gives it, or run hooks of theirs?"""
+        objects = self.objects
+        own = objects.of(module.key).keys() - {LAYER}
+        return bool(own or objects.wild & _PARTS or objects.of(EVERY) or module.key in self.built_of_others)
 
     def run_sequential(self, module: Module, arguments: Arguments) -> Value:
         if module.items is None or len(arguments.args) != 1:
@@ -316,6 +367,9 @@ class Making(Abroad):
         if method == "apply" and arguments.args:
             self.apply_to_all(module, arguments.args[0], arguments.node)
             return target, module
+        if method in ("train", "eval"):
+            mode = Constant(False) if method == "eval" else arguments.get(0, "mode") or Constant(True)
+            self.train_below(module, mode, itself=method == "eval")
         if method in _GIVING_MODULES:
             return target, self.modules_of(module, method)
         if method == "get_submodule" and len(arguments.args) == 1:
@@ -383,6 +437,20 @@ def _is_asked_by_ops(owner: str, name: str) -> bool:
 
 _HARMLESS = frozenset({"reset_parameters", "extra_repr", "__repr__", "__str__", "__doc__"})
 """What a layer of torch has that changes no dtype, or makes weights that it is not asked for."""
+_CALLED_AT_START = ("reset_parameters", "_reset_parameters", "reset_running_stats")
+"""Methods that the `__init__` of a layer calls, once it has its weights."""
+_INSIDE = frozenset(
+    {"_conv_forward", "_check_input_dim", "_ff_block", "_sa_block", "_mha_block", "_get_name_with_default"}
+)
+"""Methods that the `forward` of a layer calls."""
+_PARTS = frozenset(
+    {"norm", "norm1", "norm2", "norm3", "linear1", "linear2", "self_attn", "multihead_attn", "activation"}
+    | {"dropout", "dropout1", "dropout2", "dropout3", "layers", "encoder", "decoder"}
+)
+"""What the layers of a transformer are made of."""
+_DEEPEST = 12
+"""Modules in one another that are told of `train()`."""
+_LOADING = frozenset({"_load_from_state_dict", "set_extra_state", "load_state_dict"})
 _CALLED_BY_TORCH = ("_apply", "_load_from_state_dict", "set_extra_state", "load_state_dict", "__setstate__", "train")
 """Methods of modules that torch calls of those inside another: to cast it, to load it, to train it."""
 _EMPTY: dict[str, Callable[[], Value]] = {

@@ -105,12 +105,12 @@ class Objects:
         """The attributes of an object."""
         return self.attributes.get(key, {})
 
-    def put(self, key: Key, name: str, value: Value) -> None:
-        """Something is assigned to an attribute."""
+    def put(self, key: Key, name: str, value: Value, owned: bool = True) -> None:
+        """Something is assigned to an attribute; a module that is, is a part of the other, unless that goes past it."""
         if self.fresh is not None:
             for module in _modules(self.fresh.of(key).get(name)) - _modules(value):
                 self.detach(module)  # another is in its place
-            self.fresh.put(key, name, value)
+            self.fresh.put(key, name, value, owned)
         self.stored.add((key, name))
         self.hold(value, key, name)
         known = self.attributes.setdefault(key, {})
@@ -123,7 +123,8 @@ class Objects:
         if before is None or at_rest(before) != after:
             self.grown.add((key, name))
             self.changed = True
-        self.own(key, value)
+        if owned:
+            self.own(key, value)
 
     def holders(self, who: frozenset[int]) -> set[Store]:
         """The attributes that hold a container of that identity, or something that it is in."""
