@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NONE",
+    "ONE_OF_SEVERAL",
     "UNKNOWN",
     "Array",
     "Atom",
@@ -115,6 +116,8 @@ class Phase(Enum):
     UNSCALED = "unscaled"
 
 
+ONE_OF_SEVERAL = "?"
+"""The holder of a tensor that is one of those that different expressions have made."""
 LARGEST = 5_000
 """Values inside one value, each counted as often as it is there. `x = (x, x)` thirty times over would be a billion, and
 comparing two of them takes that many steps: of what is larger than this, only the shape is known."""
@@ -712,6 +715,7 @@ def _join_tensors(left: Tensor, right: Tensor) -> Tensor:
         span=_join_spans(left.span, right.span),
         symbol=_join_symbols(left.symbol, right.symbol),
         cast=left.cast if _same_cast(left.cast, right.cast) else None,
+        holder=left.holder if left.origin is right.origin and left.holder == right.holder else ONE_OF_SEVERAL,
     )
 
 

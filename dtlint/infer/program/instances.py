@@ -23,6 +23,7 @@ from dtlint.infer.scopes import is_module_class
 from dtlint.infer.symbols import category_of
 from dtlint.infer.values import (
     NONE,
+    ONE_OF_SEVERAL,
     UNKNOWN,
     Class,
     Constant,
@@ -453,7 +454,7 @@ class Instances(Storing):
         if isinstance(value, Module):
             self.attached.setdefault((owner.key, value.key), self.clock)
         if isinstance(value, Tensor) and value.traits & (Trait.PARAMETER | Trait.BUFFER):
-            if value.holder not in (None, owner.key):
+            if value.holder not in (None, ONE_OF_SEVERAL, owner.key):
                 self.tie_to(owner, value.holder or "")
             casts = self.casts_of(owner.key)
             if casts is None or any(cast is not None and not _is_like(value, cast[1]) for cast in casts):
@@ -735,7 +736,8 @@ def _retold(held: Value, before: Tensor, value: Value, depth: int = 0) -> Value:
     if isinstance(held, Tensor):
         weight = Trait.PARAMETER | Trait.BUFFER
         apart = before.dtypes is not None and held.dtypes is not None and not before.dtypes & held.dtypes
-        made = {held.origin, before.origin} - {None}  # tensors that different calls have made are not the same
+        several = ONE_OF_SEVERAL in (held.holder, before.holder)
+        made = set() if several else {held.origin, before.origin} - {None}  # of different calls are not the same
         if (
             held.dtypes is None
             or apart

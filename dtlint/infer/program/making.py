@@ -309,8 +309,10 @@ class Making(Abroad):
     def is_rebuilt(self, module: Module, arguments: Arguments) -> bool:
         """May a layer that is made of others hold others than torch gives it, or run hooks of theirs?"""
         objects = self.objects
-        own = objects.of(module.key).keys() - {LAYER}
-        return bool(own or objects.wild & _PARTS or objects.of(EVERY) or module.key in self.built_of_others)
+        if objects.of(module.key).keys() - {LAYER} or objects.wild & _PARTS or objects.of(EVERY):
+            return True
+        below = (key for key in objects.attributes if key.startswith(module.key) or module.key in objects.above(key))
+        return module.key in self.built_of_others or any(key != module.key and objects.of(key) for key in below)
 
     def run_sequential(self, module: Module, arguments: Arguments) -> Value:
         if module.items is None or len(arguments.args) != 1:
