@@ -398,6 +398,9 @@ class Containers(Changing):
         changed = [name for name, value in names.items() if name not in targets and inner.get(name, value) is not value]
         return [(name, inner[name]) for name in changed if isinstance(names[name], CONTAINERS)]
 
+    def lose_globals(self) -> None:
+        """Code that is not seen finds functions and classes by their names."""
+
     def names_lost(self, names: Collection[str] | None) -> None:
         """Globals are bound in a way that is not followed. Where nobody knows which, it is settings that are: numbers, words."""
         for held in (self.globals, self.flow.state.names, *(state.names for state in self.frames)):
@@ -448,6 +451,8 @@ class Containers(Changing):
             part = self.sliced(base, node.slice)
             return value if part is None else part
         constant = index.value if isinstance(index, Constant) else None
+        if base == GLOBALS and not isinstance(constant, str):
+            self.lose_globals()
         if isinstance(base, Constant) and isinstance(base.value, str) and isinstance(constant, int):
             return Constant(base.value[constant]) if -len(base.value) <= constant < len(base.value) else UNKNOWN
         if base == External("sys.modules"):

@@ -134,11 +134,19 @@ class Externals(Records):
             return self.set_attribute(*args)
         if name in ("copy.copy", "copy.deepcopy") and args:
             return self.copy(args[0], arguments, name == "copy.deepcopy")
+        if name == "builtins.eval":
+            self.lose_globals()
         if name == "builtins.exec":
             code = args[0].value if args and isinstance(args[0], Constant) else None
             self.names_lost(_bound_in(code) if isinstance(code, str) else None)
             return NONE
         return GLOBALS if name == "builtins.globals" else None
+
+    def lose_globals(self) -> None:
+        """Code that is not seen finds functions and classes by their names."""
+        for value in list(self.globals.values()):
+            if isinstance(value, (Function, Class)):
+                self.lose(value)
 
     def set_beside(self, module: Module, name: Value, value: Value) -> Value:
         """`object.__setattr__(module, name, value)`: by it a module has a weight, or another module, that it does not own."""

@@ -182,6 +182,10 @@ class Instances(Storing):
             method = info.methods.get(name)
             if method is not None:
                 return Function(method, base if _is_classmethod(method) else None)
+        if name == "__subclasses__":
+            for info in self.classes.values():
+                if base.info in info.lineage:
+                    self.loosen_class(info)
         value = self.in_class(base.info, name)
         if value is not None and is_enumeration(base.info) and not isinstance(value, Function):
             return Member(base.info, name, value)
@@ -225,7 +229,7 @@ class Instances(Storing):
                 method, base if method.is_plain_method else Class(info) if _is_classmethod(method) else None
             )
             if given is None and isinstance(base, Instance) and base.key in self.objects.open:
-                return UNKNOWN
+                return join(bound, UNKNOWN)
             return bound if given is None else join(bound, self.owned(given, base))
         value = given
         absent = name not in assigned_at_start(info) or (base.key, name) in self.objects.deleted

@@ -116,6 +116,9 @@ class Making(Abroad):
             self.objects.put(key, ITEMS, given if known else UNKNOWN)
         if isinstance(made, Module):
             self.hand_to_torch(made, info)
+        outside = (base.name for parent in info.lineage for base in parent.bases if isinstance(base, External))
+        if any(name.startswith("collections.") for name in outside):  # whose methods call those of the class
+            self.loosen_class(info)
         return made
 
     def hand_to_torch(self, made: Module, info: ClassInfo) -> None:

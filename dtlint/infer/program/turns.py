@@ -51,10 +51,16 @@ class Turns(Truth):
         self.flow.loops.pop()
 
     def while_(self, node: ast.While) -> None:
-        """The test is asked again before each turn."""
-        self.value(node.test)
+        """The test is asked again before each turn, and once more behind the last."""
         endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
+        binds = self.binds(node.test)
+        if not binds:
+            self.value(node.test)
         self.loop(node.body, node.orelse, lambda: self.tested(node.test), may_skip=not endless)
+        if binds and self.alive:
+            broken = self.flow.state.copy()
+            self.value(node.test)
+            self.resume(broken, self.flow.state)
 
     def tested(self, test: ast.expr) -> None:
         self.value(test)
