@@ -1,6 +1,6 @@
 """Programs that run, and that no claim may contradict.
 
-All of them were contradicted once. Those under `KNOWN` still are: what is known to be wrong with inference. Whoever mends
+Most of them were contradicted once. Those under `KNOWN` still are: what is known to be wrong with inference. Whoever mends
 one moves it up.
 """
 
@@ -1348,9 +1348,815 @@ PROGRAMS = {
         a.t = H
         y = a.t * 1
     """,
+    "dicts in a list, by an index of a loop": """
+        class D2(dict): pass
+        d = D2(x=S)
+        for k in d: d[k] = d[k].double()
+        y = d["x"] * 1
+        b = [{"x": S}]
+        for i in range(len(b)): b[i]["x"] = b[i]["x"].half()
+        y = b[0]["x"] * 1
+    """,
+    "a cache of an object, layer by layer": """
+        class KV:
+            def __init__(self): self.kv = [[S, H], [S, H]]
+            def cast(self):
+                for i in range(len(self.kv)): self.kv[i][0] = self.kv[i][0].double()
+        c = KV()
+        c.cast()
+        y = c.kv[0][0] * 1
+    """,
+    "lists in a list that change by their methods": """
+        class O: pass
+        b = [{"x": S}, {"x": D}]
+        for i in range(2): b[i].update(x=H)
+        y = b[0]["x"] * 1
+        b2 = [{"x": S}, {"x": D}]
+        for i in range(2): b2[i]["x"] += D
+        y = b2[0]["x"] * 1
+        b3 = [[S], [S]]
+        for i in range(2): b3[i].insert(0, D)
+        y = b3[0][0] * 1
+        b4 = [[S], [S]]
+        for i in range(2): b4[i][:] = [H]
+        y = b4[0][0] * 1
+        b5 = [[S], [S]]
+        for i in range(2): b5[i] = [H]
+        y = b5[0][0] * 1
+    """,
+    "a global that is made when it is asked for": """
+        cache = None
+        def get():
+            global cache
+            if cache is None:
+                cache = D
+            return cache
+        y = get() * 1
+        cache = H
+        y = get() * 1
+    """,
+    "a buffer that is made when it is asked for": """
+        DEVICE = None
+        _buf = None
+        def get_buf():
+            global _buf
+            if _buf is None:
+                _buf = torch.zeros(2)
+            return _buf
+        def to_half():
+            global _buf
+            _buf = get_buf().half()
+        y = get_buf() * 1
+        to_half()
+        y = get_buf() * 1
+    """,
+    "settings that a function makes once": """
+        _CFG = None
+        def cfg():
+            global _CFG
+            if _CFG is None: _CFG = {"dtype": torch.float32}
+            return _CFG
+        def zeros(): return torch.zeros(2, dtype=cfg()["dtype"])
+        y = zeros() * 1
+        cfg()["dtype"] = torch.float64
+        y = zeros() * 1
+    """,
+    "a global dict that another takes the place of": """
+        state = {"w": S}
+        current = state
+        def switch():
+            global current
+            current = {"w": D}
+        def read():
+            return current["w"]
+        y = read() * 1
+        switch()
+        y = read() * 1
+        y = current["w"] * 1
+        y = state["w"] * 1
+    """,
+    "a closure over settings that change": """
+        def make(cfg):
+            def fwd(x): return x * cfg["scale"]
+            return fwd
+        cfg = {"scale": S}
+        f = make(cfg)
+        cfg["scale"] = D
+        y = f(H) * 1
+    """,
+    "a closure over layers that are added": """
+        def make(layers):
+            def run(x):
+                for l in layers: x = l(x)
+                return x
+            return run
+        ls = [torch.Tensor.half]
+        r = make(ls)
+        ls.append(torch.Tensor.double)
+        y = r(S) * 1
+    """,
+    "a getter and the dict that it looks at": """
+        def make():
+            d = {"x": S}
+            def get(): return d["x"]
+            return get, d
+        get, d = make()
+        d["x"] = H
+        y = get() * 1
+    """,
+    "a partial with a dict that changes": """
+        import functools
+        I = torch.zeros(2, dtype=torch.int64)
+        bufs = {"a": S}
+        def get(d): return d["a"]
+        p = functools.partial(get, bufs)
+        bufs["a"] = D
+        y = p() * 1
+        q = lambda d=bufs: d["a"]
+        bufs["a"] = H
+        y = q() * 1
+        r = bufs.get
+        bufs["a"] = I
+        y = r("a") * 1
+        s = bufs.__getitem__
+        y = s("a") * 1
+        m = map(bufs.get, ["a"])
+        bufs["a"] = D
+        y = next(m) * 1
+    """,
+    "a generator expression over a dict that changes": """
+        I = torch.zeros(2, dtype=torch.int64)
+        def gen(xs):
+            for x in xs: yield x
+        l = [S]
+        g = gen(l)
+        l.append(D)
+        y = list(g)[-1] * 1
+        d = {"a": S}
+        vals = (v for v in d.values())
+        d["a"] = H
+        y = next(vals) * 1
+        def lazy(d):
+            while True: yield d["a"]
+        g = lazy(d)
+        y = next(g) * 1
+        d["a"] = I
+        y = next(g) * 1
+    """,
+    "a cached result that is changed": """
+        import functools
+        @functools.lru_cache(maxsize=None)
+        def buffers(n):
+            return {"mask": S}
+        b = buffers(2)
+        b["mask"] = b["mask"].half()
+        y = buffers(2)["mask"] * 1
+    """,
+    "cached results of a function and of a method": """
+        import functools
+        I = torch.zeros(2, dtype=torch.int64)
+        @functools.lru_cache
+        def get(k): return [S]
+        a = get(1)
+        a[0] = D
+        y = get(1)[0] * 1
+        get.cache_clear()
+        y = get(1)[0] * 1
+        class C:
+            @functools.cached_property
+            def d(self): return {"x": S}
+            @functools.lru_cache(maxsize=None)
+            def m(self, k): return {"x": S}
+        c = C()
+        c.d["x"] = D
+        y = c.d["x"] * 1
+        c.m(1)["x"] = H
+        y = c.m(1)["x"] * 1
+        del c.d
+        y = c.d["x"] * 1
+        c.d = {"x": I}
+        y = c.d["x"] * 1
+    """,
+    "a property that gives another dict each time": """
+        class C:
+            @property
+            def fresh(self): return {"x": S}
+        c = C()
+        c.fresh["x"] = D
+        y = c.fresh["x"] * 1
+    """,
+    "setattr on a property": """
+        I = torch.zeros(2, dtype=torch.int64)
+        class Opt:
+            def __init__(self): self._x = S
+            @property
+            def x(self): return self._x
+            @x.setter
+            def x(self, v): self._x = v.double()
+        o = Opt()
+        setattr(o, "x", I)
+        y = o.x * 1
+        for k, v in {"x": H}.items():
+            setattr(o, k, v)
+        y = o.x * 1
+    """,
+    "fields that a loop sets by their names": """
+        from dataclasses import dataclass
+        @dataclass
+        class Cfg:
+            dtype: torch.dtype = torch.float32
+            def make(self): return torch.zeros(2, dtype=self.dtype)
+        c = Cfg()
+        y = Cfg(torch.int64).make() * 1
+        for f_ in c.__dataclass_fields__: setattr(c, f_, getattr(Cfg(), f_))
+        y = c.make() * 1
+    """,
+    "an object of which attributes are copied": """
+        from dataclasses import dataclass
+        @dataclass
+        class Cfg:
+            x: torch.Tensor = S
+            def get(self): return self.x * 1
+        c = Cfg()
+        y = Cfg(D).get() * 1
+        for f_ in c.__dataclass_fields__: setattr(c, f_, H)
+        y = c.get() * 1
+    """,
+    "a registry of subclasses": """
+        class C:
+            def __init__(self, x): self.x = x
+            def get(self): return self.x * 1
+        class E(C): pass
+        class F(C): pass
+        y = E(D).get() * 1
+        mods = {c.__name__: c for c in C.__subclasses__()}
+        y = mods["F"](H).get() * 1
+    """,
+    "a mapping that fills itself": """
+        from collections import UserDict
+        class U(UserDict):
+            def __setitem__(self, k, v): self.data[k] = v.half()
+        u = U(x=S)
+        y = u["x"] * 1
+        u["z"] = D
+        y = u["z"] * 1
+    """,
+    "the function behind a decorator": """
+        import functools
+        def cast_to(dtype):
+            def deco(fn):
+                @functools.wraps(fn)
+                def inner(*args, **kwargs):
+                    args = [a.to(dtype) if torch.is_tensor(a) else a for a in args]
+                    return fn(*args, **kwargs)
+                return inner
+            return deco
+        @cast_to(torch.float64)
+        def f(x): return x * 1
+        @cast_to(torch.float16)
+        @cast_to(torch.float64)
+        def g(x): return x * 1
+        y = f(S) + 0
+        y = g(S) + 0
+        y = g.__wrapped__(S) + 0
+        y = f.__wrapped__(H) + 0
+    """,
+    "a walrus that takes the last": """
+        xs = [S, D, H]
+        while (q := xs.pop()) is not None and xs:
+            y = q * 1
+        y = q * 1
+    """,
+    "weights that eval() casts": """
+        class T(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = nn.Parameter(torch.ones(2))
+            def train(self, mode=True):
+                super().train(mode)
+                self.to(torch.float32 if mode else torch.float16)
+                return self
+        t = T()
+        t.eval()
+        a = t.w
+    """,
+    "weights that the train() of a part casts": """
+        class T(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.l = nn.Linear(2, 2)
+            def train(self, mode=True):
+                super().train(mode)
+                if mode: self.l.float()
+                else: self.l.half()
+                return self
+            def forward(self, x): return self.l(x.to(self.l.weight.dtype))
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.t = T()
+            def forward(self, x): return self.t(x)
+        n = Net()
+        n.eval()
+        a = n.t.l.weight
+        b = n(torch.ones(1, 2))
+        m = nn.ModuleList([T()])
+        m.eval()
+        c = m[0].l.weight
+        k = T()
+        k.eval()
+        d = k.l.weight
+    """,
+    "weights that are cast to what is loaded": """
+        class Mk(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(1, 1)
+            def _load_from_state_dict(self, sd, prefix, *a, **k):
+                w = sd.get(prefix + "fc.weight")
+                if w is not None and w.dtype != self.fc.weight.dtype:
+                    self.fc.to(w.dtype)
+                super()._load_from_state_dict(sd, prefix, *a, **k)
+            def forward(self, x): return self.fc(x.to(self.fc.weight.dtype))
+        m = Mk()
+        m.load_state_dict(Mk().half().state_dict())
+        a = m.fc.weight
+        b = m(torch.ones(1, 1))
+    """,
+    "an optimizer's step that a scaler runs": """
+        class My(torch.optim.Optimizer):
+            def __init__(self, params, lr=.1):
+                super().__init__(params, dict(lr=lr))
+                self.stats = torch.zeros(1)
+            @torch.no_grad()
+            def step(self, closure=None):
+                for g in self.param_groups:
+                    for p in g["params"]:
+                        if p.grad is not None:
+                            p.data = (p.data.double() - g["lr"] * p.grad.double())
+                            p.grad = None
+                self.stats = self.stats.half()
+        l = nn.Linear(2, 1)
+        o = My(l.parameters())
+        sc = torch.amp.GradScaler("cpu", enabled=False)
+        sc.scale(l(torch.ones(1, 2)).sum()).backward()
+        sc.step(o)
+        a = l.weight
+        b = o.stats
+    """,
+    "a convolution of another kind": """
+        class PartialConv(nn.Conv2d):
+            def forward(self, x, mask=None):
+                out = super().forward(x)
+                return out * (mask if mask is not None else 1)
+        class WS(nn.Conv2d):
+            def _conv_forward(self, x, weight, bias):
+                w = weight - weight.mean((1, 2, 3), keepdim=True)
+                return F.conv2d(x.float(), w.float(), bias).half()
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.c = WS(1, 1, 1)
+            def forward(self, x): return self.c(x)
+        a = PartialConv(1, 1, 1)(torch.ones(1, 1, 1, 1), torch.ones(1).double().expand(1, 1, 1, 1))
+        b = WS(1, 1, 1)(torch.ones(1, 1, 1, 1))
+        c = Net()(torch.ones(1, 1, 1, 1))
+        d = nn.Sequential(WS(1, 1, 1))(torch.ones(1, 1, 1, 1))
+    """,
+    "weights that a layer is reset to": """
+        class L(nn.Linear):
+            def reset_parameters(self):
+                super().reset_parameters()
+                self.weight.data = self.weight.data.half()
+                self.bias = nn.Parameter(self.bias.double())
+        l = L(2, 2)
+        a = l.weight
+        b = l.bias
+        class E(nn.Embedding):
+            def reset_parameters(self):
+                nn.init.normal_(self.weight)
+                self.double()
+        e = E(2, 2)
+        c = e.weight
+        d = e(torch.tensor([0]))
+        class LN(nn.LayerNorm):
+            def reset_parameters(self):
+                super().reset_parameters()
+                self.register_buffer("s", torch.ones(2).half())
+                self.weight.data = self.weight.data.bfloat16()
+        n = LN(2)
+        f = n.weight
+        g = n.s
+    """,
+    "a transformer's layer with other norms": """
+        l = nn.TransformerEncoderLayer(2, 1, 2, batch_first=True)
+        class RMS(nn.Module):
+            def __init__(self, d):
+                super().__init__()
+                self.w = nn.Parameter(torch.ones(d))
+            def forward(self, x): return (x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6)) * self.w.float()
+        l.norm1 = RMS(2)
+        l.norm2 = RMS(2)
+        l.half()
+        l.linear1.float()
+        l.linear2.float()
+        a = l(torch.ones(1, 1, 2).half())
+        l2 = nn.TransformerEncoderLayer(2, 1, 2)
+        for n, m in list(l2.named_children()):
+            if isinstance(m, nn.LayerNorm):
+                setattr(l2, n, RMS(2))
+        l2.double()
+        b = l2(torch.ones(1, 1, 2).double()) if False else l2.norm1(torch.ones(1, 1, 2).double())
+    """,
+    "a transformer's layer with other parts": """
+        h = nn.TransformerEncoderLayer(2, 1, 2)
+        class D(nn.Linear):
+            def forward(self, x): return super().forward(x).double()
+        h.linear2 = D(2, 2)
+        h.norm2 = nn.LayerNorm(2).double()
+        d = h(torch.ones(1, 1, 2))
+    """,
+    "data of an optimizer's groups": """
+        w = torch.ones(2, requires_grad=True)
+        opt = torch.optim.SGD([w], lr=.1)
+        opt.param_groups[0]["params"][0].data = torch.ones(2).double()
+        a = w * 1
+    """,
+    "an optimizer's own step over tensors": """
+        z = torch.zeros(2, requires_grad=True)
+        opt = torch.optim.Adam([z], lr=.1)
+        class My(torch.optim.Optimizer):
+            def __init__(self, params):
+                super().__init__(params, {})
+            @torch.no_grad()
+            def step(self, closure=None):
+                for g in self.param_groups:
+                    for p in g["params"]:
+                        p.data = p.data.half()
+        m = My([z])
+        m.step()
+        a = z * 1
+        l = nn.Linear(2, 2)
+        m = My(l.parameters())
+        m.step()
+        b = l.weight
+        def helper(params):
+            for p in params:
+                p.data = p.data.double()
+        helper(m.param_groups[0]["params"])
+        c = l.weight
+        y = torch.ones(2, requires_grad=True)
+        helper([y])
+        d = y * 1
+        helper(iter((y,)))
+        e = y * 1
+    """,
+    "data of tensors in a zip": """
+        ts = [torch.ones(2), torch.ones(2)]
+        for x, n in zip(ts, "ab"):
+            x.data = x.data.bfloat16()
+        b = ts[1] * 1
+        c = ts[0] * 1
+    """,
+    "data of tensors that a module has in a list": """
+        a = nn.Parameter(torch.ones(2)); b = nn.Parameter(torch.ones(2))
+        ps = [a, b]
+        src = [torch.ones(2).half(), torch.ones(2).half()]
+        for i, p in enumerate(ps): p.data = src[i]
+        c = b * 1
+        q = nn.Linear(2, 2); r = nn.Linear(2, 2).half()
+        for x, y in zip(q.parameters(), r.parameters()): x.data = y.data
+        d = q.weight
+        for i, x in enumerate(q.parameters()): x.data = x.data.double()
+        e = q.weight
+        for x in reversed(list(q.parameters())): x.data = x.data.float()
+        f = q.weight
+        for (n, x), y in zip(q.named_parameters(), r.parameters()): x.data = y.data
+        g = q.bias
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.ps = nn.ParameterList([nn.Parameter(torch.ones(1)) for _ in range(2)])
+                self.raw = [torch.ones(1), torch.ones(1)]
+            def cast(self):
+                for p, r in zip(self.ps, self.raw):
+                    p.data = p.data.half()
+                    r.data = r.data.half()
+        m = M(); m.cast()
+        h = m.ps[1]
+        i = m.raw[1]
+        j = m.raw[0]
+        k = m.ps[0]
+    """,
+    "a module beside the others": """
+        class M(nn.Module):
+            def __init__(self, base):
+                super().__init__()
+                object.__setattr__(self, "base", base)
+                self.head = nn.Linear(1, 1)
+            def forward(self, x): return self.head(self.base(x).to(self.head.weight.dtype))
+        b = nn.Linear(1, 1)
+        m = M(b)
+        m.half()
+        y = b(torch.ones(1, 1))
+        z = m(torch.ones(1, 1))
+        k = b.weight
+    """,
+    "a teacher that is hidden": """
+        class C(nn.Module):
+            def __init__(self, m):
+                super().__init__()
+                object.__setattr__(self, "teacher", m)
+                self.s = nn.Linear(2, 2)
+        t = nn.Linear(2, 2)
+        c = C(t).double()
+        a = t.weight
+        b = c.teacher.weight
+        class D(nn.Module):
+            def __init__(self, m):
+                super().__init__()
+                self._t = (m,)
+                self.fn = m.forward
+            @property
+            def t(self): return self._t[0]
+        d = D(nn.Linear(2, 2)).half()
+        e = d.t.weight
+        f = d.fn(torch.ones(1, 2))
+        g = d.half().t(torch.ones(1, 2))
+    """,
 }
 
-KNOWN: dict[str, str] = {}
+KNOWN: dict[str, str] = {
+    "a method that is patched behind a call": """
+        class C:
+            def __init__(self, x): self.x = x
+        def add_method(cls):
+            def wrap(fn):
+                setattr(cls, fn.__name__, fn)
+                return fn
+            return wrap
+        @add_method(C)
+        def dbl(self): return self.x.double()
+        def dbl2(self): return self.x.half()
+        y = C(S).dbl() * 1
+        C.dbl = dbl2
+        y = C(S).dbl() * 1
+    """,
+    "a decorator that remembers results, which change": """
+        def memo(fn):
+            cache = {}
+            def inner(k):
+                if k not in cache: cache[k] = fn(k)
+                return cache[k]
+            return inner
+        @memo
+        def get(k): return [S]
+        get("a")[0] = D
+        y = get("a")[0] * 1
+        a = get("b")
+        a.append(H)
+        y = get("b")[-1] * 1
+    """,
+    "an item of a dict that a function looks up, changed twice": """
+        TABLE = {"x": [S]}
+        def lookup(k): return TABLE[k]
+        lookup("x")[0] = D
+        y = TABLE["x"][0] * 1
+        lookup("x").append(H)
+        y = lookup("x")[-1] * 1
+    """,
+    "a class that copies itself": """
+        I = torch.zeros(2, dtype=torch.int64)
+        class A:
+            def __init__(self): self.t = S
+            def __enter__(self): return self
+            def __exit__(self, *a): self.t = self.t.half(); return False
+            def __iter__(self): yield self.t
+            def __copy__(self):
+                a = A(); a.t = self.t.double(); return a
+            def __eq__(self, o): return True
+        a = A()
+        b = copy.copy(a)
+        y = b.t * 1
+        y = copy.deepcopy(b).t * 1
+        with a as c: c.t = I
+        y = a.t * 1
+        (t,) = b
+        y = t * 1
+        y = [*b, *a][1] * 1
+        def f(*ts): return ts[-1]
+        y = f(*a, *b) * 1
+    """,
+    "a hook on a part of a transformer's layer": """
+        h = nn.TransformerEncoderLayer(2, 1, 2)
+        h.norm2.register_forward_hook(lambda m, i, o: o.double())
+        d = h(torch.ones(1, 1, 2))
+    """,
+    "modules that say which parameters and children they have": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a = nn.Linear(1, 1)
+                self.b = nn.Linear(1, 1)
+            def parameters(self, recurse=True):
+                return self.a.parameters(recurse)
+        m = M()
+        for p in m.parameters(): p.data = p.data.half()
+        a = m.a.weight
+        b = m.b.weight
+        class N(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a = nn.Linear(1, 1)
+            def named_parameters(self, *a, **k):
+                for n, p in super().named_parameters(*a, **k):
+                    p.data = p.data.double()
+                    yield n, p
+        n = N()
+        list(n.parameters())
+        c = n.a.weight
+        class C(nn.Module):
+            def __init__(self, inner):
+                super().__init__()
+                object.__setattr__(self, "inner", inner)
+            def forward(self, x): return self.inner(x)
+        k = nn.Linear(1, 1)
+        w = C(k).half()
+        d = k.weight
+        e = w(torch.ones(1, 1))
+        class Ch(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.l = nn.Linear(1, 1)
+            def children(self): return iter(())
+        q = Ch().half()
+        f = q.l.weight
+        class Cx(nn.Module):
+            def __init__(self, te):
+                super().__init__()
+                self.te = [te]
+                self.__dict__["h"] = te
+            def cast(self): self.te[0].double(); return self
+        x = Cx(k).cast()
+        g = x.h.weight
+        h = k.weight
+    """,
+    "a scheduler of the program": """
+        l = nn.Linear(2, 1)
+        class Sch(torch.optim.lr_scheduler.LRScheduler):
+            def __init__(self, opt, t):
+                self.t = t
+                super().__init__(opt)
+            def get_lr(self):
+                self.t = self.t.double()
+                return [g["lr"] for g in self.optimizer.param_groups]
+        o = torch.optim.SGD(l.parameters(), lr=.1)
+        s = Sch(o, torch.ones(1))
+        a = s.t
+        class S2(torch.optim.lr_scheduler.LRScheduler):
+            def __init__(self, opt, t):
+                self.t = [t]
+                super().__init__(opt)
+            def get_lr(self):
+                self.t[0] = self.t[0].double()
+                return [g["lr"] for g in self.optimizer.param_groups]
+        s2 = S2(o, torch.ones(1))
+        b = s2.t[0]
+        box = [torch.ones(1)]
+        def lam(e):
+            box[0] = box[0].half()
+            return 1.0
+        torch.optim.lr_scheduler.LambdaLR(o, lam)
+        c = box[0]
+        class S3(torch.optim.lr_scheduler.LRScheduler):
+            def __init__(self, opt, m):
+                self.m = m
+                super().__init__(opt)
+            def get_lr(self):
+                self.m.double()
+                return [0.1]
+        k = nn.Linear(1, 1)
+        s3 = S3(o, k)
+        d = k.weight
+        class O(torch.optim.SGD):
+            def add_param_group(self, g):
+                super().add_param_group(g)
+                for p in self.param_groups[-1]["params"]:
+                    p.data = p.data.half()
+        q = nn.Linear(1, 1)
+        O(q.parameters(), lr=.1)
+        e = q.weight
+    """,
+    "state that is saved by a part itself": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.p = nn.Parameter(torch.ones(2))
+                self.l = nn.Linear(2, 2)
+            def set_extra_state(self, s):
+                self.p.data = self.p.data.half()
+            def get_extra_state(self):
+                self.l.double()
+                return {}
+            def extra_repr(self):
+                return ""
+        m = M()
+        sd = m.state_dict()
+        a = m.l.weight
+        m.load_state_dict(sd)
+        b = m.p
+        class A(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.p = nn.Parameter(torch.ones(2))
+                self.l = nn.Linear(2, 2)
+            def _save_to_state_dict(self, d, p, k):
+                self.l.half()
+                super()._save_to_state_dict(d, p, k)
+            def _named_members(self, *a, **k):
+                return super()._named_members(*a, **k)
+            def requires_grad_(self, v=True):
+                self.l.double()
+                return super().requires_grad_(v)
+        n = nn.Sequential(A())
+        n.state_dict()
+        c = n[0].l.weight
+        n.requires_grad_(False)
+        d = n[0].l.weight
+        class T(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.l = nn.Linear(2, 2)
+            def train(self, mode=True):
+                self.l.float() if mode else self.l.half()
+                return super().train(mode)
+        t = nn.Sequential(T())
+        t.eval()
+        e = t[0].l.weight
+        t.train()
+        f = t[0].l.weight
+        class Z(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.l = nn.Linear(2, 2)
+            def __setattr__(self, k, v):
+                if isinstance(v, torch.Tensor): v = v.double()
+                super().__setattr__(k, v)
+            def zero_grad(self, set_to_none=True):
+                self.l.bfloat16()
+        z = Z()
+        z.t = torch.ones(1)
+        g = z.t
+        z.zero_grad()
+        h = z.l.weight
+    """,
+    "a norm that checks what it is given": """
+        class C(nn.Conv2d):
+            def _conv_forward(self, x, w, b):
+                return super()._conv_forward(x, w.to(x.dtype), None if b is None else b.to(x.dtype))
+        c = C(1, 1, 1)
+        a = c(torch.ones(1, 1, 2, 2).half())
+        class D(nn.Conv2d):
+            def _conv_forward(self, x, w, b):
+                return super()._conv_forward(x, w, b).double()
+        b = D(1, 1, 1)(torch.ones(1, 1, 2, 2))
+        class T(nn.TransformerEncoderLayer):
+            def _ff_block(self, x):
+                return super()._ff_block(x).double()
+            def _sa_block(self, x, *a, **k):
+                return super()._sa_block(x, *a, **k)
+        t = T(2, 1, 2, batch_first=True)
+        t.norm2 = nn.Identity()
+        d = t(torch.ones(1, 2, 2))
+        class N(nn.BatchNorm1d):
+            def _check_input_dim(self, x):
+                self.double()
+        n = N(2)
+        e = n(torch.ones(3, 2).double())
+        f = n.weight
+        class S(nn.Sequential):
+            def forward(self, x):
+                return super().forward(x).half()
+        s = S(nn.Linear(2, 2), nn.ReLU())
+        g = s(torch.ones(1, 2))
+        h = nn.Sequential(s, nn.Identity())(torch.ones(1, 2))
+        class K(nn.Module):
+            def __call__(self, x): return super().__call__(x).double()
+            def forward(self, x): return x
+        i = K()(torch.ones(1))
+        j = nn.Sequential(K())(torch.ones(1))
+        class LL(nn.Linear):
+            def forward(self, x): return super().forward(x.float()).type_as(x)
+        k = LL(2, 2)(torch.ones(1, 2).half())
+        class LN(nn.LayerNorm):
+            def forward(self, x):
+                return F.layer_norm(x.float(), self.normalized_shape, self.weight, self.bias, self.eps).type_as(x)
+        l = LN(2)(torch.ones(1, 2).half())
+        class FP(nn.GroupNorm):
+            def forward(self, x): return super().forward(x.float())
+        m = FP(1, 2)(torch.ones(1, 2).half())
+    """,
+}
 
 
 @pytest.mark.parametrize(
