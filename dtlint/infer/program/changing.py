@@ -207,6 +207,7 @@ class Changing(Copying):
                     self.note_anytime(outer, name)
                     outer[name] = at_rest(now)
                     self.objects.changed |= outer[name] != at_rest(held) and not isinstance(outer, Frame)
+        self.changed_containers |= who
         frames = {place: frame for one in who for place, frame in self.frame_holders.get(one, {}).items()}
         for (_, name), frame in frames.items():
             frame.change(name, who, value)

@@ -84,6 +84,9 @@ class Frame(MutableMapping[str, Value]):
         """A name that is captured has been bound."""
         known = self._ever.get(name)
         self._ever[name] = value if known is None else join(known, value)
+        self._note_held(name, value)
+
+    def _note_held(self, name: str, value: Value) -> None:
         for one in identities(value):
             self._holders.setdefault(one, {})[id(self), name] = self
 
@@ -91,6 +94,7 @@ class Frame(MutableMapping[str, Value]):
         """A container that a name holds, or held, has changed."""
         if name in self._ever:
             self._ever[name] = at_rest(with_change(self._ever[name], who, value))
+            self._note_held(name, self._ever[name])
 
     def run_wild(self, names: Iterable[str]) -> None:
         """Code binds these of which nobody sees when it runs."""
@@ -120,6 +124,7 @@ class Frame(MutableMapping[str, Value]):
             value = UNKNOWN
         if self._flow is None:
             self._ever[name] = value
+            self._note_held(name, value)
         else:
             self._flow.state.bind(name, value)
             self.bound(name, value)

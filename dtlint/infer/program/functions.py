@@ -106,6 +106,8 @@ class Functions(Frames):
         """The outermost of them, by its place, of which what is read just now has changed a container, or kept one."""
         self.cached_results: dict[Hashable, Value] = {}
         """What functions that keep their results have given in this round, by what they were given."""
+        self.changed_containers: set[int] = set()
+        """Containers that have changed in this round, by their identity: what a call gave of them it would give otherwise."""
         self.cached_containers: dict[int, Hashable] = {}
         """Which of them a container is of, or in, by its identity."""
         self.reading_now = 0
@@ -420,7 +422,7 @@ class Functions(Frames):
         )
         in_progress = (id(info.node), key)
         known = self.known.get(key)
-        if known is not None:
+        if known is not None and self.changed_containers.isdisjoint(identities(known.result)):
             self.made_again(known.made)
             self.flow.state.casts = known.casts.copy()
             self.defaults_set += known.defaults

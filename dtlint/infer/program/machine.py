@@ -157,6 +157,7 @@ class Program(Special):
         self.given_up.clear()
         self.begin_closures()
         self.optimized.clear()
+        self.changed_containers.clear()
         self.cached_results.clear()
         self.cached_containers.clear()
         self.made_by.clear()

@@ -116,9 +116,14 @@ class Making(Abroad):
             self.objects.put(key, ITEMS, given if known else UNKNOWN)
         if isinstance(made, Module):
             self.hand_to_torch(made, info)
-        outside = (base.name for parent in info.lineage for base in parent.bases if isinstance(base, External))
+        outside = [base.name for parent in info.lineage for base in parent.bases if isinstance(base, External)]
         if any(name.startswith("collections.") for name in outside):  # whose methods call those of the class
             self.loosen_class(info)
+        for name in _OF_OPTIMIZERS if any(name.startswith("torch.optim.") for name in outside) else ():
+            method = info.method(name)
+            if method is not None:
+                self.handed.setdefault(place_of(Function(method, made)), Function(method, made))
+                self.lose(Function(method, made))
         return made
 
     def hand_to_torch(self, made: Module, info: ClassInfo) -> None:
@@ -448,6 +453,8 @@ _INSIDE = frozenset(
     {"_conv_forward", "_check_input_dim", "_ff_block", "_sa_block", "_mha_block", "_get_name_with_default"}
 )
 """Methods that the `forward` of a layer calls."""
+_OF_OPTIMIZERS = ("get_lr", "_get_closed_form_lr", "add_param_group")
+"""Methods that optimizers and schedulers call by themselves, from their start."""
 _PARTS = frozenset(
     {"norm", "norm1", "norm2", "norm3", "linear1", "linear2", "self_attn", "multihead_attn", "activation"}
     | {"dropout", "dropout1", "dropout2", "dropout3", "layers", "encoder", "decoder"}
