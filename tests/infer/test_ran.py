@@ -1884,24 +1884,6 @@ PROGRAMS = {
         f = d.fn(torch.ones(1, 2))
         g = d.half().t(torch.ones(1, 2))
     """,
-}
-
-KNOWN: dict[str, str] = {
-    "a method that is patched behind a call": """
-        class C:
-            def __init__(self, x): self.x = x
-        def add_method(cls):
-            def wrap(fn):
-                setattr(cls, fn.__name__, fn)
-                return fn
-            return wrap
-        @add_method(C)
-        def dbl(self): return self.x.double()
-        def dbl2(self): return self.x.half()
-        y = C(S).dbl() * 1
-        C.dbl = dbl2
-        y = C(S).dbl() * 1
-    """,
     "a decorator that remembers results, which change": """
         def memo(fn):
             cache = {}
@@ -1924,6 +1906,24 @@ KNOWN: dict[str, str] = {
         y = TABLE["x"][0] * 1
         lookup("x").append(H)
         y = lookup("x")[-1] * 1
+    """,
+}
+
+KNOWN: dict[str, str] = {
+    "a method that is patched behind a call": """
+        class C:
+            def __init__(self, x): self.x = x
+        def add_method(cls):
+            def wrap(fn):
+                setattr(cls, fn.__name__, fn)
+                return fn
+            return wrap
+        @add_method(C)
+        def dbl(self): return self.x.double()
+        def dbl2(self): return self.x.half()
+        y = C(S).dbl() * 1
+        C.dbl = dbl2
+        y = C(S).dbl() * 1
     """,
     "a class that copies itself": """
         I = torch.zeros(2, dtype=torch.int64)

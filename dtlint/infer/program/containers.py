@@ -376,6 +376,7 @@ class Containers(Changing):
             if isinstance(base, Instance):
                 self.objects.put(base.key, ITEMS, UNKNOWN)
             self.lose(value)
+            self.lose_container(base)  # one of several, perhaps
             self.lose_around(target.value)
 
     def lose_around(self, node: ast.expr) -> None:
