@@ -75,8 +75,18 @@ class Expressions:
     """Evaluates expressions in the current state. `Calling` adds calls, the interpreter statements."""
 
     __slots__ = (  # attributes of slots, and methods where there is nothing else, are the fastest to find
-        *("_evaluate", "_evidence_of", "call_made", "calls_told", "default", "discarded", "discards_told", "evidence"),
-        *("flow", "gradless", "listeners", "asking", "muted", "operators_told", "outer", "references_told", "symbolic"),
+        *(
+            "_evaluate",
+            "_evidence_of",
+            "asking",
+            "call_made",
+            "calls_told",
+            "default",
+            "discarded",
+            "discards_told",
+            "evidence",
+        ),
+        *("flow", "gradless", "listeners", "muted", "operators_told", "outer", "references_told", "symbolic"),
         *("targets_told", "values_told"),
     )
 

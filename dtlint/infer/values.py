@@ -591,8 +591,8 @@ def identities(value: Value) -> frozenset[int]:
         held: Iterable[Value] = (value.item,) if isinstance(value, Iteration) else value.items  # type: ignore[assignment]
         if isinstance(value, Table):
             held = (*value.items.values(), *(() if value.rest is None else (value.rest,)))
-        value.inside = value.taken.union(*map(identities, held))
-    return value.inside | identity(value)
+        value.inside = identity(value).union(value.taken, *map(identities, held))
+    return value.inside
 
 
 UNKNOWN = Unknown()

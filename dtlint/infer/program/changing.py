@@ -176,14 +176,13 @@ class Changing(Copying):
         if isinstance(node, ast.Name) and function is not None and node.id in _parameters(function):
             self.changed_parameters.setdefault(id(function.node), set()).add(node.id)
 
-    def change_others(self, who: frozenset[int], value: Value, path: str | None, beside: frozenset[int]) -> bool:
+    def change_others(self, who: frozenset[int], value: Value, path: str | None, beside: frozenset[int]) -> None:
         """Containers of an identity may be `value`: all names and attributes but one path hold that now, here, where this was
-        called from, and around. A call that does so does it again where the same function is given others. Has any name?
+        called from, and around. A call that does so does it again where the same function is given others.
 
         Args:
             beside: the identity of a container around, which is changed for itself.
         """
-        found = False
         for count, state in enumerate((*self.frames, self.flow.state)):
             own = state is self.flow.state
             for names in (state.names, state.paths):
@@ -193,7 +192,6 @@ class Changing(Copying):
                     now = with_change(held, who, value, beside)
                     if now is not held:
                         names[name] = now
-                        found = True
                         self.reaches = min(self.reaches, count)
                         if own:
                             self.changed_here(name, now)
@@ -214,15 +212,15 @@ class Changing(Copying):
         for one in who & self.cached_containers.keys():
             place = self.cached_containers[one]
             self.cached_results[place] = at_rest(with_change(self.cached_results[place], who, value))
-        for one in who & self.shared.keys():
-            names, name = self.shared[one]
-            held = names[name]
-            names[name] = at_rest(with_change(held, who, value, beside))
-            self.objects.changed |= names[name] != held
+        others = {place: names for one in who for place, names in self.shared.get(one, {}).items()}
+        for (_, name), names in others.items():
+            if name in names:
+                held = names[name]
+                names[name] = at_rest(with_change(held, who, value, beside))
+                self.objects.changed |= names[name] != held
         for key, name in self.objects.holders(who):
             known = self.objects.of(key).get(name)
             self.objects.put(key, name, value if known is None else with_change(known, who, value, beside))
-        return found
 
     def bind_attribute(self, target: ast.Attribute, base: Value, value: Value) -> None:
         super().bind_attribute(target, base, value)

@@ -49,7 +49,7 @@ class Containers(Changing):
                 if isinstance(many, Iteration) and complete and self.takes_many(node):
                     args.append(many)
                     continue
-                if isinstance(many, Items) and complete:
+                if isinstance(many, Items) and complete and len(args) + len(many.items) <= _MOST_ARGUMENTS:
                     args += many.items
                 else:
                     complete = False
@@ -108,7 +108,7 @@ class Containers(Changing):
             self.lose_container(self.quietly(node.func.value))
         path = path_of(node.func) or ""
         called = path.rpartition(".")[2]
-        if node.args and path.partition(".")[0] in _KINDS and called in CHANGING | _ADDING | _BEHIND_OPERATORS:
+        if node.args and path.partition(".")[0] in _KINDS and called in _BOUND_CHANGING | _BEHIND_OPERATORS:
             self.values(node.args)  # `dict.update(settings, ...)`
             self.lose_container(self.quietly(node.args[0]))
             return UNKNOWN
@@ -130,7 +130,7 @@ class Containers(Changing):
 
     def attribute(self, node: ast.Attribute) -> Value:
         value = super().attribute(node)
-        if node.attr in CHANGING | _ADDING | _REORDERING and not self.asking and isinstance(node.ctx, ast.Load):
+        if node.attr in _BOUND_CHANGING and not self.asking and isinstance(node.ctx, ast.Load):
             self.lose_container(self.quietly(node.value))  # `add = items.append`, which is no call yet
         return value
 
@@ -400,7 +400,7 @@ class Containers(Changing):
         return [(name, inner[name]) for name in changed if isinstance(names[name], CONTAINERS)]
 
     def lose_globals(self) -> None:
-        """Code that is not seen finds functions and classes by their names."""
+        """Code that is not seen finds functions and classes by their names: they are not kept here."""
 
     def names_lost(self, names: Collection[str] | None) -> None:
         """Globals are bound in a way that is not followed. Where nobody knows which, it is settings that are: numbers, words."""
@@ -528,6 +528,8 @@ def _mapping(value: Value) -> Table | None:
     return found if isinstance(found, Table) and known else None
 
 
+_MOST_ARGUMENTS = 1_000
+"""Arguments of one call: `f(*args, *args)` in f itself doubles them each time."""
 _SEQUENTIAL = External("torch.nn.Sequential")
 _CHANGING_FIRST = {
     name.rpartition(".")[2]: name
@@ -538,6 +540,7 @@ _ZIP = External("builtins.zip")
 GLOBALS = External("builtins.globals()")
 """What `globals()` gives: the names of the module, as a dict."""
 _ADDING = frozenset({"append", "extend", "insert", "add", "appendleft", "extendleft"})
+_BOUND_CHANGING = CHANGING | {"append", "extend", "insert", "add", "appendleft", "extendleft", "rotate"}
 _BEHIND_OPERATORS = frozenset({"__setitem__", "__delitem__", "__iadd__", "__ior__", "__imul__", "__iand__"})
 """Methods that statements and operators call which change a list or dict."""
 _KINDS = frozenset({"dict", "list", "set", "OrderedDict", "deque"})

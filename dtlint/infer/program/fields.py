@@ -128,7 +128,8 @@ def _gives_on(node: FunctionNode) -> bool:
 
     def is_none_filled(target: str, value: ast.expr) -> bool:
         """`kwargs = kwargs or {}`, `kwargs = {} if kwargs is None else kwargs`."""
-        return isinstance(value, (ast.BoolOp, ast.IfExp, ast.Dict)) and target == arguments[-1]
+        filled = ("{0} or {{}}", "{{}} if {0} is None else {0}", "{0} if {0} is not None else {{}}", "{{}}")
+        return target == arguments[-1] and ast.unparse(value) in [text.format(target) for text in filled]
 
     bound: dict[str, list[ast.expr]] = {}
     returned: list[ast.expr | None] = []
@@ -141,7 +142,9 @@ def _gives_on(node: FunctionNode) -> bool:
                 if name in arguments and not is_none_filled(name, part.value):
                     return False
                 bound.setdefault(ast.unparse(target), []).append(part.value)
-        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _FILLING:
+        elif isinstance(part, (ast.AugAssign, ast.AnnAssign, ast.NamedExpr)) or (
+            isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _FILLING
+        ):
             return False
         elif isinstance(part, ast.Return):
             returned.append(part.value)

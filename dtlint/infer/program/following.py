@@ -36,8 +36,9 @@ class Following(Interpreter):
         """Loops around the place that is read, in the function that is read."""
         self.catching = 0
         """Statements around the place that is read that catch every exception, or suppress one."""
-        self.shared: dict[int, tuple[dict[str, Value], str]] = {}
-        """Lists and dicts of other modules that were asked for, by their identity: the names of its module, and its own."""
+        self.shared: dict[int, dict[tuple[str, str], dict[str, Value]]] = {}
+        """Lists and dicts of other modules that were asked for, by their identity: by the module and the name there, the names
+        of the module."""
         self.in_order = True
         """Is what is read run just then? A module that is run when it is first asked for was run where it is imported."""
 
@@ -136,7 +137,7 @@ class Following(Interpreter):
         value = info.names.get(name)
         if value is not None and value != Imported(module, name):  # `from . import x` in a package names its module
             for one in identities(value):
-                self.shared[one] = info.names, name
+                self.shared.setdefault(one, {})[module, name] = info.names
             return value
         if self.project.locate(f"{module}.{name}") is not None:
             return Namespace(f"{module}.{name}")

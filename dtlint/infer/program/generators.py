@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from dtlint.infer.program.frames import Frame
 from dtlint.infer.program.free import free_names
 from dtlint.infer.program.functions import ANY_REGION
-from dtlint.infer.program.held import is_container
+from dtlint.infer.program.held import is_container, shares
 from dtlint.infer.program.turns import Turns
 from dtlint.infer.survey import facts
-from dtlint.infer.values import UNKNOWN, Autocast, Class, Function, Instance, Module, Value, identities
-from dtlint.infer.walk import nodes
+from dtlint.infer.values import UNKNOWN, Autocast, Class, Function, Instance, Module, Value
+from dtlint.infer.walk import SCOPES, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,6 +54,9 @@ class Generators(Turns):
         made = super().comprehension(node)
         self.flow.contexts.pop()
         self.flow.state = state
+        for part in nodes([node], SCOPES) if self.binds(node) else ():
+            if isinstance(part, ast.NamedExpr):  # who knows when
+                self.bind_name(part.target.id, UNKNOWN)
         return made
 
     def define_class(self, node: ast.ClassDef) -> None:
@@ -134,9 +137,8 @@ class Generators(Turns):
         paths: Mapping[str, Value],
     ) -> Value:
         """Read a generator that is not taken apart where it is made: it may start at any time from here on."""
-        if id(info.node) in self.changed_parameters:
-            for value in (*args, *keywords.values()):
-                self.lose_container(value)
+        for value in (*args, *keywords.values()):
+            self.lose_container(value)
         args = [UNKNOWN if is_container(value) else value for value in args]
         keywords = {name: UNKNOWN if is_container(value) else value for name, value in keywords.items()}
         state = self.flow.state
@@ -153,9 +155,10 @@ class Generators(Turns):
         state = self.flow.state
         state.casts.update(dict.fromkeys(self.ever_cast, (self.clock, None)))
         state.paths.clear()
-        held = frozenset().union(*(identities(one) for frame in self.frames for one in frame.names.values()))
-        for name, known in state.names.items():
-            if is_container(known) and not held.isdisjoint(identities(known)):
+        own = {name: known for name, known in state.names.items() if is_container(known)}
+        around = [one for frame in self.frames if own for one in frame.names.values() if is_container(one)]
+        for name, known in own.items():
+            if shares(known, around):
                 state.names[name] = UNKNOWN
         return value
 
@@ -184,5 +187,17 @@ def _takers(tree: ast.Module) -> dict[ast.GeneratorExp, ast.expr]:
 @lru_cache(maxsize=256)
 def _bindings(scope: ast.AST) -> Counter[str]:
     """How often a scope binds each name."""
+    arguments = getattr(scope, "args", None)
+    given = [] if arguments is None else [part.arg for part in ast.walk(arguments) if isinstance(part, ast.arg)]
     body = scope.body if isinstance(getattr(scope, "body", None), list) else [scope]  # type: ignore[attr-defined]
-    return Counter(part.id for part in nodes(body) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))
+    found = Counter(given)
+    for part in nodes(body):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, (ast.Store, ast.Del)):
+            found[part.id] += 1
+        elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found[part.name] += 1
+        elif isinstance(part, ast.alias):
+            found[(part.asname or part.name).partition(".")[0]] += 1
+        elif isinstance(part, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and part.name:
+            found[part.name] += 1
+    return found

@@ -28,12 +28,11 @@ from dtlint.infer.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["CONTAINERS", "identities_of", "is_container", "shares", "with_change"]
+__all__ = ["CONTAINERS", "identities_of", "is_container", "shares", "tensors_in", "with_change"]
 
 CONTAINERS = (Items, Table, Iteration)
 _DEEPEST = 4
 """Containers in one another that tensors are looked for in."""
-_HOLDING = frozenset[type]({Either, *CONTAINERS})
 
 
 def is_container(value: Value) -> TypeGuard[Items | Table | Iteration]:
@@ -75,7 +74,7 @@ def with_change(held: Value, who: frozenset[int], value: Value, beside: frozense
         return at_rest(join(held, value))
     if not held.taken.isdisjoint(who):
         return UNKNOWN
-    before = inside(held)
+    before = _inside(held)
     after = [with_change(item, who, value, beside) for item in before]
     return held if all(map(operator.is_, before, after)) else same_as(_holding(held, after), held)
 
@@ -85,11 +84,11 @@ def tensors_in(value: Value, depth: int = 0) -> list[Tensor]:
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, CONTAINERS) and depth < _DEEPEST:
-        return [tensor for held in inside(value) for tensor in tensors_in(held, depth + 1)]
+        return [tensor for held in _inside(value) for tensor in tensors_in(held, depth + 1)]
     return []
 
 
-def inside(container: Items | Table | Iteration) -> list[Value]:
+def _inside(container: Items | Table | Iteration) -> list[Value]:
     """What a container holds."""
     if isinstance(container, Items):
         return list(container.items)

@@ -337,8 +337,7 @@ class Instances(Storing):
                         self.item_set(one, Constant(target.attr), value)
             elif isinstance(choice, Tensor) and target.attr == "data":
                 self.places_lost()
-                self.objects.changed |= not self.data_given_anywhere
-                self.data_given_anywhere = True
+                self.data_given_to_any()
                 if not _is_like(value, choice.dtypes):
                     self.retold_everywhere(choice, value)
                     self.data_replaced(target.value, value)
@@ -498,8 +497,7 @@ class Instances(Storing):
     def data_replaced(self, node: ast.expr | None, value: Value) -> None:
         """`p.data = ...` in another dtype: a weight of a module that is named, or of whichever."""
         owner = self.quietly(node.value) if isinstance(node, ast.Attribute) else UNKNOWN
-        self.objects.changed |= not self.data_given_anywhere
-        self.data_given_anywhere = True
+        self.data_given_to_any()
         if isinstance(node, ast.Name) and isinstance(value, Tensor):
             before = self.flow.state.names.get(node.id)
             same = before.origin if isinstance(before, Tensor) else value.origin  # it is the same tensor still
@@ -516,6 +514,10 @@ class Instances(Storing):
                 self.objects.changed = True
         if isinstance(owner, Module):
             self.cast_by_hand(owner)
+
+    def data_given_to_any(self) -> None:
+        self.objects.changed |= not self.data_given_anywhere
+        self.data_given_anywhere = True
 
     def cast_by_hand(self, module: Module) -> None:
         """A weight of a module is given other data."""

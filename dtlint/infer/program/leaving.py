@@ -235,7 +235,8 @@ def _catches_at_yield(node: FunctionNode) -> bool:
     """Does a generator that is a context catch what is raised in the block, and not raise it again?"""
     for part in nodes(node.body, SCOPES) if isinstance(node.body, list) else ():
         if isinstance(part, ast.Try) and any(isinstance(inner, ast.Yield) for inner in nodes(part.body, SCOPES)):
-            for handler in part.handlers:
-                if not any(isinstance(inner, ast.Raise) for inner in nodes(handler.body, SCOPES)):
-                    return True
+            if not all(isinstance(handler.body[-1], ast.Raise) for handler in part.handlers):
+                return True
+        elif isinstance(part, (ast.With, ast.AsyncWith)) and "suppress" in ast.unparse(part.items[0].context_expr):
+            return True
     return False

@@ -63,7 +63,7 @@ class Making(Abroad):
     def __init__(self, project: Project, main: ModuleInfo) -> None:
         super().__init__(project, main)
         self.built_of_others: set[Key] = set()
-        """Layers of torch that were given modules or functions of the program."""
+        """Layers of torch that were given modules or functions of the program, in any round."""
 
     training_themselves = False
     """Has any module a `train()` of its own?"""
@@ -127,14 +127,15 @@ class Making(Abroad):
         return made
 
     def hand_to_torch(self, made: Module, info: ClassInfo) -> None:
-        """Methods of a module that torch calls by itself may assign its attributes at any time. Weights among these are
-        those that a cast changes anyway."""
+        """Methods of a module that torch calls by itself may assign its attributes at any time, but for `train()`, which
+        is followed. Weights among these are those that a cast changes anyway."""
         for name in _CALLED_BY_TORCH:
             method = info.method(name)
             if method is None:
                 continue
             held = [self.objects.get(made.key, stored) for _, stored in facts(method.node).stores]
-            self.training_themselves |= name == "train"
+            if name == "train" and not self.training_themselves:
+                self.training_themselves = self.objects.changed = True
             if name in _LOADING:
                 self.handed.setdefault(place_of(Function(method, made)), Function(method, made))
             weights = all(isinstance(one, Tensor) and one.traits & (Trait.PARAMETER | Trait.BUFFER) for one in held)
@@ -146,7 +147,7 @@ class Making(Abroad):
         layer = None if made.info is None else layer_inherited(made.info)
         if layer is not None:
             self.objects.put(made.key, LAYER, self.new_layer(Module(layer, made.key), arguments))
-            for name in _CALLED_AT_START if made.info is not None else ():
+            for name in _CALLED_AT_START:
                 method = made.info.method(name) if made.info is not None else None
                 if method is not None:
                     self.apply(method, made, [], {}, True)
@@ -224,6 +225,7 @@ class Making(Abroad):
             and (value.info is not None or value.key in self.built_of_others or self.objects.of(value.key))
             for value in given
         ):
+            self.objects.changed |= made.key not in self.built_of_others
             self.built_of_others.add(made.key)
         if arguments.args and isinstance(arguments.args[0], Table):
             for name, value in arguments.args[0].items.items():
@@ -246,15 +248,17 @@ class Making(Abroad):
                 self.order.begin(made.key, self.place, list(whole))
         return replace(made, items=children, dtypes=dtypes)
 
-    def train_below(self, module: Module, mode: Value, itself: bool, depth: int = 0) -> None:
+    def train_below(self, module: Module, mode: Value, itself: bool, told: set[Key] | None = None) -> None:
         """`module.train(mode)`, which calls that of each module below, and `eval()`, which calls its own."""
+        told = {module.key} if told is None else told
         own = module.info.method("train") if module.info is not None and itself else None
         if own is not None:
             self.apply(own, module, [mode], {}, True)
-        elif depth < _DEEPEST and self.training_themselves:
+        elif self.training_themselves:
             for _, child in self.named_children(module):
-                if child.key != module.key:
-                    self.train_below(child, mode, True, depth + 1)
+                if child.key not in told:
+                    told.add(child.key)
+                    self.train_below(child, mode, True, told)
 
     def put_outside(self, owner: str, name: str, value: Value) -> None:
         """Nothing can be told of ops where one of torch's functions or layers is another's. Settings change none."""
@@ -319,8 +323,8 @@ class Making(Abroad):
         objects = self.objects
         if objects.of(module.key).keys() - {LAYER} or objects.wild & _PARTS or objects.of(EVERY):
             return True
-        below = (key for key in objects.attributes if key.startswith(module.key) or module.key in objects.above(key))
-        return module.key in self.built_of_others or any(key != module.key and objects.of(key) for key in below)
+        below = (key for key in objects.attributes if key.startswith((f"{module.key}.", f"{module.key}&")))
+        return module.key in self.built_of_others or any(map(objects.of, below))
 
     def run_sequential(self, module: Module, arguments: Arguments) -> Value:
         if module.items is None or len(arguments.args) != 1:
@@ -460,8 +464,6 @@ _PARTS = frozenset(
     | {"dropout", "dropout1", "dropout2", "dropout3", "layers", "encoder", "decoder"}
 )
 """What the layers of a transformer are made of."""
-_DEEPEST = 12
-"""Modules in one another that are told of `train()`."""
 _LOADING = frozenset({"_load_from_state_dict", "set_extra_state", "load_state_dict"})
 _CALLED_BY_TORCH = ("_apply", "_load_from_state_dict", "set_extra_state", "load_state_dict", "__setstate__", "train")
 """Methods of modules that torch calls of those inside another: to cast it, to load it, to train it."""

@@ -26,10 +26,13 @@ def _mangle(tree: ast.AST, owner: str) -> None:
     waiting = [(tree, owner)]
     while waiting:
         node, inside = waiting.pop()
+        if isinstance(node, ast.ClassDef):  # what stands before its body is of the class around
+            waiting += [(child, node.name.lstrip("_")) for child in node.body]
+            waiting += [(child, inside) for child in (*node.bases, *node.keywords, *node.decorator_list)]
+        else:
+            waiting += [(child, inside) for child in ast.iter_child_nodes(node)]
         if inside:
             _rename(node, inside)
-        within = node.name.lstrip("_") if isinstance(node, ast.ClassDef) else inside
-        waiting += [(child, within) for child in ast.iter_child_nodes(node)]
 
 
 def _rename(node: ast.AST, owner: str) -> None:
@@ -60,4 +63,5 @@ _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
     ast.MatchAs: ("name",),
     ast.MatchStar: ("name",),
     ast.MatchMapping: ("rest",),
+    ast.MatchClass: ("kwd_attrs",),
 }

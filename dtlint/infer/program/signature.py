@@ -57,7 +57,8 @@ def signature(value: Value, depth: int = 0, of_one_call: bool = True) -> Hashabl
     match value:
         case Tensor():
             weight = bool(value.traits & (Trait.PARAMETER | Trait.BUFFER))
-            return ("tensor", value.dtypes, value.zero_dim, weight, value.traits & (Trait.ON_CPU | Trait.ON_CUDA))
+            place = value.traits & (Trait.ON_CPU | Trait.ON_CUDA)
+            return ("tensor", value.dtypes, value.zero_dim, weight and (value.holder or True), place)
         case Module() | Instance():
             return (type(value).__name__, value.key)
         case Constant(value=constant):

@@ -77,17 +77,17 @@ _CALLED_BY: dict[str, tuple[str, ...]] = {
     "builtins.next": ("__next__",),
     "builtins.dir": ("__dir__",),
 }
-"""The methods that functions of Python's own call of what they are given first."""
+"""The methods that functions of Python's own call of what they are given."""
 _GIVEN = frozenset({"builtins.next", "builtins.abs", "builtins.round"})
 """Functions that give what the method gives."""
 
 
-_CALLING_NOW = frozenset(
+_NOT_KEEPING = frozenset(
     {"functools.partial", "functools.reduce", "functools.wraps", "builtins.isinstance", "builtins.callable"}
     | {"torch.utils.checkpoint.checkpoint", "builtins.sorted", "builtins.max", "builtins.min", "builtins.filter"}
     | {"builtins.getattr", "builtins.hasattr", "builtins.setattr", "builtins.print", "copy.copy", "copy.deepcopy"}
 )
-"""Functions that are given a function and call it where they are called, or not at all: what that changes is followed."""
+"""Functions that are given a function, and neither keep it for later nor call it with what stands beside it."""
 
 
 class Special(Places):
@@ -123,11 +123,12 @@ class Special(Places):
 
     def assign_augmented(self, node: ast.AugAssign) -> None:
         before = self.quietly(node.target)
-        if _is_object(before):
-            made = self.special(before, f"__i{_OPERATORS[type(node.op)]}__", self.value(node.value))
-            if made is not None:
-                self.bind_target(node.target, made, node, node.value)
-                return
+        name = f"__i{_OPERATORS[type(node.op)]}__"
+        infos = [choice.info for choice in options(before) if isinstance(choice, (Instance, Module))]
+        if any(info is not None and info.method(name) is not None for info in infos):
+            made = self.special(before, name, self.value(node.value))
+            self.bind_target(node.target, made or UNKNOWN, node, node.value)
+            return
         super().assign_augmented(node)
 
     def negated(self, node: ast.UnaryOp, operand: Value, result: Value) -> Value:
@@ -180,7 +181,7 @@ class Special(Places):
 
     def external_call(self, name: str, arguments: Arguments) -> Value:
         given = [*arguments.args, *arguments.keywords.values()]
-        if name not in _CALLING_NOW and any(isinstance(value, (Function, Partial)) for value in given):
+        if name not in _NOT_KEEPING and any(isinstance(value, (Function, Partial)) for value in given):
             for value in given:  # `Thread(target=work, args=(job,))`
                 self.lose_container(value)
         called = _CALLED_BY.get(name)
