@@ -1907,6 +1907,80 @@ PROGRAMS = {
         lookup("x").append(H)
         y = lookup("x")[-1] * 1
     """,
+    "a generator that is kept, and changes a list": """
+        def gen(xs):
+            xs[0] = torch.ones(1).double()
+            yield 1
+        a = [torch.ones(1)]
+        g = gen(a)
+        list(g)
+        b = a[0] + 1
+    """,
+    "a walrus in a generator that is kept": """
+        y = torch.ones(1)
+        g = (y := x.double() for x in [torch.ones(2)])
+        list(g)
+        z = y + 1
+    """,
+    "a parameter that is bound anew behind a generator": """
+        def f(t):
+            g = (t + x for x in [torch.ones(1)])
+            t = t.double()
+            return list(g)
+        r = f(torch.ones(1))[0]
+        def h(t):
+            def gen():
+                for i in [torch.ones(1)]:
+                    yield t + i
+            g = gen()
+            t = t.double()
+            return list(g)
+        q = h(torch.ones(1))
+    """,
+    "weights that a function ties, twice": """
+        def tie(m, w): m.weight = w
+        a, b, c = nn.Linear(1,1), nn.Linear(1,1), nn.Linear(1,1)
+        tie(c, a.weight)
+        tie(c, b.weight)
+        b.half()
+        z = c.weight * 2
+    """,
+    "a mode that fills in a dtype": """
+        from torch.overrides import TorchFunctionMode
+        class Mode(TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                kwargs = {"dtype": torch.float64} if func is torch.ones else kwargs or {}
+                return func(*args, **kwargs)
+        with Mode():
+            x = torch.ones(3)
+    """,
+    "a context that raises sometimes": """
+        from contextlib import contextmanager, suppress
+        @contextmanager
+        def quiet():
+            with suppress(ValueError):
+                yield
+        @contextmanager
+        def quiet2():
+            try:
+                yield
+            except ValueError as e:
+                if str(e): raise
+        def g(): raise ValueError
+        def g2(t):
+            if t.sum() > 100: return
+            raise ValueError
+        x = torch.ones(1)
+        with quiet():
+            g2(x)
+            x = x.double()
+        y = x + 1
+        z = torch.ones(1)
+        with quiet2():
+            g2(z)
+            z = z.double()
+        w = z + 1
+    """,
 }
 
 KNOWN: dict[str, str] = {

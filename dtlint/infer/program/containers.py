@@ -108,7 +108,7 @@ class Containers(Changing):
             self.lose_container(self.quietly(node.func.value))
         path = path_of(node.func) or ""
         called = path.rpartition(".")[2]
-        if node.args and path.partition(".")[0] in _KINDS and called in _BOUND_CHANGING | _BEHIND_OPERATORS:
+        if node.args and path.partition(".")[0] in _KINDS and called in _BOUND_CHANGING:
             self.values(node.args)  # `dict.update(settings, ...)`
             self.lose_container(self.quietly(node.args[0]))
             return UNKNOWN
@@ -540,9 +540,11 @@ _ZIP = External("builtins.zip")
 GLOBALS = External("builtins.globals()")
 """What `globals()` gives: the names of the module, as a dict."""
 _ADDING = frozenset({"append", "extend", "insert", "add", "appendleft", "extendleft"})
-_BOUND_CHANGING = CHANGING | {"append", "extend", "insert", "add", "appendleft", "extendleft", "rotate"}
 _BEHIND_OPERATORS = frozenset({"__setitem__", "__delitem__", "__iadd__", "__ior__", "__imul__", "__iand__"})
 """Methods that statements and operators call which change a list or dict."""
+_BOUND_CHANGING = (
+    CHANGING | _BEHIND_OPERATORS | {"append", "extend", "insert", "add", "appendleft", "extendleft", "rotate"}
+)
 _KINDS = frozenset({"dict", "list", "set", "OrderedDict", "deque"})
 _REORDERING = frozenset({"reverse", "sort", "remove", "rotate"})
 """Methods of a list after which it holds what it held, in other places."""

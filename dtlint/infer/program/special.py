@@ -8,9 +8,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.infer.program.abroad import MODULE_CASTS
 from dtlint.infer.program.places import Places
 from dtlint.infer.values import (
     UNKNOWN,
+    Constant,
+    External,
     Function,
     Instance,
     Iteration,
@@ -82,6 +85,10 @@ _GIVEN = frozenset({"builtins.next", "builtins.abs", "builtins.round"})
 """Functions that give what the method gives."""
 
 
+_IN_PLACE = frozenset(
+    f"operator.{name}" for name in ("delitem", "iadd", "iand", "iconcat", "imul", "ior", "isub", "ixor", "setitem")
+)
+"""Functions that change the list or dict that they are given first."""
 _NOT_KEEPING = frozenset(
     {"functools.partial", "functools.reduce", "functools.wraps", "builtins.isinstance", "builtins.callable"}
     | {"torch.utils.checkpoint.checkpoint", "builtins.sorted", "builtins.max", "builtins.min", "builtins.filter"}
@@ -184,6 +191,12 @@ class Special(Places):
         if name not in _NOT_KEEPING and any(isinstance(value, (Function, Partial)) for value in given):
             for value in given:  # `Thread(target=work, args=(job,))`
                 self.lose_container(value)
+        if name in _IN_PLACE and given:
+            self.lose_container(given[0])
+        if name == "operator.methodcaller" and given:
+            asked = given[0].value if isinstance(given[0], Constant) else None
+            if asked is None or asked in MODULE_CASTS:
+                self.cast_in_hand(UNKNOWN, External(f"torch.nn.Module.{asked}"))
         called = _CALLED_BY.get(name)
         for value in arguments.args if called is not None else ():
             made = self.first_of(value, called or ())
