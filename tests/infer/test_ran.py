@@ -1981,6 +1981,36 @@ PROGRAMS = {
             z = z.double()
         w = z + 1
     """,
+    "a dict whose attributes are its items, by other names of methods": """
+        class DotDict(dict):
+            __getattr__ = dict.__getitem__
+            __setattr__ = dict.__setitem__
+        dd = DotDict(a=torch.zeros(1))
+        dd.a = torch.zeros(1).half()
+        y8 = dd['a']
+        dd['a'] = torch.zeros(1).double()
+        y9 = dd.a
+    """,
+    "a method under another name": """
+        class Store:
+            def put(self, k, v): self.__dict__[k] = v
+            __setitem__ = put
+            add = setattr
+        s = Store(); s.x = torch.zeros(1)
+        s.put('x', torch.zeros(1).half()); a = s.x
+        s['x'] = torch.zeros(1).double(); b = s.x
+    """,
+    "functions that change what they are given": """
+        import operator
+        o = {'a': torch.zeros(1)}
+        operator.ior(o, {'a': torch.zeros(1).half()})
+        b = o['a']
+        l = [torch.zeros(1)]
+        operator.iconcat(l, [torch.zeros(1).half()])
+        c = l[-1]
+        operator.delitem(l, 0)
+        e = l[0]
+    """,
 }
 
 KNOWN: dict[str, str] = {

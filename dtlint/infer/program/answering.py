@@ -101,6 +101,20 @@ class Answering(Instances):
         infos = [choice.info for choice in options(value) if isinstance(choice, Instance)]
         return next((found for info in infos for name in names if (found := info.method(name)) is not None), None)
 
+    def define_class(self, node: ast.ClassDef) -> None:
+        """A method has each name that the body of its class gives it: `__rmul__ = __mul__`."""
+        super().define_class(node)
+        made = self.quietly(ast.Name(node.name, ast.Load()))
+        info = made.info if isinstance(made, Class) and made.info.node is node else None
+        for statement in node.body if info is not None else ():
+            if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Name):
+                continue
+            method = info.methods.get(statement.value.id) if info is not None else None
+            for target in statement.targets if method is not None else ():
+                if isinstance(target, ast.Name) and info is not None and method is not None:
+                    info.methods[target.id] = method
+                    info.body.pop(target.id, None)
+
     # -- assignments
 
     def bind_attribute(self, target: ast.Attribute, base: Value, value: Value) -> None:
@@ -117,8 +131,9 @@ class Answering(Instances):
         if target.attr in _OF_ANOTHER and (owners or isinstance(base, Function)):
             self.altered = self.objects.changed = True
         for owner in owners:
-            if target.attr == "__dict__":
-                self.objects.scatter(owner.key)
+            lineage = owner.info.lineage if owner.info is not None else []
+            if target.attr == "__dict__" or any("__setattr__" in parent.body for parent in lineage):
+                self.objects.scatter(owner.key)  # `__setattr__ = dict.__setitem__`
             if owner.key in self.objects.scattered:  # it may be another's, too
                 self.flow.state.paths.pop(path_of(target) or "", None)
             held = None if owner.info is None else self.described(owner.info, target.attr)
