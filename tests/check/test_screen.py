@@ -18,7 +18,12 @@ from dtlint.source.file import Source
 
 RULES = [rule for rule in discover().values() if not issubclass(rule, RuntimeRule)]
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
-PROGRAMS = {path.relative_to(FIXTURES).as_posix(): path.read_text() for path in sorted(FIXTURES.rglob("*.py"))} | {
+# What stands under projects/ says something as a project only.
+PROGRAMS = {
+    path.relative_to(FIXTURES).as_posix(): path.read_text()
+    for path in sorted(FIXTURES.rglob("*.py"))
+    if FIXTURES / "projects" not in path.parents
+} | {
     f"{rule.code} {number}": text
     for rule in RULES
     for number, text in enumerate((*document(rule).example, *document(rule).instead))
