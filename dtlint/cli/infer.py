@@ -62,6 +62,9 @@ def command(path: Path | None, at: str | None, output_format: str, no_cache: boo
         return
     if path is None:
         raise click.UsageError("name a file, or a place with --at FILE:LINE:COL")
+    if os.environ.get("DTLINT_NEW_ENGINE") and output_format == "json":
+        _print_json(_claims_of_new_engine(path))
+        return
     told = _told(path, no_cache)
     if output_format == "json":
         _print_json(_as_json(told, file, claim) for file, given in told.claims().items() for claim in given)
@@ -69,6 +72,23 @@ def command(path: Path | None, at: str | None, output_format: str, no_cache: boo
         from dtlint.cli.annotated import annotate
 
         annotate(told)
+
+
+def _claims_of_new_engine(path: Path) -> list[object]:
+    """The claims of the engine that takes the place of the other, while both are there."""
+    import threading
+
+    from dtlint.infer.interproc.disk import Disk
+    from dtlint.infer.interproc.reading import claims
+
+    sys.setrecursionlimit(100_000)
+    threading.stack_size(512 * 1024 * 1024)
+    found: list[object] = []
+    program = _absolute(path)
+    thread = threading.Thread(target=lambda: found.extend(claims(program, [program.parent, *_installed()], Disk())))
+    thread.start()
+    thread.join()
+    return found
 
 
 def _told(path: Path, no_cache: bool) -> Told:
@@ -116,8 +136,8 @@ def _kept(program: Path, roots: list[Path]) -> Kept | None:
 
 def _read(path: Path, program: Path, roots: list[Path]) -> tuple[Told, bool]:
     """What a reading of the program tells now, and whether another one would tell the same."""
+    from dtlint.infer.interproc.disk import Disk
     from dtlint.infer.program.claims import read
-    from dtlint.infer.program.disk import Disk
     from dtlint.infer.program.telling import tables
     from dtlint.infer.program.told import Told
 
@@ -237,7 +257,7 @@ def _assigned(told: Told, path: Path, line: int, column: int) -> tuple[str, int 
     import ast
 
     from dtlint.diagnostic import Span
-    from dtlint.infer.program.project import tree_of
+    from dtlint.infer.interproc.project import tree_of
 
     source, here = told.source(path), Span(line, column, line, column)
     for statement in ast.walk(tree_of(source)):

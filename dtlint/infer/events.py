@@ -12,8 +12,8 @@ from dtlint.infer.values import Array, Constant, Phase, Tensor
 
 if TYPE_CHECKING:
     from dtlint.infer.loops import Walk
+    from dtlint.infer.program_state import State
     from dtlint.infer.scopes import FunctionInfo
-    from dtlint.infer.state import State
     from dtlint.infer.values import Autocast, Dtypes, Key, Value
 
 __all__ = [

@@ -19,7 +19,7 @@ from dtlint.infer.kinds import TAKING_TENSORS, tensors_forwarded, tensors_taken
 from dtlint.infer.names import canonical, path_of
 from dtlint.infer.narrowing import narrow_dtypes, speaks_of_dtypes
 from dtlint.infer.numbers import NUMBERS, computed, folded, negated, number_member
-from dtlint.infer.state import State
+from dtlint.infer.program_state import State
 from dtlint.infer.survey import facts
 from dtlint.infer.symbols import asked, of_atom, part_of, tensor_of
 from dtlint.infer.values import (

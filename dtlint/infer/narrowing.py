@@ -13,7 +13,7 @@ from dtlint.infer.values import Atom, DtypeOf, Dtypes, Items, Symbol, Tensor, Un
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dtlint.infer.state import State
+    from dtlint.infer.program_state import State
 
 __all__ = ["narrow_dtypes", "speaks_of_dtypes"]
 

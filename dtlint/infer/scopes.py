@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
     from dtlint.infer.events import Condition
-    from dtlint.infer.program.project import ModuleInfo
+    from dtlint.infer.interproc.project import ModuleInfo
 
 __all__ = ["ClassInfo", "FunctionInfo", "FunctionNode", "is_module_class"]
 

@@ -1,114 +1,256 @@
-"""What is true at one point of the program: names, attributes, casts of modules, and each GradScaler's phase."""
+"""One program point: the contents of every heap object, as one value that can be saved, undone and joined.
+
+There is one mutable table of objects and a *trail* of what was overwritten since. To try a branch is to mark the trail,
+run, and take the difference; undoing it costs what was written, and nothing is copied. A variable, an attribute, the
+content of a list, the region in force and a scaler's phase are all *cells*: a field of an object.
+"""
 
 from __future__ import annotations
 
-from itertools import compress
-from operator import is_not
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dtlint.infer.values import Dtypes, Key, Phase, Value, join
+from dtlint.infer.domain.lattice import join
+from dtlint.infer.domain.values import ABSENT, Address, CallPath, Const, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterable
 
-__all__ = ["Cast", "State", "differing", "merged_casts"]
+__all__ = ["AMBIENT", "CONTENT", "Cell", "Difference", "Footprint", "Store"]
 
-Cast = tuple[int, Dtypes]
-"""When a module was cast, by a running count, and to what."""
+Cell = tuple[Address, "Hashable"]
+"""A field of an object: (frame, "x"), (instance, "weight"), (list, CONTENT)."""
+Difference = dict[Cell, Value]
+"""What some code has changed: the new value of each cell. ABSENT: it is not there any more."""
 
-
-class State:
-    """Names and dotted paths (`self.model`) with their values; a path ends when its root is bound anew."""
-
-    __slots__ = ("casts", "names", "paths", "scalers")
-
-    def __init__(
-        self,
-        names: dict[str, Value] | None = None,
-        paths: dict[str, Value] | None = None,
-        scalers: dict[Key, Phase] | None = None,
-        casts: dict[Key, Cast] | None = None,
-    ) -> None:
-        self.names: dict[str, Value] = {} if names is None else names
-        self.paths: dict[str, Value] = {} if paths is None else paths
-        self.scalers: dict[Key, Phase] = {} if scalers is None else scalers
-        self.casts: dict[Key, Cast] = {} if casts is None else casts
-
-    def copy(self) -> State:
-        """A state that can go its own way."""
-        return State(self.names.copy(), self.paths.copy(), self.scalers.copy(), self.casts.copy())
-
-    def bind(self, name: str, value: Value) -> None:
-        """Bind a name; what was known of its attributes is known no more."""
-        self.names[name] = value
-        if self.paths:
-            self.forget(name)
-
-    def forget(self, root: str) -> None:
-        """Somebody else has `root` in hand: its attributes may have changed."""
-        prefix = root + "."
-        for path in [path for path in self.paths if path.startswith(prefix)]:
-            del self.paths[path]
-
-    @staticmethod
-    def merged(left: State | None, right: State | None) -> State | None:
-        """What is true where two paths meet; None is a path that does not get there."""
-        if left is None or left is right:
-            return right
-        if right is None:
-            return left
-        names = left.names.copy()
-        for name, value in differing(right.names, left.names):
-            known = names.get(name)
-            # A name that only one path binds has that path's value wherever it has one at all.
-            names[name] = value if known is None else join(known, value)
-        paths = _merged_paths(left.paths, right.paths) if left.paths and right.paths else {}
-        return State(names, paths, _merged_phases(left.scalers, right.scalers), merged_casts(left.casts, right.casts))
+CONTENT = "*"
+"""The field that holds all of a list, a set, a dict or a parameter."""
+SEVERAL = "*several"
+"""The field that is there where an object stands for several: its updates are weak."""
+AMBIENT = Address(None, "ambient", "ambient")
+"""What holds everywhere: the autocast region, the default dtype."""
 
 
-def differing(names: Mapping[str, Value], others: Mapping[str, Value]) -> Iterator[tuple[str, Value]]:
-    """The names that have another value among others, or none. Nearly all that is known at two places is the same at both:
-    what is not, is found without a loop of ours."""
-    return compress(names.items(), map(is_not, names.values(), map(others.get, names)))
+class Footprint:
+    """What a call reads of what was there before it, and which cells it writes.
+
+    Attributes:
+        reads: the value of each cell at the first read of it, unless the call had written it before.
+        writes: the cells that are written on the way to where it is now.
+        made: the objects that it has allocated.
+    """
+
+    __slots__ = ("made", "reads", "writes")
+
+    def __init__(self) -> None:
+        self.reads: Difference = {}
+        self.writes: set[Cell] = set()
+        self.made: set[Address] = set()
+
+    def absorb(self, inner: Footprint) -> None:
+        """A call inside this one is over: what it read before writing it, this one has read, too."""
+        writes, made, reads = self.writes, self.made, self.reads
+        for cell, value in inner.reads.items():
+            if cell not in writes and cell[0] not in made and cell not in reads:
+                reads[cell] = value
+        writes |= inner.writes
+        made |= inner.made
 
 
-def _merged_paths(left: dict[str, Value], right: dict[str, Value]) -> dict[str, Value]:
-    """What is known of paths by either way; a path that only one way binds was something else on the other."""
-    paths = left.copy()
-    for path, value in differing(right, left):
-        known = left.get(path)
+class Store:
+    """The heap at the point that is being evaluated."""
+
+    def __init__(self) -> None:
+        self.objects: dict[Address, dict[Hashable, Value]] = {AMBIENT: {}}
+        self.trail: list[tuple[Address, Hashable, Value]] = []
+        self.footprints: list[Footprint] = [Footprint()]
+        self.frozen: set[Address] = set()
+        """Objects that do not change once made, modules and classes: reads of them need not be remembered."""
+        self._addresses: dict[tuple[CallPath | None, object, object], Address] = {}
+        self._paths: dict[tuple[CallPath | None, object], CallPath] = {}
+
+    # -- identity --------------------------------------------------------------------------------------------------------
+
+    def path(self, caller: CallPath | None, site: object) -> CallPath:
+        """The path of a call from a site."""
+        key = caller, site
+        found = self._paths.get(key)
+        if found is None:
+            depth = 1 if caller is None else caller.depth + 1
+            found = self._paths[key] = CallPath(caller, site, depth)
+        return found
+
+    def address(self, path: CallPath | None, site: object, kind: Any) -> Address:
+        """The address of what a site allocates in a call."""
+        key = path, site, kind
+        found = self._addresses.get(key)
+        if found is None:
+            found = self._addresses[key] = Address(path, site, kind)
+        return found
+
+    def allocate(self, address: Address, content: Value | None = None) -> Address:
+        """Make a new object there. Where there is one already, the address stands for several from now on."""
+        if address in self.objects:
+            fields = self.objects[address]
+            if SEVERAL not in fields:
+                self._put(address, SEVERAL, TRUE)
+            if content is not None:
+                self.write(address, CONTENT, content)
+            return address
+        self.objects[address] = {}
+        self.trail.append((address, _MADE, ABSENT))
+        self.footprints[-1].made.add(address)
+        if content is not None:
+            self._put(address, CONTENT, content)
+        return address
+
+    def is_several(self, address: Address) -> bool:
+        """Does the address stand for more than one object?"""
+        return self.read(address, SEVERAL) is not None
+
+    # -- cells -----------------------------------------------------------------------------------------------------------
+
+    def read(self, address: Address, field: Hashable) -> Value | None:
+        """The value of a cell; None where there is none. One that may be missing has an ABSENT alternative."""
+        fields = self.objects.get(address)
+        value = None if fields is None else fields.get(field)
+        footprint = self.footprints[-1]
+        if address not in footprint.made and address not in self.frozen:
+            cell = address, field
+            if cell not in footprint.writes and cell not in footprint.reads:
+                footprint.reads[cell] = ABSENT if value is None else value
+        return None if value is ABSENT else value
+
+    def fields(self, address: Address) -> tuple[Hashable, ...]:
+        """The fields of an object, without its marks."""
+        fields = self.objects.get(address, {})
+        for field in fields:
+            self.read(address, field)
+        return tuple(field for field, value in fields.items() if value is not ABSENT and field is not SEVERAL)
+
+    def write(self, address: Address, field: Hashable, value: Value) -> None:
+        """Update a cell: in place of what was there, or beside it where the address stands for several objects."""
+        if self.read(address, SEVERAL) is not None:
+            known = self.read(address, field)
+            if known is not None:
+                value = join(known, value)
+        self._put(address, field, value)
+
+    def overwrite(self, address: Address, field: Hashable, value: Value) -> None:
+        """Update a cell for all objects that the address stands for."""
+        self._put(address, field, value)
+
+    def blend(self, address: Address, field: Hashable, value: Value) -> None:
+        """Update a cell weakly: it is this, or what it was."""
+        known = self.read(address, field)
+        self._put(address, field, value if known is None else join(known, value))
+
+    def delete(self, address: Address, field: Hashable) -> None:
+        """Take a field away; for several objects, from some of them."""
+        known = self.read(address, field)
         if known is not None:
-            paths[path] = join(known, value)
-    for path in left.keys() - right.keys():
-        del paths[path]
-    return paths
+            self._put(address, field, join(known, ABSENT) if self.is_several(address) else ABSENT)
+
+    def _put(self, address: Address, field: Hashable, value: Value) -> None:
+        fields = self.objects.setdefault(address, {})
+        old = fields.get(field, ABSENT)
+        if old is value:
+            self.footprints[-1].writes.add((address, field))
+            return
+        self.trail.append((address, field, old))
+        self.footprints[-1].writes.add((address, field))
+        fields[field] = value
+
+    # -- branches --------------------------------------------------------------------------------------------------------
+
+    def mark(self) -> int:
+        """The place in the trail, to come back to."""
+        return len(self.trail)
+
+    def difference(self, mark: int) -> Difference:
+        """What has changed since a mark."""
+        objects = self.objects
+        changed: Difference = {}
+        for address, field, _ in self.trail[mark:]:
+            fields = objects.get(address)
+            if fields is not None:
+                changed[address, field] = TRUE if field is _MADE else fields.get(field, ABSENT)
+        return changed
+
+    def undo(self, mark: int) -> None:
+        """Back to how it was at a mark."""
+        objects, trail = self.objects, self.trail
+        while len(trail) > mark:
+            address, field, old = trail.pop()
+            if field is _MADE:
+                objects.pop(address, None)
+            elif old is ABSENT:
+                objects[address].pop(field, None)
+            else:
+                objects[address][field] = old
+
+    def take(self, mark: int) -> Difference:
+        """The difference since a mark, undone."""
+        changed = self.difference(mark)
+        self.undo(mark)
+        return changed
+
+    def apply(self, changed: Difference) -> None:
+        """Make a difference again."""
+        footprint = self.footprints[-1]
+        for (address, field), value in changed.items():
+            if field is _MADE:
+                if address not in self.objects:
+                    self.objects[address] = {}
+                    self.trail.append((address, _MADE, ABSENT))
+                    footprint.made.add(address)
+            else:
+                self._put(address, field, value)
+
+    def merge(self, differences: Iterable[Difference], how: Callable[[Value, Value], Value] = join) -> None:
+        """Go on from where several paths meet, each given by its difference from here."""
+        paths = list(differences)
+        if len(paths) == 1:
+            self.apply(paths[0])
+            return
+        cells: dict[Cell, None] = {}
+        for path in paths:
+            cells.update(dict.fromkeys(path))
+        new = {address for address, field in cells if field is _MADE and address not in self.objects}
+        for cell in cells:
+            if cell[1] is _MADE:
+                self.apply({cell: TRUE})
+        for cell in cells:
+            address, field = cell
+            if field is _MADE:
+                continue
+            result: Value | None = None
+            before: Value | None = None
+            for path in paths:
+                value = path.get(cell)
+                if value is None:
+                    if address in new and (address, _MADE) not in path:
+                        continue  # the object is not there on this path
+                    if before is None:
+                        before = self.read(address, field) or ABSENT
+                    value = before
+                result = value if result is None else how(result, value)
+            if result is not None:
+                self._put(address, field, result)
+
+    def changed_since(self, mark: int) -> dict[Cell, Value]:
+        """Each cell written since a mark, with the join of all values that it has had since, the first one included: what a
+        handler finds of a block that was left at any point."""
+        found: Difference = {}
+        for address, field, old in self.trail[mark:]:
+            if field is _MADE or address not in self.objects:
+                continue
+            cell = address, field
+            found[cell] = join(found[cell], old) if cell in found else old
+        for (address, field), value in found.items():
+            now = self.objects[address].get(field, ABSENT)
+            found[address, field] = join(value, now)
+        return found
 
 
-def merged_casts(left: dict[Key, Cast], right: dict[Key, Cast]) -> dict[Key, Cast]:
-    """The casts that modules have seen by one of two paths; one that only one path makes leaves the dtype unknown."""
-    if left == right:
-        return left.copy()
-    casts: dict[Key, Cast] = {}
-    for key in left.keys() | right.keys():
-        one, other = left.get(key), right.get(key)
-        if one is None or other is None:
-            only = one or other
-            assert only is not None
-            casts[key] = (only[0], None)
-        else:
-            both = None if one[1] is None or other[1] is None else one[1] | other[1]
-            casts[key] = (max(one[0], other[0]), both)
-    return casts
-
-
-def _merged_phases(left: dict[Key, Phase], right: dict[Key, Phase]) -> dict[Key, Phase]:
-    if left == right:
-        return left.copy()
-    phases = {}
-    for key in left.keys() | right.keys():
-        pair = {left.get(key, Phase.IDLE), right.get(key, Phase.IDLE)}
-        if len(pair) == 1:
-            phases[key] = pair.pop()
-        else:
-            phases[key] = Phase.PERHAPS_SCALED if pair & {Phase.SCALED, Phase.PERHAPS_SCALED} else Phase.UNSCALED
-    return phases
+_MADE = "*made"
+TRUE = Const(True)

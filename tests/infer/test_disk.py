@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dtlint.infer.program.disk import Disk
+from dtlint.infer.interproc.disk import Disk
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dtlint.infer.program.search_path import search_path
+from dtlint.infer.interproc.search_path import search_path
 from tests.infer.test_program import hold
 
 SAID = {

@@ -36,7 +36,7 @@ from dtlint.infer.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dtlint.infer.program.project import ModuleInfo, Project
+    from dtlint.infer.interproc.project import ModuleInfo, Project
     from dtlint.infer.values import Dtypes, Key
 
 __all__ = ["MODULE_CASTS", "Abroad", "Each"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import ast
 
     from dtlint.infer.calls import Arguments
-    from dtlint.infer.program.project import ModuleInfo, Project
+    from dtlint.infer.interproc.project import ModuleInfo, Project
 
 __all__ = ["Autocasting"]
 

@@ -38,7 +38,7 @@ from dtlint.infer.values import (
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
-    from dtlint.infer.program.project import ModuleInfo, Project
+    from dtlint.infer.interproc.project import ModuleInfo, Project
     from dtlint.infer.scopes import ClassInfo, FunctionInfo, FunctionNode
 
 __all__ = ["Changing"]

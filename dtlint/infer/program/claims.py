@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.infer.interproc.disk import Disk
+from dtlint.infer.interproc.project import ModuleInfo, Project, tree_of
 from dtlint.infer.program.decided import decided_in
-from dtlint.infer.program.disk import Disk
 from dtlint.infer.program.machine import Program
-from dtlint.infer.program.project import ModuleInfo, Project, tree_of
 from dtlint.infer.program.remembering import Remembering
 from dtlint.infer.program.told import Claim
 from dtlint.infer.values import (

@@ -16,8 +16,8 @@ from dtlint.infer.values import NONE, UNKNOWN, Constant, Dtype, Dtypes, Either, 
 
 if TYPE_CHECKING:
     from dtlint.infer.calls import Arguments
-    from dtlint.infer.program.project import ModuleInfo, Project
-    from dtlint.infer.state import Cast
+    from dtlint.infer.interproc.project import ModuleInfo, Project
+    from dtlint.infer.program_state import Cast
 
 __all__ = ["DEFAULT", "DEFAULT_DTYPE", "Defaults", "either_default"]
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from dtlint.infer.arrays import array_call
 from dtlint.infer.calls import Arguments, external_result
+from dtlint.infer.interproc.project import parsed
 from dtlint.infer.numbers import LIMITS, NUMBER_FUNCTIONS, NUMBERS, Categories
 from dtlint.infer.ops import is_op, op_result
 from dtlint.infer.program.abroad import MODULE_CASTS
@@ -18,7 +19,6 @@ from dtlint.infer.program.folding import folded_call, formatted
 from dtlint.infer.program.held import tensors_in
 from dtlint.infer.program.hooking import HOOKING_ALL
 from dtlint.infer.program.iterables import TRUTH
-from dtlint.infer.program.project import parsed
 from dtlint.infer.program.promises import Cache
 from dtlint.infer.program.records import Records
 from dtlint.infer.regions import is_untouched

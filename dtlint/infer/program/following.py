@@ -9,7 +9,7 @@ from dtlint.infer.events import Flow
 from dtlint.infer.interpreter import Interpreter
 from dtlint.infer.names import path_of
 from dtlint.infer.program.objects import one_list
-from dtlint.infer.state import State
+from dtlint.infer.program_state import State
 from dtlint.infer.values import (
     UNKNOWN,
     External,
@@ -20,7 +20,7 @@ from dtlint.infer.values import (
 )
 
 if TYPE_CHECKING:
-    from dtlint.infer.program.project import ModuleInfo, Project
+    from dtlint.infer.interproc.project import ModuleInfo, Project
 
 
 __all__ = ["Following"]

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dtlint.infer.events import Condition, Flow
+    from dtlint.infer.interproc.project import ModuleInfo, Project
     from dtlint.infer.program.objects import Objects
-    from dtlint.infer.program.project import ModuleInfo, Project
-    from dtlint.infer.state import State
+    from dtlint.infer.program_state import State
 
 __all__ = ["Frame", "Frames", "Write"]
 

@@ -20,8 +20,8 @@ from dtlint.infer.program.held import shares
 from dtlint.infer.program.promises import meeting
 from dtlint.infer.program.signature import signature
 from dtlint.infer.program.sizes import sizes_in
+from dtlint.infer.program_state import Cast, State, merged_casts
 from dtlint.infer.scopes import ClassInfo, FunctionInfo, FunctionNode
-from dtlint.infer.state import Cast, State, merged_casts
 from dtlint.infer.survey import facts
 from dtlint.infer.values import (
     NONE,
@@ -53,8 +53,8 @@ from dtlint.infer.walk import SCOPES, nodes
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, MutableMapping, Sequence, Set
 
+    from dtlint.infer.interproc.project import ModuleInfo, Project
     from dtlint.infer.program.objects import Store
-    from dtlint.infer.program.project import ModuleInfo, Project
 
 __all__ = ["ANYBODY", "ANY_REGION", "MOST_READINGS", "RUNNING", "Functions", "Managed"]
 

@@ -23,8 +23,8 @@ from dtlint.infer.walk import SCOPES, nodes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dtlint.infer.program_state import State
     from dtlint.infer.scopes import FunctionInfo
-    from dtlint.infer.state import State
 
 __all__ = ["Generators"]
 

@@ -56,9 +56,9 @@ from dtlint.infer.values import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from dtlint.infer.program.project import ModuleInfo, Project
+    from dtlint.infer.interproc.project import ModuleInfo, Project
+    from dtlint.infer.program_state import Cast
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
-    from dtlint.infer.state import Cast
 
 __all__ = ["ITEMS", "LAYER", "PLAIN", "Instances", "is_open_book"]
 

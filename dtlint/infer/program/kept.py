@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from dtlint.cache import Shelf, identity
-from dtlint.infer.program.disk import Disk
+from dtlint.infer.interproc.disk import Disk
 from dtlint.infer.program.told import Told
 
 if TYPE_CHECKING:

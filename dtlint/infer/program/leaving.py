@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.program.defaults import DEFAULT, Defaults, either_default
 from dtlint.infer.program.functions import Managed
-from dtlint.infer.state import merged_casts
+from dtlint.infer.program_state import merged_casts
 from dtlint.infer.values import NONE, UNKNOWN, Dtypes, Function, Instance, Key, Value, join, options
 from dtlint.infer.walk import SCOPES, nodes
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dtlint.infer.calls import Arguments
-    from dtlint.infer.program.project import ModuleInfo, Project
+    from dtlint.infer.interproc.project import ModuleInfo, Project
+    from dtlint.infer.program_state import Cast, State
     from dtlint.infer.scopes import FunctionNode
-    from dtlint.infer.state import Cast, State
 
 __all__ = ["Leaving", "Opening"]
 

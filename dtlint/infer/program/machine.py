@@ -71,7 +71,7 @@ from dtlint.infer.values import (
 )
 
 if TYPE_CHECKING:
-    from dtlint.infer.program.project import ModuleInfo, Project
+    from dtlint.infer.interproc.project import ModuleInfo, Project
     from dtlint.infer.scopes import FunctionInfo
 
 __all__ = ["Program", "may_be_autocast"]

@@ -51,7 +51,7 @@ from dtlint.infer.walk import nodes
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dtlint.infer.program.project import ModuleInfo, Project
+    from dtlint.infer.interproc.project import ModuleInfo, Project
     from dtlint.infer.scopes import ClassInfo, FunctionNode
 
 __all__ = ["Making"]

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import Category
 from dtlint.infer.annotations import declared
 from dtlint.infer.program.following import Following
-from dtlint.infer.state import State
+from dtlint.infer.program_state import State
 from dtlint.infer.values import NONE, UNKNOWN, Class, Either, External, Number, Tensor, Unknown, Value, join, options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.infer.program.project import ModuleInfo, Project
+    from dtlint.infer.interproc.project import ModuleInfo, Project
     from dtlint.infer.scopes import ClassInfo, FunctionInfo
 
 __all__ = ["Cache", "Declared", "DeclaredMethod", "Promises", "meeting"]

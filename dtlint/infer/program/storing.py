@@ -16,8 +16,8 @@ from dtlint.infer.values import Class, Function, Instance, Key, Module, Value, o
 if TYPE_CHECKING:
     from collections.abc import Collection, Set
 
+    from dtlint.infer.interproc.project import ModuleInfo, Project
     from dtlint.infer.program.objects import Store
-    from dtlint.infer.program.project import ModuleInfo, Project
     from dtlint.infer.scopes import FunctionInfo
 
 __all__ = ["Storing", "function_key", "place_of"]

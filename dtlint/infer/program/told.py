@@ -15,7 +15,7 @@ from dtlint.source.file import Source, shown_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.infer.program.disk import Disk
+    from dtlint.infer.interproc.disk import Disk
     from dtlint.infer.values import Dtypes
 
 __all__ = ["Claim", "Note", "Step", "Told", "shown", "text"]

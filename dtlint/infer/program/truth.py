@@ -41,8 +41,8 @@ from dtlint.infer.values import (
 )
 
 if TYPE_CHECKING:
+    from dtlint.infer.program_state import State
     from dtlint.infer.scopes import ClassInfo
-    from dtlint.infer.state import State
 
 __all__ = ["Truth", "truth_of"]
 

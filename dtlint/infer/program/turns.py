@@ -10,7 +10,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.program.abroad import Each
 from dtlint.infer.program.containers import one_of
 from dtlint.infer.program.truth import Truth
-from dtlint.infer.state import State
+from dtlint.infer.program_state import State
 from dtlint.infer.values import Constant, Distinct, Items, Iteration, Module, Table, Value, join
 from dtlint.infer.walk import SCOPES, nodes
 

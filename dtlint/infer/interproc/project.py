@@ -13,14 +13,14 @@ import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dtlint.infer.program.private import mangled
-from dtlint.infer.program.search_path import SearchPath, search_path
+from dtlint.infer.interproc.private import mangled
+from dtlint.infer.interproc.search_path import SearchPath, search_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from dtlint.infer.program.disk import Disk
+    from dtlint.infer.interproc.disk import Disk
     from dtlint.infer.values import Value
     from dtlint.source.file import Source
 

@@ -1,0 +1,266 @@
+"""What a semantic function and a model are given: the state, where the program is, and the parts to ask.
+
+The functions that a model may need, to call a callable or to look an attribute up, are in rooms above; they are handed
+down here, so that no room imports one above it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dtlint.infer.domain.values import TOP, Const, Ref, Value
+from dtlint.infer.state import AMBIENT
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from dtlint.infer.domain.values import Address, CallPath
+    from dtlint.infer.state import Difference, Store
+
+__all__ = ["Arguments", "Context", "Frame", "NeverReturns", "Recorder", "Semantics"]
+
+
+class NeverReturns(Exception):
+    """The expression under evaluation never gives a value: it raises, or calls what does."""
+
+
+@dataclass(slots=True)
+class Arguments:
+    """The arguments of a call.
+
+    Attributes:
+        args: the positional ones, `*sequences` of known length spread out.
+        keywords: those by name, `**mappings` of known keys spread out.
+        complete: are these all? Not where a sequence or a mapping of unknown length was spread.
+        node: the call, for places and allocation sites.
+    """
+
+    args: Sequence[Value]
+    keywords: Mapping[str, Value]
+    complete: bool
+    node: Any
+
+    def get(self, position: int | None, name: str) -> Value | None:
+        """The argument at a position or by a name; None where it is not given, or is not known to be."""
+        if position is not None and position < len(self.args):
+            return self.args[position]
+        return self.keywords.get(name)
+
+    def without_first(self) -> Arguments:
+        """The others, behind the first positional one."""
+        return Arguments(self.args[1:], self.keywords, self.complete, self.node)
+
+    def before(self, *values: Value) -> Arguments:
+        """The same behind other positional ones: a receiver."""
+        return Arguments([*values, *self.args], self.keywords, self.complete, self.node)
+
+
+@dataclass(slots=True)
+class Exits:
+    """The states in which a loop's body is left, each as the difference from the loop's beginning."""
+
+    mark: int
+    breaks: list[Difference] = field(default_factory=list)
+    continues: list[Difference] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """One call of a function, or one run of a module or class body.
+
+    Attributes:
+        address: its variables, in the store.
+        path: the calls under way, for allocation sites.
+        module: the module whose text runs, an `interproc.modules.Module`.
+        function: the definition that runs; None for a module or a class body.
+        mark: the trail at its beginning.
+        returns: the states at each `return`, and what is returned.
+        loops: the loops under way, innermost last.
+        yields: what a generator has given so far.
+        on_yield: runs the block of a `with` where a generator's context yields.
+        global_names, nonlocal_names: names that are declared so.
+    """
+
+    address: Address
+    path: CallPath | None
+    module: Any
+    function: Any = None
+    mark: int = 0
+    returns: list[tuple[Difference, Value]] = field(default_factory=list)
+    loops: list[Exits] = field(default_factory=list)
+    yields: list[Value] = field(default_factory=list)
+    on_yield: Callable[[Value], Value] | None = None
+    global_names: frozenset[str] = frozenset()
+    nonlocal_names: frozenset[str] = frozenset()
+    outer: Address | None = None
+    """The variables around it, for closures."""
+
+
+class Recorder(Protocol):
+    """Who is told what each expression was found to be."""
+
+    def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:
+        """An expression was evaluated, not for the first time perhaps."""
+
+    def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value, frame: Frame) -> None:
+        """A call was evaluated."""
+
+
+class Semantics(Protocol):
+    """What models and semantic functions ask of the rooms above them."""
+
+    def evaluate(self, ctx: Context, node: ast.expr) -> Value:
+        """The value of an expression."""
+
+    def execute(self, ctx: Context, body: Sequence[ast.stmt]) -> bool:
+        """Run statements; is their end reached?"""
+
+    def call(self, ctx: Context, callee: Value, arguments: Arguments) -> Value:
+        """The result of a call. Raises NeverReturns."""
+
+    def attribute(self, ctx: Context, value: Value, name: str, node: ast.AST) -> Value | None:
+        """The value of an attribute; None where it is certain that there is none."""
+
+    def assign_attribute(self, ctx: Context, value: Value, name: str, given: Value, node: ast.AST) -> None:
+        """Bind an attribute."""
+
+    def subscript(self, ctx: Context, value: Value, index: Value, node: ast.AST) -> Value:
+        """`value[index]`."""
+
+    def items(self, ctx: Context, value: Value, node: ast.AST) -> Value:
+        """What iterating over a value gives: a `Tuple` of known items, or `Many`."""
+
+    def assign_item(self, ctx: Context, value: Value, index: Value, given: Value, node: ast.AST) -> None:
+        """`value[index] = given`."""
+
+    def truth(self, ctx: Context, value: Value) -> bool | None:
+        """Is a value true? None where it can be either."""
+
+    def binary(self, ctx: Context, operator: type[ast.operator], left: Value, right: Value, node: ast.AST) -> Value:
+        """`left + right`, and the others."""
+
+    def compare(self, ctx: Context, operator: type[ast.cmpop], left: Value, right: Value, node: ast.AST) -> Value:
+        """`left < right`, and the others."""
+
+
+class ModulesAndClasses(Protocol):
+    """What is asked of the program as a whole: see `interproc.program.Program`."""
+
+    def global_of(self, ctx: Context, module: Any, name: str) -> Value | None:
+        """The value of a global or builtin name."""
+
+    def settle(self, ctx: Context, address: Address, name: str, value: Value) -> None:
+        """An import was resolved."""
+
+    def set_global(self, ctx: Context, module: Any, name: str, value: Value) -> None:
+        """Bind a global name."""
+
+    def set_member(self, ctx: Context, module: str, name: str, value: Value) -> None:
+        """Bind an attribute of a module."""
+
+    def set_external(self, ctx: Context, owner: str, name: str, value: Value) -> None:
+        """Bind an attribute of what is not read as source."""
+
+    def imported(self, ctx: Context, value: Any) -> Value:
+        """What an imported name stands for."""
+
+    def imported_member(self, ctx: Context, module: str, name: str) -> Value:
+        """`module.name`."""
+
+    def named(self, ctx: Context, name: str) -> Value:
+        """What `import name` binds."""
+
+    def member(self, ctx: Context, module: str, name: str) -> Value:
+        """What `from module import name` binds."""
+
+    def absolute(self, module: Any, level: int, name: str | None) -> str:
+        """The absolute name of a module."""
+
+    def import_star(self, ctx: Context, source: str) -> None:
+        """`from source import *`."""
+
+    def is_there(self, module: Any, node: ast.Import | ast.ImportFrom) -> bool:
+        """Are all modules that a statement imports certainly there?"""
+
+    def function(self, module: Any, node: Any, owner: Any) -> Any:
+        """The definition of a function."""
+
+    def class_under_definition(self, ctx: Context) -> Any:
+        """The class whose body is being run."""
+
+    def define_class(self, ctx: Context, node: ast.ClassDef) -> Value:
+        """The class that a definition makes."""
+
+    def decorated(self, ctx: Context, value: Value, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
+        """A function behind its decorators."""
+
+    def setter(self, cls: Any, name: str) -> Any:
+        """The function that assigns a property."""
+
+    def class_attribute(self, ctx: Context, order: Sequence[Value], name: str) -> Value | None:
+        """What a name is in the first of some classes that has it."""
+
+    def enum_member(self, ctx: Context, cls: Any, name: str, value: Value) -> Value:
+        """A member of an enumeration."""
+
+    def is_instance(self, ctx: Context, value: Value, kind: Value) -> bool | None:
+        """`isinstance(value, kind)`."""
+
+    def match_args(self, ctx: Context, cls: Value) -> list[str] | None:
+        """The attributes that positional patterns of a class are matched with."""
+
+    def entered(self, ctx: Context, manager: Value) -> Value | None:
+        """What `with manager as x` binds."""
+
+    def run_generator(self, ctx: Context, manager: Any, on_yield: Callable[[Value], Value]) -> None:
+        """Run the function of a context around a block."""
+
+    def iterated(self, ctx: Context, value: Any, node: ast.AST) -> Value:
+        """The items of an object."""
+
+    def escape(self, ctx: Context, values: Iterable[Value]) -> None:
+        """Values reach code that is not seen."""
+
+    def run_main(self, ctx: Context, info: Any) -> None:
+        """Run the program itself."""
+
+
+@dataclass(slots=True, eq=False)
+class Context:
+    """Where the evaluation is, and whom to ask.
+
+    Attributes:
+        store: the heap, at the point that is being evaluated.
+        frame: the innermost call.
+        semantics: how expressions, statements and calls are evaluated.
+        modules: finds modules and looks names up in them.
+        recorder: is told of each expression.
+        notes: what is worth saying of the reading as a whole: a budget that ran out.
+    """
+
+    store: Store
+    frame: Frame
+    semantics: Semantics
+    modules: ModulesAndClasses
+    recorder: Recorder | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def allocate(self, site: object, kind: Any, content: Value | None = None) -> Ref:
+        """A new object, made at a site of the running call."""
+        address = self.store.address(self.frame.path, site, kind)
+        return Ref(self.store.allocate(address, content))
+
+    def ambient(self, name: str) -> Value:
+        """What holds everywhere, as "region"."""
+        known = self.store.read(AMBIENT, name)
+        return _USUAL.get(name, TOP) if known is None else known
+
+    def set_ambient(self, name: str, value: Value) -> None:
+        """Change what holds everywhere."""
+        self.store.overwrite(AMBIENT, name, value)
+
+
+_USUAL: dict[str, Value] = {"region": Const(None), "default dtype": Const("float32")}
+"""What holds before the program says otherwise: no region, the default dtype float32."""

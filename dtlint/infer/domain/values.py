@@ -1,0 +1,370 @@
+"""The kinds of values. None of them ever changes; identity of what does is an `Address`, whose contents are in the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dtlint.infer.domain.interval import ANY, Range
+
+if TYPE_CHECKING:
+    from dtlint.dtypes.dtype import Category
+
+__all__ = [
+    "ABSENT",
+    "NONE",
+    "NO_TENSOR",
+    "TOP",
+    "Address",
+    "Array",
+    "Atom",
+    "Bound",
+    "CallPath",
+    "Const",
+    "Device",
+    "Dtype",
+    "Dtypes",
+    "External",
+    "Function",
+    "Imported",
+    "Many",
+    "Mapping",
+    "Namespace",
+    "Number",
+    "Partial",
+    "ProjectClass",
+    "Ref",
+    "Region",
+    "SuperOf",
+    "Symbol",
+    "Tensor",
+    "Tuple",
+    "Union",
+    "Unknown",
+    "Value",
+    "choices",
+    "may_be_absent",
+    "present",
+]
+
+Dtypes = frozenset[str] | None
+"""The dtypes that a tensor can have; None: nothing is known."""
+
+
+# -- dtypes that a caller decides ----------------------------------------------------------------------------------------
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Atom:
+    """What decides a dtype that is not known: a parameter of a function, or a weight of its module.
+
+    Attributes:
+        key: its identity, `path:line:x`.
+        text: how the source spells it: `x`, `self.fc.weight`.
+        floating: is its dtype certain to be a floating one, as a weight's is?
+    """
+
+    key: str
+    text: str = field(default="", compare=False)
+    floating: bool = field(default=False, compare=False)
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Symbol:
+    """A dtype that the caller decides: that of an atom, or the promotion of several.
+
+    It stands for floating dtypes. Another category is kept by what moves numbers, and lifted by arithmetic.
+
+    Attributes:
+        of: the atoms.
+        met: floating dtypes that they are promoted with.
+        lifted: has an operation been at it that makes floats of whole numbers, or int64 of narrower ones?
+        outside: does it hold outside autocast only?
+        reduced: may the tensor be 0-dim where its atom is not, so that promotion with others is uncertain?
+    """
+
+    of: frozenset[Atom]
+    met: frozenset[str] = frozenset()
+    lifted: bool = False
+    outside: bool = False
+    reduced: bool = False
+
+
+# -- identity ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False, slots=True)
+class CallPath:
+    """The calls under way where something is allocated, innermost first. Interned: equal paths are one object."""
+
+    caller: CallPath | None
+    site: object
+    """The syntax node of the call."""
+    depth: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Address:
+    """A heap object, by its allocation site and the calls that led there. Interned: compared by identity.
+
+    Attributes:
+        path: the calls under way.
+        site: the syntax node that allocates, or another hashable thing that names it.
+        kind: what it is an instance of: a `ProjectClass`, or the qualified name of a class from elsewhere, as
+            `builtins.list`, `torch.nn.Linear`, `frame` for the variables of a call, `module` for those of a module.
+    """
+
+    path: CallPath | None
+    site: object
+    kind: Any
+
+    def __repr__(self) -> str:
+        kind = self.kind if isinstance(self.kind, str) else getattr(self.kind, "name", "?")
+        return f"<{kind} at {getattr(self.site, 'lineno', self.site)}>"
+
+
+# -- values --------------------------------------------------------------------------------------------------------------
+
+
+class Value:
+    """Base of all values."""
+
+    __slots__ = ()
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Unknown(Value):
+    """Anything at all. If it is a tensor, `dtypes` and `symbol` say what its dtype is."""
+
+    dtypes: Dtypes = None
+    symbol: Symbol | None = None
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Tensor(Value):
+    """A tensor.
+
+    Attributes:
+        dtypes: what its dtype can be.
+        symbol: what decides the dtype where it is not known.
+        rank: how many dimensions it has; -1: at least one; None: not known.
+        range: what its elements can be.
+        device: "cpu", "cuda", or None.
+        extra: facts that a model adds and operators drop: `("scaled", address)` for a loss times its scale.
+    """
+
+    dtypes: Dtypes = None
+    symbol: Symbol | None = None
+    rank: int | None = None
+    range: Range = ANY
+    device: str | None = None
+    extra: frozenset[tuple[str, object]] = frozenset()
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Array(Value):
+    """A NumPy array or scalar; `scalar` is None where it may be either."""
+
+    dtypes: Dtypes = None
+    scalar: bool | None = None
+
+
+@dataclass(slots=True)
+class Const(Value):
+    """A Python constant: a number, string, bytes, bool, None, Ellipsis. 1, 1.0 and True are three of them."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Const:
+            return False
+        mine, another = self.value, other.value
+        return mine is another or (type(mine) is type(another) and mine == another)
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Number(Value):
+    """A Python number of which the category is known, and perhaps the range."""
+
+    category: Category
+    range: Range = ANY
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Dtype(Value):
+    """A torch.dtype: one of `dtypes`, or what decides `symbol`."""
+
+    dtypes: Dtypes = None
+    symbol: Symbol | None = None
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Device(Value):
+    """A torch.device, by its type."""
+
+    type: str | None = None
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Tuple(Value):
+    """A tuple whose items are known one by one; also what a list holds. `names`: those of a named tuple's fields."""
+
+    items: tuple[Value, ...]
+    names: tuple[str, ...] = ()
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Many(Value):
+    """A sequence of any length, or an iterator, whose items are alike; also what a list or set holds."""
+
+    item: Value
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Mapping(Value):
+    """What a dict holds: by constant keys, and what may be there under others. An `ABSENT` alternative: perhaps."""
+
+    items: tuple[tuple[Value, Value], ...] = ()
+    rest: Value | None = None
+
+    def get(self, key: Value) -> Value | None:
+        """The value under a key, or None."""
+        return next((value for name, value in self.items if name == key), None)
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Ref(Value):
+    """A mutable object."""
+
+    address: Address
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class External(Value):
+    """Something that is not read as source, by its canonical qualified name: `torch.nn.Linear`, `builtins.len`."""
+
+    name: str
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Namespace(Value):
+    """A Python module that is read as source, by its dotted name."""
+
+    name: str
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class ProjectClass(Value):
+    """A class that is read as source; `definition` is an `interproc.classes.ClassDefinition`, compared by identity."""
+
+    name: str
+    definition: Any = field(compare=True)
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Function(Value):
+    """A function that is read as source.
+
+    Attributes:
+        definition: an `interproc.functions.FunctionDefinition`, compared by identity.
+        frame: the variables around it, where it is a closure.
+        receiver: what it is bound to.
+    """
+
+    definition: Any
+    frame: Address | None = None
+    receiver: Value | None = None
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Bound(Value):
+    """A method of something that is not read as source, not called yet: `x.view`, `items.append`."""
+
+    receiver: Value
+    name: str
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Partial(Value):
+    """`functools.partial`: a callable with the arguments that it has already."""
+
+    callee: Value
+    args: tuple[Value, ...] = ()
+    keywords: tuple[tuple[str, Value], ...] = ()
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class SuperOf(Value):
+    """`super()` in a method of a class: the receiver, seen from behind `owner`."""
+
+    owner: ProjectClass
+    receiver: Value
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Region(Value):
+    """An autocast region. What the program decides is None.
+
+    Attributes:
+        device: "cuda", "cpu".
+        dtype: "float16".
+        enabled: is it on?
+    """
+
+    device: str | None
+    dtype: str | None
+    enabled: bool | None = True
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Union(Value):
+    """One of a few values, by the path taken. Made by `join` alone."""
+
+    choices: frozenset[Value]
+
+
+class _Absent(Value):
+    """No value at all: a variable or a key that is not there on some path."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT = _Absent()
+TOP = Unknown()
+NO_TENSOR = Unknown(frozenset())
+"""Something that is certainly no tensor: a text, a file."""
+NONE = Const(None)
+
+
+def choices(value: Value) -> tuple[Value, ...]:
+    """The values that `value` can be: itself, or the alternatives of a union."""
+    return tuple(value.choices) if type(value) is Union else (value,)
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Imported(Value):
+    """A name of a module that is read as source, looked up when it is first used: imports may be circular."""
+
+    module: str
+    name: str
+
+
+def present(value: Value) -> Value | None:
+    """The value without its ABSENT alternative; None where nothing is left."""
+    if value is ABSENT:
+        return None
+    if type(value) is Union and ABSENT in value.choices:
+        left = value.choices - {ABSENT}
+        return next(iter(left)) if len(left) == 1 else Union(left)
+    return value
+
+
+def may_be_absent(value: Value | None) -> bool:
+    """Is there, on some path, no value?"""
+    return value is None or value is ABSENT or (type(value) is Union and ABSENT in value.choices)

@@ -1,0 +1,324 @@
+"""Calls of functions that are read as source: each is read for what it is given, and remembered with what it has read of
+the heap, so that it is not read again where nothing of that has changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dtlint.infer.context import Frame, NeverReturns
+from dtlint.infer.domain.lattice import join, join_all
+from dtlint.infer.domain.values import (
+    ABSENT,
+    NONE,
+    TOP,
+    Address,
+    Bound,
+    Const,
+    Function,
+    Many,
+    Mapping,
+    Partial,
+    Ref,
+    SuperOf,
+    Tuple,
+    Union,
+    Value,
+)
+from dtlint.infer.interproc.functions import bound_arguments
+from dtlint.infer.semantics.names import OUTER
+from dtlint.infer.semantics.regions import GENERATOR_CONTEXT
+from dtlint.infer.state import Footprint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dtlint.infer.context import Arguments, Context
+    from dtlint.infer.domain.values import CallPath
+    from dtlint.infer.interproc.functions import FunctionDefinition
+    from dtlint.infer.state import Difference
+
+__all__ = ["Calls", "addresses_in"]
+
+_DEEPEST = 60
+"""Calls in one another; what is deeper is not followed."""
+_MOST_RECURSIVE = 3
+"""A function inside itself, with other arguments each time."""
+_MOST_KEPT = 24
+"""Summaries of one function with the same arguments."""
+
+
+@dataclass(slots=True, eq=False)
+class _Summary:
+    """What a call was found to do.
+
+    Attributes:
+        reads: the cells that it read, with what was in them.
+        changes: what it changed.
+        result: what it gave; None: it never returns.
+        path: the calls around it, where it allocated objects that outlive it; None where it did not.
+    """
+
+    reads: Difference
+    changes: Difference
+    result: Value | None
+    path: CallPath | None
+
+
+@dataclass(slots=True, eq=False)
+class _Running:
+    """A call under way. `assumed` is what a recursive call gives, until the result is known; None: it does not return."""
+
+    definition: FunctionDefinition
+    key: object
+    assumed: Value | None = None
+    recursive: bool = False
+
+
+class Calls:
+    """Follows calls, and remembers them.
+
+    Args:
+        budget: how many calls are followed; the rest give Top.
+    """
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self.followed = 0
+        self.readings: dict[FunctionDefinition, int] = {}
+        self._summaries: dict[object, list[_Summary]] = {}
+        self._running: list[_Running] = []
+
+    def call(self, ctx: Context, function: Function, arguments: Arguments) -> Value:
+        """The result of calling a function.
+
+        Raises:
+            NeverReturns: it raises for these arguments.
+        """
+        definition: FunctionDefinition = function.definition
+        if function.receiver is not None:
+            arguments = arguments.before(function.receiver)
+        bound = bound_arguments(definition, arguments)
+        if bound is None:
+            raise NeverReturns
+        if definition.is_generator and "contextmanager" in definition.decorators:
+            return Partial(GENERATOR_CONTEXT, (function, *bound.values()), tuple(bound.items()))
+        return self.run(ctx, function, bound, arguments.node)
+
+    def run(
+        self,
+        ctx: Context,
+        function: Function,
+        bound: dict[str, Value],
+        site: Any,
+        on_yield: Callable[[Value], Value] | None = None,
+    ) -> Value:
+        """The result for arguments that are bound to the parameters."""
+        definition: FunctionDefinition = function.definition
+        store = ctx.store
+        path = store.path(ctx.frame.path, site)
+        key = definition, function.frame, tuple(bound.values()), on_yield is None
+        inside = [one for one in self._running if one.definition is definition]
+        for one in inside:
+            if one.key == key:
+                one.recursive = True
+                if one.assumed is None:
+                    raise NeverReturns
+                return one.assumed
+        if len(inside) >= _MOST_RECURSIVE or path.depth > _DEEPEST or self.followed > self.budget:
+            ctx.modules.escape(ctx, list(bound.values()))
+            return TOP
+        summaries = self._summaries.setdefault(key, []) if on_yield is None else []
+        for summary in summaries:
+            if (summary.path is None or summary.path is path) and _holds(ctx, summary.reads):
+                return self._again(ctx, summary)
+        running = _Running(definition, key)
+        self._running.append(running)
+        try:
+            while True:
+                summary = self._read(ctx, function, bound, path, on_yield)
+                if not running.recursive or summary.result == running.assumed or summary.result is None:
+                    break
+                known = running.assumed
+                running.assumed = summary.result if known is None else join(known, summary.result)
+                if running.assumed == known:
+                    break
+        finally:
+            self._running.pop()
+        if on_yield is None and not any(one.recursive for one in self._running):
+            if len(summaries) >= _MOST_KEPT:
+                summaries.pop(0)
+            summaries.append(summary)
+        return self._again(ctx, summary)
+
+    def _again(self, ctx: Context, summary: _Summary) -> Value:
+        """What a call does that is known already."""
+        store = ctx.store
+        footprint = store.footprints[-1]
+        for cell, value in summary.reads.items():
+            if cell[0] not in footprint.made and cell not in footprint.writes and cell[0] not in store.frozen:
+                footprint.reads.setdefault(cell, value)
+        if summary.result is None:
+            raise NeverReturns
+        again = {cell[0] for cell in summary.changes if cell[1] == "*made" and cell[0] in store.objects}
+        if not again:
+            store.apply(summary.changes)
+            return summary.result
+        store.apply({cell: value for cell, value in summary.changes.items() if cell[0] not in again})
+        for address in again:  # what it made before is still there: from now on these are several
+            store.allocate(address)
+        for (address, field), value in summary.changes.items():
+            if address in again and field != "*made":
+                store.blend(address, field, value)
+        return summary.result
+
+    def _read(
+        self,
+        ctx: Context,
+        function: Function,
+        bound: dict[str, Value],
+        path: CallPath,
+        on_yield: Callable[[Value], Value] | None,
+    ) -> _Summary:
+        """Run the body from here; the state is as before afterwards."""
+        definition: FunctionDefinition = function.definition
+        self.followed += 1
+        self.readings[definition] = self.readings.get(definition, 0) + 1
+        store, caller = ctx.store, ctx.frame
+        mark = store.mark()
+        footprint = Footprint()
+        store.footprints.append(footprint)
+        address = store.address(path, definition, "frame")
+        frame = Frame(address, path, definition.module, definition, mark, on_yield=on_yield)
+        ctx.frame = frame
+        try:
+            self._enter(ctx, function, bound, address)
+            result = self._body(ctx, definition, frame)
+            changes = {} if result is None else store.difference(mark)
+        finally:
+            store.footprints.pop()
+            ctx.frame = caller
+        made = {cell[0] for cell in changes if cell[1] == "*made"} | footprint.made
+        kept = _reachable(changes, made, result) if result is not None else set()
+        changes = {cell: value for cell, value in changes.items() if cell[0] not in made or cell[0] in kept}
+        store.undo(mark)
+        reads = {
+            cell: value
+            for cell, value in footprint.reads.items()
+            if cell[0] not in made and cell[0] not in store.frozen
+        }
+        if on_yield is not None:  # what the block of the `with` does is the caller's
+            store.footprints[-1].absorb(footprint)
+        return _Summary(reads, changes, result, path if kept else None)
+
+    def _enter(self, ctx: Context, function: Function, bound: dict[str, Value], address: Address) -> None:
+        """The variables of a call, at its beginning."""
+        store = ctx.store
+        definition = function.definition
+        if address in store.objects:  # of an earlier round of a loop: those variables are gone
+            for field in store.fields(address):
+                store.overwrite(address, field, ABSENT)
+        store.allocate(address)
+        store.footprints[-1].made.add(address)
+        given = definition.node.args
+        for name, value in bound.items():
+            if given.kwarg is not None and name == given.kwarg.arg and isinstance(value, Mapping):
+                held = store.allocate(store.address(ctx.frame.path, given.kwarg, "builtins.dict"), value)
+                value = Ref(held)
+            store.overwrite(address, name, value)
+        if function.frame is not None:
+            store.overwrite(address, OUTER, Ref(function.frame))
+        if definition.owner is not None and bound:
+            store.overwrite(address, "__class__", definition.owner)
+            store.overwrite(address, "*receiver", next(iter(bound.values())))
+
+    def _body(self, ctx: Context, definition: FunctionDefinition, frame: Frame) -> Value | None:
+        """Run the statements; the state behind is where all returns meet. None where there are none."""
+        import ast
+
+        store = ctx.store
+        if isinstance(definition.node, ast.Lambda):
+            try:
+                return ctx.semantics.evaluate(ctx, definition.node.body)
+            except NeverReturns:
+                return None
+        if ctx.semantics.execute(ctx, definition.node.body):
+            frame.returns.append((store.difference(frame.mark), NONE))
+        store.undo(frame.mark)
+        if not frame.returns:
+            if frame.yields:
+                return Many(join_all(frame.yields) or TOP)
+            return None
+        store.merge([changed for changed, _ in frame.returns])
+        if definition.is_generator:
+            return Many(join_all(frame.yields) or TOP)
+        return join_all(value for _, value in frame.returns)
+
+
+def _holds(ctx: Context, reads: Difference) -> bool:
+    """Do cells hold what they held?"""
+    objects = ctx.store.objects
+    for (address, field), value in reads.items():
+        fields = objects.get(address)
+        now = ABSENT if fields is None else fields.get(field, ABSENT)
+        if now is not value and now != value:
+            return False
+    return True
+
+
+def _reachable(changes: Difference, made: set[Address], result: Value) -> set[Address]:
+    """The objects that a call has made and that outlive it: its result, and what it stored, lead to them."""
+    if not made:
+        return set()
+    fields: dict[Address, list[Value]] = {}
+    waiting: list[Value] = [result]
+    for (address, _), value in changes.items():
+        if address in made:
+            fields.setdefault(address, []).append(value)
+        else:
+            waiting.append(value)
+    found: set[Address] = set()
+    while waiting:
+        for address in addresses_in(waiting.pop()):
+            if address in made and address not in found:
+                found.add(address)
+                waiting += fields.get(address, ())
+    return found
+
+
+def addresses_in(value: Value) -> Iterator[Address]:
+    """The objects that a value refers to, itself and through what it holds."""
+    kind = type(value)
+    if kind is Ref:
+        yield value.address  # type: ignore[attr-defined]
+    elif kind in _PLAIN:
+        return
+    elif isinstance(value, Tuple):
+        for item in value.items:
+            yield from addresses_in(item)
+    elif isinstance(value, Many):
+        yield from addresses_in(value.item)
+    elif isinstance(value, Mapping):
+        for key, item in value.items:
+            yield from addresses_in(key)
+            yield from addresses_in(item)
+        if value.rest is not None:
+            yield from addresses_in(value.rest)
+    elif isinstance(value, Union):
+        for item in value.choices:
+            yield from addresses_in(item)
+    elif isinstance(value, Function):
+        if value.frame is not None:
+            yield value.frame
+        if value.receiver is not None:
+            yield from addresses_in(value.receiver)
+    elif isinstance(value, Partial):
+        yield from addresses_in(value.callee)
+        for item in (*value.args, *(item for _, item in value.keywords)):
+            yield from addresses_in(item)
+    elif isinstance(value, (Bound, SuperOf)):
+        yield from addresses_in(value.receiver)
+
+
+_PLAIN = frozenset({Const})

@@ -1,0 +1,253 @@
+"""The engine: what the rooms below ask of one another, put together; and what calling each kind of value does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.infer.context import Arguments, Context, Frame, NeverReturns
+from dtlint.infer.domain.values import (
+    TOP,
+    Bound,
+    Const,
+    External,
+    Function,
+    Mapping,
+    Partial,
+    ProjectClass,
+    Ref,
+    Tuple,
+    Unknown,
+    Value,
+    choices,
+)
+from dtlint.infer.interproc.calls import Calls
+from dtlint.infer.interproc.program import Program
+from dtlint.infer.models import external_calls
+from dtlint.infer.semantics import attributes, containers, expressions, operators, statements
+from dtlint.infer.semantics.attributes import ANYTHING, class_attribute
+from dtlint.infer.semantics.branches import value_of_alternatives
+from dtlint.infer.semantics.regions import GENERATOR_CONTEXT, in_region
+from dtlint.infer.state import CONTENT, Store
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Callable, Sequence
+
+    from dtlint.infer.context import Recorder
+    from dtlint.infer.interproc.project import ModuleInfo, Project
+
+__all__ = ["BUDGET", "Engine", "context_for"]
+
+BUDGET = 60_000
+"""Calls that are followed in one reading."""
+
+
+def context_for(project: Project, module: ModuleInfo, recorder: Recorder | None, budget: int = BUDGET) -> Context:
+    """A context at the beginning of a module."""
+    store, calls = Store(), Calls(budget)
+    program = Program(project, store, calls)
+    frame = Frame(program.address_of(module), None, module)
+    return Context(store, frame, Engine(calls), program, recorder)
+
+
+class Engine:
+    """Evaluates expressions, statements and calls: see `context.Semantics`."""
+
+    def __init__(self, calls: Calls) -> None:
+        self.calls = calls
+
+    def evaluate(self, ctx: Context, node: ast.expr) -> Value:
+        """The value of an expression."""
+        return expressions.evaluate(ctx, node)
+
+    def execute(self, ctx: Context, body: Sequence[ast.stmt]) -> bool:
+        """Run statements; is their end reached?"""
+        return statements.execute(ctx, body)
+
+    def attribute(self, ctx: Context, value: Value, name: str, node: ast.AST) -> Value | None:
+        """The value of an attribute; None where it is certain that there is none."""
+        return attributes.attribute(ctx, value, name, node)
+
+    def assign_attribute(self, ctx: Context, value: Value, name: str, given: Value, node: ast.AST) -> None:
+        """Bind an attribute."""
+        attributes.assign_attribute(ctx, value, name, given, node)
+
+    def subscript(self, ctx: Context, value: Value, index: Value, node: ast.AST) -> Value:
+        """`value[index]`."""
+        return containers.subscript(ctx, value, index, node)
+
+    def assign_item(self, ctx: Context, value: Value, index: Value, given: Value, node: ast.AST) -> None:
+        """`value[index] = given`."""
+        containers.assign_item(ctx, value, index, given, node)
+
+    def items(self, ctx: Context, value: Value, node: ast.AST) -> Value:
+        """What iterating over a value gives."""
+        return containers.items(ctx, value, node)
+
+    def truth(self, ctx: Context, value: Value) -> bool | None:
+        """Is a value true?"""
+        return containers.truth(ctx, value)
+
+    def binary(self, ctx: Context, operator: type[ast.operator], left: Value, right: Value, node: ast.AST) -> Value:
+        """`left + right`, and the others."""
+        return operators.binary(ctx, operator, left, right, node)
+
+    def compare(self, ctx: Context, operator: type[ast.cmpop], left: Value, right: Value, node: ast.AST) -> Value:
+        """`left < right`, and the others."""
+        return operators.compare(ctx, operator, left, right, node)
+
+    def call(self, ctx: Context, callee: Value, arguments: Arguments) -> Value:
+        """The result of a call.
+
+        Raises:
+            NeverReturns: it raises, whatever is called.
+        """
+        ones = choices(callee)
+        if len(ones) == 1:
+            return self._call(ctx, callee, arguments)
+
+        def path(one: Value) -> Callable[[], Value]:
+            return lambda: self._call(ctx, one, arguments)
+
+        return value_of_alternatives(ctx, [path(one) for one in ones])
+
+    def _call(self, ctx: Context, callee: Value, arguments: Arguments) -> Value:
+        if isinstance(callee, Function):
+            return self.calls.call(ctx, callee, arguments)
+        if isinstance(callee, Bound):
+            return external_calls.method(ctx, callee, arguments)
+        if isinstance(callee, External):
+            return external_calls.call(ctx, callee.name, arguments)
+        if isinstance(callee, ProjectClass):
+            return self.instantiate(ctx, callee, arguments)
+        if isinstance(callee, Ref):
+            return self._call_object(ctx, callee, arguments)
+        if isinstance(callee, Partial):
+            return self._call_partial(ctx, callee, arguments)
+        if isinstance(callee, Unknown):
+            ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
+            return TOP
+        if isinstance(callee, Const):
+            raise NeverReturns
+        return TOP
+
+    def _call_partial(self, ctx: Context, callee: Partial, arguments: Arguments) -> Value:
+        if callee.callee == External("torch.amp.autocast.__call__"):
+            region, function = callee.args
+            found: list[Value] = []
+
+            def run() -> bool:
+                found.append(self.call(ctx, function, arguments))
+                return True
+
+            if not in_region(ctx, region, run) or not found:
+                raise NeverReturns
+            return found[0]
+        if callee.callee == GENERATOR_CONTEXT:  # a context as a decorator
+            return arguments.args[0] if arguments.args else TOP
+        keywords = {**dict(callee.keywords), **arguments.keywords}
+        given = Arguments([*callee.args, *arguments.args], keywords, arguments.complete, arguments.node)
+        return self.call(ctx, callee.callee, given)
+
+    def _call_object(self, ctx: Context, callee: Ref, arguments: Arguments) -> Value:
+        kind = callee.address.kind
+        if isinstance(kind, str):
+            return external_calls.method(ctx, Bound(callee, f"{kind}.__call__"), arguments)
+        own = class_attribute(ctx, kind.definition.order, "__call__")
+        if isinstance(own, Function):
+            return self.call(ctx, Function(own.definition, own.frame, callee), arguments)
+        if kind.definition.inherits("torch.nn.Module") is not False or own is None:
+            forward = self.attribute(ctx, callee, "forward", arguments.node)
+            if forward is not None and forward != TOP:
+                return self.call(ctx, forward, arguments)
+        ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
+        return TOP
+
+    def instantiate(self, ctx: Context, cls: ProjectClass, arguments: Arguments) -> Value:
+        """A new object of a class that is read as source.
+
+        Raises:
+            NeverReturns: its `__init__` raises for these arguments.
+        """
+        definition = cls.definition
+        if definition.inherits("enum.Enum"):
+            return TOP
+        if definition.made and definition.inherits("typing.NamedTuple"):
+            return self._named_tuple(ctx, cls, arguments)
+        maker = class_attribute(ctx, definition.order, "__new__")
+        if isinstance(maker, Function):
+            given = self.call(ctx, Function(maker.definition, maker.frame), arguments.before(cls))
+            if not isinstance(given, Ref) or given.address.kind != cls:
+                return given
+            made = given
+        else:
+            made = ctx.allocate(arguments.node, cls)
+        self.initialise(ctx, made, cls, arguments)
+        return made
+
+    def initialise(self, ctx: Context, made: Ref, cls: ProjectClass, arguments: Arguments) -> None:
+        """Run what a new object's `__init__` does."""
+        definition = cls.definition
+        init = class_attribute(ctx, definition.order, "__init__")
+        holder = next((one for one in definition.order if isinstance(one, ProjectClass) and one.definition.made), None)
+        before = init is None or (holder is not None and _precedes(ctx, definition.order, holder))
+        if holder is not None and before:
+            self._fill_fields(ctx, made, cls, arguments)
+            return
+        if isinstance(init, Function):
+            self.call(ctx, Function(init.definition, init.frame, made), arguments)
+            return
+        for one in definition.order:
+            if isinstance(one, External):
+                external_calls.initialise(ctx, made, one.name, arguments)
+                break
+        if definition.opaque:
+            ctx.store.write(made.address, ANYTHING, Const(True))
+
+    def _fill_fields(self, ctx: Context, made: Ref, cls: ProjectClass, arguments: Arguments) -> None:
+        """What a dataclass's `__init__` does: a field for each argument, or its default."""
+        given = list(arguments.args)
+        for name, default in _all_fields(cls):
+            if given:
+                value: Value = given.pop(0)
+            elif name in arguments.keywords:
+                value = arguments.keywords[name]
+            elif not arguments.complete or default is None:
+                value = TOP
+            else:
+                value = external_calls.field_default(ctx, self.evaluate(ctx, default), default)
+            ctx.store.write(made.address, name, value)
+        after = class_attribute(ctx, cls.definition.order, "__post_init__")
+        if isinstance(after, Function):
+            self.call(ctx, Function(after.definition, after.frame, made), Arguments([], {}, True, arguments.node))
+        if cls.definition.inherits("builtins.dict"):
+            ctx.store.write(made.address, CONTENT, Mapping((), TOP))
+
+    def _named_tuple(self, ctx: Context, cls: ProjectClass, arguments: Arguments) -> Value:
+        fields = _all_fields(cls)
+        values: list[Value] = []
+        for place, (name, default) in enumerate(fields):
+            value = arguments.get(place, name)
+            if value is None:
+                value = TOP if default is None or not arguments.complete else self.evaluate(ctx, default)
+            values.append(value)
+        return Tuple(tuple(values), tuple(name for name, _ in fields))
+
+
+def _precedes(ctx: Context, order: Sequence[Value], holder: ProjectClass) -> bool:
+    """Does a class whose fields make its `__init__` come before any that defines one?"""
+    for one in order:
+        if one == holder:
+            return ctx.store.read(holder.definition.namespace, "__init__") is None
+        if isinstance(one, ProjectClass) and ctx.store.read(one.definition.namespace, "__init__") is not None:
+            return False
+    return False
+
+
+def _all_fields(cls: ProjectClass) -> list[tuple[str, ast.expr | None]]:
+    """The fields of a class and of its bases, in order."""
+    found: dict[str, ast.expr | None] = {}
+    for one in reversed(cls.definition.order):
+        if isinstance(one, ProjectClass):
+            found.update(one.definition.fields)
+    return list(found.items())

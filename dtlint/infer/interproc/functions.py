@@ -1,0 +1,159 @@
+"""Functions that are read as source: their parameters, and how arguments meet them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from dtlint.infer.domain.lattice import join
+from dtlint.infer.domain.values import TOP, Const, Mapping, Tuple, Unknown, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.context import Arguments
+
+__all__ = ["FunctionDefinition", "FunctionNode", "bound_arguments"]
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+@dataclass(eq=False)
+class FunctionDefinition:
+    """A function, by its syntax.
+
+    Attributes:
+        node: its definition.
+        module: the module that holds it.
+        owner: the class whose method it is, a `ProjectClass`.
+        defaults: the values of its parameters' defaults; None until the definition was run.
+    """
+
+    node: FunctionNode
+    module: Any
+    owner: Any = None
+    defaults: dict[str, Value] | None = field(default=None)
+
+    @property
+    def name(self) -> str:
+        """Its name, or `<lambda>`."""
+        return "<lambda>" if isinstance(self.node, ast.Lambda) else self.node.name
+
+    @property
+    def qualified_name(self) -> str:
+        """Its name with the module's and the class's."""
+        owner = f"{self.owner.name}." if self.owner is not None else ""
+        return f"{self.module.name}.{owner}{self.name}"
+
+    @cached_property
+    def decorators(self) -> frozenset[str]:
+        """The last names of its decorators: `property`, `no_grad`."""
+        if isinstance(self.node, ast.Lambda):
+            return frozenset()
+        return frozenset(filter(None, map(_last_name, self.node.decorator_list)))
+
+    @cached_property
+    def is_generator(self) -> bool:
+        """Does it yield?"""
+        return not isinstance(self.node, ast.Lambda) and any(_yields(self.node.body))
+
+    @cached_property
+    def holds_functions(self) -> bool:
+        """Are functions or classes defined in it, which may outlive the call with its variables?"""
+        body = [self.node.body] if isinstance(self.node, ast.Lambda) else self.node.body
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+        return any(isinstance(node, kinds) for part in body for node in ast.walk(part))
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of all parameters that an argument can be given for, stars aside."""
+        given = self.node.args
+        return tuple(one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+
+    @cached_property
+    def default_nodes(self) -> tuple[tuple[str, ast.expr], ...]:
+        """The parameters with a default, and the default's expression."""
+        given = self.node.args
+        positional = [*given.posonlyargs, *given.args]
+        found = list(
+            zip((one.arg for one in positional[len(positional) - len(given.defaults) :]), given.defaults, strict=True)
+        )
+        found += [
+            (one.arg, default)
+            for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+            if default is not None
+        ]
+        return tuple(found)
+
+    def set_defaults(self, values: dict[str, Value]) -> None:
+        """The definition was run, and its defaults were evaluated: again, perhaps, with other values."""
+        if self.defaults is None:
+            self.defaults = values
+        else:
+            self.defaults = {name: join(self.defaults.get(name, value), value) for name, value in values.items()}
+
+    def annotation(self, name: str) -> ast.expr | None:
+        """The annotation of a parameter."""
+        given = self.node.args
+        every = (*given.posonlyargs, *given.args, *given.kwonlyargs)
+        return next((one.annotation for one in every if one.arg == name), None)
+
+
+def _last_name(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _yields(body: list[ast.stmt]) -> Iterator[bool]:
+    """Whether there is a yield, nested functions aside."""
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            yield True
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            waiting += ast.iter_child_nodes(node)
+
+
+def bound_arguments(definition: FunctionDefinition, arguments: Arguments) -> dict[str, Value] | None:
+    """The value of each parameter; None where the call raises for want of an argument, or for one too many.
+
+    `*args` is a tuple and `**kwargs` a `Mapping`, which the caller puts into a dict.
+    """
+    given = definition.node.args
+    positional = [one.arg for one in (*given.posonlyargs, *given.args)]
+    values: dict[str, Value] = dict(zip(positional, arguments.args, strict=False))
+    extra = tuple(arguments.args[len(positional) :])
+    if extra and given.vararg is None and arguments.complete:
+        return None
+    by_name = {one.arg for one in (*given.args, *given.kwonlyargs)}
+    rest: list[tuple[Value, Value]] = []
+    for name, value in arguments.keywords.items():
+        if name in by_name:
+            if name in values and arguments.complete:
+                return None
+            values[name] = value
+        elif given.kwarg is not None:
+            rest.append((Const(name), value))
+        elif arguments.complete:
+            return None
+    defaults = definition.defaults or {}
+    for name in definition.parameters:
+        if name in values:
+            continue
+        if name in defaults:
+            values[name] = defaults[name] if arguments.complete else join(defaults[name], TOP)
+        elif arguments.complete:
+            return None
+        else:
+            values[name] = TOP
+    if given.vararg is not None:
+        values[given.vararg.arg] = Tuple(extra) if arguments.complete else Unknown()
+    if given.kwarg is not None:
+        values[given.kwarg.arg] = Mapping(tuple(rest), None if arguments.complete else TOP)
+    return values

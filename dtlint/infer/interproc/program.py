@@ -1,0 +1,426 @@
+"""The program as a whole: its modules, run when something in them is first asked for; its classes and decorators."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+from typing import TYPE_CHECKING
+
+from dtlint.infer.context import Arguments, Context, Frame, NeverReturns
+from dtlint.infer.domain.values import (
+    TOP,
+    Address,
+    Bound,
+    Const,
+    External,
+    Function,
+    Imported,
+    Many,
+    Mapping,
+    Namespace,
+    Partial,
+    ProjectClass,
+    Ref,
+    Region,
+    Unknown,
+    Value,
+    choices,
+    present,
+)
+from dtlint.infer.interproc.calls import Calls, addresses_in
+from dtlint.infer.interproc.classes import ClassDefinition, linearised
+from dtlint.infer.interproc.functions import FunctionDefinition, FunctionNode
+from dtlint.infer.models import external_calls, instances
+from dtlint.infer.models.registry import canonical
+from dtlint.infer.semantics.attributes import class_attribute
+from dtlint.infer.semantics.names import OUTER
+from dtlint.infer.state import CONTENT, Footprint, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from dtlint.infer.interproc.project import ModuleInfo, Project
+
+__all__ = ["Program"]
+
+_BUILTINS = frozenset(vars(builtins))
+_LIST_KINDS = frozenset({"builtins.list", "builtins.set", "builtins.dict", "collections.deque"})
+
+
+class Program:
+    """The modules of a program, and what is defined in them.
+
+    Args:
+        project: finds and parses modules.
+        store: the heap, in which each module's variables are an object.
+        calls: follows calls.
+    """
+
+    def __init__(self, project: Project, store: Store, calls: Calls) -> None:
+        self.project = project
+        self.store = store
+        self.calls = calls
+        self._functions: dict[FunctionNode, FunctionDefinition] = {}
+        self._running: set[str] = set()
+        self._defining: dict[Address, ProjectClass] = {}
+        self._setters: dict[tuple[Address, str], Function] = {}
+        self._resolving: set[tuple[str, str]] = set()
+
+    # -- modules ---------------------------------------------------------------------------------------------------------
+
+    def address_of(self, module: ModuleInfo) -> Address:
+        """Where a module's variables are."""
+        return self.store.address(None, module.name, "module")
+
+    def module(self, ctx: Context, name: str) -> ModuleInfo | None:
+        """A module that is read as source, its body run; None for others."""
+        info = self.project.module(name)
+        if info is not None and not info.run:
+            self.run(ctx, info)
+        return info
+
+    def run(self, ctx: Context, info: ModuleInfo) -> None:
+        """Run a module's body, once. What it does lasts, in whatever branch it was asked for."""
+        info.run = True
+        store = ctx.store
+        saved = store.trail, store.footprints, ctx.frame
+        store.trail, store.footprints = [], [Footprint()]
+        address = self.address_of(info)
+        try:
+            store.allocate(address)
+            store.overwrite(address, "__name__", Const(info.name))
+            if info.path is not None:
+                store.overwrite(address, "__file__", Const(str(info.path)))
+            ctx.frame = Frame(address, None, info)
+            ctx.semantics.execute(ctx, info.tree.body)
+        finally:
+            store.trail, store.footprints, ctx.frame = saved
+        store.frozen.add(address)
+
+    def run_main(self, ctx: Context, info: ModuleInfo) -> None:
+        """Run the program itself, from here."""
+        info.run = True
+        address = self.address_of(info)
+        ctx.store.allocate(address)
+        ctx.store.overwrite(address, "__name__", Const("__main__"))
+        if info.path is not None:
+            ctx.store.overwrite(address, "__file__", Const(str(info.path)))
+        ctx.frame = Frame(address, None, info)
+        ctx.semantics.execute(ctx, info.tree.body)
+
+    def global_of(self, ctx: Context, module: ModuleInfo, name: str) -> Value | None:
+        """The value of a name that is no local one: the module's, or a builtin."""
+        address = self.address_of(module)
+        found = ctx.store.read(address, name)
+        known = None if found is None else present(found)
+        if known is None and not module.run and ctx.frame.address is not address:
+            self.run(ctx, module)
+            return self.global_of(ctx, module, name)
+        if isinstance(known, Imported):
+            known = self.imported(ctx, known)
+            self.settle(ctx, address, name, known)
+        if known is not None:
+            return known
+        for star in reversed(module.stars):
+            if self.project.brings(star, name):
+                return self.imported(ctx, Imported(star, name))
+        if name == "__name__":
+            return Const(module.name)
+        if name in _BUILTINS:
+            return External(f"builtins.{name}")
+        return None
+
+    def settle(self, ctx: Context, address: Address, name: str, value: Value) -> None:
+        """An import was resolved: that is no change of the state."""
+        ctx.store.objects[address][name] = value
+
+    def set_global(self, ctx: Context, module: ModuleInfo, name: str, value: Value) -> None:
+        """A function binds a global name."""
+        address = self.address_of(module)
+        ctx.store.frozen.discard(address)
+        ctx.store.blend(address, name, value) if ctx.frame.function is not None else ctx.store.overwrite(
+            address, name, value
+        )
+
+    def set_member(self, ctx: Context, module: str, name: str, value: Value) -> None:
+        """`module.name = value`."""
+        info = self.module(ctx, module)
+        if info is not None:
+            self.set_global(ctx, info, name, value)
+
+    def set_external(self, ctx: Context, owner: str, name: str, value: Value) -> None:
+        """`torch.backends.cuda.matmul.allow_tf32 = True`, and patches of libraries, which are not followed."""
+
+    def imported(self, ctx: Context, value: Imported) -> Value:
+        """What an imported name stands for."""
+        key = value.module, value.name
+        if key in self._resolving:
+            return TOP
+        self._resolving.add(key)
+        try:
+            return self.imported_member(ctx, value.module, value.name)
+        finally:
+            self._resolving.discard(key)
+
+    def imported_member(self, ctx: Context, module: str, name: str) -> Value:
+        """`module.name`, of a module that is read as source."""
+        info = self.module(ctx, module)
+        if info is None:
+            return External(canonical(f"{module}.{name}"))
+        found = self.global_of(ctx, info, name)
+        if found is not None and not (isinstance(found, External) and found.name == f"builtins.{name}"):
+            return found
+        if self.project.locate(f"{module}.{name}") is not None:
+            return Namespace(f"{module}.{name}")
+        getter = ctx.store.read(self.address_of(info), "__getattr__")
+        if isinstance(getter, Function):
+            try:
+                return ctx.semantics.call(ctx, getter, Arguments([Const(name)], {}, True, getter.definition.node))
+            except NeverReturns:
+                return TOP
+        return TOP
+
+    def named(self, ctx: Context, name: str) -> Value:
+        """What `import name` binds."""
+        return Namespace(name) if self.project.locate(name) is not None else External(canonical(name))
+
+    def member(self, ctx: Context, module: str, name: str) -> Value:
+        """What `from module import name` binds."""
+        if self.project.locate(module) is None:
+            package = module.partition(".")[0]
+            if self.project.locate(package) is not None and package != module:
+                return TOP
+            return _external_member(module, name)
+        return Imported(module, name)
+
+    def absolute(self, module: ModuleInfo, level: int, name: str | None) -> str:
+        """The absolute name of what `from ..module import` names."""
+        return self.project.absolute(module, level, name)
+
+    def import_star(self, ctx: Context, source: str) -> None:
+        """`from source import *`."""
+        if self.project.locate(source) is not None or source in _STARS:
+            ctx.frame.module.stars.append(source)
+
+    def is_there(self, module: ModuleInfo, node: ast.Import | ast.ImportFrom) -> bool:
+        """Are all modules that a statement imports certainly there?"""
+        if isinstance(node, ast.Import):
+            return all(self.project.present(alias.name) for alias in node.names)
+        if node.level:
+            return self.project.locate(self.absolute(module, node.level, node.module)) is not None
+        return bool(node.module) and self.project.present(node.module or "")
+
+    # -- functions and classes -------------------------------------------------------------------------------------------
+
+    def function(self, module: ModuleInfo, node: FunctionNode, owner: ProjectClass | None) -> FunctionDefinition:
+        """The definition of a function: one object for each node."""
+        known = self._functions.get(node)
+        if known is None:
+            known = self._functions[node] = FunctionDefinition(node, module, owner)
+        return known
+
+    def class_under_definition(self, ctx: Context) -> ProjectClass | None:
+        """The class whose body is being run."""
+        return self._defining.get(ctx.frame.address)
+
+    def define_class(self, ctx: Context, node: ast.ClassDef) -> Value:
+        """Run a class's body; the class."""
+        store, outer = ctx.store, ctx.frame
+        namespace = store.address(outer.path, node, "class")
+        definition = ClassDefinition(node, outer.module, namespace)
+        known = self._defining.get(namespace)
+        itself = known if known is not None else ProjectClass(f"{outer.module.name}.{node.name}", definition)
+        definition = itself.definition
+        definition.bases = tuple(ctx.semantics.evaluate(ctx, base) for base in node.bases)
+        known_bases = [_as_base(base) for base in definition.bases]
+        definition.opaque = (
+            any(base is None for base in known_bases)
+            or any(isinstance(base, ProjectClass) and base.definition.opaque for base in known_bases)
+            or any(isinstance(base, External) and not instances.is_known_class(base.name) for base in known_bases)
+        )
+        definition.order = linearised(itself, [base for base in known_bases if base is not None])
+        definition.fields = _fields(node)
+        definition.made = _is_made(definition)
+        self._defining[namespace] = itself
+        store.allocate(namespace)
+        around = outer.address if outer.address.kind == "frame" else outer.outer
+        if around is not None:
+            store.overwrite(namespace, OUTER, Ref(around))
+        ctx.frame = Frame(namespace, outer.path, outer.module, None, store.mark(), outer=around)
+        try:
+            ctx.semantics.execute(ctx, node.body)
+        finally:
+            ctx.frame = outer
+        if outer.function is None:
+            store.frozen.add(namespace)
+        return self._decorated_class(ctx, itself, node)
+
+    def _decorated_class(self, ctx: Context, itself: ProjectClass, node: ast.ClassDef) -> Value:
+        value: Value = itself
+        for decorator in reversed(node.decorator_list):
+            called = ctx.semantics.evaluate(ctx, decorator)
+            if isinstance(called, Function):
+                result = self._applied(ctx, called, value, decorator)
+                value = result if isinstance(result, (ProjectClass, Function)) else value
+        for base in itself.definition.order[1:]:
+            if isinstance(base, ProjectClass):
+                hook = ctx.store.read(base.definition.namespace, "__init_subclass__")
+                if isinstance(hook, Function):
+                    bound = Function(hook.definition, hook.frame, itself)
+                    keywords = {one.arg: ctx.semantics.evaluate(ctx, one.value) for one in node.keywords if one.arg}
+                    with contextlib.suppress(NeverReturns):
+                        ctx.semantics.call(ctx, bound, Arguments([], keywords, True, node))
+                    break
+        return value
+
+    def decorated(self, ctx: Context, value: Value, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
+        """A function behind its decorators."""
+        for decorator in reversed(node.decorator_list):
+            if isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "getter", "deleter"):
+                known = ctx.store.read(ctx.frame.address, node.name)
+                if isinstance(value, Function) and decorator.attr == "setter":
+                    self._setters[ctx.frame.address, node.name] = value
+                return TOP if known is None else known
+            called = ctx.semantics.evaluate(ctx, decorator)
+            if isinstance(called, Function):
+                value = self._applied(ctx, called, value, decorator)
+            elif isinstance(called, (External, Bound, Partial)):
+                made = external_calls.decorated(ctx, called, value, decorator)
+                value = value if made is None else made
+            elif isinstance(called, Region) and isinstance(value, Function):
+                value = Partial(External("torch.amp.autocast.__call__"), (called, value))
+        return value
+
+    def _applied(self, ctx: Context, decorator: Function, value: Value, node: ast.expr) -> Value:
+        try:
+            return ctx.semantics.call(ctx, decorator, Arguments([value], {}, True, node))
+        except NeverReturns:
+            return TOP
+
+    def setter(self, cls: ProjectClass, name: str) -> Function | None:
+        """The function that assigns a property."""
+        for one in cls.definition.order:
+            if isinstance(one, ProjectClass) and (one.definition.namespace, name) in self._setters:
+                return self._setters[one.definition.namespace, name]
+        return None
+
+    def class_attribute(self, ctx: Context, order: Sequence[Value], name: str) -> Value | None:
+        """What a name is in the first of some classes that has it."""
+        return class_attribute(ctx, order, name)
+
+    def enum_member(self, ctx: Context, cls: ProjectClass, name: str, value: Value) -> Value:
+        """A member of an enumeration: an object with its value; those of texts and numbers are these, too."""
+        address = ctx.store.address(None, (cls.definition.node, name), cls)
+        if address not in ctx.store.objects:
+            ctx.store.objects[address] = {"value": value, "name": Const(name), "_value_": value}
+            ctx.store.frozen.add(address)
+        return Ref(address)
+
+    def is_instance(self, ctx: Context, value: Value, kind: Value) -> bool | None:
+        """`isinstance(value, kind)`, where that can be told."""
+        return instances.is_instance(ctx, value, kind)
+
+    def match_args(self, ctx: Context, cls: Value) -> list[str] | None:
+        """The attributes that positional patterns of a class are matched with."""
+        return [name for name, _ in cls.definition.fields] if isinstance(cls, ProjectClass) else None
+
+    # -- calls -----------------------------------------------------------------------------------------------------------
+
+    def entered(self, ctx: Context, manager: Value) -> Value | None:
+        """What `with manager as x` binds, for a context that changes no dtype."""
+        return external_calls.entered(ctx, manager)
+
+    def run_generator(self, ctx: Context, manager: Partial, on_yield: Callable[[Value], Value]) -> None:
+        """Run the function of a context up to where it yields, the block there, and the rest."""
+        function = manager.args[0]
+        assert isinstance(function, Function)
+        bound = dict(manager.keywords)
+        self.calls.run(ctx, function, bound, function.definition.node, on_yield)
+
+    def iterated(self, ctx: Context, value: Ref, node: ast.AST) -> Value:
+        """The items of an object: by its class's `__iter__`, or by `__getitem__`."""
+        if isinstance(value.address.kind, str):
+            return external_calls.iterated(ctx, value, node)
+        method = ctx.semantics.attribute(ctx, value, "__iter__", node)
+        if isinstance(method, (Function, Bound)):
+            made = ctx.semantics.call(ctx, method, Arguments([], {}, True, node))
+            if isinstance(made, Ref) and made == value:
+                following = ctx.semantics.attribute(ctx, value, "__next__", node)
+                if isinstance(following, Function):
+                    return Many(ctx.semantics.call(ctx, following, Arguments([], {}, True, node)))
+                return Many(TOP)
+            return ctx.semantics.items(ctx, made, node)
+        method = ctx.semantics.attribute(ctx, value, "__getitem__", node)
+        if isinstance(method, Function):
+            return Many(ctx.semantics.call(ctx, method, Arguments([Unknown(frozenset())], {}, True, node)))
+        return Many(TOP)
+
+    def escape(self, ctx: Context, values: Iterable[Value]) -> None:
+        """Values reach code that is not seen: the containers reachable from them may hold anything then. Objects keep their
+        attributes, and modules their dtypes: unseen code is taken not to change those."""
+        store = ctx.store
+        waiting = [address for value in values for address in addresses_in(value)]
+        seen: set[Address] = set()
+        while waiting:
+            address = waiting.pop()
+            if address in seen:
+                continue
+            seen.add(address)
+            if address.kind not in _LIST_KINDS:
+                continue
+            content = store.read(address, CONTENT)
+            if content is None:
+                continue
+            waiting += addresses_in(content)
+            if isinstance(content, Mapping):
+                store.overwrite(address, CONTENT, Mapping((), TOP))
+            elif content != Many(TOP):
+                store.overwrite(address, CONTENT, Many(TOP))
+
+
+_STARS = frozenset({"torch", "torch.nn", "torch.nn.functional", "math", "numpy", "typing"})
+
+
+def _external_member(module: str, name: str) -> Value:
+    """`from torch import float16`, `from math import pi`: constants are told, other things go by their names."""
+    from dtlint.infer.semantics.attributes import _of_external
+
+    return _of_external(External(module), name)
+
+
+def _as_base(value: Value) -> ProjectClass | External | None:
+    """A base class; None where it is not known to be one."""
+    found = [one for one in choices(value) if isinstance(one, (ProjectClass, External))]
+    return found[0] if len(found) == 1 == len(choices(value)) else None
+
+
+_FIELD_MAKERS = frozenset({"dataclass", "define", "frozen", "mutable", "attrs", "s"})
+_FIELD_BASES = frozenset(
+    {"typing.NamedTuple", "pydantic.BaseModel", "typing.TypedDict", "typing_extensions.TypedDict", "msgspec.Struct"}
+)
+
+
+def _is_made(definition: ClassDefinition) -> bool:
+    """Do its fields decide its `__init__`?"""
+    for decorator in definition.node.decorator_list:
+        node = decorator.func if isinstance(decorator, ast.Call) else decorator
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+        if name in _FIELD_MAKERS:
+            return True
+    return bool(any(isinstance(base, External) and base.name in _FIELD_BASES for base in definition.order))
+
+
+def _fields(node: ast.ClassDef) -> list[tuple[str, ast.expr | None]]:
+    """The annotated names of a class's body, with their defaults."""
+    return [
+        (one.target.id, one.value)
+        for one in node.body
+        if isinstance(one, ast.AnnAssign)
+        and isinstance(one.target, ast.Name)
+        and not _is_class_variable(one.annotation)
+    ]
+
+
+def _is_class_variable(annotation: ast.expr) -> bool:
+    return "ClassVar" in ast.unparse(annotation)

@@ -1,0 +1,158 @@
+"""torch.amp: autocast regions and GradScaler, whose phase is kept with the scaler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.infer.context import Arguments
+from dtlint.infer.domain.values import (
+    NO_TENSOR,
+    NONE,
+    TOP,
+    Const,
+    External,
+    Partial,
+    Region,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+    choices,
+)
+from dtlint.infer.models import plain_tensors
+from dtlint.infer.models.casts import device_of, dtype_of
+from dtlint.infer.models.registry import model
+
+if TYPE_CHECKING:
+    from dtlint.infer.context import Context
+
+_DEFAULTS = {"cuda": "float16", "cpu": "bfloat16", "xpu": "bfloat16", "mps": "float16"}
+"""The dtype of a region that names none, by device: torch.get_autocast_dtype of torch 2.13."""
+
+
+def _region(arguments: Arguments, device: str | None, first: int) -> Region:
+    """A region, from the arguments behind the device: dtype and enabled."""
+    given = arguments.get(first, "dtype")
+    if given is None or given == NONE:
+        dtype = _DEFAULTS.get(device) if device is not None and arguments.complete else None
+    else:
+        known = dtype_of(given)
+        dtypes = known.dtypes if known is not None else None
+        dtype = next(iter(dtypes)) if dtypes is not None and len(dtypes) == 1 else None
+    switch = arguments.get(first + 1, "enabled")
+    if switch is None:
+        enabled: bool | None = True if arguments.complete else None
+    else:
+        enabled = bool(switch.value) if isinstance(switch, Const) else None
+    if enabled is False:
+        return Region(device, dtype, False)
+    return Region(device, dtype, enabled)
+
+
+@model("torch.amp.autocast")
+def _autocast(ctx: Context, arguments: Arguments) -> Value:
+    device = device_of(arguments.get(0, "device_type"))
+    return _region(arguments, device, 1)
+
+
+@model("torch.cuda.amp.autocast")
+def _cuda_autocast(ctx: Context, arguments: Arguments) -> Value:
+    return _region(
+        Arguments(
+            [arguments.get(1, "dtype") or NONE, arguments.get(0, "enabled") or Const(True)],
+            {},
+            arguments.complete,
+            arguments.node,
+        ),
+        "cuda",
+        0,
+    )
+
+
+@model("torch.cpu.amp.autocast")
+def _cpu_autocast(ctx: Context, arguments: Arguments) -> Value:
+    return _region(
+        Arguments(
+            [arguments.get(1, "dtype") or NONE, arguments.get(0, "enabled") or Const(True)],
+            {},
+            arguments.complete,
+            arguments.node,
+        ),
+        "cpu",
+        0,
+    )
+
+
+@model("torch.is_autocast_enabled", "torch.is_autocast_cpu_enabled", "torch.is_autocast_cache_enabled")
+def _is_on(ctx: Context, arguments: Arguments) -> Value:
+    region = ctx.ambient("region")
+    if region == NONE:
+        return Const(False)
+    return NO_TENSOR
+
+
+@model("torch.get_autocast_dtype", "torch.get_autocast_gpu_dtype", "torch.get_autocast_cpu_dtype")
+def _dtype_now(ctx: Context, arguments: Arguments) -> Value:
+    from dtlint.infer.domain.values import Dtype
+
+    region = ctx.ambient("region")
+    if isinstance(region, Region) and region.dtype is not None:
+        return Dtype(frozenset({region.dtype}))
+    return Dtype()
+
+
+@model("contextlib.nullcontext", "torch.autograd.graph.save_on_cpu")
+def _nullcontext(ctx: Context, arguments: Arguments) -> Value:
+    return Partial(External("contextlib.nullcontext"), tuple(arguments.args[:1]))
+
+
+@model("torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler")
+def _scaler(ctx: Context, arguments: Arguments) -> Value:
+    made = ctx.allocate(arguments.node, "torch.amp.GradScaler")
+    ctx.store.write(made.address, "*enabled", arguments.keywords.get("enabled", Const(True)))
+    return made
+
+
+@model("torch.amp.GradScaler.scale")
+def _scale(ctx: Context, arguments: Arguments) -> Value:
+    """The loss times the scale, a float32 tensor on its device; as it was where the scaler is off."""
+    value = plain_tensors.plain(ctx, arguments.args[1]) if len(arguments.args) > 1 else TOP
+    if isinstance(value, Tensor):
+        from dtlint.infer.models.ops import ask
+
+        scale = Tensor(frozenset({"float32"}), None, 0)
+        made = ask(ctx, "torch.mul", [value, scale], {})
+        if isinstance(made, Tensor):
+            joined = made.dtypes if made.dtypes == value.dtypes else None
+            return Tensor(joined, made.symbol if joined is None else None, value.rank, device=value.device)
+        return Tensor(rank=value.rank)
+    if isinstance(value, Tuple):
+        return Tuple(tuple(_scale(ctx, Arguments([NONE, item], {}, True, arguments.node)) for item in value.items))
+    return TOP if isinstance(value, Unknown) else value
+
+
+@model("torch.amp.GradScaler.step")
+def _step(ctx: Context, arguments: Arguments) -> Value:
+    for one in choices(arguments.args[1]) if len(arguments.args) > 1 else ():
+        method = ctx.semantics.attribute(ctx, one, "step", arguments.node)
+        if method is not None:
+            ctx.semantics.call(ctx, method, Arguments([], {}, True, arguments.node))
+    return NO_TENSOR
+
+
+@model(
+    *(
+        f"torch.amp.GradScaler.{name}"
+        for name in (
+            "unscale_",
+            "update",
+            "get_scale",
+            "is_enabled",
+            "state_dict",
+            "load_state_dict",
+            "get_growth_factor",
+        )
+    )
+)
+def _scaler_method(ctx: Context, arguments: Arguments) -> Value:
+    return NO_TENSOR

@@ -1,0 +1,485 @@
+"""Python's builtin functions and types."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import Category
+from dtlint.infer.context import Arguments, NeverReturns
+from dtlint.infer.domain.interval import Range
+from dtlint.infer.domain.lattice import join, join_all, number_of
+from dtlint.infer.domain.values import (
+    NO_TENSOR,
+    NONE,
+    TOP,
+    Const,
+    External,
+    Function,
+    Many,
+    Mapping,
+    Number,
+    ProjectClass,
+    Ref,
+    Tensor,
+    Tuple,
+    Union,
+    Unknown,
+    Value,
+    choices,
+)
+from dtlint.infer.models import kinds, plain_tensors
+from dtlint.infer.models.registry import model
+from dtlint.infer.state import CONTENT
+
+if TYPE_CHECKING:
+    from dtlint.infer.context import Context
+
+_TRUTH = Number(Category.BOOL)
+_SIZE = Number(Category.INTEGER, Range(0.0, float("inf"), True, False, False))
+_MOST_LISTED = 16
+
+
+def _items(ctx: Context, value: Value, arguments: Arguments) -> Tuple | Many:
+    items = ctx.semantics.items(ctx, value, arguments.node)
+    return items if isinstance(items, (Tuple, Many)) else Many(TOP)
+
+
+def _item(items: Tuple | Many) -> Value:
+    return (join_all(items.items) or TOP) if isinstance(items, Tuple) else items.item
+
+
+def _first(arguments: Arguments) -> Value:
+    return arguments.args[0] if arguments.args else TOP
+
+
+@model("builtins.len")
+def _len(ctx: Context, arguments: Arguments) -> Value:
+    value = _first(arguments)
+    content = ctx.store.read(value.address, CONTENT) if isinstance(value, Ref) else value
+    if isinstance(content, Tuple):
+        return Const(len(content.items))
+    if isinstance(content, Const) and isinstance(content.value, str):
+        return Const(len(content.value))
+    return _SIZE
+
+
+@model("builtins.range")
+def _range(ctx: Context, arguments: Arguments) -> Value:
+    bounds = [value.value for value in arguments.args if isinstance(value, Const) and type(value.value) is int]
+    if len(bounds) == len(arguments.args) > 0 and (len(bounds) < 3 or bounds[2]):
+        numbers = range(*bounds)
+        if len(numbers) <= 8:
+            return Tuple(tuple(map(Const, numbers)))
+        low, high = min(numbers[0], numbers[-1]), max(numbers[0], numbers[-1])
+        return Many(Number(Category.INTEGER, Range(low, high, low <= 0 <= high, False, False)))
+    return Many(Number(Category.INTEGER))
+
+
+@model("builtins.enumerate")
+def _enumerate(ctx: Context, arguments: Arguments) -> Value:
+    items = _items(ctx, _first(arguments), arguments)
+    start = arguments.get(1, "start")
+    if isinstance(items, Tuple) and (start is None or (isinstance(start, Const) and type(start.value) is int)):
+        first = start.value if isinstance(start, Const) else 0
+        return Tuple(tuple(Tuple((Const(first + place), item)) for place, item in enumerate(items.items)))
+    return Many(Tuple((_SIZE, _item(items))))
+
+
+@model("builtins.zip", "itertools.zip_longest")
+def _zip(ctx: Context, arguments: Arguments) -> Value:
+    given = [_items(ctx, value, arguments) for value in arguments.args]
+    if not arguments.complete or not given:
+        return Many(Many(TOP) if not given else TOP)
+    if all(isinstance(one, Tuple) for one in given):
+        shortest = min(len(one.items) for one in given if isinstance(one, Tuple))
+        rows = (tuple(one.items[place] for one in given if isinstance(one, Tuple)) for place in range(shortest))
+        return Tuple(tuple(map(Tuple, rows)))
+    return Many(Tuple(tuple(map(_item, given))))
+
+
+@model("builtins.map")
+def _map(ctx: Context, arguments: Arguments) -> Value:
+    function, given = _first(arguments), [_items(ctx, value, arguments) for value in arguments.args[1:]]
+    if not given:
+        return Many(TOP)
+
+    def apply(values: list[Value]) -> Value:
+        return ctx.semantics.call(ctx, function, Arguments(values, {}, True, arguments.node))
+
+    if all(isinstance(one, Tuple) and len(one.items) <= _MOST_LISTED for one in given):
+        rows = zip(*(one.items for one in given if isinstance(one, Tuple)), strict=False)
+        return Tuple(tuple(apply(list(row)) for row in rows))
+    return Many(apply([_item(one) for one in given]))
+
+
+@model("builtins.filter")
+def _filter(ctx: Context, arguments: Arguments) -> Value:
+    items = _items(ctx, arguments.args[1] if len(arguments.args) > 1 else TOP, arguments)
+    function = _first(arguments)
+    if isinstance(items, Tuple) and isinstance(function, Function):
+        kept: list[Value] = []
+        for item in items.items:
+            answer = ctx.semantics.call(ctx, function, Arguments([item], {}, True, arguments.node))
+            known = ctx.semantics.truth(ctx, answer)
+            if known is None:
+                return Many(_item(items))
+            if known:
+                kept.append(item)
+        return Tuple(tuple(kept))
+    return Many(_item(items))
+
+
+def _sequence(name: str, kind: str | None, keeps_order: bool) -> None:
+    @model(f"builtins.{name}")
+    def make(ctx: Context, arguments: Arguments) -> Value:
+        items = _items(ctx, arguments.args[0], arguments) if arguments.args else Tuple(())
+        if isinstance(items, Tuple) and not keeps_order and len(items.items) > 1:
+            items = Tuple(items.items[::-1]) if name == "reversed" else Many(_item(items))
+        if name == "tuple" and isinstance(items, Tuple):
+            items = Tuple(items.items)
+        return items if kind is None else ctx.allocate(arguments.node, kind, items)
+
+
+for _name, _kind, _keeps in (
+    ("list", "builtins.list", True),
+    ("sorted", "builtins.list", False),
+    ("set", "builtins.set", False),
+    ("frozenset", "builtins.set", False),
+    ("reversed", None, False),
+    ("tuple", None, True),
+    ("iter", None, True),
+):
+    _sequence(_name, _kind, _keeps)
+
+
+@model("builtins.dict", "collections.OrderedDict", "collections.Counter")
+def _dict(ctx: Context, arguments: Arguments) -> Value:
+    from dtlint.infer.models.mappings import merged, of_mapping_or_pairs
+
+    content = Mapping()
+    if arguments.args:
+        content = of_mapping_or_pairs(ctx, arguments.args[0], arguments.node)
+    named = Mapping(tuple((Const(name), value) for name, value in arguments.keywords.items()))
+    if not arguments.complete:
+        named = Mapping(named.items, TOP)
+    return ctx.allocate(arguments.node, "builtins.dict", merged(content, named))
+
+
+@model("collections.defaultdict")
+def _defaultdict(ctx: Context, arguments: Arguments) -> Value:
+    made = ctx.allocate(arguments.node, "collections.defaultdict", Mapping())
+    if arguments.args:
+        ctx.store.write(made.address, "default_factory", arguments.args[0])
+    return made
+
+
+def _conversion(name: str, category: Category, python: type) -> None:
+    @model(f"builtins.{name}")
+    def convert(ctx: Context, arguments: Arguments) -> Value:
+        if not arguments.args:
+            return Const(python())
+        value = plain_tensors.plain(ctx, arguments.args[0])
+        if isinstance(value, Const) and isinstance(value.value, (int, float, str, bool)):
+            try:
+                return Const(python(value.value))
+            except (ValueError, OverflowError):
+                return Number(category)
+        if name == "bool":
+            known = ctx.semantics.truth(ctx, value)
+            return Number(category) if known is None else Const(known)
+        number = number_of(value)
+        if number is not None:
+            return Number(category, number.range)
+        return Number(category, value.range) if isinstance(value, Tensor) else Number(category)
+
+
+for _name, _category, _python in (
+    ("int", Category.INTEGER, int),
+    ("float", Category.FLOAT, float),
+    ("bool", Category.BOOL, bool),
+    ("complex", Category.COMPLEX, complex),
+):
+    _conversion(_name, _category, _python)
+
+
+@model(
+    "builtins.str",
+    "builtins.repr",
+    "builtins.format",
+    "builtins.input",
+    "builtins.chr",
+    "builtins.bytes",
+    "builtins.hex",
+)
+def _text(ctx: Context, arguments: Arguments) -> Value:
+    value = _first(arguments)
+    if isinstance(value, Const) and isinstance(value.value, (str, int)):
+        return Const(str(value.value))
+    return NO_TENSOR
+
+
+@model("builtins.print", "builtins.open", "builtins.id", "builtins.hash", "builtins.breakpoint", "warnings.warn")
+def _nothing(ctx: Context, arguments: Arguments) -> Value:
+    return NO_TENSOR
+
+
+@model("builtins.exit", "builtins.quit", "sys.exit", "os._exit")
+def _exit(ctx: Context, arguments: Arguments) -> Value:
+    raise NeverReturns
+
+
+@model("builtins.isinstance")
+def _isinstance(ctx: Context, arguments: Arguments) -> Value:
+    from dtlint.infer.models.instances import is_instance
+
+    if len(arguments.args) < 2:
+        return _TRUTH
+    classes = arguments.args[1]
+    listed = classes.items if isinstance(classes, Tuple) else choices(classes)
+    value = arguments.args[0]
+    answers = {_any_of([is_instance(ctx, one, cls) for cls in listed]) for one in choices(value)}
+    known = answers.pop() if len(answers) == 1 else None
+    return _TRUTH if known is None else Const(known)
+
+
+def _any_of(answers: list[bool | None]) -> bool | None:
+    return True if True in answers else None if None in answers else False
+
+
+@model("builtins.issubclass")
+def _issubclass(ctx: Context, arguments: Arguments) -> Value:
+    if len(arguments.args) > 1 and isinstance(arguments.args[0], ProjectClass):
+        cls, other = arguments.args[0], arguments.args[1]
+        if isinstance(other, ProjectClass) and other in cls.definition.order:
+            return Const(True)
+        if isinstance(other, External):
+            known = cls.definition.inherits(other.name)
+            return _TRUTH if known is None else Const(known)
+    return _TRUTH
+
+
+@model("builtins.callable")
+def _callable(ctx: Context, arguments: Arguments) -> Value:
+    value = _first(arguments)
+    return Const(True) if isinstance(value, (Function, ProjectClass, External)) else _TRUTH
+
+
+@model("builtins.hasattr")
+def _hasattr(ctx: Context, arguments: Arguments) -> Value:
+    name = arguments.args[1] if len(arguments.args) > 1 else TOP
+    value = _first(arguments)
+    if not isinstance(name, Const) or isinstance(value, Unknown):
+        return _TRUTH
+    if isinstance(value, (Tensor, External)) or len(choices(value)) > 1 or not isinstance(value, Ref):
+        return _TRUTH
+    from dtlint.infer.domain.values import may_be_absent
+
+    if isinstance(value.address.kind, str):
+        return Const(True) if not may_be_absent(ctx.store.objects.get(value.address, {}).get(name.value)) else _TRUTH
+    cell = ctx.store.objects.get(value.address, {}).get(name.value)
+    ctx.store.read(value.address, name.value)
+    if cell is not None and may_be_absent(cell) and not isinstance(cell, type(None)) and isinstance(cell, Union):
+        return _TRUTH
+    try:
+        found = ctx.semantics.attribute(ctx, value, name.value, arguments.node)
+    except NeverReturns:
+        return Const(False)
+    if found is None:
+        return Const(False)
+    return _TRUTH if found == TOP else Const(True)
+
+
+@model("builtins.getattr")
+def _getattr(ctx: Context, arguments: Arguments) -> Value:
+    name = arguments.args[1] if len(arguments.args) > 1 else TOP
+    if not isinstance(name, Const) or not isinstance(name.value, str):
+        if isinstance(name, Union) and all(isinstance(one, Const) for one in name.choices):
+            found = [
+                _getattr(ctx, Arguments([arguments.args[0], one, *arguments.args[2:]], {}, True, arguments.node))
+                for one in name.choices
+            ]
+            return join_all(found) or TOP
+        return TOP
+    value = _first(arguments)
+    try:
+        known = ctx.semantics.attribute(ctx, value, name.value, arguments.node)
+    except NeverReturns:
+        known = None
+    if len(arguments.args) < 3:
+        return TOP if known is None else known
+    if known is None:
+        return arguments.args[2]
+    certain = isinstance(value, Ref) and known != TOP
+    return known if certain else join(known, arguments.args[2])
+
+
+@model("builtins.setattr")
+def _setattr(ctx: Context, arguments: Arguments) -> Value:
+    if len(arguments.args) < 3:
+        return NONE
+    owner, name, value = arguments.args[:3]
+    if isinstance(name, Const) and isinstance(name.value, str):
+        ctx.semantics.assign_attribute(ctx, owner, name.value, value, arguments.node)
+        return NONE
+    for one in choices(owner):
+        if isinstance(one, Ref):  # any attribute may have been bound
+            for field in ctx.store.fields(one.address):
+                if isinstance(field, str) and not field.startswith("*"):
+                    ctx.store.blend(one.address, field, value)
+            ctx.store.overwrite(one.address, "*anything", Const(True))
+    return NONE
+
+
+@model("builtins.next")
+def _next(ctx: Context, arguments: Arguments) -> Value:
+    value = _first(arguments)
+    if isinstance(value, Ref) and not isinstance(value.address.kind, str):
+        method = ctx.semantics.attribute(ctx, value, "__next__", arguments.node)
+        if isinstance(method, Function):
+            return ctx.semantics.call(ctx, method, Arguments([], {}, True, arguments.node))
+    items = _items(ctx, value, arguments)
+    item = _item(items)
+    if len(arguments.args) > 1:
+        return join(item, arguments.args[1])
+    return item
+
+
+@model("builtins.abs")
+def _abs(ctx: Context, arguments: Arguments) -> Value:
+    value = plain_tensors.plain(ctx, _first(arguments))
+    if isinstance(value, Tensor):
+        return ctx.semantics.call(ctx, External("torch.abs"), Arguments([value], {}, True, arguments.node))
+    number = number_of(value)
+    return TOP if number is None else Number(number.category, number.range.absolute())
+
+
+@model("builtins.round")
+def _round(ctx: Context, arguments: Arguments) -> Value:
+    value = plain_tensors.plain(ctx, _first(arguments))
+    number = number_of(value)
+    if number is not None:
+        return Number(Category.INTEGER if len(arguments.args) == 1 else number.category)
+    return value if isinstance(value, Tensor) else TOP
+
+
+@model("builtins.pow")
+def _pow(ctx: Context, arguments: Arguments) -> Value:
+    if len(arguments.args) == 2:
+        return ctx.semantics.binary(ctx, ast.Pow, arguments.args[0], arguments.args[1], arguments.node)
+    return TOP
+
+
+@model("builtins.divmod")
+def _divmod(ctx: Context, arguments: Arguments) -> Value:
+    if len(arguments.args) != 2:
+        return TOP
+    left, right = arguments.args
+    return Tuple(
+        (
+            ctx.semantics.binary(ctx, ast.FloorDiv, left, right, arguments.node),
+            ctx.semantics.binary(ctx, ast.Mod, left, right, arguments.node),
+        )
+    )
+
+
+@model("builtins.sum", "math.fsum")
+def _sum(ctx: Context, arguments: Arguments) -> Value:
+    items = _items(ctx, _first(arguments), arguments)
+    result: Value = arguments.get(1, "start") or Const(0)
+    if isinstance(items, Tuple) and len(items.items) <= _MOST_LISTED:
+        for item in items.items:
+            result = ctx.semantics.binary(ctx, ast.Add, result, item, arguments.node)
+        return result
+    item = _item(items)
+    for _ in range(2):
+        result = ctx.semantics.binary(ctx, ast.Add, result, item, arguments.node)
+    return result if isinstance(plain_tensors.plain(ctx, item), Tensor) else join(result, Const(0))
+
+
+@model("builtins.min", "builtins.max")
+def _extreme(ctx: Context, arguments: Arguments) -> Value:
+    if len(arguments.args) == 1:
+        items = _items(ctx, arguments.args[0], arguments)
+        held = items.items if isinstance(items, Tuple) else (items.item,)
+    else:
+        held = tuple(arguments.args)
+    values = [plain_tensors.plain(ctx, value) for value in held]
+    numbers = [number_of(value) for value in values]
+    if values and all(number is not None for number in numbers):
+        joined: Value | None = None
+        for value in values:
+            joined = value if joined is None else join(joined, value)
+        return joined or TOP
+    return join_all([*values, *([arguments.keywords["default"]] if "default" in arguments.keywords else [])]) or TOP
+
+
+@model("builtins.any")
+def _any(ctx: Context, arguments: Arguments) -> Value:
+    items = _items(ctx, _first(arguments), arguments)
+    if isinstance(items, Tuple):
+        answers = [ctx.semantics.truth(ctx, item) for item in items.items]
+        if True in answers:
+            return Const(True)
+        return _TRUTH if None in answers else Const(False)
+    return _TRUTH
+
+
+@model("builtins.all")
+def _all(ctx: Context, arguments: Arguments) -> Value:
+    items = _items(ctx, _first(arguments), arguments)
+    if isinstance(items, Tuple):
+        answers = [ctx.semantics.truth(ctx, item) for item in items.items]
+        if False in answers:
+            return Const(False)
+        return _TRUTH if None in answers else Const(True)
+    return _TRUTH
+
+
+@model("builtins.type")
+def _type(ctx: Context, arguments: Arguments) -> Value:
+    value = _first(arguments)
+    if len(arguments.args) != 1:
+        return TOP
+    if isinstance(value, Ref):
+        kind = value.address.kind
+        return kind if isinstance(kind, ProjectClass) else External(str(kind))
+    if isinstance(value, Unknown):
+        return TOP
+    name = kinds.class_of(value)
+    return TOP if name is None else External(name)
+
+
+@model("builtins.super")
+def _super(ctx: Context, arguments: Arguments) -> Value:
+    from dtlint.infer.domain.values import SuperOf
+
+    if len(arguments.args) == 2 and isinstance(arguments.args[0], ProjectClass):
+        return SuperOf(arguments.args[0], arguments.args[1])
+    return TOP
+
+
+@model(
+    "builtins.object", "builtins.object.__init__", "builtins.object.__init_subclass__", "builtins.object.__post_init__"
+)
+def _object(ctx: Context, arguments: Arguments) -> Value:
+    return NO_TENSOR
+
+
+@model("builtins.object.__setattr__")
+def _object_setattr(ctx: Context, arguments: Arguments) -> Value:
+    owner = arguments.args[0] if arguments.args else TOP
+    if len(arguments.args) == 3 and isinstance(owner, Ref) and isinstance(arguments.args[1], Const):
+        ctx.store.write(owner.address, arguments.args[1].value, arguments.args[2])
+    return NONE
+
+
+@model("builtins.object.__new__")
+def _object_new(ctx: Context, arguments: Arguments) -> Value:
+    cls = arguments.args[-1] if arguments.args else TOP
+    return ctx.allocate(arguments.node, cls) if isinstance(cls, ProjectClass) else TOP
+
+
+@model("builtins.slice")
+def _slice(ctx: Context, arguments: Arguments) -> Value:
+    return Const((slice, "?"))

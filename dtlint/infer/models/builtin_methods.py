@@ -1,0 +1,287 @@
+"""Methods of Python's containers and texts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.infer.context import Arguments, NeverReturns
+from dtlint.infer.domain.lattice import join, join_all
+from dtlint.infer.domain.values import (
+    ABSENT,
+    NO_TENSOR,
+    NONE,
+    TOP,
+    Const,
+    Many,
+    Mapping,
+    Ref,
+    Tuple,
+    Value,
+    may_be_absent,
+    present,
+)
+from dtlint.infer.models.mappings import content_of_mapping, merged, of_mapping_or_pairs, with_item
+from dtlint.infer.models.registry import model
+from dtlint.infer.state import CONTENT
+
+if TYPE_CHECKING:
+    from dtlint.infer.context import Context
+
+
+def _content(ctx: Context, arguments: Arguments) -> Tuple | Many | None:
+    owner = arguments.args[0]
+    content = ctx.store.read(owner.address, CONTENT) if isinstance(owner, Ref) else owner
+    return content if isinstance(content, (Tuple, Many)) else None
+
+
+def _set(ctx: Context, arguments: Arguments, content: Value) -> None:
+    owner = arguments.args[0]
+    if isinstance(owner, Ref):
+        ctx.store.write(owner.address, CONTENT, content)
+
+
+def _any(content: Tuple | Many | None) -> Value:
+    if content is None:
+        return TOP
+    return (join_all(content.items) or TOP) if isinstance(content, Tuple) else content.item
+
+
+_MOST_LISTED = 24
+
+
+@model("builtins.list.append", "builtins.set.add", "collections.deque.append", "collections.deque.appendleft")
+def _append(ctx: Context, arguments: Arguments) -> Value:
+    content, item = _content(ctx, arguments), arguments.args[1] if len(arguments.args) > 1 else TOP
+    if isinstance(content, Tuple) and len(content.items) < _MOST_LISTED:
+        _set(ctx, arguments, Tuple((*content.items, item)))
+    elif isinstance(content, Tuple):
+        _set(ctx, arguments, Many(join_all([*content.items, item]) or TOP))
+    elif content is not None:
+        _set(ctx, arguments, Many(join(content.item, item)))
+    return NONE
+
+
+@model("builtins.list.extend", "builtins.set.update", "collections.deque.extend")
+def _extend(ctx: Context, arguments: Arguments) -> Value:
+    content = _content(ctx, arguments)
+    more = ctx.semantics.items(ctx, arguments.args[1], arguments.node) if len(arguments.args) > 1 else Many(TOP)
+    if isinstance(content, Tuple) and isinstance(more, Tuple) and len(content.items) + len(more.items) < _MOST_LISTED:
+        _set(ctx, arguments, Tuple((*content.items, *more.items)))
+    elif content is not None:
+        held = [*(content.items if isinstance(content, Tuple) else (content.item,))]
+        held += more.items if isinstance(more, Tuple) else (more.item,) if isinstance(more, Many) else (TOP,)
+        _set(ctx, arguments, Many(join_all(held) or TOP) if held else Tuple(()))
+    return NONE
+
+
+@model("builtins.list.insert")
+def _insert(ctx: Context, arguments: Arguments) -> Value:
+    content = _content(ctx, arguments)
+    item = arguments.args[2] if len(arguments.args) > 2 else TOP
+    place = arguments.args[1] if len(arguments.args) > 1 else TOP
+    if isinstance(content, Tuple) and place == Const(0):
+        _set(ctx, arguments, Tuple((item, *content.items)))
+    elif content is not None:
+        _set(ctx, arguments, Many(join(_any(content), item) if content != Tuple(()) else item))
+    return NONE
+
+
+@model("builtins.list.pop", "collections.deque.pop", "collections.deque.popleft", "builtins.set.pop")
+def _pop(ctx: Context, arguments: Arguments) -> Value:
+    content = _content(ctx, arguments)
+    if isinstance(content, Tuple):
+        if not content.items:
+            raise NeverReturns
+        if len(arguments.args) == 1:
+            _set(ctx, arguments, Tuple(content.items[:-1]))
+            return content.items[-1]
+        if arguments.args[1] == Const(0):
+            _set(ctx, arguments, Tuple(content.items[1:]))
+            return content.items[0]
+        _set(ctx, arguments, Many(_any(content)))
+    return _any(content)
+
+
+@model("builtins.list.clear", "builtins.set.clear", "collections.deque.clear")
+def _clear(ctx: Context, arguments: Arguments) -> Value:
+    _set(ctx, arguments, Tuple(()))
+    return NONE
+
+
+@model("builtins.list.copy", "builtins.set.copy")
+def _copy(ctx: Context, arguments: Arguments) -> Value:
+    return ctx.allocate(arguments.node, "builtins.list", _content(ctx, arguments) or Many(TOP))
+
+
+@model(
+    "builtins.list.reverse", "builtins.list.sort", "builtins.list.remove", "builtins.set.discard", "builtins.set.remove"
+)
+def _reorder(ctx: Context, arguments: Arguments) -> Value:
+    content = _content(ctx, arguments)
+    if isinstance(content, Tuple) and content.items:
+        _set(ctx, arguments, Many(_any(content)))
+    return NONE
+
+
+@model("builtins.list.index", "builtins.list.count", "builtins.tuple.index", "builtins.tuple.count")
+def _count(ctx: Context, arguments: Arguments) -> Value:
+    return NO_TENSOR
+
+
+@model("builtins.set.union", "builtins.set.intersection", "builtins.set.difference")
+def _union(ctx: Context, arguments: Arguments) -> Value:
+    found = [_any(_content(ctx, arguments))]
+    for value in arguments.args[1:]:
+        items = ctx.semantics.items(ctx, value, arguments.node)
+        found += items.items if isinstance(items, Tuple) else (items.item,) if isinstance(items, Many) else ()
+    return ctx.allocate(arguments.node, "builtins.set", Many(join_all(found) or TOP))
+
+
+# -- dicts ---------------------------------------------------------------------------------------------------------------
+
+
+def _mapping(ctx: Context, arguments: Arguments) -> Mapping | None:
+    return content_of_mapping(ctx, arguments.args[0])
+
+
+def _any_value(content: Mapping | None) -> Value:
+    if content is None:
+        return TOP
+    held = [found for _, value in content.items if (found := present(value)) is not None]
+    if content.rest is not None:
+        held.append(content.rest)
+    return join_all(held) or TOP
+
+
+@model("builtins.dict.get")
+def _get(ctx: Context, arguments: Arguments) -> Value:
+    content = _mapping(ctx, arguments)
+    default = arguments.args[2] if len(arguments.args) > 2 else arguments.keywords.get("default", NONE)
+    key = arguments.args[1] if len(arguments.args) > 1 else TOP
+    if content is None:
+        return TOP
+    known = content.get(key)
+    if known is not None:
+        found = present(known)
+        return default if found is None else join(found, default) if may_be_absent(known) else found
+    if isinstance(key, Const):
+        return default if content.rest is None else join(content.rest, default)
+    return join(_any_value(content), default) if content.items or content.rest is not None else default
+
+
+@model("builtins.dict.pop")
+def _pop_key(ctx: Context, arguments: Arguments) -> Value:
+    content = _mapping(ctx, arguments)
+    key = arguments.args[1] if len(arguments.args) > 1 else TOP
+    result = _get(ctx, arguments)
+    if content is not None and isinstance(arguments.args[0], Ref):
+        if content.get(key) is not None:
+            left = Mapping(tuple((name, value) for name, value in content.items if name != key), content.rest)
+        elif isinstance(key, Const):
+            left = content
+        else:
+            left = Mapping(tuple((name, join(value, ABSENT)) for name, value in content.items), content.rest)
+        ctx.store.write(arguments.args[0].address, CONTENT, left)
+    return result
+
+
+@model("builtins.dict.setdefault")
+def _setdefault(ctx: Context, arguments: Arguments) -> Value:
+    content = _mapping(ctx, arguments)
+    key = arguments.args[1] if len(arguments.args) > 1 else TOP
+    default = arguments.args[2] if len(arguments.args) > 2 else NONE
+    result = _get(ctx, Arguments([arguments.args[0], key, default], {}, True, arguments.node))
+    if content is not None and isinstance(arguments.args[0], Ref):
+        ctx.store.write(arguments.args[0].address, CONTENT, with_item(content, key, result))
+    return result
+
+
+@model("builtins.dict.update")
+def _update(ctx: Context, arguments: Arguments) -> Value:
+    content = _mapping(ctx, arguments)
+    if content is None or not isinstance(arguments.args[0], Ref):
+        return NONE
+    if len(arguments.args) > 1:
+        content = merged(content, of_mapping_or_pairs(ctx, arguments.args[1], arguments.node))
+    named = Mapping(tuple((Const(name), value) for name, value in arguments.keywords.items()))
+    content = merged(content, named if arguments.complete else Mapping(named.items, TOP))
+    ctx.store.write(arguments.args[0].address, CONTENT, content)
+    return NONE
+
+
+@model("builtins.dict.items")
+def _items(ctx: Context, arguments: Arguments) -> Value:
+    content = _mapping(ctx, arguments)
+    if content is None:
+        return Many(Tuple((TOP, TOP)))
+    if content.rest is None and not any(may_be_absent(value) for _, value in content.items):
+        return Tuple(tuple(Tuple(pair) for pair in content.items))
+    keys = NO_TENSOR if all(isinstance(key, Const) for key, _ in content.items) else TOP
+    return Many(Tuple((keys, _any_value(content))))
+
+
+@model("builtins.dict.values")
+def _values(ctx: Context, arguments: Arguments) -> Value:
+    content = _mapping(ctx, arguments)
+    if content is not None and content.rest is None and not any(may_be_absent(value) for _, value in content.items):
+        return Tuple(tuple(value for _, value in content.items))
+    return Many(_any_value(content))
+
+
+@model("builtins.dict.keys")
+def _keys(ctx: Context, arguments: Arguments) -> Value:
+    content = _mapping(ctx, arguments)
+    if content is not None and content.rest is None and not any(may_be_absent(value) for _, value in content.items):
+        return Tuple(tuple(key for key, _ in content.items))
+    return Many(NO_TENSOR)
+
+
+@model("builtins.dict.copy", "copy.copy")
+def _copy_dict(ctx: Context, arguments: Arguments) -> Value:
+    value = arguments.args[0] if arguments.args else TOP
+    content = ctx.store.read(value.address, CONTENT) if isinstance(value, Ref) else None
+    if isinstance(value, Ref) and value.address.kind in ("builtins.dict", "builtins.list") and content is not None:
+        return ctx.allocate(arguments.node, value.address.kind, content)
+    return value
+
+
+@model("builtins.dict.clear")
+def _clear_dict(ctx: Context, arguments: Arguments) -> Value:
+    if isinstance(arguments.args[0], Ref):
+        ctx.store.write(arguments.args[0].address, CONTENT, Mapping())
+    return NONE
+
+
+# -- texts ---------------------------------------------------------------------------------------------------------------
+
+
+def _of_text(name: str) -> None:
+    @model(f"builtins.str.{name}")
+    def call(ctx: Context, arguments: Arguments) -> Value:
+        known = [value.value for value in arguments.args if isinstance(value, Const)]
+        if (
+            len(known) == len(arguments.args)
+            and not arguments.keywords
+            and all(isinstance(one, (str, int)) for one in known)
+        ):
+            try:
+                result = getattr(known[0], name)(*known[1:])
+            except (TypeError, ValueError, IndexError, KeyError, AttributeError):
+                return NO_TENSOR
+            if isinstance(result, (str, bool, int)):
+                return Const(result)
+            if isinstance(result, list):
+                return ctx.allocate(arguments.node, "builtins.list", Tuple(tuple(map(Const, result))))
+            if isinstance(result, tuple):
+                return Tuple(tuple(map(Const, result)))
+        if name in ("split", "rsplit", "splitlines"):
+            return ctx.allocate(arguments.node, "builtins.list", Many(NO_TENSOR))
+        return Many(NO_TENSOR) if name in ("partition", "rpartition") else NO_TENSOR
+
+
+for _name in (
+    *("startswith", "endswith", "lower", "upper", "strip", "lstrip", "rstrip", "split", "rsplit", "replace", "join"),
+    *("format", "partition", "rpartition", "removeprefix", "removesuffix", "title", "capitalize", "find", "isdigit"),
+    *("splitlines", "encode", "count", "index", "zfill", "ljust", "rjust", "center"),
+):
+    _of_text(_name)

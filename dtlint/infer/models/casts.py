@@ -1,0 +1,346 @@
+"""Casts: of tensors, and of modules, whose weights are cast in place, those of all modules within included."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import ALIASES, COMPLEX, DTYPES, FLOATING, LEGACY_TENSORS, REAL_PARTS, named
+from dtlint.infer.domain.lattice import join
+from dtlint.infer.domain.values import (
+    TOP,
+    Const,
+    Device,
+    Dtype,
+    External,
+    Many,
+    Mapping,
+    ProjectClass,
+    Ref,
+    Tensor,
+    Tuple,
+    Union,
+    Unknown,
+    Value,
+    choices,
+)
+from dtlint.infer.models import plain_tensors
+from dtlint.infer.models.registry import model
+from dtlint.infer.state import CONTENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.context import Arguments, Context
+    from dtlint.infer.domain.values import Address
+
+__all__ = ["cast_module", "device_of", "dtype_of", "is_module", "modules_within", "weights_within"]
+
+_FLOATING = FLOATING | COMPLEX | {name for name in DTYPES if name.startswith("float8")}
+_METHODS = {
+    **{name: ALIASES.get(name, name) for name in ("half", "float", "double", "bfloat16", "chalf", "cfloat", "cdouble")},
+    **{name: ALIASES.get(name, name) for name in ("int", "long", "short", "char", "byte", "bool")},
+}
+
+
+def dtype_of(value: Value | None) -> Dtype | None:
+    """The dtype that an argument names; None where it is none, or not known to be one."""
+    if isinstance(value, Dtype):
+        return value
+    if isinstance(value, External):
+        package, _, last = value.name.rpartition(".")
+        if package in ("torch", "torch.cuda") and last in LEGACY_TENSORS:
+            return Dtype(frozenset({LEGACY_TENSORS[last]}))
+        if value.name in _PYTHON:
+            return Dtype(frozenset({_PYTHON[value.name]}))
+    if isinstance(value, Const) and isinstance(value.value, str):
+        last = value.value.rpartition(".")[2]
+        if last in LEGACY_TENSORS:
+            return Dtype(frozenset({LEGACY_TENSORS[last]}))
+        known = named(last) if value.value.startswith("torch.") else None
+        return None if known is None else Dtype(frozenset({known}))
+    if isinstance(value, Unknown) and value.symbol is not None:
+        return Dtype(None, value.symbol)
+    return None
+
+
+_PYTHON = {
+    "builtins.float": "float64",
+    "builtins.int": "int64",
+    "builtins.bool": "bool",
+    "builtins.complex": "complex128",
+}
+"""Python's types as dtypes: `torch.zeros(3, dtype=float)` is float64."""
+
+
+def device_of(value: Value | None) -> str | None:
+    """The type of the device that an argument names."""
+    if isinstance(value, Device):
+        return value.type
+    if isinstance(value, Const) and isinstance(value.value, str):
+        return value.value.partition(":")[0]
+    if isinstance(value, Const) and type(value.value) is int:
+        return "cuda"
+    return None
+
+
+def _cast(tensor: Value, dtype: Dtype | None) -> Value:
+    """A tensor in another dtype."""
+    if isinstance(tensor, Tensor):
+        if dtype is None:
+            return Tensor(None, None, tensor.rank, tensor.range, tensor.device, tensor.extra)
+        return Tensor(dtype.dtypes, dtype.symbol, tensor.rank, tensor.range, tensor.device, tensor.extra)
+    if dtype is None:
+        return TOP
+    return Unknown(dtype.dtypes, dtype.symbol)
+
+
+def is_module(value: Value) -> bool:
+    """Is it known to be a module?"""
+    if not isinstance(value, Ref):
+        return False
+    kind = value.address.kind
+    if isinstance(kind, ProjectClass):
+        return kind.definition.inherits("torch.nn.Module") is True
+    return isinstance(kind, str) and kind.startswith("torch.nn.") and kind not in plain_tensors.WEIGHTS
+
+
+# -- tensors -------------------------------------------------------------------------------------------------------------
+
+
+def _named_cast(name: str) -> None:
+    dtype = Dtype(frozenset({_METHODS[name]}))
+
+    @model(f"torch.Tensor.{name}")
+    def cast(ctx: Context, arguments: Arguments) -> Value:
+        return _cast(plain_tensors.plain(ctx, arguments.args[0]), dtype)
+
+    @model(f"torch.nn.Module.{name}")
+    def cast_modules(ctx: Context, arguments: Arguments) -> Value:
+        cast_module(ctx, arguments.args[0], dtype, None)
+        return arguments.args[0]
+
+
+for _name in _METHODS:
+    _named_cast(_name)
+
+
+def _target(ctx: Context, arguments: Arguments) -> tuple[Dtype | None, bool, str | None]:
+    """Of `.to(...)`: the dtype, whether there certainly is none, and the device."""
+    given = [
+        value for name, value in (*enumerate(arguments.args[1:]), *arguments.keywords.items()) if name not in _FLAGS
+    ]
+    dtype: Dtype | None = None
+    device: str | None = None
+    certain = arguments.complete
+    for value in given:
+        value = plain_tensors.plain(ctx, value)
+        if isinstance(value, Tensor):
+            return Dtype(value.dtypes, value.symbol), False, value.device
+        found = [dtype_of(one) if not isinstance(one, Unknown) else None for one in choices(value)]
+        if all(one is not None for one in found) and not isinstance(value, Const):
+            dtype = _joined([one for one in found if one is not None])
+            continue
+        if isinstance(value, Const) and value.value is None:
+            continue
+        if isinstance(value, Union) and any(one is not None for one in found):
+            return None, False, device
+        if isinstance(value, (Device, Const)) or all(isinstance(one, (Device, Const)) for one in choices(value)):
+            device = device_of(value)
+            continue
+        if isinstance(value, Unknown) and value.symbol is not None:
+            dtype = Dtype(None, value.symbol) if "dtype" in arguments.keywords else dtype
+            certain = certain and dtype is not None
+            continue
+        if arguments.keywords.get("device") == value:
+            device = None
+            continue
+        if isinstance(value, Unknown) and value.dtypes == frozenset():
+            continue
+        certain = False
+    return dtype, dtype is None and certain, device
+
+
+_FLAGS = frozenset({"non_blocking", "copy", "memory_format"})
+
+
+def _joined(dtypes: list[Dtype]) -> Dtype:
+    result: Value = dtypes[0]
+    for dtype in dtypes[1:]:
+        result = join(result, dtype)
+    assert isinstance(result, Dtype)
+    return result
+
+
+@model("torch.Tensor.to")
+def _to(ctx: Context, arguments: Arguments) -> Value:
+    tensor = plain_tensors.plain(ctx, arguments.args[0])
+    dtype, keeps, device = _target(ctx, arguments)
+    given = [*arguments.args[1:], *arguments.keywords.values()]
+    moved = any(isinstance(value, (Device, Const)) for value in given) or "device" in arguments.keywords
+    if keeps:
+        if isinstance(tensor, Tensor):
+            return Tensor(tensor.dtypes, tensor.symbol, tensor.rank, tensor.range, device)
+        return tensor if isinstance(tensor, Unknown) else TOP
+    if dtype is None and _may_move(arguments):
+        # a device that nobody knows, or a dtype: of a tensor the first is by far the more common, but nothing is certain
+        return _cast(tensor, None)
+    made = _cast(tensor, dtype)
+    if isinstance(made, Tensor) and (moved or dtype is None):
+        made = Tensor(made.dtypes, made.symbol, made.rank, made.range, device)
+    return made
+
+
+def _may_move(arguments: Arguments) -> bool:
+    return not arguments.complete or len(arguments.args) > 1
+
+
+@model("torch.Tensor.type")
+def _type(ctx: Context, arguments: Arguments) -> Value:
+    if len(arguments.args) == 1 and "dtype" not in arguments.keywords:
+        return Unknown(frozenset())
+    return _cast(plain_tensors.plain(ctx, arguments.args[0]), dtype_of(arguments.get(1, "dtype")))
+
+
+@model("torch.Tensor.type_as")
+def _type_as(ctx: Context, arguments: Arguments) -> Value:
+    other = plain_tensors.plain(ctx, arguments.args[1]) if len(arguments.args) > 1 else TOP
+    if isinstance(other, (Tensor, Unknown)):
+        return _cast(plain_tensors.plain(ctx, arguments.args[0]), Dtype(other.dtypes, other.symbol))
+    return _cast(plain_tensors.plain(ctx, arguments.args[0]), None)
+
+
+@model("torch.Tensor.cuda", "torch.Tensor.cpu", "torch.Tensor.pin_memory", "torch.Tensor.share_memory_")
+def _moved(ctx: Context, arguments: Arguments) -> Value:
+    tensor = plain_tensors.plain(ctx, arguments.args[0])
+    return Tensor(tensor.dtypes, tensor.symbol, tensor.rank, tensor.range) if isinstance(tensor, Tensor) else tensor
+
+
+# -- modules -------------------------------------------------------------------------------------------------------------
+
+
+def cast_module(ctx: Context, value: Value, dtype: Dtype | None, device: str | None, *, moves: bool = False) -> None:
+    """Cast the floating weights of a module and of all within.
+
+    Args:
+        dtype: to which; None: to one that is not known.
+        moves: is it only moved, to `device`?
+    """
+    ones = choices(value)
+    for one in ones:
+        if not isinstance(one, Ref):
+            continue
+        whole = len(ones) == 1 and not ctx.store.is_several(one.address)
+        for address in weights_within(ctx, one):
+            known = ctx.store.read(address, CONTENT)
+            if not isinstance(known, Tensor):
+                continue
+            cast = _moved_to(known, device) if moves else _cast_weight(known, dtype)
+            if whole:
+                ctx.store.overwrite(address, CONTENT, cast)
+            else:
+                ctx.store.blend(address, CONTENT, cast)
+
+
+def _moved_to(known: Tensor, device: str | None) -> Tensor:
+    return Tensor(known.dtypes, known.symbol, known.rank, known.range, device, known.extra)
+
+
+def _cast_weight(known: Tensor, dtype: Dtype | None) -> Tensor:
+    """A weight after its module was cast: whole numbers stay, complex ones too where the dtype is real."""
+    if known.dtypes is None:
+        if known.symbol is not None and all(atom.floating for atom in known.symbol.of) and dtype is not None:
+            return Tensor(dtype.dtypes, dtype.symbol, known.rank, known.range, known.device, known.extra)
+        return Tensor(None, None, known.rank, known.range, known.device, known.extra)
+    if known.dtypes and not known.dtypes & _FLOATING:
+        return known
+    if dtype is None or dtype.dtypes is None or known.dtypes - _FLOATING:
+        symbol = dtype.symbol if dtype is not None and not known.dtypes - _FLOATING else None
+        return Tensor(None, symbol, known.rank, known.range, known.device, known.extra)
+    made: frozenset[str] = frozenset()
+    for before in known.dtypes:
+        made |= {_complex_of(one) if before in COMPLEX and one not in COMPLEX else one for one in dtype.dtypes}
+    return Tensor(made, None, known.rank, known.range, known.device, known.extra)
+
+
+def _complex_of(dtype: str) -> str:
+    """Module.to keeps complex weights: `.half()` of complex64 is complex32."""
+    return next((whole for whole, part in REAL_PARTS.items() if part == dtype), dtype)
+
+
+def modules_within(ctx: Context, value: Value) -> Iterator[Ref]:
+    """A module and all that it holds, each once."""
+    waiting: list[Value] = [value]
+    seen: set[Address] = set()
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Union):
+            waiting += one.choices
+        elif isinstance(one, (Tuple, Many)):
+            waiting += one.items if isinstance(one, Tuple) else (one.item,)
+        elif isinstance(one, Mapping):
+            waiting += [item for _, item in one.items]
+            if one.rest is not None:
+                waiting.append(one.rest)
+        elif isinstance(one, Ref) and one.address not in seen and is_module(one):
+            seen.add(one.address)
+            yield one
+            for field in ctx.store.fields(one.address):
+                held = ctx.store.read(one.address, field)
+                if held is None:
+                    continue
+                if field == CONTENT:
+                    waiting.append(held)
+                else:
+                    waiting += [each for each in choices(held) if isinstance(each, Ref) and is_module(each)]
+
+
+def weights_within(ctx: Context, value: Value) -> Iterator[Address]:
+    """The parameters and buffers of a module and of all within."""
+    for one in modules_within(ctx, value):
+        for field in ctx.store.fields(one.address):
+            held = ctx.store.read(one.address, field)
+            found: tuple[Value, ...] = () if held is None else choices(held)
+            if field == CONTENT and held is not None:
+                items = held.items if isinstance(held, Tuple) else (held.item,) if isinstance(held, Many) else ()
+                if isinstance(held, Mapping):
+                    items = tuple(item for _, item in held.items)
+                found = tuple(each for item in items for each in choices(item))
+            for each in found:
+                if isinstance(each, Ref) and each.address.kind in plain_tensors.WEIGHTS:
+                    yield each.address
+
+
+@model("torch.nn.Module.to")
+def _module_to(ctx: Context, arguments: Arguments) -> Value:
+    dtype, keeps, device = _target(ctx, arguments)
+    if keeps:
+        cast_module(ctx, arguments.args[0], None, device, moves=True)
+    elif (
+        dtype is None
+        and arguments.complete
+        and all(_is_plainly_unknown(value) for value in arguments.args[1:])
+        and (len(arguments.args) == 2 and not set(arguments.keywords) - _FLAGS)
+    ):
+        # `model.to(device)`, of a device that nobody knows: a dtype goes by that name as good as never
+        cast_module(ctx, arguments.args[0], None, None)
+    else:
+        cast_module(ctx, arguments.args[0], dtype, device)
+        if device is not None:
+            cast_module(ctx, arguments.args[0], None, device, moves=True)
+    return arguments.args[0]
+
+
+def _is_plainly_unknown(value: Value) -> bool:
+    return isinstance(value, Unknown)
+
+
+@model("torch.nn.Module.type")
+def _module_type(ctx: Context, arguments: Arguments) -> Value:
+    cast_module(ctx, arguments.args[0], dtype_of(arguments.get(1, "dst_type")), None)
+    return arguments.args[0]
+
+
+@model("torch.nn.Module.cuda", "torch.nn.Module.cpu", "torch.nn.Module.xpu")
+def _module_moved(ctx: Context, arguments: Arguments) -> Value:
+    cast_module(ctx, arguments.args[0], None, None, moves=True)
+    return arguments.args[0]

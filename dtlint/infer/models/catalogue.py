@@ -1,0 +1,36 @@
+"""All models: importing this registers them."""
+
+from __future__ import annotations
+
+from dtlint.infer.models import (
+    amp,
+    builtin_functions,
+    builtin_methods,
+    casts,
+    data_loading,
+    factories,
+    module_methods,
+    numpy_models,
+    optimizers,
+    standard_library,
+    tensor_methods,
+    torch_functions,
+)
+
+__all__ = ["MODULES"]
+
+MODULES = (
+    amp,
+    builtin_functions,
+    builtin_methods,
+    casts,
+    data_loading,
+    factories,
+    module_methods,
+    numpy_models,
+    optimizers,
+    standard_library,
+    tensor_methods,
+    torch_functions,
+)
+"""The modules that hold models."""

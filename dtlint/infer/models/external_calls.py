@@ -1,0 +1,216 @@
+"""Calls of what is not read as source: by its model, by the operator table, or else nothing is known of the result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.infer.context import Arguments, NeverReturns
+from dtlint.infer.domain.values import (
+    NO_TENSOR,
+    TOP,
+    Bound,
+    Const,
+    External,
+    Function,
+    Many,
+    Partial,
+    ProjectClass,
+    Ref,
+    Tensor,
+    Unknown,
+    Value,
+    choices,
+)
+from dtlint.infer.models import catalogue, kinds, layers, plain_tensors
+from dtlint.infer.models.ops import ask, is_op
+from dtlint.infer.models.registry import MODELS, canonical
+
+if TYPE_CHECKING:
+    import ast
+
+    from dtlint.infer.context import Context
+
+__all__ = ["call", "decorated", "entered", "field_default", "initialise", "iterated", "method"]
+
+assert catalogue.MODULES
+
+
+def call(ctx: Context, name: str, arguments: Arguments) -> Value:
+    """What calling a function or a class by its qualified name gives.
+
+    Raises:
+        NeverReturns: it raises for these arguments.
+    """
+    name = canonical(name)
+    model = MODELS.get(name)
+    if model is not None:
+        return model(ctx, arguments)
+    if layers.is_layer(name):
+        return layers.construct(ctx, name, arguments)
+    if name.startswith("torch.") and arguments.complete:
+        result = _by_table(ctx, name, arguments)
+        if result is not None:
+            return result
+    if _is_exception(name):
+        return NO_TENSOR
+    ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
+    return TOP
+
+
+def _is_exception(name: str) -> bool:
+    return name.startswith("builtins.") and name.endswith(("Error", "Exception", "Warning"))
+
+
+def _by_table(ctx: Context, name: str, arguments: Arguments) -> Value | None:
+    """The operator table's answer: where an operand may be no tensor, it is taken for one."""
+    if not is_op(name):
+        return None
+    args = [as_operand(ctx, value) for value in arguments.args]
+    keywords = {key: as_operand(ctx, value) for key, value in arguments.keywords.items() if key != "out"}
+    return ask(ctx, name, args, keywords)
+
+
+def as_operand(ctx: Context, value: Value) -> Value:
+    """An argument as the table takes it: weights as tensors, lists as what they hold, the unknown as it is."""
+    value = plain_tensors.plain(ctx, value)
+    if isinstance(value, Ref):
+        content = ctx.store.read(value.address, "*")
+        if value.address.kind == "builtins.list" and content is not None:
+            return _opened(ctx, content)
+        return TOP
+    if isinstance(value, Unknown) and (value.symbol is not None or value.dtypes):
+        return Tensor(value.dtypes, value.symbol)
+    return _opened(ctx, value)
+
+
+def _opened(ctx: Context, value: Value) -> Value:
+    from dtlint.infer.domain.values import Tuple
+
+    if isinstance(value, Tuple):
+        return Tuple(tuple(plain_tensors.plain(ctx, item) for item in value.items))
+    if isinstance(value, Many):
+        return Many(plain_tensors.plain(ctx, value.item))
+    return value
+
+
+def method(ctx: Context, bound: Bound, arguments: Arguments) -> Value:
+    """What calling a method of something gives that is not read as source.
+
+    Raises:
+        NeverReturns: it raises for these arguments.
+    """
+    receiver, name = bound.receiver, bound.name
+    model = MODELS.get(name)
+    if model is not None:
+        return model(ctx, arguments.before(receiver))
+    owner, _, last = name.rpartition(".")
+    for base in kinds.bases_of(owner):
+        model = MODELS.get(f"{base}.{last}")
+        if model is not None:
+            return model(ctx, arguments.before(receiver))
+    if last == "__call__" or last == "forward":
+        return layers.called(ctx, receiver, owner, arguments)
+    if last == "__init__" and isinstance(receiver, Ref):
+        initialise(ctx, receiver, owner, arguments)
+        return Const(None)
+    if owner == "torch.Tensor" and arguments.complete:
+        result = _tensor_method(ctx, receiver, last, arguments)
+        if result is not None:
+            return result
+    ctx.modules.escape(ctx, [receiver, *arguments.args, *arguments.keywords.values()])
+    return TOP
+
+
+def _tensor_method(ctx: Context, receiver: Value, name: str, arguments: Arguments) -> Value | None:
+    """A method of a tensor: by the table, under its own name or under that of the function."""
+    tensor = plain_tensors.plain(ctx, receiver)
+    sure = isinstance(tensor, Tensor)
+    if isinstance(tensor, Unknown):
+        if tensor.dtypes is None and tensor.symbol is None:
+            return None
+        tensor = Tensor(tensor.dtypes, tensor.symbol)
+    if not isinstance(tensor, Tensor):
+        return None
+    for op in (f"torch.Tensor.{name}", f"torch.{name}"):
+        if is_op(op):
+            result = _by_table(ctx, op, Arguments([tensor, *arguments.args], arguments.keywords, True, arguments.node))
+            if sure or not isinstance(result, Tensor):
+                return result if sure else TOP
+            return Unknown(result.dtypes, result.symbol)
+    if name.endswith("_") and sure:
+        return Tensor(tensor.dtypes, tensor.symbol, tensor.rank, device=tensor.device)
+    return None
+
+
+def initialise(ctx: Context, made: Ref, name: str, arguments: Arguments) -> None:
+    """What `super().__init__(...)` of a class from elsewhere does to an object."""
+    model = MODELS.get(f"{name}.__init__")
+    if model is not None:
+        model(ctx, arguments.before(made))
+    elif layers.is_layer(name):
+        layers.initialise(ctx, made, name, arguments)
+    else:
+        for base in kinds.bases_of(name):
+            model = MODELS.get(f"{base}.__init__")
+            if model is not None:
+                model(ctx, arguments.before(made))
+                return
+
+
+_KEEPING = frozenset(
+    {"wraps", "lru_cache", "cache", "no_grad", "inference_mode", "enable_grad", "set_grad_enabled", "compile", "script"}
+    | {"contextmanager", "staticmethod", "classmethod", "property", "cached_property", "abstractmethod", "override"}
+    | {"overload", "custom_fwd", "custom_bwd", "unused", "ignore", "export", "disable", "singledispatch", "final"}
+)
+"""Decorators that leave what a function gives as it is, by the last part of their names."""
+
+
+def decorated(ctx: Context, decorator: Value, value: Value, node: ast.expr) -> Value | None:
+    """A function behind a decorator that is not read as source; None where it stays as it is."""
+    if isinstance(decorator, External):
+        if decorator.name.rpartition(".")[2] in _KEEPING:
+            return None
+        model = MODELS.get(canonical(decorator.name))
+        if model is not None:
+            try:
+                return model(ctx, Arguments([value], {}, True, node))
+            except NeverReturns:
+                return TOP
+        return None
+    if isinstance(decorator, (Bound, Partial)):
+        try:
+            made = ctx.semantics.call(ctx, decorator, Arguments([value], {}, True, node))
+        except NeverReturns:
+            return TOP
+        return made if isinstance(made, (Function, Partial, ProjectClass)) else None
+    return None
+
+
+def entered(ctx: Context, manager: Value) -> Value | None:
+    """What a context that is not read as source binds."""
+    for one in choices(manager):
+        if isinstance(one, Partial) and one.callee == External("contextlib.nullcontext"):
+            return one.args[0] if one.args else Const(None)
+    return None
+
+
+def field_default(ctx: Context, value: Value, node: ast.expr) -> Value:
+    """What `field(default_factory=...)` of a dataclass gives a new object."""
+    if isinstance(value, Partial) and value.callee == External("dataclasses.field"):
+        keywords = dict(value.keywords)
+        if "default" in keywords:
+            return keywords["default"]
+        if "default_factory" in keywords:
+            return ctx.semantics.call(ctx, keywords["default_factory"], Arguments([], {}, True, node))
+        return TOP
+    return value
+
+
+def iterated(ctx: Context, value: Ref, node: ast.AST) -> Value:
+    """The items of an object whose class is not read as source."""
+    kind = value.address.kind
+    for owner in (kind, *kinds.bases_of(kind)):
+        model = MODELS.get(f"{owner}.__iter__")
+        if model is not None:
+            return ctx.semantics.items(ctx, model(ctx, Arguments([value], {}, True, node)), node)
+    return Many(TOP)

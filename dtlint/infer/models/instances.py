@@ -1,0 +1,103 @@
+"""`isinstance`, and which classes from elsewhere are known well enough that nothing is looked for in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.infer.domain.values import (
+    Array,
+    Const,
+    Device,
+    Dtype,
+    External,
+    Function,
+    Many,
+    Mapping,
+    Number,
+    Partial,
+    ProjectClass,
+    Ref,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+)
+from dtlint.infer.models.kinds import bases_of, class_of
+
+if TYPE_CHECKING:
+    from dtlint.infer.context import Context
+
+__all__ = ["is_instance", "is_known_class"]
+
+_KNOWN = (
+    "builtins.",
+    "torch.nn.",
+    "torch.optim.",
+    "torch.utils.data.",
+    "torch.autograd.",
+    "typing.",
+    "abc.",
+    "enum.",
+    "collections.",
+    "dataclasses.",
+    "contextlib.",
+    "typing_extensions.",
+)
+
+
+def is_known_class(name: str) -> bool:
+    """Is what a class from elsewhere gives its subclasses known?"""
+    return name.startswith(_KNOWN)
+
+
+_ABSTRACT: dict[str, frozenset[str]] = {
+    "collections.abc.Mapping": frozenset({"builtins.dict"}),
+    "collections.abc.MutableMapping": frozenset({"builtins.dict"}),
+    "collections.abc.Sequence": frozenset({"builtins.list", "builtins.tuple", "builtins.str", "torch.Size"}),
+    "collections.abc.Iterable": frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "builtins.set"}),
+    "typing.Mapping": frozenset({"builtins.dict"}),
+    "typing.Sequence": frozenset({"builtins.list", "builtins.tuple", "builtins.str"}),
+    "numbers.Number": frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.complex"}),
+    "torch.nn.Parameter": frozenset({"torch.nn.Parameter"}),
+    "torch.Tensor": frozenset({"torch.nn.Parameter", "torch.nn.Buffer"}),
+    "numpy.generic": frozenset(),
+}
+"""Classes that are bases of others by more than their names."""
+
+
+def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
+    """`isinstance(value, kind)`, for one value and one class."""
+    if isinstance(value, Unknown):
+        return False if value.dtypes == frozenset() and kind == External("torch.Tensor") else None
+    if isinstance(kind, ProjectClass):
+        if isinstance(value, Ref) and isinstance(value.address.kind, ProjectClass):
+            if kind in value.address.kind.definition.order:
+                return True
+            return None if value.address.kind.definition.opaque else False
+        return False if isinstance(value, (Tensor, Const, Number, Tuple, Array, Dtype, Ref)) else None
+    if not isinstance(kind, External):
+        return None
+    if isinstance(value, Ref) and isinstance(value.address.kind, ProjectClass):
+        return True if kind.name == "builtins.object" else value.address.kind.definition.inherits(kind.name)
+    if isinstance(value, (Function, Partial, ProjectClass)):
+        return False if kind.name in ("torch.Tensor", "torch.nn.Module", "builtins.str") else None
+    if isinstance(value, Const) and value.value is None:
+        return kind.name in ("types.NoneType", "builtins.NoneType", "builtins.object")
+    own = class_of(value)
+    if own is None:
+        return None
+    if isinstance(value, Array):
+        return None if value.scalar is not False and kind.name.startswith(("numpy.", "builtins.")) else kind.name == own
+    if kind.name in (own, *bases_of(own), "builtins.object"):
+        return True
+    if own in _ABSTRACT.get(kind.name, frozenset()):
+        return True
+    if isinstance(value, Tensor) and kind.name in ("torch.nn.Parameter", "torch.Tensor"):
+        return kind.name == "torch.Tensor" or None
+    if isinstance(value, (Many, Mapping)) and kind.name in ("builtins.list", "builtins.tuple", "builtins.set"):
+        return None if isinstance(value, Many) else False
+    if isinstance(value, Tensor) and kind.name.startswith("torch.") and kind.name.endswith("Tensor"):
+        return None
+    if kind.name.startswith(("builtins.", "torch.", "numpy.")) and not kind.name.startswith("torch.utils"):
+        return False
+    return False if isinstance(value, (Tensor, Const, Number, Device, Dtype)) and kind.name.startswith(_KNOWN) else None

@@ -1,0 +1,88 @@
+"""What dicts hold, after an item is set or another dict is merged in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.infer.domain.lattice import join
+from dtlint.infer.domain.values import (
+    TOP,
+    Const,
+    Dtype,
+    External,
+    Function,
+    Many,
+    Mapping,
+    ProjectClass,
+    Ref,
+    Tuple,
+    Value,
+    present,
+)
+from dtlint.infer.state import CONTENT
+
+if TYPE_CHECKING:
+    import ast
+
+    from dtlint.infer.context import Context
+
+__all__ = ["content_of_mapping", "is_key", "merged", "of_mapping_or_pairs", "with_item"]
+
+_MOST_KEYS = 200
+
+
+def is_key(value: Value) -> bool:
+    """Can a value be told apart from others as a key?"""
+    if isinstance(value, Tuple):
+        return all(map(is_key, value.items))
+    return isinstance(value, (Const, Dtype, ProjectClass, External, Function))
+
+
+def with_item(content: Mapping, key: Value, value: Value) -> Mapping:
+    """A dict after `d[key] = value`."""
+    if not is_key(key) or len(content.items) > _MOST_KEYS:
+        items = tuple((name, join(known, value)) for name, known in content.items)
+        return Mapping(items, value if content.rest is None else join(content.rest, value))
+    if content.get(key) is None:
+        return Mapping((*content.items, (key, value)), content.rest)
+    return Mapping(tuple((name, value if name == key else known) for name, known in content.items), content.rest)
+
+
+def merged(content: Mapping, other: Mapping | None) -> Mapping:
+    """A dict after `d.update(other)`; None: after one of which nothing is known."""
+    if other is None:
+        return Mapping(tuple((name, join(known, TOP)) for name, known in content.items), TOP)
+    for key, value in other.items:
+        found = present(value)
+        if found is not None:
+            content = with_item(content, key, found)
+    if other.rest is not None:
+        items = tuple((name, join(known, other.rest)) for name, known in content.items)
+        content = Mapping(items, other.rest if content.rest is None else join(content.rest, other.rest))
+    return content
+
+
+def content_of_mapping(ctx: Context, value: Value) -> Mapping | None:
+    """What a dict holds; None where it is not known to be one."""
+    if isinstance(value, Ref):
+        content = ctx.store.read(value.address, CONTENT)
+        return content if isinstance(content, Mapping) else None
+    return value if isinstance(value, Mapping) else None
+
+
+def of_mapping_or_pairs(ctx: Context, value: Value, node: ast.AST) -> Mapping:
+    """What `dict(value)` holds."""
+    content = content_of_mapping(ctx, value)
+    if content is not None:
+        return content
+    pairs = ctx.semantics.items(ctx, value, node)
+    if isinstance(pairs, Tuple):
+        made = Mapping()
+        for pair in pairs.items:
+            if not isinstance(pair, Tuple) or len(pair.items) != 2:
+                return Mapping((), TOP)
+            made = with_item(made, *pair.items)
+        return made
+    if isinstance(pairs, Many) and isinstance(pairs.item, Tuple) and len(pairs.item.items) == 2:
+        return Mapping((), pairs.item.items[1])
+    return Mapping((), TOP)

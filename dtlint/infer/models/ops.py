@@ -1,0 +1,475 @@
+"""torch's operators, by the learned table: it is asked with every dtype that the operands can have.
+
+Combinations with which torch raises are no answer: a program that gets past the call had another. Where the caller decides
+a dtype, every floating one stands in for it: what comes out the same as what went in is still the caller's, and what
+always comes out alike is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from dtlint.dtypes.dtype import ARITHMETIC, DTYPES, Category
+from dtlint.dtypes.promotion import promote
+from dtlint.dtypes.table import DTYPE, UNKNOWN, load
+from dtlint.infer.context import NeverReturns
+from dtlint.infer.domain.lattice import join
+from dtlint.infer.domain.values import (
+    TOP,
+    Array,
+    Const,
+    Dtype,
+    Many,
+    Number,
+    Region,
+    Symbol,
+    Tensor,
+    Tuple,
+    Union,
+    Value,
+)
+from dtlint.infer.models import shapes
+from dtlint.infer.models.autocast_policies import as_cast, policies_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dtlint.infer.context import Context
+    from dtlint.infer.domain.values import Atom, Dtypes
+
+__all__ = ["ask", "default_dtypes", "is_op"]
+
+_MOST_QUESTIONS = 400
+"""Combinations of operands that are asked for one call; past it, the result is unknown."""
+_ATOMS_AS = ("float32", "float16", "bfloat16", "float64")
+"""What stands in for a dtype that the caller decides."""
+_MOST_ATOMS = 2
+_ALL_FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
+
+
+def is_op(name: str) -> bool:
+    """Does the operator table have an op of that qualified name?"""
+    return name in load().ops
+
+
+def default_dtypes(ctx: Context) -> frozenset[str]:
+    """What the default dtype can be here."""
+    default = ctx.ambient("default dtype")
+    if isinstance(default, Const) and isinstance(default.value, str):
+        return frozenset({default.value})
+    return default.dtypes if isinstance(default, Dtype) and default.dtypes is not None else _ALL_FLOATS
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class _Operand:
+    """What the table is told of an argument: what it can be, one by one, and what symbol it has."""
+
+    options: tuple[Any, ...]
+    symbol: Symbol | None = None
+
+
+def ask(ctx: Context, op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Value | None:
+    """The result of an op for its operands, in the region in force; None for an op that the table does not have.
+
+    Raises:
+        NeverReturns: torch raises for all that the operands can be.
+    """
+    if not is_op(op):
+        return None
+    region = ctx.ambient("region")
+    operands = tuple(_operand(value) for value in args)
+    named = tuple((name, _operand(value)) for name, value in keywords.items())
+    device = next((value.device for value in (*args, *keywords.values()) if isinstance(value, Tensor)), None)
+    key = op, operands, named, region, default_dtypes(ctx), device
+    if key not in _ANSWERS:
+        if len(_ANSWERS) > _MOST_KEPT:
+            _ANSWERS.clear()
+        _ANSWERS[key] = _answer(op, operands, named, _region_for(region, device), key[4])
+    answer = _ANSWERS[key]
+    if answer is _RAISES:
+        raise NeverReturns
+    assert isinstance(answer, Value)
+    return shapes.with_shape(op, answer, args, keywords)
+
+
+_MOST_KEPT = 100_000
+_RAISES = object()
+_ANSWERS: dict[object, object] = {}
+"""Answers by question. The table never changes, so neither do they."""
+
+Regions = tuple["Region | str | None", ...]
+
+
+def _region_for(region: Value, device: str | None) -> tuple[Region | None, ...] | None:
+    """The regions that the op can run in; None where nobody knows: a caller may have opened one."""
+    if isinstance(region, Const) and region.value is None:
+        return (None,)
+    if isinstance(region, Region):
+        if region.enabled is False or (device is not None and region.device not in (None, device)):
+            return (None,)
+        on = Region(region.device, region.dtype, True)
+        return (on,) if region.enabled else (on, None)
+    if isinstance(region, Union):
+        found: list[Region | None] = []
+        for one in region.choices:
+            these = _region_for(one, device)
+            if these is None:
+                return None
+            found += [each for each in these if each not in found]
+        return tuple(found)
+    return None
+
+
+_ANYWHERE = tuple(Region(device, dtype) for device in ("cpu", "cuda") for dtype in ("float16", "bfloat16"))
+"""What a caller may have opened."""
+
+
+def _operand(value: Value) -> _Operand:
+    """What an argument can be, to the table."""
+    kind = type(value)
+    if kind is Tensor:
+        assert isinstance(value, Tensor)
+        ranks = (2, 1) if value.rank is None else (1,) if value.rank == 0 else (2,)
+        if value.dtypes is None:
+            if value.symbol is not None:
+                return _Operand(tuple(("?", rank) for rank in ranks), value.symbol)
+            return _Operand(tuple((dtype, rank) for dtype in ARITHMETIC for rank in ranks))
+        return _Operand(tuple((dtype, rank) for dtype in sorted(value.dtypes) for rank in ranks))
+    if kind is Const:
+        assert isinstance(value, Const)
+        plain = isinstance(value.value, (bool, int, float, complex, str, type(None)))
+        return _Operand((_sample(value.value) if plain else UNKNOWN,))
+    if kind is Number:
+        assert isinstance(value, Number)
+        return _Operand((_SAMPLES[value.category],))
+    if kind is Dtype:
+        assert isinstance(value, Dtype)
+        if value.dtypes is not None:
+            return _Operand(tuple((dtype, DTYPE) for dtype in sorted(value.dtypes)))
+        return _Operand((("?", DTYPE),), value.symbol) if value.symbol is not None else _Operand((UNKNOWN,))
+    if isinstance(value, Array) and value.scalar is True and value.dtypes is not None and len(value.dtypes) == 1:
+        category = DTYPES[next(iter(value.dtypes))].category
+        return _Operand((_SAMPLES[category],))
+    if isinstance(value, Union):
+        inner = [_operand(one) for one in value.choices]
+        if all(one.symbol is None for one in inner):
+            return _Operand(tuple(sorted({option for one in inner for option in one.options}, key=repr)))
+        return _Operand((UNKNOWN,))
+    if isinstance(value, Tuple):
+        return _of_items(value)
+    if isinstance(value, Many):
+        item = _operand(value.item)
+        if isinstance(value.item, Number):
+            return _Operand(((1, 1),))
+        if isinstance(value.item, Tensor) and (item.symbol is not None or len(item.options) == 1):
+            return _Operand(tuple((option, option) for option in item.options), item.symbol)
+    return _Operand((UNKNOWN,))
+
+
+def _of_items(value: Tuple) -> _Operand:
+    items = [_operand(item) for item in value.items]
+    if value.items and all(isinstance(item, (Number, Const)) for item in value.items):
+        return _Operand((tuple(item.options[0] for item in items),))
+    symbols = {item.symbol for item in items}
+    if items and len(symbols) == 1 and all(len(item.options) == 1 for item in items):
+        return _Operand((tuple(item.options[0] for item in items),), symbols.pop())
+    combined = 1
+    for item in items:
+        combined *= len(item.options)
+    if items and symbols == {None} and combined <= 64 and all(isinstance(item, Tensor) for item in value.items):
+        return _Operand(tuple(product(*(item.options for item in items))))
+    return _Operand((UNKNOWN,))
+
+
+def _sample(value: object) -> object:
+    """A number that stands for those of its category: nothing else of one decides a dtype."""
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return 1
+    return 0.5 if isinstance(value, float) else 1j
+
+
+_SAMPLES: dict[Category, object] = {
+    Category.BOOL: True,
+    Category.INTEGER: 1,
+    Category.FLOAT: 0.5,
+    Category.COMPLEX: 1j,
+}
+
+
+def _answer(
+    op: str,
+    operands: tuple[_Operand, ...],
+    named: tuple[tuple[str, _Operand], ...],
+    regions: tuple[Region | None, ...] | None,
+    defaults: frozenset[str],
+) -> object:
+    """The result for all combinations, or that there is none."""
+    every = (*operands, *(operand for _, operand in named))
+    atoms: list[Atom] = []
+    for operand in every:
+        if operand.symbol is not None:
+            atoms += [atom for atom in sorted(operand.symbol.of, key=lambda one: one.key) if atom not in atoms]
+    if len(atoms) > _MOST_ATOMS:
+        return TOP
+    outside = regions is None
+    tried: tuple[Region | None, ...] = (None,) if regions is None else regions
+    found: list[tuple[dict[Atom, str], Value]] = []
+    for assigned in product(_ATOMS_AS, repeat=len(atoms)):
+        chosen = dict(zip(atoms, assigned, strict=True))
+        value = _with_atoms(op, operands, named, chosen, tried, defaults)
+        if value is None:
+            return TOP
+        if value is not _RAISES:
+            assert isinstance(value, Value)
+            found.append((chosen, value))
+    whole = _of_whole_numbers(op, operands, named, atoms, tried, defaults)
+    if not found:
+        return _RAISES if not whole else _joined([value for _, value in whole])
+    symbols = [operand.symbol for operand in every if operand.symbol is not None]
+    result = _abstracted(found, symbols)
+    if whole:
+        result = _lifted(result, whole)
+    if outside and _is_touched(op, operands, named, defaults, found):
+        result = _only_outside(result)
+    return result
+
+
+_WHOLE = ("int64", "bool")
+"""What stands in for dtypes of the caller's that are not floating."""
+
+
+def _of_whole_numbers(
+    op: str,
+    operands: tuple[_Operand, ...],
+    named: tuple[tuple[str, _Operand], ...],
+    atoms: list[Atom],
+    regions: tuple[Region | None, ...],
+    defaults: frozenset[str],
+) -> list[tuple[str, Value]]:
+    """What the op gives where the caller's dtypes are not floating, as far as they may be something else."""
+    if not atoms or all(atom.floating for atom in atoms):
+        return []
+    found: list[tuple[str, Value]] = []
+    for dtype in _WHOLE:
+        chosen = {atom: "float32" if atom.floating else dtype for atom in atoms}
+        value = _with_atoms(op, operands, named, chosen, regions, defaults)
+        if isinstance(value, Value):
+            found.append((dtype, value))
+    return found
+
+
+def _joined(values: list[Value]) -> Value:
+    result = values[0]
+    for value in values[1:]:
+        result = join(result, value)
+    return result
+
+
+def _lifted(result: Value, whole: list[tuple[str, Value]]) -> Value:
+    """What is known for floating dtypes, told from what whole numbers would give."""
+    if isinstance(result, Tensor):
+        given = [(dtype, value.dtypes) for dtype, value in whole if isinstance(value, Tensor)]
+        symbol = result.symbol
+        if symbol is not None:
+            kept = all(dtypes == frozenset({dtype}) for dtype, dtypes in given)
+            if not kept and not symbol.lifted:
+                symbol = Symbol(symbol.of, symbol.met, True, symbol.outside, symbol.reduced)
+            return Tensor(result.dtypes, symbol)
+        dtypes: Dtypes = result.dtypes
+        for _, these in given:
+            dtypes = None if dtypes is None or these is None else dtypes | these
+        return Tensor(dtypes)
+    if isinstance(result, Tuple):
+        items = []
+        for place, item in enumerate(result.items):
+            parts = [
+                (dtype, value.items[place])
+                for dtype, value in whole
+                if isinstance(value, Tuple) and len(value.items) == len(result.items)
+            ]
+            items.append(_lifted(item, parts))
+        return Tuple(tuple(items))
+    if isinstance(result, Many):
+        return Many(_lifted(result.item, [(dtype, value.item) for dtype, value in whole if isinstance(value, Many)]))
+    return result
+
+
+def _with_atoms(
+    op: str,
+    operands: tuple[_Operand, ...],
+    named: tuple[tuple[str, _Operand], ...],
+    chosen: dict[Atom, str],
+    regions: tuple[Region | None, ...],
+    defaults: frozenset[str],
+) -> object | None:
+    """The join of what all combinations give where the caller's dtypes are these; None: unknown."""
+    options = [_instances(operand, chosen) for operand in (*operands, *(one for _, one in named))]
+    count = 1
+    for option in options:
+        count *= len(option)
+    if count > _MOST_QUESTIONS:
+        return None
+    table, names, places = load(), [name for name, _ in named], len(operands)
+    result: Value | None = None
+    unknown = False
+    for region in regions:
+        for given in product(*options):
+            policies = policies_for(table, op, region, given)
+            if policies is None:
+                return None
+            for policy, default in product(policies, sorted(defaults)):
+                now = [as_cast(argument, policy, region, given) for argument in given]
+                outcome = table.call(op, now[:places], dict(zip(names, now[places:], strict=True)), default=default)
+                if outcome.error is not None:
+                    continue
+                if not outcome.known:
+                    agreed = _agreed(op, now)
+                    if agreed is None:
+                        unknown = unknown or not _supposes_0_dim(given, options)
+                        continue
+                    value: Value = Tensor(frozenset({agreed}))
+                else:
+                    value = _value(outcome.result)
+                result = value if result is None else join(result, value)
+    if unknown:
+        return None
+    return _RAISES if result is None else result
+
+
+def _instances(operand: _Operand, chosen: dict[Atom, str]) -> tuple[Any, ...]:
+    """The options of an operand where the caller's dtypes are chosen."""
+    if operand.symbol is None:
+        return tuple(list(option) if _is_list(option) else option for option in operand.options)
+    dtype = _dtype_of(operand.symbol, chosen)
+    made: list[Any] = []
+    for option in operand.options:
+        if _is_list(option):
+            made.append([(dtype if item[0] == "?" else item[0], item[1]) for item in option])
+        else:
+            made.append((dtype, option[1]))
+    return tuple(made)
+
+
+def _is_list(option: object) -> bool:
+    if not isinstance(option, tuple):
+        return False
+    return not (len(option) == 2 and isinstance(option[0], str) and isinstance(option[1], int))
+
+
+def _dtype_of(symbol: Symbol, chosen: dict[Atom, str]) -> str:
+    """What a symbol's dtype is where the atoms' are chosen."""
+    dtypes = [*(chosen[atom] for atom in symbol.of), *symbol.met]
+    result = dtypes[0]
+    for dtype in dtypes[1:]:
+        result = promote(result, dtype) or result
+    return result
+
+
+_PRODUCTS = frozenset({"addmm", "baddbmm", "addbmm", "addmv", "addr", "mm", "bmm", "matmul", "linear"})
+
+
+def _agreed(op: str, given: Sequence[object]) -> str | None:
+    """The one dtype of all operands of a product, if they have one: the table has not seen all of their shapes."""
+    if op.rpartition(".")[2].rstrip("_") not in _PRODUCTS or any(one is UNKNOWN for one in given):
+        return None
+    dtypes = {one[0] for one in given if isinstance(one, tuple) and len(one) == 2 and one[1] != DTYPE}
+    return dtypes.pop() if len(dtypes) == 1 else None
+
+
+def _supposes_0_dim(given: Sequence[Any], options: Sequence[tuple[Any, ...]]) -> bool:
+    """Is an operand taken for 0-dim here that may as well have dimensions? What the table has not seen of 0-dim tensors is
+    mostly what torch refuses for their shape."""
+    return any(
+        isinstance(one, tuple) and len(one) == 2 and one[1] == 1 and (one[0], 2) in option
+        for one, option in zip(given, options, strict=True)
+    )
+
+
+def _value(result: object) -> Value:
+    """A value of the table's result: a dtype, a tuple of results, a list of alike ones, or no tensor."""
+    if isinstance(result, str):
+        return Tensor(frozenset({result}))
+    if isinstance(result, tuple):
+        return Tuple(tuple(map(_value, result)))
+    if isinstance(result, list):
+        return Many(_value(result[0]))
+    return TOP
+
+
+def _abstracted(found: list[tuple[dict[Atom, str], Value]], symbols: list[Symbol]) -> Value:
+    """What several instances have in common: the same dtype each time, or that of a symbol."""
+    first = found[0][1]
+    values = [value for _, value in found]
+    if all(isinstance(value, Tensor) for value in values):
+        return _one_tensor([(chosen, value) for chosen, value in found if isinstance(value, Tensor)], symbols)
+    if isinstance(first, Tuple) and all(
+        isinstance(value, Tuple) and len(value.items) == len(first.items) for value in values
+    ):
+        items = []
+        for place in range(len(first.items)):
+            items.append(_abstracted([(chosen, value.items[place]) for chosen, value in found], symbols))  # type: ignore[attr-defined]
+        return Tuple(tuple(items))
+    if isinstance(first, Many) and all(isinstance(value, Many) for value in values):
+        return Many(_abstracted([(chosen, value.item) for chosen, value in found], symbols))  # type: ignore[attr-defined]
+    result = first
+    for value in values[1:]:
+        result = join(result, value)
+    return result
+
+
+def _one_tensor(found: list[tuple[dict[Atom, str], Tensor]], symbols: list[Symbol]) -> Tensor:
+    dtypes: Dtypes = frozenset()
+    for _, tensor in found:
+        dtypes = None if dtypes is None or tensor.dtypes is None else dtypes | tensor.dtypes
+    if not symbols or (dtypes is not None and len(dtypes) == 1 and len(found) > 1):
+        return Tensor(dtypes)
+    for symbol in (*symbols, _promoted(symbols)):
+        if all(tensor.dtypes == frozenset({_dtype_of(symbol, chosen)}) for chosen, tensor in found):
+            return Tensor(None, symbol)
+    for met in _ATOMS_AS:  # promoted with a dtype that is no symbol
+        symbol = _promoted([*symbols, Symbol(frozenset(), frozenset({met}))])
+        if all(tensor.dtypes == frozenset({_dtype_of(symbol, chosen)}) for chosen, tensor in found):
+            return Tensor(None, symbol)
+    # dtypes that were tried for the caller's are no bound: it may have another
+    return Tensor(None)
+
+
+def _promoted(symbols: list[Symbol]) -> Symbol:
+    return Symbol(
+        frozenset().union(*(symbol.of for symbol in symbols)),
+        frozenset().union(*(symbol.met for symbol in symbols)),
+        True,
+        any(symbol.outside for symbol in symbols),
+        any(symbol.reduced for symbol in symbols),
+    )
+
+
+def _is_touched(
+    op: str,
+    operands: tuple[_Operand, ...],
+    named: tuple[tuple[str, _Operand], ...],
+    defaults: frozenset[str],
+    found: list[tuple[dict[Atom, str], Value]],
+) -> bool:
+    """Does the op give something else in a region that the caller may have opened?"""
+    for chosen, usual in found:
+        for region in _ANYWHERE:
+            if _with_atoms(op, operands, named, chosen, (region,), defaults) != usual:
+                return True
+    return False
+
+
+def _only_outside(value: Value) -> Value:
+    """What holds outside autocast alone: a symbol says so, and a known dtype is not known."""
+    if isinstance(value, Tensor):
+        symbol = value.symbol
+        if symbol is not None:
+            symbol = Symbol(symbol.of, symbol.met, symbol.lifted, True, symbol.reduced)
+        return Tensor(None, symbol)
+    if isinstance(value, Tuple):
+        return Tuple(tuple(map(_only_outside, value.items)))
+    return Many(_only_outside(value.item)) if isinstance(value, Many) else value

@@ -1,0 +1,35 @@
+"""Weights as tensors: a parameter or buffer is an object that its module can cast; operators see the tensor in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.infer.domain.lattice import join_all
+from dtlint.infer.domain.values import Ref, Tensor, Union, Value, choices
+from dtlint.infer.state import CONTENT
+
+if TYPE_CHECKING:
+    from dtlint.infer.context import Context
+
+__all__ = ["BUFFER", "PARAMETER", "WEIGHTS", "is_weight", "plain"]
+
+PARAMETER = "torch.nn.Parameter"
+BUFFER = "torch.nn.Buffer"
+WEIGHTS = frozenset({PARAMETER, BUFFER})
+"""Kinds of heap objects that hold a tensor."""
+
+
+def is_weight(value: Value) -> bool:
+    """Is it a parameter or a buffer?"""
+    return type(value) is Ref and value.address.kind in WEIGHTS
+
+
+def plain(ctx: Context, value: Value) -> Value:
+    """The value, with the tensor that it holds now in place of each parameter."""
+    kind = type(value)
+    if kind is Ref:
+        if value.address.kind in WEIGHTS:  # type: ignore[attr-defined]
+            return ctx.store.read(value.address, CONTENT) or Tensor()  # type: ignore[attr-defined]
+    elif kind is Union and any(map(is_weight, value.choices)):  # type: ignore[attr-defined]
+        return join_all(plain(ctx, one) for one in choices(value)) or value
+    return value

@@ -1,0 +1,63 @@
+"""The registry of models: a function for each thing that is called and not read as source, by its qualified name.
+
+A method's model is named after its class, `torch.Tensor.to`, and is given the receiver as its first argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dtlint.infer.context import Arguments, Context
+from dtlint.infer.domain.values import Value
+from dtlint.infer.names import canonical as public_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["ATTRIBUTES", "MODELS", "Model", "attribute", "canonical", "model"]
+
+Model = Callable[[Context, Arguments], Value]
+"""What a call gives, and what it does to the state. Raises NeverReturns where the call certainly raises."""
+
+MODELS: dict[str, Model] = {}
+ATTRIBUTES: dict[str, Callable[[Context, Value], Value]] = {}
+"""What an attribute of something that is not read as source is, by class and name: `torch.Tensor.dtype`."""
+
+
+def model(*names: str) -> Callable[[Model], Model]:
+    """Register a function as the model of the things with these qualified names."""
+
+    def register(function: Model) -> Model:
+        for name in names:
+            MODELS[name] = function
+        return function
+
+    return register
+
+
+def attribute(*names: str) -> Callable[[Callable[[Context, Value], Value]], Callable[[Context, Value], Value]]:
+    """Register a function as the model of attributes with these qualified names: of the owner, the value."""
+
+    def register(function: Callable[[Context, Value], Value]) -> Callable[[Context, Value], Value]:
+        for name in names:
+            ATTRIBUTES[name] = function
+        return function
+
+    return register
+
+
+_ALIASES: Mapping[str, str] = {
+    "torch.concat": "torch.cat",
+    "torch.concatenate": "torch.cat",
+    "torch.clip": "torch.clamp",
+    "torch.Tensor.clip": "torch.Tensor.clamp",
+    "torch.Tensor.clip_": "torch.Tensor.clamp_",
+}
+"""Second names of one thing, both public."""
+
+
+def canonical(name: str) -> str:
+    """The name under which torch documents something: `torch.nn.modules.linear.Linear` is `torch.nn.Linear`."""
+    name = public_name(name)
+    return _ALIASES.get(name, name)

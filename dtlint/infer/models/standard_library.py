@@ -1,0 +1,324 @@
+"""The standard library, as far as tensors pass through it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import Category
+from dtlint.infer.context import Arguments
+from dtlint.infer.domain.lattice import join, join_all
+from dtlint.infer.domain.values import (
+    NO_TENSOR,
+    NONE,
+    TOP,
+    Const,
+    External,
+    Many,
+    Mapping,
+    Number,
+    Partial,
+    ProjectClass,
+    Ref,
+    Tuple,
+    Value,
+)
+from dtlint.infer.models.registry import model
+
+if TYPE_CHECKING:
+    from dtlint.infer.context import Context
+
+_FLOAT = Number(Category.FLOAT)
+
+
+def _of_math(name: str) -> None:
+    import math
+
+    function = getattr(math, name)
+
+    @model(f"math.{name}")
+    def call(ctx: Context, arguments: Arguments) -> Value:
+        known = [value.value for value in arguments.args if isinstance(value, Const)]
+        if len(known) == len(arguments.args) and all(isinstance(one, (int, float)) for one in known):
+            try:
+                return Const(function(*known))
+            except (ValueError, OverflowError, TypeError):
+                return _FLOAT
+        if name in ("floor", "ceil", "trunc", "prod", "gcd", "comb", "factorial", "isqrt"):
+            return Number(Category.INTEGER) if name != "prod" else TOP
+        return Number(Category.BOOL) if name.startswith("is") else _FLOAT
+
+
+for _name in (
+    *("sqrt", "exp", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "pow", "floor", "ceil", "isnan", "isinf"),
+    *(
+        "isfinite",
+        "prod",
+        "tanh",
+        "atan2",
+        "gcd",
+        "trunc",
+        "fabs",
+        "degrees",
+        "radians",
+        "acos",
+        "asin",
+        "atan",
+        "comb",
+    ),
+    *("factorial", "isqrt", "hypot", "copysign", "erf", "expm1", "isclose"),
+):
+    _of_math(_name)
+
+
+@model("functools.partial")
+def _partial(ctx: Context, arguments: Arguments) -> Value:
+    if not arguments.args or not arguments.complete:
+        return TOP
+    return Partial(arguments.args[0], tuple(arguments.args[1:]), tuple(arguments.keywords.items()))
+
+
+@model("functools.wraps", "functools.update_wrapper")
+def _wraps(ctx: Context, arguments: Arguments) -> Value:
+    return External("functools.wraps.decorator")
+
+
+@model("functools.wraps.decorator", "functools.lru_cache", "functools.cache")
+def _same(ctx: Context, arguments: Arguments) -> Value:
+    return (
+        arguments.args[0]
+        if arguments.args and not isinstance(arguments.args[0], Const)
+        else External("functools.wraps.decorator")
+    )
+
+
+@model("functools.reduce")
+def _reduce(ctx: Context, arguments: Arguments) -> Value:
+    if len(arguments.args) < 2:
+        return TOP
+    items = ctx.semantics.items(ctx, arguments.args[1], arguments.node)
+    function = arguments.args[0]
+    given: list[Value] = (
+        list(items.items)
+        if isinstance(items, Tuple)
+        else [items.item, items.item]
+        if isinstance(items, Many)
+        else [TOP]
+    )
+    if len(arguments.args) > 2:
+        given.insert(0, arguments.args[2])
+    if not given:
+        return TOP
+    result = given[0]
+    for item in given[1:]:
+        made = ctx.semantics.call(ctx, function, Arguments([result, item], {}, True, arguments.node))
+        result = made if isinstance(items, Tuple) else join(result, made)
+    return result
+
+
+@model("dataclasses.field")
+def _field(ctx: Context, arguments: Arguments) -> Value:
+    return Partial(External("dataclasses.field"), (), tuple(arguments.keywords.items()))
+
+
+@model("dataclasses.dataclass")
+def _dataclass(ctx: Context, arguments: Arguments) -> Value:
+    return arguments.args[0] if arguments.args else External("dataclasses.dataclass")
+
+
+@model("dataclasses.replace")
+def _replace(ctx: Context, arguments: Arguments) -> Value:
+    value = arguments.args[0] if arguments.args else TOP
+    if not isinstance(value, Ref) or not isinstance(value.address.kind, ProjectClass):
+        return TOP
+    made = ctx.allocate(arguments.node, value.address.kind)
+    for field in ctx.store.fields(value.address):
+        known = ctx.store.read(value.address, field)
+        if known is not None:
+            ctx.store.write(made.address, field, known)
+    for name, given in arguments.keywords.items():
+        ctx.store.write(made.address, name, given)
+    return made
+
+
+@model("copy.deepcopy")
+def _deepcopy(ctx: Context, arguments: Arguments) -> Value:
+    """A copy of an object and of all that it holds: its weights are others."""
+    return _copied(ctx, arguments.args[0] if arguments.args else TOP, arguments.node, {})
+
+
+def _copied(ctx: Context, value: Value, site: object, done: dict[Value, Value]) -> Value:
+    from dtlint.infer.domain.values import Union
+
+    if isinstance(value, Ref):
+        if value in done:
+            return done[value]
+        made = ctx.allocate((site, value.address), value.address.kind)
+        done[value] = made
+        for field in ctx.store.fields(value.address):
+            known = ctx.store.read(value.address, field)
+            if known is not None:
+                ctx.store.write(made.address, field, _copied(ctx, known, site, done))
+        return made
+    if isinstance(value, Tuple):
+        return Tuple(tuple(_copied(ctx, item, site, done) for item in value.items), value.names)
+    if isinstance(value, Many):
+        return Many(_copied(ctx, value.item, site, done))
+    if isinstance(value, Mapping):
+        items = tuple((key, _copied(ctx, item, site, done)) for key, item in value.items)
+        return Mapping(items, None if value.rest is None else _copied(ctx, value.rest, site, done))
+    if isinstance(value, Union):
+        return join_all(_copied(ctx, one, site, done) for one in value.choices) or TOP
+    return value
+
+
+@model("itertools.chain")
+def _chain(ctx: Context, arguments: Arguments) -> Value:
+    given = [ctx.semantics.items(ctx, value, arguments.node) for value in arguments.args]
+    if given and all(isinstance(one, Tuple) for one in given):
+        return Tuple(tuple(item for one in given if isinstance(one, Tuple) for item in one.items))
+    found = [
+        join_all(one.items) if isinstance(one, Tuple) else one.item for one in given if isinstance(one, (Tuple, Many))
+    ]
+    return Many(join_all(one for one in found if one is not None) or TOP)
+
+
+@model("itertools.product", "itertools.combinations", "itertools.permutations")
+def _product(ctx: Context, arguments: Arguments) -> Value:
+    return Many(TOP)
+
+
+@model(
+    "itertools.islice",
+    "itertools.cycle",
+    "tqdm.tqdm",
+    "tqdm.auto.tqdm",
+    "tqdm.notebook.tqdm",
+    "tqdm.std.tqdm",
+    "tqdm.trange",
+)
+def _passed(ctx: Context, arguments: Arguments) -> Value:
+    if not arguments.args:
+        return Many(TOP)
+    items = ctx.semantics.items(ctx, arguments.args[0], arguments.node)
+    return Many(join_all(items.items) or TOP) if isinstance(items, Tuple) else items
+
+
+@model("itertools.count")
+def _counted(ctx: Context, arguments: Arguments) -> Value:
+    return Many(Number(Category.INTEGER))
+
+
+@model("collections.deque")
+def _deque(ctx: Context, arguments: Arguments) -> Value:
+    items = ctx.semantics.items(ctx, arguments.args[0], arguments.node) if arguments.args else Tuple(())
+    return ctx.allocate(arguments.node, "collections.deque", items)
+
+
+@model("collections.namedtuple")
+def _namedtuple(ctx: Context, arguments: Arguments) -> Value:
+    fields = arguments.get(1, "field_names")
+    names: tuple[str, ...] | None = None
+    if isinstance(fields, Const) and isinstance(fields.value, str):
+        names = tuple(fields.value.replace(",", " ").split())
+    elif fields is not None:
+        items = ctx.semantics.items(ctx, fields, arguments.node)
+        if isinstance(items, Tuple) and all(isinstance(one, Const) for one in items.items):
+            names = tuple(str(one.value) for one in items.items if isinstance(one, Const))
+    if names is None:
+        return TOP
+    return Partial(External("collections.namedtuple.make"), (Tuple(tuple(map(Const, names))),))
+
+
+@model("collections.namedtuple.make")
+def _make_named(ctx: Context, arguments: Arguments) -> Value:
+    fields = arguments.args[0]
+    assert isinstance(fields, Tuple)
+    names = tuple(str(one.value) for one in fields.items if isinstance(one, Const))
+    values = [arguments.get(place + 1, name) or TOP for place, name in enumerate(names)]
+    return Tuple(tuple(values), names)
+
+
+@model("types.SimpleNamespace", "argparse.Namespace")
+def _namespace(ctx: Context, arguments: Arguments) -> Value:
+    made = ctx.allocate(arguments.node, "types.SimpleNamespace")
+    for name, value in arguments.keywords.items():
+        ctx.store.write(made.address, name, value)
+    return made
+
+
+@model(
+    *(f"logging.{name}" for name in ("getLogger", "info", "debug", "warning", "error", "basicConfig", "exception")),
+    *(f"os.{name}" for name in ("getenv", "listdir", "makedirs", "getcwd", "environ.get", "cpu_count")),
+    *(f"os.path.{name}" for name in ("join", "exists", "dirname", "basename", "abspath", "isfile", "isdir")),
+    *(f"time.{name}" for name in ("time", "perf_counter", "sleep", "monotonic", "strftime")),
+    *("random.seed", "random.random", "random.randint", "json.dumps", "json.dump", "uuid.uuid4", "gc.collect"),
+    *("pathlib.Path", "sys.getsizeof", "inspect.signature", "re.compile", "re.match", "re.search", "textwrap.dedent"),
+)
+def _no_tensor(ctx: Context, arguments: Arguments) -> Value:
+    return NO_TENSOR
+
+
+@model("random.choice", "random.sample", "random.choices")
+def _choice(ctx: Context, arguments: Arguments) -> Value:
+    items = ctx.semantics.items(ctx, arguments.args[0] if arguments.args else TOP, arguments.node)
+    item = join_all(items.items) if isinstance(items, Tuple) else items.item if isinstance(items, Many) else TOP
+    return item or TOP
+
+
+@model("typing.cast")
+def _cast(ctx: Context, arguments: Arguments) -> Value:
+    return arguments.args[1] if len(arguments.args) > 1 else TOP
+
+
+@model("contextlib.suppress", "contextlib.redirect_stdout", "contextlib.closing", "warnings.catch_warnings")
+def _context(ctx: Context, arguments: Arguments) -> Value:
+    return NO_TENSOR
+
+
+# -- argparse: options are what their defaults and types say ---------------------------------------------------------------
+
+
+@model("argparse.ArgumentParser")
+def _parser(ctx: Context, arguments: Arguments) -> Value:
+    return ctx.allocate(arguments.node, "argparse.ArgumentParser")
+
+
+_TYPES = {"builtins.int": Category.INTEGER, "builtins.float": Category.FLOAT}
+
+
+@model("argparse.ArgumentParser.add_argument")
+def _add_argument(ctx: Context, arguments: Arguments) -> Value:
+    parser = arguments.args[0]
+    names = [value.value for value in arguments.args[1:] if isinstance(value, Const) and isinstance(value.value, str)]
+    if not isinstance(parser, Ref) or not names:
+        return NO_TENSOR
+    name = next((one for one in names if one.startswith("--")), names[0]).lstrip("-").replace("-", "_")
+    dest = arguments.keywords.get("dest")
+    if isinstance(dest, Const):
+        name = str(dest.value)
+    action, kind, default = (arguments.keywords.get(one) for one in ("action", "type", "default"))
+    if action in (Const("store_true"), Const("store_false")):
+        value: Value = Number(Category.BOOL)
+    elif isinstance(kind, External) and kind.name in _TYPES and "nargs" not in arguments.keywords:
+        value = Number(_TYPES[kind.name])
+        if default is None or default == NONE:
+            value = join(value, NONE)
+    elif kind is None or kind == External("builtins.str"):
+        value = NO_TENSOR
+    else:
+        value = TOP
+    ctx.store.write(parser.address, f"*option {name}", value)
+    return NO_TENSOR
+
+
+@model("argparse.ArgumentParser.parse_args", "argparse.ArgumentParser.parse_known_args")
+def _parse_args(ctx: Context, arguments: Arguments) -> Value:
+    parser = arguments.args[0]
+    made = ctx.allocate(arguments.node, "types.SimpleNamespace")
+    if isinstance(parser, Ref):
+        for field in ctx.store.fields(parser.address):
+            if isinstance(field, str) and field.startswith("*option "):
+                ctx.store.write(
+                    made.address, field.removeprefix("*option "), ctx.store.read(parser.address, field) or TOP
+                )
+    return made

@@ -1,0 +1,139 @@
+"""Python's operators on tensors: each is one of torch's ops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import COMPLEX, FLOATING
+from dtlint.infer.domain.lattice import category_of
+from dtlint.infer.domain.values import (
+    TOP,
+    Array,
+    Tensor,
+    Unknown,
+    Value,
+)
+from dtlint.infer.models import ranges, shapes
+from dtlint.infer.models.ops import ask
+
+if TYPE_CHECKING:
+    from dtlint.infer.context import Context
+
+__all__ = ["comparison_result", "in_place_result", "operator_result", "unary_result", "unknown_result"]
+
+_OPS = {
+    "add": "torch.add",
+    "sub": "torch.sub",
+    "mul": "torch.mul",
+    "truediv": "torch.div",
+    "floordiv": "torch.floor_divide",
+    "mod": "torch.remainder",
+    "pow": "torch.pow",
+    "matmul": "torch.matmul",
+    "and": "torch.bitwise_and",
+    "or": "torch.bitwise_or",
+    "xor": "torch.bitwise_xor",
+    "lshift": "torch.bitwise_left_shift",
+    "rshift": "torch.bitwise_right_shift",
+}
+_FLOATS = FLOATING | COMPLEX
+
+
+def operator_result(ctx: Context, name: str, left: Value, right: Value) -> Value:
+    """`left + right` where one of them is a tensor."""
+    other = right if isinstance(left, Tensor) else left
+    if isinstance(other, Unknown):
+        return _with_unknown(ctx, name, left, right)
+    if category_of(other) is None and not isinstance(other, (Tensor, Array)):
+        return TOP
+    args = [left, right]
+    op = _OPS[name]
+    if not isinstance(left, Tensor) and name != "pow":
+        # the dtype is that of the operands the other way round; but `1 / x` is a reciprocal, which autocast knows
+        args = [right, left]
+        if name == "truediv":
+            made = ask(ctx, "torch.reciprocal", [right], {})
+            if isinstance(made, Tensor) and (made.dtypes or made.symbol):
+                args = [made, left]
+    result = ask(ctx, op, args, {})
+    if not isinstance(result, Tensor):
+        return Tensor()
+    rank = shapes.broadcast([one.rank for one in (left, right) if isinstance(one, Tensor)])
+    if name == "matmul":
+        rank = result.rank
+    made_range = ranges.range_of(op.rpartition(".")[2], [left, right], {})
+    device = next((one.device for one in (left, right) if isinstance(one, Tensor) and one.rank != 0), None)
+    return Tensor(result.dtypes, result.symbol, rank, made_range, device)
+
+
+def _with_unknown(ctx: Context, name: str, left: Value, right: Value) -> Value:
+    """A tensor and something that may be another, or a number."""
+    known, other = (left, right) if isinstance(left, Tensor) else (right, left)
+    assert isinstance(known, Tensor)
+    assert isinstance(other, Unknown)
+    rank = -1 if known.rank not in (None, 0) else None
+    if name == "matmul" and known.dtypes is not None:
+        result = ask(ctx, "torch.matmul", [known, known], {})
+        if isinstance(result, Tensor):
+            return Tensor(result.dtypes, result.symbol, None, device=known.device)
+    if other.symbol is not None or other.dtypes:
+        as_tensor = Tensor(other.dtypes, other.symbol)
+        args = [known, as_tensor] if known is left else [as_tensor, known]
+        result = ask(ctx, _OPS[name], args, {})
+        if isinstance(result, Tensor):
+            return Tensor(result.dtypes, result.symbol, rank)
+    if name == "truediv":
+        return Tensor(_FLOATS, None, rank)
+    return Tensor(None, None, rank)
+
+
+def unknown_result(ctx: Context, name: str, left: Value, right: Value) -> Value:
+    """An operator on what may be a tensor, and a number or something else that may be one."""
+    operands = [left, right]
+    symbols = [one.symbol for one in operands if isinstance(one, Unknown) and one.symbol is not None]
+    others = [one for one in operands if not (isinstance(one, Unknown) and one.symbol is not None)]
+    if symbols and all(category_of(one) is not None for one in others):
+        as_tensors: list[Value] = [
+            Tensor(one.dtypes, one.symbol) if isinstance(one, Unknown) else one for one in operands
+        ]
+        result = operator_result(ctx, name, *as_tensors)
+        if isinstance(result, Tensor):
+            return Unknown(result.dtypes, result.symbol)
+    known = [
+        one for one in operands if isinstance(one, Unknown) and one.dtypes is not None and one.dtypes != frozenset()
+    ]
+    if known and len(known) + len([one for one in others if category_of(one) is not None]) == 2:
+        as_tensors = [Tensor(one.dtypes) if isinstance(one, Unknown) else one for one in operands]
+        result = operator_result(ctx, name, *as_tensors)
+        if isinstance(result, Tensor):
+            return Unknown(result.dtypes, result.symbol)
+    return Unknown(_FLOATS) if name == "truediv" else TOP
+
+
+def in_place_result(ctx: Context, name: str, known: Tensor, given: Value) -> Value:
+    """`x += y`: the tensor keeps its dtype, or the statement raises."""
+    result = operator_result(ctx, name, known, given)
+    elements = result.range if isinstance(result, Tensor) else known.range
+    return Tensor(known.dtypes, known.symbol, known.rank, elements, known.device)
+
+
+def unary_result(ctx: Context, name: str, value: Tensor) -> Value:
+    """`-x`, `~x`, `+x`."""
+    if name == "pos":
+        return value
+    result = ask(ctx, "torch.neg" if name == "neg" else "torch.bitwise_not", [value], {})
+    if not isinstance(result, Tensor):
+        return Tensor(value.dtypes, value.symbol, value.rank)
+    return Tensor(result.dtypes, result.symbol, value.rank, result.range, value.device)
+
+
+_BOOL = frozenset({"bool"})
+
+
+def comparison_result(ctx: Context, name: str, left: Value, right: Value) -> Value:
+    """`x < y`: bool."""
+    ranks = [one.rank for one in (left, right) if isinstance(one, Tensor)]
+    if any(isinstance(one, Unknown) for one in (left, right)):
+        ranks.append(None)
+    device = next((one.device for one in (left, right) if isinstance(one, Tensor)), None)
+    return Tensor(_BOOL, None, shapes.broadcast(ranks), device=device)

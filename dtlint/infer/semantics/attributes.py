@@ -1,0 +1,294 @@
+"""Attributes: of objects and their classes, of modules, and of what torch and Python define."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import named
+from dtlint.infer.context import Arguments
+from dtlint.infer.domain.lattice import join
+from dtlint.infer.domain.values import (
+    TOP,
+    Bound,
+    Const,
+    Dtype,
+    External,
+    Function,
+    Namespace,
+    Partial,
+    ProjectClass,
+    Ref,
+    SuperOf,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+    choices,
+    present,
+)
+from dtlint.infer.models import kinds, plain_tensors
+from dtlint.infer.models.registry import ATTRIBUTES, MODELS, canonical
+from dtlint.infer.state import CONTENT
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Sequence
+
+    from dtlint.infer.context import Context
+
+__all__ = ["ANYTHING", "assign_attribute", "attribute", "class_attribute"]
+
+ANYTHING = "*anything"
+"""The field of an object that may have attributes nobody knows: `setattr(x, name, value)` with an unknown name."""
+
+
+def attribute(ctx: Context, value: Value, name: str, node: ast.AST) -> Value | None:
+    """The value of an attribute; None where it is certain that there is none."""
+    ones = choices(value)
+    if len(ones) == 1:
+        return _attribute(ctx, value, name, node)
+    result: Value | None = None
+    for one in ones:
+        found = _attribute(ctx, one, name, node)
+        if found is not None:
+            result = found if result is None else join(result, found)
+    return result
+
+
+def _attribute(ctx: Context, value: Value, name: str, node: ast.AST) -> Value | None:
+    if isinstance(value, Ref):
+        return _of_object(ctx, value, name, node)
+    if isinstance(value, External):
+        return _of_external(value, name)
+    if isinstance(value, Namespace):
+        return ctx.modules.imported_member(ctx, value.name, name)
+    if isinstance(value, ProjectClass):
+        return _of_class(ctx, value, name, node)
+    if isinstance(value, SuperOf):
+        return _of_super(ctx, value, name, node)
+    if isinstance(value, Tuple) and name in value.names:
+        return value.items[value.names.index(name)]
+    if isinstance(value, Function):
+        return _of_function(ctx, value, name)
+    if isinstance(value, Partial):
+        return {"func": value.callee, "args": Tuple(value.args)}.get(name, TOP)
+    if isinstance(value, Unknown) and name not in _OF_TENSORS:
+        return TOP
+    kind = kinds.class_of(value)
+    return TOP if kind is None else _of_kind(ctx, value, kind, name)
+
+
+_OF_TENSORS = frozenset({"dtype", "T", "mT", "H", "mH", "data", "grad", "real", "imag", "device", "shape"})
+"""Attributes that are told even of what may not be a tensor: if it is one, they are these. Methods are looked up when they
+are called."""
+
+
+def _of_kind(ctx: Context, value: Value, kind: str, name: str) -> Value:
+    """An attribute of an instance of a class that is not read as source."""
+    for owner in (kind, *kinds.bases_of(kind)):
+        getter = ATTRIBUTES.get(f"{owner}.{name}")
+        if getter is not None:
+            return getter(ctx, value)
+        if f"{owner}.{name}" in MODELS:
+            return Bound(value, f"{owner}.{name}")
+    return Bound(value, f"{kind}.{name}")
+
+
+def _of_external(value: External, name: str) -> Value:
+    full = canonical(f"{value.name}.{name}")
+    package, _, last = full.rpartition(".")
+    if package == "torch":
+        dtype = named(last)
+        if dtype is not None:
+            return Dtype(frozenset({dtype}))
+    return _CONSTANTS.get(full, External(full))
+
+
+_CONSTANTS: dict[str, Value] = {
+    "math.pi": Const(3.141592653589793),
+    "math.e": Const(2.718281828459045),
+    "math.inf": Const(float("inf")),
+    "numpy.pi": Const(3.141592653589793),
+    "numpy.e": Const(2.718281828459045),
+    "numpy.inf": Const(float("inf")),
+    "torch.pi": Const(3.141592653589793),
+    "torch.inf": Const(float("inf")),
+    "numpy.newaxis": Const(None),
+}
+
+
+def _of_object(ctx: Context, value: Ref, name: str, node: ast.AST) -> Value | None:
+    address = value.address
+    if address.kind in plain_tensors.WEIGHTS:
+        return kinds.weight_attribute(ctx, value, name)
+    found = ctx.store.read(address, name)
+    known = None if found is None else present(found)
+    if isinstance(address.kind, str):
+        if known is not None:
+            return known
+        return _of_kind(ctx, value, address.kind, name)
+    return _of_instance(ctx, value, address.kind, name, known, node)
+
+
+def _of_instance(
+    ctx: Context, value: Ref, cls: ProjectClass, name: str, field: Value | None, node: ast.AST
+) -> Value | None:
+    """An attribute of an instance of a class that is read as source: its own, then its classes'."""
+    if name == "__class__":
+        return cls
+    if name == "__dict__":
+        return TOP
+    found = class_attribute(ctx, cls.definition.order, name)
+    if (isinstance(found, Function) and field is None) or _is_property(found):
+        assert isinstance(found, Function)
+        return _bound(ctx, found, value, cls, node)
+    if field is not None:
+        return field
+    if found is not None:
+        return Bound(value, found.name) if isinstance(found, Bound) else found
+    for one in cls.definition.order:
+        if isinstance(one, External):
+            for owner in (one.name, *kinds.bases_of(one.name)):
+                getter = ATTRIBUTES.get(f"{owner}.{name}")
+                if getter is not None:
+                    return getter(ctx, value)
+                if f"{owner}.{name}" in MODELS:
+                    return Bound(value, f"{owner}.{name}")
+    fallback = class_attribute(ctx, cls.definition.order, "__getattr__")
+    if isinstance(fallback, Function):
+        bound = Function(fallback.definition, fallback.frame, value)
+        return ctx.semantics.call(ctx, bound, Arguments([Const(name)], {}, True, node))
+    if cls.definition.opaque or ctx.store.read(value.address, ANYTHING) is not None:
+        return TOP
+    return None
+
+
+def _is_property(value: Value | None) -> bool:
+    return isinstance(value, Function) and not value.definition.decorators.isdisjoint(_PROPERTIES)
+
+
+_PROPERTIES = frozenset({"property", "cached_property", "lazy_property", "setter", "getter"})
+
+
+def _bound(ctx: Context, function: Function, receiver: Value, cls: ProjectClass, node: ast.AST) -> Value:
+    """A function of a class as an attribute of an instance: bound to it, or run where it is a property."""
+    decorators = function.definition.decorators
+    if "staticmethod" in decorators:
+        return function
+    if "classmethod" in decorators:
+        return Function(function.definition, function.frame, cls)
+    bound = Function(function.definition, function.frame, receiver)
+    if decorators & _PROPERTIES:
+        return ctx.semantics.call(ctx, bound, Arguments([], {}, True, node))
+    return bound
+
+
+def class_attribute(ctx: Context, order: Sequence[Value], name: str) -> Value | None:
+    """What a name is in the first of some classes that has it: not of an instance."""
+    for one in order:
+        if isinstance(one, ProjectClass):
+            found = ctx.store.read(one.definition.namespace, name)
+            known = None if found is None else present(found)
+            if known is not None:
+                return known
+    return None
+
+
+def _of_class(ctx: Context, value: ProjectClass, name: str, node: ast.AST) -> Value | None:
+    if name in ("__name__", "__qualname__"):
+        return Const(value.definition.name)
+    if name == "__bases__":
+        return Tuple(tuple(value.definition.bases))
+    found = class_attribute(ctx, value.definition.order, name)
+    if found is not None:
+        if isinstance(found, Function) and "classmethod" in found.definition.decorators:
+            return Function(found.definition, found.frame, value)
+        if value.definition.inherits("enum.Enum") and not isinstance(found, Function):
+            return ctx.modules.enum_member(ctx, value, name, found)
+        return found
+    for one in value.definition.order:
+        if isinstance(one, External):
+            for owner in (one.name, *kinds.bases_of(one.name)):
+                if f"{owner}.{name}" in MODELS:
+                    return External(f"{owner}.{name}")
+    return TOP if value.definition.opaque or value.definition.inherits("torch.autograd.Function") else None
+
+
+def _of_super(ctx: Context, value: SuperOf, name: str, node: ast.AST) -> Value | None:
+    receiver = value.receiver
+    cls = receiver.address.kind if isinstance(receiver, Ref) else receiver
+    if not isinstance(cls, ProjectClass):
+        return TOP
+    order = cls.definition.order
+    behind = order[order.index(value.owner) + 1 :] if value.owner in order else ()
+    for one in behind:
+        if isinstance(one, ProjectClass):
+            found = ctx.store.read(one.definition.namespace, name)
+            known = None if found is None else present(found)
+            if known is not None:
+                if isinstance(known, Function):
+                    if isinstance(receiver, Ref):
+                        return _bound(ctx, known, receiver, cls, node)
+                    return Function(known.definition, known.frame, receiver)
+                return known
+        elif isinstance(one, External):
+            for owner in (one.name, *kinds.bases_of(one.name)):
+                if f"{owner}.{name}" in MODELS:
+                    return Bound(receiver, f"{owner}.{name}")
+                getter = ATTRIBUTES.get(f"{owner}.{name}")
+                if getter is not None:
+                    return getter(ctx, receiver)
+    if name in ("__init__", "__init_subclass__", "__post_init__", "__setattr__", "__getattr__", "__new__"):
+        return Bound(receiver, f"builtins.object.{name}")
+    return TOP
+
+
+def _of_function(ctx: Context, value: Function, name: str) -> Value | None:
+    if name in ("__name__", "__qualname__"):
+        return Const(value.definition.name)
+    if name == "__self__":
+        return TOP if value.receiver is None else value.receiver
+    if name == "__func__":
+        return Function(value.definition, value.frame)
+    return TOP
+
+
+def assign_attribute(ctx: Context, value: Value, name: str, given: Value, node: ast.AST) -> None:
+    """Bind an attribute of each object that a value can be."""
+    ones = choices(value)
+    for one in ones:
+        if isinstance(one, Ref):
+            _assign(ctx, one, name, given, node, certain=len(ones) == 1)
+        elif isinstance(one, ProjectClass):
+            ctx.store.overwrite(one.definition.namespace, name, given)
+        elif isinstance(one, Namespace):
+            ctx.modules.set_member(ctx, one.name, name, given)
+        elif isinstance(one, External):
+            ctx.modules.set_external(ctx, one.name, name, given)
+        elif isinstance(one, Unknown):
+            ctx.modules.escape(ctx, [given])
+
+
+def _assign(ctx: Context, owner: Ref, name: str, given: Value, node: ast.AST, certain: bool) -> None:
+    address = owner.address
+    if address.kind in plain_tensors.WEIGHTS:
+        kinds.assign_weight_attribute(ctx, owner, name, given)
+        return
+    if isinstance(address.kind, ProjectClass):
+        found = class_attribute(ctx, address.kind.definition.order, name)
+        if _is_property(found):
+            setter = ctx.modules.setter(address.kind, name)
+            if setter is not None:
+                bound = Function(setter.definition, setter.frame, owner)
+                ctx.semantics.call(ctx, bound, Arguments([given], {}, True, node))
+                return
+    known = ctx.store.read(address, name)
+    if known is not None and isinstance(known, Ref) and known.address.kind == plain_tensors.BUFFER:
+        plain = plain_tensors.plain(ctx, given)
+        if isinstance(plain, (Tensor, Unknown)):  # a buffer stays one
+            ctx.store.write(known.address, CONTENT, plain if isinstance(plain, Tensor) else Tensor())
+            return
+    if certain:
+        ctx.store.write(address, name, given)
+    else:
+        ctx.store.blend(address, name, given)

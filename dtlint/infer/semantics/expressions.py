@@ -1,0 +1,393 @@
+"""Expressions: one function for each kind of syntax node."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from dtlint.infer.context import Arguments, NeverReturns
+from dtlint.infer.domain.lattice import join, join_all
+from dtlint.infer.domain.values import (
+    NO_TENSOR,
+    NONE,
+    TOP,
+    Const,
+    Many,
+    Mapping,
+    Tuple,
+    Value,
+    choices,
+)
+from dtlint.infer.models.mappings import content_of_mapping, merged, with_item
+from dtlint.infer.semantics import names, operators
+from dtlint.infer.semantics.branches import alternatives, value_of_alternatives
+from dtlint.infer.semantics.narrowing import narrow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dtlint.infer.context import Context
+
+__all__ = ["arguments_of", "evaluate"]
+
+
+def evaluate(ctx: Context, node: ast.expr) -> Value:
+    """The value of an expression.
+
+    Raises:
+        NeverReturns: it raises, whatever happens.
+    """
+    function = _EVALUATE.get(type(node))
+    if function is None:
+        return TOP
+    value = function(ctx, node)
+    recorder = ctx.recorder
+    if recorder is not None and type(node) in _RECORDED:
+        recorder.expression(node, value, ctx.frame)
+    return value
+
+
+_RECORDED = frozenset(
+    {ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Attribute, ast.Subscript, ast.Name, ast.IfExp}
+)
+
+
+def _constant(ctx: Context, node: ast.Constant) -> Value:
+    return Const(node.value)
+
+
+def _name(ctx: Context, node: ast.Name) -> Value:
+    return names.look_up(ctx, node.id)
+
+
+def _attribute(ctx: Context, node: ast.Attribute) -> Value:
+    owner = evaluate(ctx, node.value)
+    found = ctx.semantics.attribute(ctx, owner, node.attr, node)
+    return TOP if found is None else found  # what gave it is not followed, more likely than that this raises
+
+
+def _subscript(ctx: Context, node: ast.Subscript) -> Value:
+    owner = evaluate(ctx, node.value)
+    return ctx.semantics.subscript(ctx, owner, evaluate(ctx, node.slice), node)
+
+
+def _slice(ctx: Context, node: ast.Slice) -> Value:
+    """A slice, as a constant where its bounds are."""
+    bounds = [NONE if bound is None else evaluate(ctx, bound) for bound in (node.lower, node.upper, node.step)]
+    known = [bound.value for bound in bounds if isinstance(bound, Const) and type(bound.value) in (int, type(None))]
+    if len(known) == len(bounds):
+        return Const((slice, *known))
+    return Const((slice, "?"))
+
+
+def _tuple(ctx: Context, node: ast.Tuple | ast.List | ast.Set) -> Value:
+    return _gathered(ctx, node.elts)
+
+
+def _gathered(ctx: Context, nodes: Sequence[ast.expr]) -> Tuple | Many:
+    """The items of a display, `*others` among them."""
+    items: list[Value] = []
+    known = True
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            spread = ctx.semantics.items(ctx, evaluate(ctx, node.value), node)
+            if isinstance(spread, Tuple):
+                items += spread.items
+            else:
+                known = False
+                items.append(spread.item if isinstance(spread, Many) else TOP)
+        else:
+            items.append(evaluate(ctx, node))
+    if known:
+        return Tuple(tuple(items))
+    return Many(join_all(items) or TOP)
+
+
+def _list(ctx: Context, node: ast.List) -> Value:
+    return ctx.allocate(node, "builtins.list", _gathered(ctx, node.elts))
+
+
+def _set(ctx: Context, node: ast.Set) -> Value:
+    return ctx.allocate(node, "builtins.set", _gathered(ctx, node.elts))
+
+
+def _dict(ctx: Context, node: ast.Dict) -> Value:
+    content = Mapping()
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            content = merged(content, content_of_mapping(ctx, evaluate(ctx, value)))
+        else:
+            name = evaluate(ctx, key)
+            content = with_item(content, name, evaluate(ctx, value))
+    return ctx.allocate(node, "builtins.dict", content)
+
+
+def _binary(ctx: Context, node: ast.BinOp) -> Value:
+    left = evaluate(ctx, node.left)
+    right = evaluate(ctx, node.right)
+    return operators.binary(ctx, type(node.op), left, right, node)
+
+
+def _unary(ctx: Context, node: ast.UnaryOp) -> Value:
+    return operators.unary(ctx, type(node.op), evaluate(ctx, node.operand), node)
+
+
+def _compare(ctx: Context, node: ast.Compare) -> Value:
+    left = evaluate(ctx, node.left)
+    result: Value | None = None
+    for operator, comparator in zip(node.ops, node.comparators, strict=True):
+        right = evaluate(ctx, comparator)
+        now = operators.compare(ctx, type(operator), left, right, node)
+        if len(node.ops) > 1 and ctx.semantics.truth(ctx, now) is False:
+            return now
+        result = now if result is None else join(result, now)
+        left = right
+    assert result is not None
+    return result
+
+
+def _boolean(ctx: Context, node: ast.BoolOp) -> Value:
+    """`a and b`: what comes first decides whether the next is evaluated, and what is known in it."""
+    wanted = isinstance(node.op, ast.Or)
+
+    def rest(place: int) -> Value:
+        operand = node.values[place]
+        value = evaluate(ctx, operand)
+        if place == len(node.values) - 1:
+            return value
+        known = ctx.semantics.truth(ctx, value)
+        if known is wanted:
+            return value
+
+        def go_on() -> Value:
+            narrow(ctx, operand, not wanted)
+            return rest(place + 1)
+
+        def stop() -> Value:
+            narrow(ctx, operand, wanted)
+            return _as_truth(ctx, value, wanted)
+
+        if known is not None:
+            return go_on()
+        return value_of_alternatives(ctx, [stop, go_on])
+
+    return rest(0)
+
+
+def _as_truth(ctx: Context, value: Value, wanted: bool) -> Value:
+    """The alternatives of a value that are true, or those that are not."""
+    return join_all(one for one in choices(value) if ctx.semantics.truth(ctx, one) is not (not wanted)) or value
+
+
+def _if_expression(ctx: Context, node: ast.IfExp) -> Value:
+    known = ctx.semantics.truth(ctx, evaluate(ctx, node.test))
+
+    def branch(holds: bool) -> Callable[[], Value]:
+        def run() -> Value:
+            narrow(ctx, node.test, holds)
+            return evaluate(ctx, node.body if holds else node.orelse)
+
+        return run
+
+    if known is not None:
+        return branch(known)()
+    return value_of_alternatives(ctx, [branch(True), branch(False)])
+
+
+def arguments_of(ctx: Context, node: ast.Call) -> Arguments:
+    """The arguments of a call, evaluated."""
+    args: list[Value] = []
+    keywords: dict[str, Value] = {}
+    complete = True
+    for given in node.args:
+        if isinstance(given, ast.Starred):
+            spread = ctx.semantics.items(ctx, evaluate(ctx, given.value), given)
+            if isinstance(spread, Tuple) and complete:
+                args += spread.items
+            else:
+                complete = False
+        else:
+            value = evaluate(ctx, given)
+            if complete:
+                args.append(value)
+    for keyword in node.keywords:
+        value = evaluate(ctx, keyword.value)
+        if keyword.arg is not None:
+            keywords[keyword.arg] = value
+            continue
+        content = content_of_mapping(ctx, value)
+        if content is None or content.rest is not None:
+            complete = False
+        for key, item in () if content is None else content.items:
+            if isinstance(key, Const) and isinstance(key.value, str):
+                keywords[key.value] = item
+    return Arguments(args, keywords, complete, node)
+
+
+def _call(ctx: Context, node: ast.Call) -> Value:
+    if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+        return names.super_of(ctx)
+    callee = evaluate(ctx, node.func)
+    arguments = arguments_of(ctx, node)
+    try:
+        result = ctx.semantics.call(ctx, callee, arguments)
+    except NeverReturns:
+        if ctx.recorder is not None:
+            ctx.recorder.call(node, callee, arguments, TOP, ctx.frame)
+        raise
+    if ctx.recorder is not None:
+        ctx.recorder.call(node, callee, arguments, result, ctx.frame)
+    return result
+
+
+def _lambda(ctx: Context, node: ast.Lambda) -> Value:
+    return names.function_of(ctx, node)
+
+
+def _comprehension(ctx: Context, node: Any) -> Value:
+    """A comprehension: its element, evaluated for the items one by one where they are few and known."""
+    hidden = {name: ctx.store.read(ctx.frame.address, name) for name in _targets(node)}
+    found: list[Value] = []
+    exact = _each(ctx, node, 0, found)
+    for name, value in hidden.items():
+        if value is None:
+            ctx.store.delete(ctx.frame.address, name)
+        else:
+            ctx.store.overwrite(ctx.frame.address, name, value)
+    if isinstance(node, ast.DictComp):
+        return ctx.allocate(node, "builtins.dict", _of_pairs(found, exact))
+    content: Value = Tuple(tuple(found)) if exact else Many(join_all(found) or TOP)
+    if isinstance(node, ast.GeneratorExp):
+        return content
+    return ctx.allocate(node, "builtins.list" if isinstance(node, ast.ListComp) else "builtins.set", content)
+
+
+def _of_pairs(found: list[Value], exact: bool) -> Mapping:
+    content = Mapping()
+    for pair in found:
+        assert isinstance(pair, Tuple)
+        if exact:
+            content = with_item(content, *pair.items)
+        else:
+            content = Mapping((), pair.items[1] if content.rest is None else join(content.rest, pair.items[1]))
+    return content
+
+
+def _targets(node: Any) -> set[str]:
+    return {
+        name.id for generator in node.generators for name in ast.walk(generator.target) if isinstance(name, ast.Name)
+    }
+
+
+_MOST_UNROLLED = 12
+
+
+def _each(ctx: Context, node: Any, depth: int, found: list[Value]) -> bool:
+    """Evaluate the element for each item of the generators from `depth` on. Are all items known, one by one?"""
+    if depth == len(node.generators):
+        if isinstance(node, ast.DictComp):
+            found.append(Tuple((evaluate(ctx, node.key), evaluate(ctx, node.value))))
+        else:
+            found.append(evaluate(ctx, node.elt))
+        return True
+    generator = node.generators[depth]
+    items = ctx.semantics.items(ctx, evaluate(ctx, generator.iter), generator.iter)
+    exact = isinstance(items, Tuple) and len(items.items) <= _MOST_UNROLLED
+    if isinstance(items, Tuple) and not exact:
+        items = Many(join_all(items.items) or TOP)
+    if isinstance(items, Tuple):
+        for item in items.items:
+            names.assign(ctx, generator.target, item)
+            exact = _filtered(ctx, node, depth, found) and exact
+        return exact
+    assert isinstance(items, Many)
+    for _ in range(2):  # what the first item allocates stands for several when there is a second
+
+        def once(item: Value = items.item) -> bool:
+            names.assign(ctx, generator.target, item)
+            _filtered(ctx, node, depth, found)
+            return True
+
+        alternatives(ctx, [once, lambda: True])
+    return False
+
+
+def _filtered(ctx: Context, node: Any, depth: int, found: list[Value]) -> bool:
+    generator = node.generators[depth]
+    certain = True
+    for test in generator.ifs:
+        known = ctx.semantics.truth(ctx, evaluate(ctx, test))
+        if known is False:
+            return certain
+        certain = certain and known is True
+        narrow(ctx, test, True)
+    return _each(ctx, node, depth + 1, found) and certain
+
+
+def _joined_text(ctx: Context, node: ast.JoinedStr) -> Value:
+    """An f-string, where its parts are constants."""
+    text = ""
+    known = True
+    for part in node.values:
+        value = evaluate(ctx, part.value if isinstance(part, ast.FormattedValue) else part)
+        plain = isinstance(value, Const) and isinstance(value.value, (str, int))
+        if plain and not (isinstance(part, ast.FormattedValue) and (part.format_spec or part.conversion != -1)):
+            text += str(value.value)  # type: ignore[attr-defined]
+        else:
+            known = False
+    return Const(text) if known else NO_TENSOR
+
+
+def _named(ctx: Context, node: ast.NamedExpr) -> Value:
+    value = evaluate(ctx, node.value)
+    names.assign(ctx, node.target, value)
+    return value
+
+
+def _await(ctx: Context, node: ast.Await) -> Value:
+    return evaluate(ctx, node.value)
+
+
+def _yield(ctx: Context, node: ast.Yield) -> Value:
+    value = NONE if node.value is None else evaluate(ctx, node.value)
+    if ctx.frame.on_yield is not None:
+        return ctx.frame.on_yield(value)
+    ctx.frame.yields.append(value)
+    return TOP
+
+
+def _yield_from(ctx: Context, node: ast.YieldFrom) -> Value:
+    items = ctx.semantics.items(ctx, evaluate(ctx, node.value), node)
+    given = items.items if isinstance(items, Tuple) else (items.item,) if isinstance(items, Many) else (TOP,)
+    ctx.frame.yields.extend(given)
+    return TOP
+
+
+_EVALUATE: dict[type[ast.AST], Callable[[Any, Any], Value]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.Slice: _slice,
+    ast.Tuple: _tuple,
+    ast.List: _list,
+    ast.Set: _set,
+    ast.Dict: _dict,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _unary,
+    ast.Compare: _compare,
+    ast.BoolOp: _boolean,
+    ast.IfExp: _if_expression,
+    ast.Call: _call,
+    ast.Lambda: _lambda,
+    ast.ListComp: _comprehension,
+    ast.SetComp: _comprehension,
+    ast.DictComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
+    ast.JoinedStr: _joined_text,
+    ast.NamedExpr: _named,
+    ast.Await: _await,
+    ast.Yield: _yield,
+    ast.YieldFrom: _yield_from,
+    ast.Starred: lambda ctx, node: evaluate(ctx, node.value),
+}

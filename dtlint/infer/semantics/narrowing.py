@@ -1,0 +1,189 @@
+"""What a test tells of variables in the branch where it holds, and in the one where it does not."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.infer.context import NeverReturns
+from dtlint.infer.domain.lattice import join_all
+from dtlint.infer.domain.values import (
+    Array,
+    Const,
+    Dtype,
+    External,
+    Ref,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+    choices,
+    present,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dtlint.infer.context import Context
+    from dtlint.infer.domain.values import Address
+
+__all__ = ["is_instance", "narrow"]
+
+
+def narrow(ctx: Context, test: ast.expr, holds: bool) -> None:
+    """Restrict the variables that a test speaks of to what they can be where it holds, or where it does not.
+
+    Raises:
+        NeverReturns: no value is left, so that the branch cannot run.
+    """
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        narrow(ctx, test.operand, not holds)
+    elif isinstance(test, ast.BoolOp):
+        if isinstance(test.op, ast.And) is holds:
+            for value in test.values:
+                narrow(ctx, value, holds)
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1:
+        _narrow_comparison(ctx, test, holds)
+    elif isinstance(test, ast.Call) and isinstance(test.func, ast.Name):
+        _narrow_call(ctx, test, holds)
+    elif isinstance(test, (ast.Name, ast.Attribute)):
+        _keep(ctx, test, lambda value: ctx.semantics.truth(ctx, value) is not (not holds))
+
+
+def _narrow_comparison(ctx: Context, test: ast.Compare, holds: bool) -> None:
+    operator, right = test.ops[0], test.comparators[0]
+    if isinstance(operator, (ast.IsNot, ast.NotEq, ast.NotIn)):
+        holds = not holds
+    subject: ast.expr = test.left
+    if isinstance(subject, ast.NamedExpr):
+        subject = subject.target
+    if isinstance(operator, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)) and isinstance(right, ast.Constant):
+        wanted = Const(right.value)
+        identity = isinstance(operator, (ast.Is, ast.IsNot))
+        _keep(ctx, subject, lambda value: _may_equal(value, wanted, identity) if holds else value != wanted)
+    elif isinstance(operator, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
+        _narrow_dtype(ctx, subject, [right], holds)
+    elif isinstance(operator, (ast.In, ast.NotIn)) and isinstance(right, (ast.Tuple, ast.List, ast.Set)):
+        _narrow_dtype(ctx, subject, right.elts, holds)
+
+
+def _narrow_dtype(ctx: Context, subject: ast.expr, wanted: list[ast.expr], holds: bool) -> None:
+    """`x.dtype == torch.float16`, `x.dtype in (...)`, and `dtype == ...` of a dtype under a name."""
+    dtypes: set[str] = set()
+    for node in wanted:
+        value = ctx.semantics.evaluate(ctx, node)
+        if not isinstance(value, Dtype) or value.dtypes is None or len(value.dtypes) != 1:
+            return
+        dtypes |= value.dtypes
+    is_tensor = isinstance(subject, ast.Attribute) and subject.attr == "dtype"
+    place: ast.expr = subject.value if isinstance(subject, ast.Attribute) and is_tensor else subject
+
+    def restricted(value: Value) -> Value | None:
+        kind = Tensor if is_tensor else Dtype
+        if isinstance(value, Unknown) and is_tensor and holds:
+            return Tensor(frozenset(dtypes))
+        if not isinstance(value, kind):
+            return value
+        known = value.dtypes
+        if known is None:
+            left = frozenset(dtypes) if holds else None
+        else:
+            left = known & dtypes if holds else known - dtypes
+            if not left:
+                return None
+        if not holds and known is None:
+            return value
+        if isinstance(value, Tensor):
+            return Tensor(left, value.symbol if not holds else None, value.rank, value.range, value.device, value.extra)
+        return Dtype(left)
+
+    _restrict(ctx, place, restricted)
+
+
+def _narrow_call(ctx: Context, test: ast.Call, holds: bool) -> None:
+    """`isinstance(x, C)`; `callable(x)` and `hasattr(x, name)` tell nothing here."""
+    assert isinstance(test.func, ast.Name)
+    if test.func.id != "isinstance" or len(test.args) != 2:
+        return
+    kinds = ctx.semantics.evaluate(ctx, test.args[1])
+
+    def restricted(value: Value) -> Value | None:
+        known = is_instance(ctx, value, kinds)
+        if known is (not holds):
+            return None
+        if holds and isinstance(value, Unknown) and kinds == External("torch.Tensor"):
+            return Tensor(value.dtypes or None, value.symbol)
+        return value
+
+    _restrict(ctx, test.args[0], restricted)
+
+
+def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
+    """`isinstance(value, kind)`, where that can be told."""
+    if isinstance(kind, Tuple):
+        answers = [is_instance(ctx, value, one) for one in kind.items]
+        return True if True in answers else None if None in answers else False
+    answers = [ctx.modules.is_instance(ctx, one, kind) for one in choices(value)]
+    return answers[0] if len(set(answers)) == 1 else None
+
+
+def _may_equal(value: Value, wanted: Const, identity: bool) -> bool:
+    """Can a value be that constant?"""
+    if isinstance(value, Const):
+        return value == wanted or (not identity and value.value == wanted.value)
+    if wanted.value is None:
+        return isinstance(value, Unknown) and value.dtypes is None
+    if isinstance(wanted.value, str):
+        return isinstance(value, Unknown)
+    return not isinstance(value, (Tensor, Array, Dtype)) or not identity
+
+
+def _keep(ctx: Context, subject: ast.expr, keeps: Callable[[Value], bool]) -> None:
+    _restrict(ctx, subject, lambda value: value if keeps(value) else None)
+
+
+def _restrict(ctx: Context, subject: ast.expr, restricted: Callable[[Value], Value | None]) -> None:
+    """Replace what a name or an attribute of one is by what is left of it."""
+    cell = _cell(ctx, subject)
+    if cell is None:
+        return
+    address, field = cell
+    known = ctx.store.read(address, field)
+    value = None if known is None else present(known)
+    if value is None:
+        return
+    left = [one for one in (restricted(choice) for choice in choices(value)) if one is not None]
+    if not left:
+        raise NeverReturns
+    result = join_all(left)
+    if result is not None and result != value:
+        ctx.store.overwrite(address, field, result)
+
+
+def _cell(ctx: Context, subject: ast.expr) -> tuple[Address, str] | None:
+    """The cell of a local name, or of an attribute of an object that stands for one."""
+    if isinstance(subject, ast.NamedExpr):
+        subject = subject.target
+    if isinstance(subject, ast.Name):
+        address = ctx.frame.address
+        return (address, subject.id) if ctx.store.read(address, subject.id) is not None else None
+    if isinstance(subject, ast.Attribute):
+        owner = _quiet(ctx, subject.value)
+        if isinstance(owner, Ref) and not ctx.store.is_several(owner.address):
+            known = ctx.store.read(owner.address, subject.attr)
+            if known is not None and not isinstance(known, Ref):
+                return owner.address, subject.attr
+    return None
+
+
+def _quiet(ctx: Context, node: ast.expr) -> Value | None:
+    """The object that a name, or attributes of one, stand for: read from cells, so that nothing is run."""
+    if isinstance(node, ast.Name):
+        value = ctx.store.read(ctx.frame.address, node.id)
+        return None if value is None else present(value)
+    if isinstance(node, ast.Attribute):
+        owner = _quiet(ctx, node.value)
+        if isinstance(owner, Ref):
+            value = ctx.store.read(owner.address, node.attr)
+            return None if value is None else present(value)
+    return None

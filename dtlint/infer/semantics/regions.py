@@ -1,0 +1,130 @@
+"""`with`: autocast regions, contexts that generators make, and those that change no dtype."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.infer.context import Arguments, NeverReturns
+from dtlint.infer.domain.values import NONE, TOP, Function, Partial, Ref, Region, Value, choices
+from dtlint.infer.semantics import names
+from dtlint.infer.semantics.expressions import evaluate
+from dtlint.infer.state import AMBIENT
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Callable
+
+    from dtlint.infer.context import Context
+
+__all__ = ["in_region", "with_statement"]
+
+
+def with_statement(ctx: Context, node: ast.With | ast.AsyncWith) -> bool:
+    """Enter the contexts one in another, run the block, leave them."""
+
+    def entered(place: int) -> bool:
+        if place == len(node.items):
+            return ctx.semantics.execute(ctx, node.body)
+        item = node.items[place]
+        manager = evaluate(ctx, item.context_expr)
+
+        def run(given: Value) -> bool:
+            if item.optional_vars is not None:
+                names.assign(ctx, item.optional_vars, given)
+            return entered(place + 1)
+
+        return _in_context(ctx, manager, run, node)
+
+    return entered(0)
+
+
+def _in_context(ctx: Context, manager: Value, run: Callable[[Value], bool], node: ast.AST) -> bool:
+    """Run a block in a context."""
+    regions = [one for one in choices(manager) if isinstance(one, Region)]
+    if regions:
+        # a context that may be a region, or none: what is under it is computed in a region that may be off
+        region = regions[0] if len(regions) == 1 else _one_of(regions)
+        if len(regions) < len(choices(manager)):
+            region = Region(region.device, region.dtype, None)
+        return in_region(ctx, region, lambda: run(manager))
+    if isinstance(manager, Partial) and manager.callee == GENERATOR_CONTEXT:
+        return _in_generator(ctx, manager, run)
+    if isinstance(manager, Ref):
+        enter = ctx.semantics.attribute(ctx, manager, "__enter__", node)
+        if isinstance(enter, Function):
+            reached = run(ctx.semantics.call(ctx, enter, Arguments([], {}, True, node)))
+            leave = ctx.semantics.attribute(ctx, manager, "__exit__", node)
+            if reached and leave is not None:
+                ctx.semantics.call(ctx, leave, Arguments([NONE, NONE, NONE], {}, True, node))
+            return reached
+        return run(manager)
+    given = ctx.modules.entered(ctx, manager)
+    return run(TOP if given is None else given)
+
+
+GENERATOR_CONTEXT = Function("contextlib.contextmanager")
+"""Marks the context that calling a generator under `contextlib.contextmanager` makes: a `Partial` of this."""
+
+
+def _one_of(regions: list[Region]) -> Region:
+    devices = {region.device for region in regions}
+    dtypes = {region.dtype for region in regions}
+    enabled = {region.enabled for region in regions}
+    return Region(
+        devices.pop() if len(devices) == 1 else None,
+        dtypes.pop() if len(dtypes) == 1 else None,
+        enabled.pop() if len(enabled) == 1 else None,
+    )
+
+
+def in_region(ctx: Context, region: Value, run: Callable[[], bool]) -> bool:
+    """Run a block in an autocast region, and put the one around it back on every way out."""
+    store, frame = ctx.store, ctx.frame
+    around = ctx.ambient("region")
+    loops = frame.loops[-1] if frame.loops else None
+    before = len(frame.returns), len(loops.breaks) if loops else 0, len(loops.continues) if loops else 0
+    ctx.set_ambient("region", region)
+    try:
+        reached = run()
+    except NeverReturns:
+        reached = False
+    finally:
+        store.overwrite(AMBIENT, "region", around)
+    cell = (AMBIENT, "region")
+    for changed, _ in frame.returns[before[0] :]:
+        changed[cell] = around
+    if loops is not None:
+        for changed in (*loops.breaks[before[1] :], *loops.continues[before[2] :]):
+            changed[cell] = around
+    return reached
+
+
+def _in_generator(ctx: Context, manager: Partial, run: Callable[[Value], bool]) -> bool:
+    """Run the block where the generator yields."""
+    caller = ctx.frame
+    around = ctx.ambient("region")
+    reached: list[bool] = []
+
+    def on_yield(given: Value) -> Value:
+        inner = ctx.frame
+        ctx.frame = caller
+        before = len(caller.returns)
+        try:
+            reached.append(run(given))
+        except NeverReturns:
+            reached.append(False)
+        finally:
+            ctx.frame = inner
+        for changed, _ in caller.returns[before:]:
+            changed[AMBIENT, "region"] = around
+        if not reached[-1]:
+            raise NeverReturns
+        return NONE
+
+    try:
+        ctx.modules.run_generator(ctx, manager, on_yield)
+    except NeverReturns:
+        if not reached:
+            return run(TOP)
+        return False
+    return any(reached)

@@ -1,0 +1,413 @@
+"""Statements: one function for each kind of syntax node. Each says whether its end is reached."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from dtlint.infer.context import Exits, NeverReturns
+from dtlint.infer.domain.lattice import join, join_all, widen
+from dtlint.infer.domain.values import (
+    ABSENT,
+    NONE,
+    TOP,
+    Many,
+    Ref,
+    Tuple,
+    Value,
+)
+from dtlint.infer.semantics import names, operators
+from dtlint.infer.semantics.branches import alternatives
+from dtlint.infer.semantics.expressions import evaluate
+from dtlint.infer.semantics.matching import match_statement
+from dtlint.infer.semantics.narrowing import narrow
+from dtlint.infer.semantics.regions import with_statement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dtlint.infer.context import Context
+    from dtlint.infer.state import Difference
+
+__all__ = ["execute"]
+
+_MOST_UNROLLED = 8
+"""A loop over no more items than this, all known one by one, is run once for each."""
+_ROUNDS_JOINED = 2
+_MOST_ROUNDS = 10
+
+
+def execute(ctx: Context, body: Sequence[ast.stmt]) -> bool:
+    """Run statements one after the other; is the end reached?"""
+    for node in body:
+        function = _EXECUTE.get(type(node))
+        if function is None:
+            continue
+        try:
+            if not function(ctx, node):
+                return False
+        except NeverReturns:
+            return False
+    return True
+
+
+def _expression(ctx: Context, node: ast.Expr) -> bool:
+    evaluate(ctx, node.value)
+    return True
+
+
+def _assign(ctx: Context, node: ast.Assign) -> bool:
+    value = evaluate(ctx, node.value)
+    for target in node.targets:
+        names.assign(ctx, target, value)
+    return True
+
+
+def _annotated(ctx: Context, node: ast.AnnAssign) -> bool:
+    if node.value is not None:
+        names.assign(ctx, node.target, evaluate(ctx, node.value))
+    return True
+
+
+def _augmented(ctx: Context, node: ast.AugAssign) -> bool:
+    target = node.target
+    known = evaluate(ctx, _as_read(target))
+    value = operators.augmented(ctx, type(node.op), known, evaluate(ctx, node.value), node)
+    names.assign(ctx, target, value)
+    return True
+
+
+def _as_read(target: ast.expr) -> ast.expr:
+    """The target of `x += 1` as an expression that is read: a node of its own, made once."""
+    found: Any = getattr(target, "_read", None)
+    if found is None:
+        found = type(target)(**{name: getattr(target, name) for name in target._fields})
+        found.ctx = ast.Load()
+        ast.copy_location(found, target)
+        target._read = found  # type: ignore[attr-defined]
+    assert isinstance(found, ast.expr)
+    return found
+
+
+def _delete(ctx: Context, node: ast.Delete) -> bool:
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            names.unbind(ctx, target.id)
+        elif isinstance(target, ast.Attribute):
+            owner = evaluate(ctx, target.value)
+            if isinstance(owner, Ref):
+                ctx.store.delete(owner.address, target.attr)
+        elif isinstance(target, ast.Subscript):
+            owner, index = evaluate(ctx, target.value), evaluate(ctx, target.slice)
+            ctx.semantics.assign_item(ctx, owner, index, ABSENT, target)
+    return True
+
+
+def _return(ctx: Context, node: ast.Return) -> bool:
+    value = NONE if node.value is None else evaluate(ctx, node.value)
+    frame = ctx.frame
+    frame.returns.append((ctx.store.difference(frame.mark), value))
+    return False
+
+
+def _raise(ctx: Context, node: ast.Raise) -> bool:
+    if node.exc is not None:
+        evaluate(ctx, node.exc)
+    return False
+
+
+def _assert(ctx: Context, node: ast.Assert) -> bool:
+    if ctx.semantics.truth(ctx, evaluate(ctx, node.test)) is False:
+        return False
+    narrow(ctx, node.test, True)
+    return True
+
+
+def _if(ctx: Context, node: ast.If) -> bool:
+    known = ctx.semantics.truth(ctx, evaluate(ctx, node.test))
+
+    def branch(holds: bool) -> Callable[[], bool]:
+        def run() -> bool:
+            narrow(ctx, node.test, holds)
+            return execute(ctx, node.body if holds else node.orelse)
+
+        return run
+
+    if known is not None:
+        return branch(known)()
+    return alternatives(ctx, [branch(True), branch(False)])
+
+
+# -- loops ---------------------------------------------------------------------------------------------------------------
+
+
+def _for(ctx: Context, node: ast.For | ast.AsyncFor) -> bool:
+    items = ctx.semantics.items(ctx, evaluate(ctx, node.iter), node.iter)
+    if isinstance(items, Tuple) and len(items.items) <= _MOST_UNROLLED:
+        return _unrolled(ctx, node, items.items)
+    if isinstance(items, Tuple):
+        items = Many(join_all(items.items) or TOP)
+    item = items.item if isinstance(items, Many) else TOP
+
+    def begin() -> bool:
+        names.assign(ctx, node.target, item)
+        return True
+
+    return _fixed_point(ctx, begin, node.body, lambda: execute(ctx, node.orelse), leaves=True)
+
+
+def _unrolled(ctx: Context, node: ast.For | ast.AsyncFor, items: tuple[Value, ...]) -> bool:
+    """Run the body for each item; `break` and `continue` meet behind it."""
+    store, frame = ctx.store, ctx.frame
+    exits = Exits(store.mark())
+    frame.loops.append(exits)
+    reached = True
+    try:
+        for item in items:
+            exits.continues = []
+            names.assign(ctx, node.target, item)
+            ends: list[Difference] = []
+            if execute(ctx, node.body):
+                ends.append(store.difference(exits.mark))
+            ends += exits.continues
+            store.undo(exits.mark)
+            reached = bool(ends)
+            if not reached:
+                break
+            store.merge(ends)
+    finally:
+        frame.loops.pop()
+    return _behind(ctx, exits, reached, lambda: execute(ctx, node.orelse))
+
+
+def _while(ctx: Context, node: ast.While) -> bool:
+    state: dict[str, bool] = {"ends": True}
+
+    def begin() -> bool:
+        known = ctx.semantics.truth(ctx, evaluate(ctx, node.test))
+        state["ends"] = known is not True
+        if known is False:
+            return False
+        narrow(ctx, node.test, True)
+        return True
+
+    def finish() -> bool:
+        if ctx.semantics.truth(ctx, evaluate(ctx, node.test)) is True:
+            return False
+        narrow(ctx, node.test, False)
+        return execute(ctx, node.orelse)
+
+    return _fixed_point(ctx, begin, node.body, finish, leaves=True)
+
+
+def _fixed_point(
+    ctx: Context, begin: Callable[[], bool], body: Sequence[ast.stmt], finish: Callable[[], bool], leaves: bool
+) -> bool:
+    """Run a loop's body until its entry state holds for every round, then go on behind it."""
+    store, frame = ctx.store, ctx.frame
+    mark = store.mark()
+    exits = Exits(mark)
+    entry: Difference = {}
+    for count in range(_MOST_ROUNDS):
+        exits.breaks, exits.continues = [], []
+        store.apply(entry)
+        frame.loops.append(exits)
+        try:
+            reached = begin() and execute(ctx, body)
+        except NeverReturns:
+            reached = False
+        finally:
+            frame.loops.pop()
+        ends = [entry, *exits.continues]
+        if reached:
+            ends.append(store.difference(mark))
+        store.undo(mark)
+        if len(ends) == 1:
+            break
+        store.merge(ends, join if count < _ROUNDS_JOINED else widen)
+        grown = store.take(mark)
+        if _same(ctx, entry, grown):
+            break
+        entry = grown
+    else:
+        entry = {cell: TOP if cell[1] != "*made" else value for cell, value in entry.items()}
+        ctx.notes.append("a loop has no fixed point")
+    store.apply(entry)
+    return _behind(ctx, exits, leaves, finish)
+
+
+def _same(ctx: Context, entry: Difference, grown: Difference) -> bool:
+    """Are two states the same, each given by its difference from here?"""
+    objects = ctx.store.objects
+    for cell in entry.keys() | grown.keys():
+        one, other = entry.get(cell), grown.get(cell)
+        if one is not None and other is not None:
+            if one is not other and one != other:
+                return False
+            continue
+        base = objects.get(cell[0], {}).get(cell[1], ABSENT)
+        if (base if one is None else one) != (base if other is None else other):
+            return False
+    return True
+
+
+def _behind(ctx: Context, exits: Exits, reached: bool, finish: Callable[[], bool]) -> bool:
+    """What follows a loop: its end, or a `break`. The state here is that of its end, if that is reached."""
+    store = ctx.store
+    ends: list[Difference] = list(exits.breaks)
+    if not ends:
+        return reached and finish()
+    if reached:
+        try:
+            if finish():
+                ends.append(store.difference(exits.mark))
+        except NeverReturns:
+            pass
+    store.undo(exits.mark)
+    store.merge(ends)
+    return True
+
+
+def _break(ctx: Context, node: ast.Break) -> bool:
+    if ctx.frame.loops:
+        exits = ctx.frame.loops[-1]
+        exits.breaks.append(ctx.store.difference(exits.mark))
+    return False
+
+
+def _continue(ctx: Context, node: ast.Continue) -> bool:
+    if ctx.frame.loops:
+        exits = ctx.frame.loops[-1]
+        exits.continues.append(ctx.store.difference(exits.mark))
+    return False
+
+
+# -- exceptions ----------------------------------------------------------------------------------------------------------
+
+
+def _try(ctx: Context, node: Any) -> bool:
+    """A handler begins in a state that any part of the block may have left."""
+    store, frame = ctx.store, ctx.frame
+    returned = len(frame.returns)
+    mark = store.mark()
+    reached = execute(ctx, node.body)
+    perhaps = store.changed_since(mark)
+    ends: list[Difference] = []
+    if reached and (not node.orelse or execute(ctx, node.orelse)):
+        ends.append(store.difference(mark))
+    store.undo(mark)
+    made = {cell: value for cell, value in perhaps.items() if cell[0] in store.objects}
+    for handler in node.handlers:
+        store.apply(made)
+        if handler.name is not None:
+            names.bind(ctx, handler.name, TOP)
+        if not _is_missing_import(ctx, node, handler) and execute(ctx, handler.body):
+            ends.append(store.difference(mark))
+        store.undo(mark)
+    if node.finalbody:
+        _finally_on_return(ctx, node.finalbody, returned)
+    if not ends:
+        return False
+    store.merge(ends)
+    return not node.finalbody or execute(ctx, node.finalbody)
+
+
+def _is_missing_import(ctx: Context, node: Any, handler: ast.ExceptHandler) -> bool:
+    """`except ImportError` around imports of modules that are all there: it does not run."""
+    if handler.type is None or not isinstance(handler.type, ast.Name):
+        return False
+    if handler.type.id not in ("ImportError", "ModuleNotFoundError"):
+        return False
+    imports = [one for one in node.body if isinstance(one, (ast.Import, ast.ImportFrom))]
+    if len(imports) != len(node.body):
+        return False
+    return all(ctx.modules.is_there(ctx.frame.module, one) for one in imports)
+
+
+def _finally_on_return(ctx: Context, body: Sequence[ast.stmt], since: int) -> None:
+    """Run a `finally` on each way out by `return`."""
+    store, frame = ctx.store, ctx.frame
+    here = store.mark()
+    kept = store.difference(frame.mark)
+    for place in range(since, len(frame.returns)):
+        changed, value = frame.returns[place]
+        store.apply({**kept, **changed})
+        if execute(ctx, body):
+            frame.returns[place] = (store.difference(frame.mark), value)
+        store.undo(here)
+
+
+# -- definitions and imports ---------------------------------------------------------------------------------------------
+
+
+def _function(ctx: Context, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    value: Value = names.function_of(ctx, node, ctx.modules.class_under_definition(ctx))
+    value = ctx.modules.decorated(ctx, value, node)
+    names.bind(ctx, node.name, value)
+    return True
+
+
+def _class(ctx: Context, node: ast.ClassDef) -> bool:
+    names.bind(ctx, node.name, ctx.modules.define_class(ctx, node))
+    return True
+
+
+def _import(ctx: Context, node: ast.Import) -> bool:
+    for alias in node.names:
+        if alias.asname is not None:
+            names.bind(ctx, alias.asname, ctx.modules.named(ctx, alias.name))
+        else:
+            top = alias.name.partition(".")[0]
+            names.bind(ctx, top, ctx.modules.named(ctx, top))
+    return True
+
+
+def _import_from(ctx: Context, node: ast.ImportFrom) -> bool:
+    source = ctx.modules.absolute(ctx.frame.module, node.level, node.module)
+    for alias in node.names:
+        if alias.name == "*":
+            ctx.modules.import_star(ctx, source)
+        else:
+            names.bind(ctx, alias.asname or alias.name, ctx.modules.member(ctx, source, alias.name))
+    return True
+
+
+def _global(ctx: Context, node: ast.Global) -> bool:
+    ctx.frame.global_names |= frozenset(node.names)
+    return True
+
+
+def _nonlocal(ctx: Context, node: ast.Nonlocal) -> bool:
+    ctx.frame.nonlocal_names |= frozenset(node.names)
+    return True
+
+
+_EXECUTE: dict[type[ast.AST], Callable[[Any, Any], bool]] = {
+    ast.Expr: _expression,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.Delete: _delete,
+    ast.Return: _return,
+    ast.Raise: _raise,
+    ast.Assert: _assert,
+    ast.If: _if,
+    ast.For: _for,
+    ast.AsyncFor: _for,
+    ast.While: _while,
+    ast.Break: _break,
+    ast.Continue: _continue,
+    ast.Try: _try,
+    ast.With: with_statement,
+    ast.AsyncWith: with_statement,
+    ast.FunctionDef: _function,
+    ast.AsyncFunctionDef: _function,
+    ast.ClassDef: _class,
+    ast.Import: _import,
+    ast.ImportFrom: _import_from,
+    ast.Global: _global,
+    ast.Nonlocal: _nonlocal,
+    ast.Match: match_statement,
+}
+if hasattr(ast, "TryStar"):
+    _EXECUTE[ast.TryStar] = _try
