@@ -18,11 +18,12 @@ from dtlint.source.file import Source
 
 RULES = [rule for rule in discover().values() if not issubclass(rule, RuntimeRule)]
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
-# What stands under projects/ says something as a project only.
+# What stands under projects/ says something as a project only. To fixtures that one rule alone judges,
+# tests/rules/conftest.py holds the screen.
 PROGRAMS = {
-    path.relative_to(FIXTURES).as_posix(): path.read_text()
-    for path in sorted(FIXTURES.rglob("*.py"))
-    if FIXTURES / "projects" not in path.parents
+    path.relative_to(FIXTURES).as_posix(): text
+    for path in sorted(FIXTURES.glob("*/*.py"))
+    if "\n# rules: all\n" in (text := path.read_text()) or not path.parent.name.startswith("dt")
 } | {
     f"{rule.code} {number}": text
     for rule in RULES

@@ -1,11 +1,14 @@
-"""The programs under fixtures/ are judged as the comments in them say: `x.half()  # error: DT104`.
+"""The programs under fixtures/dtNNN are judged as the comments in them say: `x.half()  # error: DT104`.
 
-Whatever is flagged must be expected, and whatever is expected must be flagged, line by line and code by code. Opt-in
-rules run on the files that expect them.
+A fixture shows one reason, which its first line gives as a docstring. It is judged by the rule of its folder alone, and
+by all default rules besides where its second line is `# rules: all`. Only such a fixture may expect other codes than
+that of its folder. Whatever is flagged must be expected, and whatever is expected must be flagged, line by line and
+code by code.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -18,10 +21,10 @@ from dtlint.config import Settings
 from dtlint.source.file import Source
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
-BAD = sorted((FIXTURES / "bad").rglob("*.py"))
-GOOD = sorted((FIXTURES / "good").rglob("*.py"))
+PROGRAMS = sorted(FIXTURES.glob("dt[0-9][0-9][0-9]/*.py"))
 RULES = [rule for rule in discover().values() if not issubclass(rule, RuntimeRule)]
 
+ALL_RULES = "# rules: all"
 EXPECTATION = re.compile(r"# error: (?P<codes>DT\d{3}(?:, DT\d{3})*)")
 
 
@@ -34,32 +37,38 @@ def expected(text: str) -> Counter[tuple[int, str]]:
     )
 
 
-def found(path: Path) -> tuple[Counter[tuple[int, str]], Source]:
-    source = Source.read(path)
-    wanted = {code for _, code in expected(source.text)} | {path.name[:5].upper()}
-    checked = check_source(source, [rule for rule in RULES if rule.default or rule.code in wanted], Settings())
+def code_of(path: Path) -> str:
+    return path.parent.name.upper()
+
+
+def needs_all_rules(text: str) -> bool:
+    return text.splitlines()[1] == ALL_RULES
+
+
+def found(path: Path, source: Source) -> Counter[tuple[int, str]]:
+    wanted = {code for _, code in expected(source.text)} | {code_of(path)}
+    default = needs_all_rules(source.text)
+    checked = check_source(
+        source, [rule for rule in RULES if rule.code in wanted or (default and rule.default)], Settings()
+    )
     assert list(checked.crashes) == []
-    return Counter((item.location.span.line, item.code) for item in checked.diagnostics), source
+    return Counter((item.location.span.line, item.code) for item in checked.diagnostics)
 
 
 def shown(path: Path) -> str:
     return path.relative_to(FIXTURES).as_posix()
 
 
-def test_there_are_fixtures() -> None:
-    assert BAD
-    assert GOOD
+@pytest.mark.parametrize("path", PROGRAMS, ids=shown)
+def test_a_fixture_is_flagged_exactly_where_it_says(path: Path) -> None:
+    source = Source.read(path)
+    assert found(path, source) == expected(source.text)
 
 
-@pytest.mark.parametrize("path", BAD, ids=shown)
-def test_bad_code_is_flagged_exactly_where_it_says(path: Path) -> None:
-    flagged, source = found(path)
-    assert flagged == expected(source.text)
-    assert flagged, "a file of bad code expects at least one finding"
-
-
-@pytest.mark.parametrize("path", GOOD, ids=shown)
-def test_good_code_is_not_flagged(path: Path) -> None:
-    flagged, source = found(path)
-    assert flagged == Counter()
-    assert expected(source.text) == Counter(), "good code expects nothing"
+@pytest.mark.parametrize("path", PROGRAMS, ids=shown)
+def test_a_fixture_gives_its_reason_in_its_first_line(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    reason = ast.get_docstring(ast.parse(text), clean=False)
+    assert reason and "\n" not in reason
+    assert text.startswith(f'"""{reason}"""\n')
+    assert needs_all_rules(text) or {code for _, code in expected(text)} <= {code_of(path)}
