@@ -251,40 +251,6 @@ REPORTED = {
 }
 """Programs that are reported, and for which no edit is right."""
 
-SILENT = {
-    "import of everything": """
-        from torch.cuda.amp import *
-        with autocast():
-            pass
-    """,
-    "import for others": """
-        from torch.cuda.amp import GradScaler, autocast
-        __all__ = ["GradScaler", "autocast"]
-    """,
-    "a fallback for an older torch": """
-        try:
-            from torch.amp import autocast
-        except ImportError:
-            from torch.cuda.amp import autocast
-        autocast("cuda")
-    """,
-    "behind an early return": """
-        import torch
-        def scaler(device):
-            if _TORCH_GREATER_EQUAL_2_4:
-                return torch.amp.GradScaler(device)
-            return torch.cuda.amp.GradScaler()
-    """,
-    "a device's own module": """
-        import torch
-        torch.npu.amp.autocast()
-    """,
-    "both classes": """
-        import torch
-        def is_scaler(x):
-            return isinstance(x, (torch.amp.GradScaler, torch.cuda.amp.GradScaler))
-    """,
-}
 
 RUNNER = """
 import contextlib, io, json, sys, warnings
@@ -390,11 +356,6 @@ def test_what_no_edit_mends_is_reported_and_left(name: str) -> None:
     text = dedent(REPORTED[name])
     assert codes(text) == ["DT501"]
     assert fixed(text).source.text == text
-
-
-@pytest.mark.parametrize("name", SILENT)
-def test_old_names_that_warn_nobody_are_left_alone(name: str) -> None:
-    assert codes(dedent(SILENT[name])) == []
 
 
 def test_imports_go_and_come_as_they_are_needed() -> None:

@@ -65,10 +65,16 @@ def test_a_fixture_is_flagged_exactly_where_it_says(path: Path) -> None:
     assert found(path, source) == expected(source.text)
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=shown)
-def test_a_fixture_gives_its_reason_in_its_first_line(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    reason = ast.get_docstring(ast.parse(text), clean=False)
-    assert reason and "\n" not in reason
-    assert text.startswith(f'"""{reason}"""\n')
-    assert needs_all_rules(text) or {code for _, code in expected(text)} <= {code_of(path)}
+def test_each_fixture_gives_its_reason_in_its_first_line() -> None:
+    for path in PROGRAMS:
+        text = path.read_text(encoding="utf-8")
+        reason = ast.get_docstring(ast.parse(text), clean=False)
+        assert reason and text.startswith(f'"""{reason}"""\n') and "\n" not in reason, shown(path)
+        assert needs_all_rules(text) or {code for _, code in expected(text)} <= {code_of(path)}, shown(path)
+
+
+def test_each_folder_is_of_a_rule_and_each_rule_has_fixtures_of_both_kinds() -> None:
+    kinds: dict[str, set[bool]] = {rule.code: set() for rule in RULES if rule.code < "DT800"}
+    for path in PROGRAMS:
+        kinds[code_of(path)].add(any(code == code_of(path) for _, code in expected(path.read_text(encoding="utf-8"))))
+    assert {code: kind for code, kind in kinds.items() if kind != {False, True}} == {}
