@@ -107,6 +107,20 @@ class Recorder(Protocol):
     def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value, frame: Frame) -> None:
         """A call was evaluated."""
 
+    def operation(
+        self,
+        op: str,
+        args: Sequence[Value],
+        keywords: Mapping[str, Value],
+        result: Value | None,
+        error: str | None,
+        ctx: Context,
+    ) -> None:
+        """One of torch's ops was evaluated at `ctx.site`; with an error: torch raises for all that the operands can be."""
+
+    def event(self, kind: str, ctx: Context, *about: Value) -> None:
+        """A protocol took a step at `ctx.site`: see `facts.Event`."""
+
 
 class Semantics(Protocol):
     """What models and semantic functions ask of the rooms above them."""
@@ -246,6 +260,13 @@ class Context:
     modules: ModulesAndClasses
     recorder: Recorder | None = None
     notes: list[str] = field(default_factory=list)
+    site: ast.AST | None = None
+    """The call or the operator whose operands were evaluated last: what a model speaks of."""
+
+    def event(self, kind: str, *about: Value) -> None:
+        """Tell that a protocol took a step here."""
+        if self.recorder is not None:
+            self.recorder.event(kind, self, *about)
 
     def allocate(self, site: object, kind: Any, content: Value | None = None) -> Ref:
         """A new object, made at a site of the running call."""

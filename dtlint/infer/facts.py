@@ -1,35 +1,104 @@
-"""What was found, by syntax node: the values that each expression has had, over all contexts in which it was evaluated."""
+"""What was found, by syntax node: the only thing that rules, `infer` and editors read.
+
+Values are joined over all contexts, for display. Operators keep their operands as tuples, one for each context, for joined
+values would invent mismatches: {half, float32} with {half, float32}.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.domain.lattice import join
 from dtlint.infer.domain.values import NO_TENSOR, Ref, Tensor, Unknown, Value, choices
+from dtlint.infer.models.plain_tensors import is_weight, plain
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dtlint.infer.context import Arguments, Context, Frame
+    from dtlint.infer.domain.values import CallPath
 
-__all__ = ["Facts"]
+__all__ = ["Event", "Facts", "Operation", "Step"]
 
-_NOTHING = NO_TENSOR
+MOST_CONTEXTS = 8
+"""Tuples of operands that are kept for one operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A call on the way to where something happens.
+
+    Attributes:
+        node: the call.
+        module: the module that holds it, a `ModuleInfo`.
+    """
+
+    node: Any
+    module: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One of torch's ops, with the operands that it had in one context.
+
+    Attributes:
+        node: the call or the operator.
+        module: the module that holds it.
+        op: its qualified name, "torch.add"; a layer goes by its class, and its weight is the first operand.
+        args, keywords: the operands.
+        result: what it gave; None where torch raises.
+        error: what torch says where it raises for all that the operands can be.
+        region: the autocast region in force.
+        calls: the calls that led here, outermost first; empty in code that is read as called by anybody.
+    """
+
+    node: Any
+    module: Any
+    op: str
+    args: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+    result: Value | None
+    error: str | None
+    region: Value
+    calls: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A step of a protocol, where it is certainly wrong, or may be.
+
+    Attributes:
+        kind: what happens: "clip scaled", "unscale twice", "backward in region", ...
+        about: the values concerned, by kind.
+    """
+
+    node: Any
+    module: Any
+    kind: str
+    about: tuple[Value, ...]
+    calls: tuple[Step, ...]
 
 
 class Facts:
     """Remembers what a reading shows: the recorder of its context.
 
-    Attributes:
-        values: for each expression the join of the tensors that it was; NO_TENSOR where it never was one.
-        modules: the module that holds each expression.
+    Args:
+        detailed: are operators and events kept, too?
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, detailed: bool = False) -> None:
         self.values: dict[ast.expr, Value] = {}
+        """For each expression the join of the tensors that it was; NO_TENSOR where it never was one."""
         self.modules: dict[ast.expr, object] = {}
         self.context: Context | None = None
+        self._detailed = detailed
+        self._operations: dict[tuple[object, ...], Operation] = {}
+        self._count: dict[object, int] = {}
+        self._events: dict[tuple[object, ...], Event] = {}
+
+    # -- as a recorder ---------------------------------------------------------------------------------------------------
 
     def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:
         """An expression was evaluated, not for the first time perhaps."""
@@ -44,32 +113,77 @@ class Facts:
     def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value, frame: Frame) -> None:
         """A call was evaluated."""
 
+    def operation(
+        self,
+        op: str,
+        args: Sequence[Value],
+        keywords: Mapping[str, Value],
+        result: Value | None,
+        error: str | None,
+        ctx: Context,
+    ) -> None:
+        """One of torch's ops was evaluated."""
+        if not self._detailed or ctx.site is None:
+            return
+        region = ctx.ambient("region")
+        key = ctx.site, op, tuple(args), tuple(keywords.items()), region
+        if key in self._operations or self._count.get(ctx.site, 0) >= MOST_CONTEXTS:
+            return
+        self._count[ctx.site] = self._count.get(ctx.site, 0) + 1
+        self._operations[key] = Operation(
+            ctx.site, ctx.frame.module, op, key[2], key[3], result, error, region, _steps(ctx.frame)
+        )
+
+    def event(self, kind: str, ctx: Context, *about: Value) -> None:
+        """A protocol took a step."""
+        if self._detailed and ctx.site is not None:
+            steps = _steps(ctx.frame)
+            key = ctx.site, kind, steps
+            self._events.setdefault(key, Event(ctx.site, ctx.frame.module, kind, about, steps))
+
+    # -- as rules ask it -------------------------------------------------------------------------------------------------
+
+    def operations(self) -> Iterable[Operation]:
+        """All operations, in the order in which they were first evaluated."""
+        return self._operations.values()
+
+    def events(self, *kinds: str) -> Iterator[Event]:
+        """The events of some kinds."""
+        return (event for event in self._events.values() if event.kind in kinds)
+
+    def tensors(self) -> Iterator[tuple[ast.expr, object, Value]]:
+        """Each expression that may be a tensor, with its module and its value."""
+        for node, value in self.values.items():
+            if value != NO_TENSOR:
+                yield node, self.modules[node], value
+
     def _as_tensor(self, value: Value) -> Value:
         """A tensor, something that may be one, or nothing of the kind."""
         kind = type(value)
         if kind is Tensor or kind is Unknown:
             return value
-        result: Value = _NOTHING
+        result: Value = NO_TENSOR
         for one in choices(value):
-            if isinstance(one, Ref):
-                from dtlint.infer.models.plain_tensors import is_weight, plain
-
-                if is_weight(one) and self.context is not None:
-                    one = plain(self.context, one)
+            if isinstance(one, Ref) and is_weight(one) and self.context is not None:
+                one = plain(self.context, one)
             if isinstance(one, (Tensor, Unknown)):
                 result = _both(result, one)
         return result
 
-    def tensors(self) -> Iterator[tuple[ast.expr, object, Value]]:
-        """Each expression that may be a tensor, with its module and its value."""
-        for node, value in self.values.items():
-            if value != _NOTHING:
-                yield node, self.modules[node], value
-
 
 def _both(known: Value, value: Value) -> Value:
-    if known == _NOTHING:
+    if known == NO_TENSOR:
         return value
-    if value == _NOTHING:
+    if value == NO_TENSOR:
         return known
     return join(known, value)
+
+
+def _steps(frame: Frame) -> tuple[Step, ...]:
+    """The calls under way, outermost first."""
+    found: list[Step] = []
+    path: CallPath | None = frame.path
+    while path is not None:
+        found.append(Step(path.site, path.module))
+        path = path.caller
+    return tuple(reversed(found))

@@ -70,13 +70,13 @@ class Store:
 
     # -- identity --------------------------------------------------------------------------------------------------------
 
-    def path(self, caller: CallPath | None, site: object) -> CallPath:
+    def path(self, caller: CallPath | None, site: object, module: object = None) -> CallPath:
         """The path of a call from a site."""
         key = caller, site
         found = self._paths.get(key)
         if found is None:
             depth = 1 if caller is None else caller.depth + 1
-            found = self._paths[key] = CallPath(caller, site, depth)
+            found = self._paths[key] = CallPath(caller, site, depth, module)
         return found
 
     def address(self, path: CallPath | None, site: object, kind: Any) -> Address:

@@ -101,6 +101,8 @@ class CallPath:
     site: object
     """The syntax node of the call."""
     depth: int = 0
+    module: Any = None
+    """The module that holds the call."""
 
 
 @dataclass(eq=False, slots=True)

@@ -117,7 +117,7 @@ class Calls:
         """The result for arguments that are bound to the parameters."""
         definition: FunctionDefinition = function.definition
         store = ctx.store
-        path = store.path(ctx.frame.path, site)
+        path = store.path(ctx.frame.path, site, ctx.frame.module)
         key = definition, function.frame, tuple(bound.values()), on_yield is None
         inside = [one for one in self._running if one.definition is definition]
         for one in inside:

@@ -86,17 +86,31 @@ def ask(ctx: Context, op: str, args: Sequence[Value], keywords: Mapping[str, Val
     if key not in _ANSWERS:
         if len(_ANSWERS) > _MOST_KEPT:
             _ANSWERS.clear()
-        _ANSWERS[key] = _answer(op, operands, named, _region_for(region, device), key[4])
+        _ANSWERS[key] = _answer(op, operands, named, _region_for(region, device), key[4], device)
     answer = _ANSWERS[key]
-    if answer is _RAISES:
+    if isinstance(answer, _Refusal):
+        if ctx.recorder is not None:
+            ctx.recorder.operation(op, args, keywords, None, answer.message, ctx)
         raise NeverReturns
-    assert isinstance(answer, Value)
-    return shapes.with_shape(op, answer, args, keywords)
+    result = shapes.with_shape(op, answer, args, keywords)
+    if ctx.recorder is not None:
+        ctx.recorder.operation(op, args, keywords, result, None, ctx)
+    return result
+
+
+@dataclass(slots=True)
+class _Refusal:
+    """torch raises for all that the operands can be.
+
+    Attributes:
+        message: what it says in one of these cases.
+    """
+
+    message: str
 
 
 _MOST_KEPT = 100_000
-_RAISES = object()
-_ANSWERS: dict[object, object] = {}
+_ANSWERS: dict[object, Value | _Refusal] = {}
 """Answers by question. The table never changes, so neither do they."""
 
 Regions = tuple["Region | str | None", ...]
@@ -206,7 +220,8 @@ def _answer(
     named: tuple[tuple[str, _Operand], ...],
     regions: tuple[Region | None, ...] | None,
     defaults: frozenset[str],
-) -> object:
+    device: str | None,
+) -> Value | _Refusal:
     """The result for all combinations, or that there is none."""
     every = (*operands, *(operand for _, operand in named))
     atoms: list[Atom] = []
@@ -218,22 +233,28 @@ def _answer(
     outside = regions is None
     tried: tuple[Region | None, ...] = (None,) if regions is None else regions
     found: list[tuple[dict[Atom, str], Value]] = []
+    refused = _Refusal("")
     for assigned in product(_ATOMS_AS, repeat=len(atoms)):
         chosen = dict(zip(atoms, assigned, strict=True))
-        value = _with_atoms(op, operands, named, chosen, tried, defaults)
+        value = _with_atoms(op, operands, named, chosen, tried, defaults, device)
         if value is None:
             return TOP
-        if value is not _RAISES:
-            assert isinstance(value, Value)
+        if isinstance(value, _Refusal):
+            refused = value
+        else:
             found.append((chosen, value))
-    whole = _of_whole_numbers(op, operands, named, atoms, tried, defaults)
+    whole = _of_whole_numbers(op, operands, named, atoms, tried, defaults, device)
     if not found:
-        return _RAISES if not whole else _joined([value for _, value in whole])
+        if whole:
+            return _joined([value for _, value in whole])
+        if outside and _runs_somewhere(op, operands, named, atoms, defaults, device):
+            return TOP
+        return refused
     symbols = [operand.symbol for operand in every if operand.symbol is not None]
     result = _abstracted(found, symbols)
     if whole:
         result = _lifted(result, whole)
-    if outside and _is_touched(op, operands, named, defaults, found):
+    if outside and _is_touched(op, operands, named, defaults, found, device):
         result = _only_outside(result)
     return result
 
@@ -249,6 +270,7 @@ def _of_whole_numbers(
     atoms: list[Atom],
     regions: tuple[Region | None, ...],
     defaults: frozenset[str],
+    device: str | None,
 ) -> list[tuple[str, Value]]:
     """What the op gives where the caller's dtypes are not floating, as far as they may be something else."""
     if not atoms or all(atom.floating for atom in atoms):
@@ -256,7 +278,7 @@ def _of_whole_numbers(
     found: list[tuple[str, Value]] = []
     for dtype in _WHOLE:
         chosen = {atom: "float32" if atom.floating else dtype for atom in atoms}
-        value = _with_atoms(op, operands, named, chosen, regions, defaults)
+        value = _with_atoms(op, operands, named, chosen, regions, defaults, device)
         if isinstance(value, Value):
             found.append((dtype, value))
     return found
@@ -305,7 +327,8 @@ def _with_atoms(
     chosen: dict[Atom, str],
     regions: tuple[Region | None, ...],
     defaults: frozenset[str],
-) -> object | None:
+    device: str | None,
+) -> Value | _Refusal | None:
     """The join of what all combinations give where the caller's dtypes are these; None: unknown."""
     options = [_instances(operand, chosen) for operand in (*operands, *(one for _, one in named))]
     count = 1
@@ -316,6 +339,7 @@ def _with_atoms(
     table, names, places = load(), [name for name, _ in named], len(operands)
     result: Value | None = None
     unknown = False
+    refused = _Refusal("")
     for region in regions:
         for given in product(*options):
             policies = policies_for(table, op, region, given)
@@ -325,6 +349,9 @@ def _with_atoms(
                 now = [as_cast(argument, policy, region, given) for argument in given]
                 outcome = table.call(op, now[:places], dict(zip(names, now[places:], strict=True)), default=default)
                 if outcome.error is not None:
+                    if outcome.is_of_cpu and device != "cpu":  # the table was learned there; a GPU may have the kernel
+                        unknown = True
+                    refused = _Refusal(outcome.error)
                     continue
                 if not outcome.known:
                     agreed = _agreed(op, now)
@@ -337,7 +364,7 @@ def _with_atoms(
                 result = value if result is None else join(result, value)
     if unknown:
         return None
-    return _RAISES if result is None else result
+    return refused if result is None else result
 
 
 def _instances(operand: _Operand, chosen: dict[Atom, str]) -> tuple[Any, ...]:
@@ -448,17 +475,34 @@ def _promoted(symbols: list[Symbol]) -> Symbol:
     )
 
 
+def _runs_somewhere(
+    op: str,
+    operands: tuple[_Operand, ...],
+    named: tuple[tuple[str, _Operand], ...],
+    atoms: list[Atom],
+    defaults: frozenset[str],
+    device: str | None,
+) -> bool:
+    """Does the op that raises outside autocast run in a region that the caller may have opened?"""
+    chosen = dict.fromkeys(atoms, "float32")
+    return any(
+        not isinstance(_with_atoms(op, operands, named, chosen, (region,), defaults, device), _Refusal)
+        for region in _ANYWHERE
+    )
+
+
 def _is_touched(
     op: str,
     operands: tuple[_Operand, ...],
     named: tuple[tuple[str, _Operand], ...],
     defaults: frozenset[str],
     found: list[tuple[dict[Atom, str], Value]],
+    device: str | None,
 ) -> bool:
     """Does the op give something else in a region that the caller may have opened?"""
     for chosen, usual in found:
         for region in _ANYWHERE:
-            if _with_atoms(op, operands, named, chosen, (region,), defaults) != usual:
+            if _with_atoms(op, operands, named, chosen, (region,), defaults, device) != usual:
                 return True
     return False
 

@@ -125,11 +125,14 @@ def _dict(ctx: Context, node: ast.Dict) -> Value:
 def _binary(ctx: Context, node: ast.BinOp) -> Value:
     left = evaluate(ctx, node.left)
     right = evaluate(ctx, node.right)
+    ctx.site = node
     return operators.binary(ctx, type(node.op), left, right, node)
 
 
 def _unary(ctx: Context, node: ast.UnaryOp) -> Value:
-    return operators.unary(ctx, type(node.op), evaluate(ctx, node.operand), node)
+    value = evaluate(ctx, node.operand)
+    ctx.site = node
+    return operators.unary(ctx, type(node.op), value, node)
 
 
 def _compare(ctx: Context, node: ast.Compare) -> Value:
@@ -137,6 +140,7 @@ def _compare(ctx: Context, node: ast.Compare) -> Value:
     result: Value | None = None
     for operator, comparator in zip(node.ops, node.comparators, strict=True):
         right = evaluate(ctx, comparator)
+        ctx.site = node
         now = operators.compare(ctx, type(operator), left, right, node)
         if len(node.ops) > 1 and ctx.semantics.truth(ctx, now) is False:
             return now
@@ -229,6 +233,7 @@ def _call(ctx: Context, node: ast.Call) -> Value:
         return names.super_of(ctx)
     callee = evaluate(ctx, node.func)
     arguments = arguments_of(ctx, node)
+    ctx.site = node
     try:
         result = ctx.semantics.call(ctx, callee, arguments)
     except NeverReturns:

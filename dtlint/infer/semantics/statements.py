@@ -72,7 +72,9 @@ def _annotated(ctx: Context, node: ast.AnnAssign) -> bool:
 def _augmented(ctx: Context, node: ast.AugAssign) -> bool:
     target = node.target
     known = evaluate(ctx, _as_read(target))
-    value = operators.augmented(ctx, type(node.op), known, evaluate(ctx, node.value), node)
+    given = evaluate(ctx, node.value)
+    ctx.site = node
+    value = operators.augmented(ctx, type(node.op), known, given, node)
     names.assign(ctx, target, value)
     return True
 
