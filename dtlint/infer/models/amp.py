@@ -1,4 +1,4 @@
-"""torch.amp: autocast regions and GradScaler, whose phase is kept with the scaler."""
+"""torch.amp: autocast regions."""
 
 from __future__ import annotations
 
@@ -8,18 +8,12 @@ from dtlint.infer.context import Arguments
 from dtlint.infer.domain.values import (
     NO_TENSOR,
     NONE,
-    TOP,
     Const,
     External,
     Partial,
     Region,
-    Tensor,
-    Tuple,
-    Unknown,
     Value,
-    choices,
 )
-from dtlint.infer.models import plain_tensors
 from dtlint.infer.models.casts import device_of, dtype_of
 from dtlint.infer.models.registry import model
 
@@ -104,55 +98,3 @@ def _dtype_now(ctx: Context, arguments: Arguments) -> Value:
 @model("contextlib.nullcontext", "torch.autograd.graph.save_on_cpu")
 def _nullcontext(ctx: Context, arguments: Arguments) -> Value:
     return Partial(External("contextlib.nullcontext"), tuple(arguments.args[:1]))
-
-
-@model("torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler")
-def _scaler(ctx: Context, arguments: Arguments) -> Value:
-    made = ctx.allocate(arguments.node, "torch.amp.GradScaler")
-    ctx.store.write(made.address, "*enabled", arguments.keywords.get("enabled", Const(True)))
-    return made
-
-
-@model("torch.amp.GradScaler.scale")
-def _scale(ctx: Context, arguments: Arguments) -> Value:
-    """The loss times the scale, a float32 tensor on its device; as it was where the scaler is off."""
-    value = plain_tensors.plain(ctx, arguments.args[1]) if len(arguments.args) > 1 else TOP
-    if isinstance(value, Tensor):
-        from dtlint.infer.models.ops import ask
-
-        scale = Tensor(frozenset({"float32"}), None, 0)
-        made = ask(ctx, "torch.mul", [value, scale], {})
-        if isinstance(made, Tensor):
-            joined = made.dtypes if made.dtypes == value.dtypes else None
-            return Tensor(joined, made.symbol if joined is None else None, value.rank, device=value.device)
-        return Tensor(rank=value.rank)
-    if isinstance(value, Tuple):
-        return Tuple(tuple(_scale(ctx, Arguments([NONE, item], {}, True, arguments.node)) for item in value.items))
-    return TOP if isinstance(value, Unknown) else value
-
-
-@model("torch.amp.GradScaler.step")
-def _step(ctx: Context, arguments: Arguments) -> Value:
-    for one in choices(arguments.args[1]) if len(arguments.args) > 1 else ():
-        method = ctx.semantics.attribute(ctx, one, "step", arguments.node)
-        if method is not None:
-            ctx.semantics.call(ctx, method, Arguments([], {}, True, arguments.node))
-    return NO_TENSOR
-
-
-@model(
-    *(
-        f"torch.amp.GradScaler.{name}"
-        for name in (
-            "unscale_",
-            "update",
-            "get_scale",
-            "is_enabled",
-            "state_dict",
-            "load_state_dict",
-            "get_growth_factor",
-        )
-    )
-)
-def _scaler_method(ctx: Context, arguments: Arguments) -> Value:
-    return NO_TENSOR

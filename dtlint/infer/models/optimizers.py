@@ -17,6 +17,7 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
+from dtlint.infer.models import scaling
 from dtlint.infer.models.registry import model
 from dtlint.infer.state import CONTENT
 
@@ -77,15 +78,21 @@ def _initialise(ctx: Context, arguments: Arguments) -> Value:
 
 @model("torch.optim.Optimizer.step")
 def _step(ctx: Context, arguments: Arguments) -> Value:
+    if isinstance(arguments.args[0], Ref):
+        scaling.plain_step(ctx, arguments.args[0])
     closure = arguments.get(1, "closure")
     if closure is not None and closure != Const(None):
         return ctx.semantics.call(ctx, closure, Arguments([], {}, True, arguments.node))
     return Const(None)
 
 
-@model(
-    "torch.optim.Optimizer.zero_grad", "torch.optim.Optimizer.load_state_dict", "torch.optim.Optimizer.add_param_group"
-)
+@model("torch.optim.Optimizer.zero_grad")
+def _zero_grad(ctx: Context, arguments: Arguments) -> Value:
+    scaling.cleared(ctx)
+    return Const(None)
+
+
+@model("torch.optim.Optimizer.load_state_dict", "torch.optim.Optimizer.add_param_group")
 def _nothing(ctx: Context, arguments: Arguments) -> Value:
     return Const(None)
 

@@ -160,7 +160,6 @@ def _numpy(ctx: Context, arguments: Arguments) -> Value:
 
 
 @model(
-    "torch.Tensor.backward",
     "torch.Tensor.register_hook",
     "torch.Tensor.retain_grad",
     "torch.Tensor.data_ptr",

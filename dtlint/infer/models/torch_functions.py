@@ -25,7 +25,7 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
-from dtlint.infer.models import plain_tensors
+from dtlint.infer.models import plain_tensors, scaling
 from dtlint.infer.models.casts import device_of, dtype_of
 from dtlint.infer.models.ops import ask, default_dtypes
 from dtlint.infer.models.registry import attribute, model
@@ -170,6 +170,7 @@ def _same(ctx: Context, arguments: Arguments) -> Value:
 
 @model("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.get_total_norm")
 def _clip_grad_norm(ctx: Context, arguments: Arguments) -> Value:
+    scaling.clipped(ctx)
     first = arguments.args[0] if arguments.args else arguments.keywords.get("parameters", TOP)
     items = ctx.semantics.items(ctx, first, arguments.node)
     held = items.items if isinstance(items, Tuple) else (items.item,) if isinstance(items, Many) else ()
