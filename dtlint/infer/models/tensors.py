@@ -13,7 +13,7 @@ from dtlint.infer.domain.values import (
     Unknown,
     Value,
 )
-from dtlint.infer.models import ranges, shapes
+from dtlint.infer.models import arrays, ranges, shapes
 from dtlint.infer.models.ops import ask
 
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ def operator_result(ctx: Context, name: str, left: Value, right: Value) -> Value
         return _with_unknown(ctx, name, left, right)
     if category_of(other) is None and not isinstance(other, (Tensor, Array)):
         return TOP
+    if isinstance(other, Array):
+        number = arrays.as_number(other)
+        if number is None:
+            return arrays.beside_tensor(ctx, name, left, right)
+        left, right = (left, number) if other is right else (number, right)
     args = [left, right]
     op = _OPS[name]
     if not isinstance(left, Tensor) and name != "pow":

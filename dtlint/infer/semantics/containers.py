@@ -30,7 +30,7 @@ from dtlint.infer.domain.values import (
     may_be_absent,
     present,
 )
-from dtlint.infer.models import indexing, plain_tensors
+from dtlint.infer.models import arrays, indexing, plain_tensors
 from dtlint.infer.models.mappings import with_item
 from dtlint.infer.state import CONTENT
 
@@ -65,7 +65,7 @@ def _subscript(ctx: Context, value: Value, index: Value, node: ast.AST) -> Value
     if isinstance(value, Tensor):
         return indexing.of_tensor(ctx, value, index)
     if isinstance(value, Array):
-        return Array(value.dtypes, None)
+        return arrays.item(value, index)
     if isinstance(value, (Tuple, Many)):
         return _of_sequence(value, index)
     if isinstance(value, Mapping):

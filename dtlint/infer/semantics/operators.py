@@ -205,8 +205,10 @@ def augmented(ctx: Context, operator: type[ast.operator], known: Value, given: V
     """`x += y`: in place for tensors, which keep their dtype, and for lists."""
     known, given = plain_tensors.plain(ctx, known), plain_tensors.plain(ctx, given)
     name = _BINARY[operator][0]
-    if isinstance(known, Tensor):
+    if isinstance(known, Tensor) and not isinstance(given, Array):
         return tensors.in_place_result(ctx, name, known, given)
+    if isinstance(known, Array):
+        return arrays.in_place_result(ctx, name, known, given)
     if isinstance(known, Ref) and known.address.kind == "builtins.list" and name == "add":
         content = ctx.store.read(known.address, CONTENT)
         more = ctx.semantics.items(ctx, given, node)
@@ -235,8 +237,10 @@ def unary(ctx: Context, operator: type[ast.unaryop], value: Value, node: ast.AST
 def _unary(ctx: Context, operator: type[ast.unaryop], value: Value, node: ast.AST) -> Value:
     if isinstance(value, Tensor):
         return tensors.unary_result(ctx, _UNARY[operator], value)
-    if isinstance(value, (Array, Unknown)):
-        return value if isinstance(value, Array) else Unknown(value.dtypes, value.symbol)
+    if isinstance(value, Array):
+        return arrays.unary_result(_UNARY[operator], value)
+    if isinstance(value, Unknown):
+        return Unknown(value.dtypes, value.symbol)
     if isinstance(value, Const) and isinstance(value.value, (int, float, complex)):
         if operator is ast.USub:
             return Const(-value.value)
@@ -288,7 +292,7 @@ def _compare(ctx: Context, operator: type[ast.cmpop], left: Value, right: Value,
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         return tensors.comparison_result(ctx, name, left, right)
     if isinstance(left, Array) or isinstance(right, Array):
-        return Array(frozenset({"bool"}), None)
+        return arrays.comparison_result(ctx, left, right)
     if isinstance(left, Const) and isinstance(right, Const):
         try:
             return Const(bool(function(left.value, right.value)))
