@@ -112,6 +112,8 @@ class Diagnostic:
     """The source lines that a code frame shows, each with its number; lines of the cell in a notebook."""
     noqa_line: int | None = None
     """The line on which a suppression comment for this diagnostic belongs."""
+    conditional: bool = False
+    """Does it rest on what nothing in view says, such as a half input? Only `--preview` reports it then."""
 
     @property
     def sort_key(self) -> tuple[str, int, Span, str, str]:

@@ -56,6 +56,9 @@ class Finding:
     """Where it differs from the rule's."""
     until: tuple[int, int] | None = None
     """The torch release from which on it is no longer so: code for this one and newer ones does not get it."""
+    conditional: bool = False
+    """Does it rest on what nothing in view says: that an input has some dtype, that a name means what it suggests? Then it
+    is reported with `--preview` alone."""
     fix: Callable[[Place], Fix | None] | None = None
     """Makes the fix, given the finding's place in the text; None where no fix is right."""
 

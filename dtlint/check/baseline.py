@@ -17,7 +17,7 @@ from dtlint.check.write import replace_file
 from dtlint.source.file import shown_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from dtlint.diagnostic import Diagnostic
 
@@ -40,6 +40,8 @@ class Known:
     code: str
     text: str
     """The line on which it begins, each run of white space as one blank."""
+    conditional: bool = False
+    """Does it rest on what nothing in view says, so that only `--preview` reports it?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ class Baseline:
         """
         found = [
             {"path": known.path, "code": known.code, "text": known.text, "count": count}
+            | ({"conditional": True} if known.conditional else {})
             for known, count in sorted(self.counts.items())
         ]
         text = json.dumps({"version": VERSION, "findings": found}, indent=1, ensure_ascii=False) + "\n"
@@ -110,13 +113,16 @@ class Baseline:
         except OSError as error:
             raise BaselineError(f"the baseline {self.file} cannot be written: {error.strerror or error}") from None
 
-    def compare(self, diagnostics: Sequence[Diagnostic], checked: Mapping[str, Sequence[str]]) -> Compared:
+    def compare(
+        self, diagnostics: Sequence[Diagnostic], checked: Mapping[str, Sequence[str]], previewed: Collection[str]
+    ) -> Compared:
         """What of these is new, and which entries are stale.
 
         Args:
             diagnostics: all that a run has found.
             checked: the files of the run, as they are shown, each with the codes that were enabled for it: an entry of a
                 file or a rule that was left out is not stale.
+            previewed: those of them whose conditional findings were reported: elsewhere no entry of one is stale.
         """
         folder = self.file.absolute().parent
         left = self.counts.copy()
@@ -128,10 +134,11 @@ class Baseline:
             else:
                 new.append(diagnostic)
         enabled = {_relative(shown, folder): codes for shown, codes in checked.items()}
+        seen = {_relative(shown, folder) for shown in previewed}
         stale = [
             Stale(shown_path(folder / known.path), known.code, known.text, count)
             for known, count in sorted(left.items())
-            if count > 0 and _looked_for(known, enabled, folder)
+            if count > 0 and _looked_for(known, enabled, seen, folder)
         ]
         return Compared(new, len(diagnostics) - len(new), stale)
 
@@ -176,7 +183,11 @@ class Baselines:
             baseline.write()
 
     def compare(
-        self, diagnostics: Sequence[Diagnostic], checked: Mapping[str, Sequence[str]], named: Mapping[str, Path]
+        self,
+        diagnostics: Sequence[Diagnostic],
+        checked: Mapping[str, Sequence[str]],
+        previewed: Collection[str],
+        named: Mapping[str, Path],
     ) -> Compared:
         """What is new to the baseline of its file, and which entries are stale; see `Baseline.compare`, and `write`."""
         whole = Compared([], 0, [])
@@ -187,7 +198,7 @@ class Baselines:
                 whole.new += found
                 continue
             of_file = {shown: codes for shown, codes in checked.items() if files[shown] == file}
-            compared = self._by_file[file].compare(found, of_file)
+            compared = self._by_file[file].compare(found, of_file, previewed)
             whole.new += compared.new
             whole.known += compared.known
             whole.stale += compared.stale
@@ -198,13 +209,17 @@ class Baselines:
 def _known(diagnostic: Diagnostic, folder: Path) -> Known:
     line = diagnostic.location.span.line
     text = next((text for number, text in diagnostic.lines if number == line), "")
-    return Known(_relative(diagnostic.location.path, folder), diagnostic.code, " ".join(text.split()))
+    return Known(
+        _relative(diagnostic.location.path, folder), diagnostic.code, " ".join(text.split()), diagnostic.conditional
+    )
 
 
-def _looked_for(known: Known, enabled: Mapping[str, Sequence[str]], folder: Path) -> bool:
+def _looked_for(known: Known, enabled: Mapping[str, Sequence[str]], previewed: Collection[str], folder: Path) -> bool:
     """Would the run have found it, were it still there? Of a file that is gone nothing can be."""
     codes = enabled.get(known.path)
-    return not (folder / known.path).exists() if codes is None else known.code in codes
+    if codes is None:
+        return not (folder / known.path).exists()
+    return known.code in codes and (not known.conditional or known.path in previewed)
 
 
 def _relative(shown: str, folder: Path) -> str:
@@ -218,7 +233,9 @@ def _counted(document: Any, file: Path) -> Counter[Known]:
     try:
         return Counter(
             {
-                Known(str(item["path"]), str(item["code"]), str(item["text"])): int(item["count"])
+                Known(str(item["path"]), str(item["code"]), str(item["text"]), item.get("conditional") is True): int(
+                    item["count"]
+                )
                 for item in document["findings"]
             }
         )

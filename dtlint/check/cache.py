@@ -81,6 +81,7 @@ def encode(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
             "fix": diagnostic.fix and _encode_fix(diagnostic.fix),
             "lines": diagnostic.lines,
             "noqa_line": diagnostic.noqa_line,
+            "conditional": diagnostic.conditional,
         }
         for diagnostic in diagnostics
     ]
@@ -106,6 +107,7 @@ def decode(entry: Any) -> list[Diagnostic]:
             fix=_decode_fix(item["fix"]) if item["fix"] else None,
             lines=tuple((number, line) for number, line in item["lines"]),
             noqa_line=item["noqa_line"],
+            conditional=item["conditional"],
         )
         for item in entry
     ]

@@ -66,5 +66,6 @@ def _diagnostic(suspicion: Suspicion, source: Source, fix: Fix | None) -> Confir
         fix=fix,
         lines=source.frame(span, *(where for where, _ in noted)),
         noqa_line=location.span.end_line,
+        conditional=finding.conditional,
     )
     return diagnostic, (span.line, span.end_line)

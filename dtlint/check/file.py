@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from dtlint.check.confirm import Confirmed
     from dtlint.config import Settings
     from dtlint.diagnostic import Diagnostic
+    from dtlint.rule import Rule
     from dtlint.source.file import Source
 
 __all__ = ["Checked", "check_source", "diagnose"]
+
+Withheld = tuple["Rule", tuple[int, int]]
+"""The rule of a conditional finding that is not reported, and its lines: a suppression there is of use with `--preview`."""
 
 _DEEPEST = 10_000
 """Frames that reading a file may take. What Python's parser takes under its usual limit of 1,000 may take several frames
@@ -74,12 +78,14 @@ def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Ch
             checked.diagnostics = [hygiene.syntax_diagnostic(source, error)]
         return checked
     found: list[Confirmed] = []
+    withheld: list[Withheld] = []
     if tree is not None and wanted:
         with _deeper():
-            found = _confirmed(source, tree, text, wanted, settings, checked)
-    suppressions = Suppressions.of(
-        source, [_around(first, tree) for _, (first, _) in found] if tree is not None else []
-    )
+            found, withheld = _confirmed(source, tree, text, wanted, settings, checked)
+    spans = [span for _, span in (*found, *withheld)]
+    suppressions = Suppressions.of(source, [_around(first, tree) for first, _ in spans] if tree is not None else [])
+    for rule, (first, last) in withheld:
+        suppressions.covers(rule.code, first, last, rule.name)
     checked.diagnostics = [
         diagnostic
         for diagnostic, (first, last) in found
@@ -150,19 +156,26 @@ def _deeper() -> Iterator[None]:
 
 def _confirmed(
     source: Source, tree: ast.Module, text: Text, rules: Sequence[AnyRule], settings: Settings, checked: Checked
-) -> list[Confirmed]:
-    """What the rules whose trigger words stand in the file find. Those of one file alone load inference, or libcst."""
+) -> tuple[list[Confirmed], list[Withheld]]:
+    """What the rules whose trigger words stand in the file find, and what of it is not reported. Those of one file alone
+    load inference, or libcst."""
     from dtlint.check.judge import judge
     from dtlint.check.patience import bounded
 
     found: list[Confirmed] = []
+    withheld: list[Withheld] = []
     with bounded(source.text.count("\n")):
         judged = judge(tree, source, text, [rule.load() for rule in rules])
         checked.crashes, checked.crashed = judged.crashes, judged.crashed
-        judged.suspicions = [each for each in judged.suspicions if settings.concerned(each.finding.until)]
+        concerning = [each for each in judged.suspicions if settings.concerned(each.finding.until)]
+        judged.suspicions = [each for each in concerning if settings.preview or not each.finding.conditional]
+        if len(judged.suspicions) < len(concerning):
+            conditional = (each for each in concerning if each.finding.conditional)
+            spans = ((each.rule, source.span(each.finding.node)) for each in conditional)
+            withheld = [(rule, (span.line, span.end_line)) for rule, span in spans]
         if judged.suspicions:
             from dtlint.check.confirm import confirm
 
             found = confirm(judged, source, tree)
         judged.forget()
-    return found
+    return found, withheld

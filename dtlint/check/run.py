@@ -42,6 +42,8 @@ class Outcome:
     differences: list[str] = field(default_factory=list)
     enabled: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The files, as they are shown, each with the rules that were on for it."""
+    previewed: set[str] = field(default_factory=set)
+    """The files whose conditional findings are among the diagnostics, as they are shown."""
     baselines: dict[str, Path] = field(default_factory=dict)
     """The files whose settings name a baseline, as they are shown, each with that."""
 
@@ -76,6 +78,7 @@ def run(
         cache.prune()
     outcome = gather(results[job.path] for job in jobs)
     outcome.enabled = {job.shown: job.codes for job in jobs}
+    outcome.previewed = {job.shown for job in jobs if job.settings.preview}
     outcome.baselines = {job.shown: job.settings.baseline for job in jobs if job.settings.baseline is not None}
     return outcome
 

@@ -76,7 +76,7 @@ def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> t
 @click.option(
     "--add-ignore", is_flag=True, help="The same by `# dtlint: ignore[DT101]`, which other linters do not read."
 )
-@click.option("--preview", is_flag=True, help="Run the opt-in rules as well.")
+@click.option("--preview", is_flag=True, help="Run the opt-in rules and report conditional findings as well.")
 @click.option(
     "--baseline",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -114,6 +114,9 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
 
     Rules are selected by code, prefix or name: DT101, DT1, model-half, ALL. Silence one finding by `# noqa: DT101`
     or `# dtlint: ignore[DT101]` on any of its lines, a file by `# dtlint: file-ignore[DT101]`.
+
+    Findings that hold only if an input has a dtype that nothing in view gives it, such as half, are reported with
+    --preview alone; selecting their rule does not show them.
 
     \b
     Examples:
@@ -272,7 +275,7 @@ def _leave_known(outcome: Outcome, baselines: Baselines | None, options: Mapping
     """Take what the baselines know out of the outcome, and tell which of their entries are stale."""
     if baselines is None:
         return
-    compared = baselines.compare(outcome.diagnostics, outcome.enabled, outcome.baselines)
+    compared = baselines.compare(outcome.diagnostics, outcome.enabled, outcome.previewed, outcome.baselines)
     outcome.diagnostics = compared.new
     if options["quiet"]:
         return
@@ -351,6 +354,7 @@ def _check_stdin(
             result.difference = difference(source, result.changed)
     outcome = gather([result])
     outcome.enabled[shown] = codes
+    outcome.previewed |= {shown} if settings.preview else set()
     if settings.baseline is not None:
         outcome.baselines[shown] = settings.baseline
     _leave_known(outcome, baselines, options)

@@ -22,7 +22,7 @@ AROUND = 6
 """Lines of source shown on each side of a sampled finding."""
 
 
-def findings(source: Path, select: str | None) -> list[dict[str, Any]]:
+def findings(source: Path, select: str | None, preview: bool) -> list[dict[str, Any]]:
     """What `dtlint check` reports there under its own settings, information aside."""
     command = [
         sys.executable,
@@ -36,6 +36,7 @@ def findings(source: Path, select: str | None) -> list[dict[str, Any]]:
         "json",
     ]
     selected = ["--select", select] if select else []
+    selected += ["--preview"] if preview else []
     done = subprocess.run([*command, *selected, str(source)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"dtlint check {source} failed: {done.stderr.strip()}")
@@ -64,12 +65,13 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--select")
+    parser.add_argument("--preview", action="store_true", help="opt-in rules and conditional findings, too")
     arguments = parser.parse_args()
     every: list[dict[str, Any]] = []
     lines = 0
     print(f"{'package':36} {'lines':>8} {'findings':>8} {'per 1,000':>9}")
     for source in arguments.sources:
-        found, size = findings(source, arguments.select), lines_of(source)
+        found, size = findings(source, arguments.select, arguments.preview), lines_of(source)
         every += found
         lines += size
         print(f"{source.name:36} {size:8,} {len(found):8} {len(found) / max(size, 1) * 1000:9.2f}")

@@ -29,8 +29,8 @@ class Bench:
         return Source.from_bytes((self.head + textwrap.dedent(text)).encode(), "example.py")
 
     def found(self, code: str, text: str) -> list[Diagnostic]:
-        """What a rule finds in a program."""
-        checked = check_source(self.source(text), [self.rules[code]], Settings())
+        """What a rule finds in a program, conditional findings among it."""
+        checked = check_source(self.source(text), [self.rules[code]], Settings(preview=True))
         assert list(checked.crashes) == []
         return checked.diagnostics
 
@@ -40,6 +40,6 @@ class Bench:
 
     def fixed(self, code: str, text: str) -> str:
         """The program after all fixes of the rule, without the imports."""
-        result = fix_source(self.source(text), [self.rules[code]], Settings(), Applicability.UNSAFE)
+        result = fix_source(self.source(text), [self.rules[code]], Settings(preview=True), Applicability.UNSAFE)
         assert result.failed is None
         return result.source.text.removeprefix(self.head)

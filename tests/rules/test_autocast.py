@@ -16,14 +16,14 @@ RULES = discover()
 
 
 def found(code: str, text: str) -> list[Diagnostic]:
-    checked = check_source(Source.from_bytes(dedent(text).encode(), "train.py"), [RULES[code]], Settings())
+    checked = check_source(Source.from_bytes(dedent(text).encode(), "train.py"), [RULES[code]], Settings(preview=True))
     assert checked.crashes == []
     return checked.diagnostics
 
 
 def fixed(code: str, text: str) -> str:
     source = Source.from_bytes(dedent(text).encode(), "train.py")
-    result = fix_source(source, [RULES[code]], Settings(), Applicability.UNSAFE)
+    result = fix_source(source, [RULES[code]], Settings(preview=True), Applicability.UNSAFE)
     assert result.failed is None
     return result.source.text
 

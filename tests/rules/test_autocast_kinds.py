@@ -15,7 +15,7 @@ RULES = discover()
 
 
 def found(code: str, text: str) -> list[Diagnostic]:
-    checked = check_source(Source.from_bytes(dedent(text).encode(), "train.py"), [RULES[code]], Settings())
+    checked = check_source(Source.from_bytes(dedent(text).encode(), "train.py"), [RULES[code]], Settings(preview=True))
     assert checked.crashes == []
     return checked.diagnostics
 

@@ -21,7 +21,7 @@ def source_of(text: str) -> Source:
 
 
 def found(text: str) -> list[Diagnostic]:
-    checked = check_source(source_of(text), CASTS, Settings())
+    checked = check_source(source_of(text), CASTS, Settings(preview=True))
     assert list(checked.crashes) == []
     return checked.diagnostics
 
@@ -31,7 +31,7 @@ def codes(text: str) -> list[str]:
 
 
 def fixed(text: str) -> str:
-    result = fix_source(source_of(text), CASTS, Settings(), Applicability.UNSAFE)
+    result = fix_source(source_of(text), CASTS, Settings(preview=True), Applicability.UNSAFE)
     assert result.failed is None
     return result.source.text.removeprefix(HEAD)
 
@@ -157,7 +157,7 @@ def test_assigning_does_not_make_a_local_variable_of_an_outer_one(statement: str
     def fix(declared: str) -> str:
         lines = [declared + statement] * 3
         source = source_of(OUTER.format(*lines))
-        return fix_source(source, rules, Settings(), Applicability.UNSAFE).source.text
+        return fix_source(source, rules, Settings(preview=True), Applicability.UNSAFE).source.text
 
     assert fix("") == HEAD + OUTER.format(*[statement] * 3)
     assert fix("bank = torch.rand(2); ").count("; bank = bank.") == 3
@@ -167,14 +167,14 @@ def test_assigning_does_not_make_a_local_variable_of_an_outer_one(statement: str
 def test_a_computed_attribute_is_not_assigned(attribute: str) -> None:
     text = f"x = torch.rand(2)\nx.{attribute}.type(torch.half, inplace=True)\n"
     text += "class A:\n    @property\n    def computed(self):\n        return x\n"
-    result = fix_source(source_of(text), [discover()["DT102"]], Settings(), Applicability.UNSAFE)
+    result = fix_source(source_of(text), [discover()["DT102"]], Settings(preview=True), Applicability.UNSAFE)
     assert result.source.text == HEAD + text
     assert [diagnostic.code for diagnostic in result.checked.diagnostics] == ["DT102"]
 
 
 def test_a_parameter_is_not_replaced_by_a_tensor() -> None:
     text = "layer = nn.Linear(1, 1)\nlayer.weight.type(torch.half, inplace=True)\n"
-    result = fix_source(source_of(text), [discover()["DT102"]], Settings(), Applicability.UNSAFE)
+    result = fix_source(source_of(text), [discover()["DT102"]], Settings(preview=True), Applicability.UNSAFE)
     assert result.source.text == HEAD + text
 
 

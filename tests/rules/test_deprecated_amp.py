@@ -280,7 +280,7 @@ json.dump(ran, sys.stdout)
 
 
 def checked(text: str) -> list[Diagnostic]:
-    result = check_source(Source.from_bytes(text.encode(), "program.py"), [RULE], Settings())
+    result = check_source(Source.from_bytes(text.encode(), "program.py"), [RULE], Settings(preview=True))
     assert result.crashes == []
     return result.diagnostics
 
@@ -290,7 +290,7 @@ def codes(text: str) -> list[str]:
 
 
 def fixed(text: str, path: str = "program.py") -> Fixed:
-    result = fix_source(Source.from_bytes(text.encode(), path), [RULE], Settings(), Applicability.UNSAFE)
+    result = fix_source(Source.from_bytes(text.encode(), path), [RULE], Settings(preview=True), Applicability.UNSAFE)
     assert result.failed is None
     return result
 

@@ -31,7 +31,7 @@ def enabled_with(rule: type[Rule]) -> list[type[Rule]]:
 
 def found(rule: type[Rule], text: str) -> list[str]:
     """The codes found in a text, of this rule alone where others run too."""
-    checked = check_source(Source.from_bytes(text.encode(), "example.py"), enabled_with(rule), Settings())
+    checked = check_source(Source.from_bytes(text.encode(), "example.py"), enabled_with(rule), Settings(preview=True))
     assert list(checked.crashes) == []
     return [diagnostic.code for diagnostic in checked.diagnostics if diagnostic.code == rule.code]
 
@@ -59,7 +59,7 @@ def test_fixing_the_example_gives_what_to_use_instead(rule: type[Rule]) -> None:
     text = document(rule)
     for example, instead in zip(text.example, text.instead, strict=True):
         source = Source.from_bytes(example.encode(), "example.py")
-        fixed = fix_source(source, enabled_with(rule), Settings(), rule.fix)
+        fixed = fix_source(source, enabled_with(rule), Settings(preview=True), rule.fix)
         assert fixed.failed is None
         assert fixed.source.text == instead
 

@@ -3,7 +3,7 @@
 A fixture shows one reason, which its first line gives as a docstring. It is judged by the rule of its folder alone, and
 by all default rules besides where its second line is `# rules: all`. Only such a fixture may expect other codes than
 that of its folder. Whatever is flagged must be expected, and whatever is expected must be flagged, line by line and
-code by code.
+code by code. Conditional findings count.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def found(path: Path, source: Source) -> Counter[tuple[int, str]]:
     wanted = {code for _, code in expected(source.text)} | {code_of(path)}
     default = needs_all_rules(source.text)
     checked = check_source(
-        source, [rule for rule in RULES if rule.code in wanted or (default and rule.default)], Settings()
+        source, [rule for rule in RULES if rule.code in wanted or (default and rule.default)], Settings(preview=True)
     )
     assert list(checked.crashes) == []
     return Counter((item.location.span.line, item.code) for item in checked.diagnostics)

@@ -16,14 +16,14 @@ RULES = discover()
 
 
 def found(code: str, text: str) -> list[Diagnostic]:
-    checked = check_source(Source.from_bytes(dedent(text).encode(), "old.py"), [RULES[code]], Settings())
+    checked = check_source(Source.from_bytes(dedent(text).encode(), "old.py"), [RULES[code]], Settings(preview=True))
     assert checked.crashes == []
     return checked.diagnostics
 
 
 def fixed(code: str, text: str, applicability: Applicability = Applicability.UNSAFE) -> str:
     source = Source.from_bytes(dedent(text).encode(), "old.py")
-    result = fix_source(source, [RULES[code]], Settings(), applicability)
+    result = fix_source(source, [RULES[code]], Settings(preview=True), applicability)
     assert result.failed is None
     return result.source.text
 

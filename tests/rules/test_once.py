@@ -13,7 +13,9 @@ RULES = list(discover().values())
 
 
 def codes(text: str) -> list[str]:
-    checked = check_source(Source.from_bytes(f"import torch\n{text}\n".encode(), "example.py"), RULES, Settings())
+    checked = check_source(
+        Source.from_bytes(f"import torch\n{text}\n".encode(), "example.py"), RULES, Settings(preview=True)
+    )
     return [diagnostic.code for diagnostic in checked.diagnostics]
 
 

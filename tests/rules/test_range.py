@@ -37,7 +37,7 @@ def test_masks_get_the_limit_of_their_dtype() -> None:
 def test_fixes_follow_the_spelling_of_the_file() -> None:
     text = "import torch as th\nfrom torch.nn import functional as fn\n\ndef f(s: th.Tensor):\n    return th.log(fn.softmax(s, dim=-1))\n"
     source = Source.from_bytes(text.encode(), "example.py")
-    result = fix_source(source, [RULES["DT417"]], Settings(), Applicability.SAFE)
+    result = fix_source(source, [RULES["DT417"]], Settings(preview=True), Applicability.SAFE)
     assert result.source.text.endswith("    return fn.log_softmax(s, dim=-1)\n")
 
 

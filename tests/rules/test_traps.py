@@ -14,13 +14,15 @@ AMP, TYPE = discover()["DT501"], discover()["DT102"]
 
 
 def fixed(text: str) -> str:
-    result = fix_source(Source.from_bytes(text.encode(), "a.py"), [AMP, TYPE], Settings(), Applicability.UNSAFE)
+    result = fix_source(
+        Source.from_bytes(text.encode(), "a.py"), [AMP, TYPE], Settings(preview=True), Applicability.UNSAFE
+    )
     assert result.failed is None
     return result.source.text
 
 
 def found(text: str) -> list[str]:
-    checked = check_source(Source.from_bytes(text.encode(), "a.py"), [AMP, TYPE], Settings())
+    checked = check_source(Source.from_bytes(text.encode(), "a.py"), [AMP, TYPE], Settings(preview=True))
     assert checked.crashes == []
     return [diagnostic.code for diagnostic in checked.diagnostics]
 
