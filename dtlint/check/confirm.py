@@ -27,12 +27,12 @@ Confirmed = tuple[Diagnostic, tuple[int, int]]
 
 
 def confirm(judged: Judged, source: Source, tree: ast.Module) -> list[Confirmed]:
-    """Diagnostics of what stands where ast says, each place and code once, with the fixes that can be made there. A
-    crash of a fix is added to the judgement."""
+    """Diagnostics of what stands where ast says, each place and code once, with the fixes that can be made there: of two, the
+    one that is not conditional. A crash of a fix is added to the judgement."""
     standing, concrete = Standing(source, tree), ConcreteTree(source, tree)
     imports = Imports(source, tree)
     confirmed: dict[tuple[str, int, int], Confirmed] = {}
-    for suspicion in judged.suspicions:
+    for suspicion in sorted(judged.suspicions, key=lambda suspicion: suspicion.finding.conditional):
         finding = suspicion.finding
         key = (suspicion.rule.code, finding.node.lineno, finding.node.col_offset)
         if key in confirmed or not standing.is_exact(finding.node):

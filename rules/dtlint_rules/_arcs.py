@@ -57,6 +57,7 @@ def sine(node: ast.expr, flow: Flow) -> Edge | None:
         "its gradient is infinite",
         f"Clamp it: `({short(made)}).clamp(min=1e-6).sqrt()`",
         made if made is not node else None,
+        by_name=not _is_cosine(cosine, flow),
     )
 
 

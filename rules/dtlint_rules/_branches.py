@@ -51,6 +51,7 @@ def of_branches(branch: ast.If, origins: Origins, scope: ast.AST) -> Iterator[Fi
                 else f"`{name}` has the dtype of `{tensor}` by the other branch, and not by this one",
                 help="Cast it behind the `if`" if by_itself else f"Cast it here, too: `.to({tensor}.dtype)`",
                 notes=((plain if by_itself else cast, "the other branch"),),
+                conditional=True,
             )
 
 

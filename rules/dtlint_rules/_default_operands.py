@@ -191,6 +191,7 @@ def _in_place_of(factory: ast.Call, node: ast.expr, other: str) -> Finding:
         f"{says(factory)}, where it stands in for `{other}`, which has the dtype of `{layer}`",
         help=f"Pass `dtype={layer}.weight.dtype`",
         notes=((node, "here it meets what need not be float32"),),
+        conditional=True,
         fix=fix_after(f"{layer}.weight"),
     )
 
@@ -218,6 +219,7 @@ def _finding(factory: ast.Call, node: ast.expr, operand: ast.expr, after: ast.ex
         f"{says(factory)}, and {refused if _raises(node) else promoted}",
         help=_help(factory, source),
         notes=((node, f"it meets `{short(met)}` here"),) if node.lineno != factory.lineno else (),
+        conditional=True,
         fix=fix_after(told) if told is not None and last_name(factory) in MAKERS - UNTOLD - {"where"} else None,
     )
 

@@ -51,6 +51,7 @@ def inverse_degree(node: ast.expr, flow: Flow) -> Edge | None:
         f"`{short(degrees)}` is 0 for a node without neighbours, and this inf there: with a 0 it gives NaN",
         "Put 0 in its place, `x.masked_fill(x == float('inf'), 0)`, or clamp the degrees before, `.clamp(min=1)`",
         made if made.lineno != node.lineno else None,
+        by_name=last_name(made) not in COUNTING,
     )
 
 

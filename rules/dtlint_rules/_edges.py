@@ -47,6 +47,8 @@ class Edge:
     made: ast.expr | None = None
     why: str = "it is computed here"
     """What stands there."""
+    by_name: bool = False
+    """Does no more than a name say what the value is?"""
 
 
 def is_kept(node: ast.expr, flow: Flow, *, above: bool = False) -> bool:

@@ -184,6 +184,7 @@ def into_model(factory: ast.Call, node: ast.Call, model: str) -> Finding:
         f"{says(factory)}, and `{model}` raises if its weights are half",
         help=f"Pass the dtype of `{model}`",
         notes=((node, f"it goes into `{model}` here"),),
+        conditional=True,
     )
 
 

@@ -110,6 +110,7 @@ def _into_it(factory: ast.Call, node: ast.stmt, name: str, after: ast.expr | Non
         f"{says(factory)}, and so is what `{source}` becomes where it is written into `{name}`",
         help=f"Pass `dtype={source}.dtype`",
         notes=((node, "it is written here"),),
+        conditional=True,
         fix=fix_after(told) if told is not None else None,
     )
 
@@ -133,6 +134,7 @@ def _kept_for(factory: ast.Call, origins: Origins, place: Flow) -> Finding | Non
                 f"{says(factory)}, and so is what `{text}` becomes where it is written into `{buffer}`",
                 help=f"Pass `dtype={text}.dtype`",
                 notes=((node, "it is written here"),),  # type: ignore[arg-type]  # a statement of the function
+                conditional=True,
                 fix=fix_after(text),
             )
     return None
@@ -183,6 +185,7 @@ def _returned(factory: ast.Call, after: dict[Origin, ast.expr | None], origins: 
             f"{says(factory)}, where the other path returns what has the dtype of `{told or origin.text}`",
             help=f"Pass `dtype={told or origin.text}.dtype`",
             notes=((value, "the other path"),),
+            conditional=True,
             fix=fix_after(told) if told is not None else None,
         )
     return None
@@ -210,6 +213,7 @@ def _beside(factory: ast.Call, place: Flow) -> Finding | None:
         f"{says(factory)}, and `{last_name(told)}` in line {told.lineno} is told the dtype of `{tensor}`, whose rows these are",
         help=f"Pass `dtype={tensor}.dtype`",
         notes=((told, "that one is made in the dtype of the tensor"), (written[0], "it is filled here")),
+        conditional=True,
         fix=fix_after(tensor),
     )
 

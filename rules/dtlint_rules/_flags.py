@@ -150,6 +150,7 @@ def of_masks(end: End) -> Iterator[Finding]:
                 f"A mask has no digits to keep: as float32 it promotes `{ast.unparse(other)}` to float32 if that is half",
                 help=f"Cast it to the dtype of what it meets: `.to({as_operand(other)}.dtype)`",
                 notes=((node, "it meets that here"),) if node.lineno != cast.lineno else (),
+                conditional=True,
             )
 
 

@@ -76,6 +76,7 @@ def of_made(call: Call, given: Value) -> Iterator[Finding]:
         f"`{short(node)}` is float32, and `{layer}` raises if its weights are half",
         help=f"Cast the input: `.to({layer}.weight.dtype)`",
         notes=((cast, "float32 since here"),) if cast.lineno != node.lineno else (),
+        conditional=True,
     )
 
 
@@ -130,6 +131,7 @@ def of_features(call: Call) -> Iterator[Finding]:
         node,
         f"`{features}` gives float32, whatever it is given, and `{layer}` gets it uncast: that raises if its weights are half",
         help="Cast it to the dtype of the weights, or of the hidden states that it is added to: `.to(x.dtype)`",
+        conditional=True,
     )
 
 
@@ -185,5 +187,6 @@ def of_weightless(inputs: list[Input], origins: Origins, weightless: dict[str, s
                 "in half it raises, or computes in float32",
                 help="Cast it to the dtype of the model: `.to(sample.dtype)`",
                 notes=((given.node, f"it goes into `{given.callee}` here"),),
+                conditional=True,
             )
             return

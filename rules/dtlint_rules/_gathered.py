@@ -68,6 +68,7 @@ def gathered(factory: ast.Call, after: dict[Origin, ast.expr | None], origins: O
                 if source is not None
                 else "Pass the dtype of the tensor that is sent",
                 notes=((call, "it is sent into this here"),),
+                conditional=True,
                 fix=fix_after(told) if told is not None else None,
             )
     return None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dtlint.infer.reach import Reached
     from dtlint.infer.values import Value
 
-__all__ = ["half_at", "is_half", "is_of_any_float", "place_in"]
+__all__ = ["half_at", "is_assumed", "is_half", "is_of_any_float", "place_in"]
 
 _ASKING = frozenset(
     {"float16", "bfloat16", "half", "fp16", "bf16", "is_half", "use_fp16", "use_half", "is_autocast_enabled"}
@@ -71,6 +71,11 @@ def half_at(
     ):
         return None
     return None if of is not None and found.level < Reach.PROVED and is_lifted(of, flow) else found
+
+
+def is_assumed(found: Reached) -> bool:
+    """Is half assumed there: does nothing in view give it to the values?"""
+    return found.level < Reach.PROVED
 
 
 def is_of_any_float(flow: Flow) -> bool:

@@ -72,7 +72,9 @@ def _found(node: ast.expr, what: str, small: bool) -> Finding:
     exact = (
         "float16 has every whole number up to 2048 only" if small else "bfloat16 has every whole number up to 256 only"
     )
-    return Finding(node, f"{what}: {exact}, and longer ones are rounded", help="Leave lengths to be integers")
+    return Finding(
+        node, f"{what}: {exact}, and longer ones are rounded", help="Leave lengths to be integers", conditional=True
+    )
 
 
 def _is_kept_as_length(call: Call) -> bool:

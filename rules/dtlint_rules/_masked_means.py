@@ -59,6 +59,7 @@ def masked_mean(quotient: ast.BinOp, flow: Flow) -> Edge | None:
         "Clamp the divisor, `.clamp(min=1)`, which leaves all other counts as they are",
         asked,
         "that it may be 0 is known here",
+        by_name=True,
     )
 
 

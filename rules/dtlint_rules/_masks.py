@@ -20,9 +20,9 @@ SCORES = re.compile(
 """Names of what a softmax or a maximum is taken of."""
 
 
-def is_mask(node: ast.expr) -> bool:
+def is_mask(node: ast.expr, *, by_name: bool = True) -> bool:
     """Does an expression hold ones and zeros that say which entries count: `~m`, `x == 0`, `1 - mask`, `mask.float()`,
-    `torch.triu(torch.ones(n, n))`, or by its name?"""
+    `torch.triu(torch.ones(n, n))`, or, if that counts, by its name?"""
     while isinstance(node, (ast.Call, ast.Subscript)):
         if isinstance(node, ast.Subscript):
             node = node.value
@@ -38,8 +38,8 @@ def is_mask(node: ast.expr) -> bool:
         return len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE))
     if isinstance(node, ast.BinOp):
         kept = inverted(node)
-        return kept is not None and is_mask(kept)
-    return _MASK.search(last_name(node)) is not None
+        return kept is not None and is_mask(kept, by_name=by_name)
+    return by_name and _MASK.search(last_name(node)) is not None
 
 
 def is_named_mask(name: str) -> bool:

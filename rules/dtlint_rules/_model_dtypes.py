@@ -79,6 +79,7 @@ class ModelDtypes:
                     f"The input of `{model}` is cast to its dtype on this path only: on the others it stays as it is",
                     help=f"Cast it where `{each.callee}` is called: `.to({model}.dtype)`",
                     notes=((each.node, f"it goes into `{model}` here, whatever the path"),),
+                    conditional=True,
                 )
             elif others and all(root.kind == Kind.CAST and not root.text.startswith("torch.") for root in others):
                 self.others.append(_Cast(others[0], owner, model, each, place))
@@ -103,6 +104,7 @@ class ModelDtypes:
                     f"This is cast to `{cast.origin.text}` and goes into `{cast.model}`, whose inputs are cast to `{own}` elsewhere",
                     help=f"Cast it to `{own}`",
                     notes=((cast.given.node, f"it goes into `{cast.model}` here"),),
+                    conditional=True,
                 )
 
 

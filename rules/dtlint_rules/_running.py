@@ -36,6 +36,7 @@ def unguarded_variance(variance: ast.expr, call: Call) -> Edge | None:
         f"`{short(variance)}` is 0 for a channel that never varied, and 1 over its root is inf: batch normalization adds "
         "an epsilon",
         f"Add that of the layer: `({short(variance)} + eps).rsqrt()`, 1e-5 if nothing else is known",
+        by_name=True,
     )
 
 

@@ -71,6 +71,7 @@ def of_siblings(operands: list[ast.expr], origins: Origins, scope: ast.AST) -> I
                 f"`{sibling.text}` is cast to the dtype of `{tensor}`, and `{root.text}` is not: it promotes `{tensor}` to its own",
                 help=f"Cast it, too: `.to({tensor}.dtype)`",
                 notes=((next(iter(origins[cast])).node, f"`{sibling.text}` is cast here"),),
+                conditional=True,
             )
 
 
@@ -184,6 +185,7 @@ def of_steps(node: ast.BinOp, operation: Operation) -> Iterator[Finding]:
             "in half, and only their result is promoted",
             help=f"Cast it, too: `{ast.unparse(other)}.float()`",
             notes=((wide, f"`{ast.unparse(base)}` is cast here"),),
+            conditional=True,
         )
 
 

@@ -77,4 +77,5 @@ def of_tables(
                 f"`{table}` is moved to the device of `{tensor}`, and keeps its dtype: a half `{tensor}` is promoted to that, or the op raises",
                 help=f"Cast it with the move: `.to(device={tensor}.device, dtype={tensor}.dtype)`",
                 notes=((with_table[0], f"it meets `{tensor}` here"),),
+                conditional=True,
             )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dtlint_rules._origins import Origins
 
 __all__ = [
+    "HALVES",
     "ModelCast",
     "Models",
     "Pipeline",
@@ -41,7 +42,7 @@ _UPCASTING = re.compile(r"cast_training_params|upcast|cast_\w*(?:fp32|float32)|a
 """Names of functions that make trainable parameters float32."""
 _UNWRAPS = re.compile(r"unwrap|_get_module|extract_model", re.IGNORECASE)
 """Functions that give the model which a wrapper for training holds."""
-_HALF = frozenset({"torch.float16", "torch.half", "torch.bfloat16"})
+HALVES = frozenset({"torch.float16", "torch.half", "torch.bfloat16"})
 _PIPELINE = re.compile(r"(?:^|\.)\w*Pipeline\w*(?:\.from_(?:pretrained|pipe|single_file))?$")
 
 
@@ -175,7 +176,7 @@ def cast_models(scope: ast.AST, origins: Origins) -> dict[str, ModelCast]:
 
 def casts_to_half(scope: ast.AST) -> bool:
     """Does a function cast a model that it calls to a half dtype that is written out, whatever else the file says?"""
-    return any(cast.text in _HALF for cast in cast_models(scope, origins_of(scope)).values())
+    return any(cast.text in HALVES for cast in cast_models(scope, origins_of(scope)).values())
 
 
 def trained_in(scope: ast.AST) -> set[str]:

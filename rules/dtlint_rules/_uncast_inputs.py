@@ -20,7 +20,7 @@ from dtlint_rules._origin import Kind, in_order
 from dtlint_rules._parts import receiver
 from dtlint_rules._regions import decided_here
 from dtlint_rules._statements import around, statements
-from dtlint_rules._training import cast_models, trained_in
+from dtlint_rules._training import HALVES, cast_models, trained_in
 from dtlint_rules._within import statement_of
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def of_processors(inputs: list[Input], origins: Origins, scope: ast.AST) -> Iter
             f"What a processor returns is float32, and goes into `{given.callee}` uncast: half weights raise",
             help="Cast it with the move: `.to(device, dtype)`",
             notes=((given.node, f"it goes into `{given.callee}` here"),) if place is not given.node else (),
+            conditional=True,
         )
 
 
@@ -127,6 +128,7 @@ def of_programs(inputs: list[Input], origins: Origins, place: Flow) -> Iterator[
             f"{what} goes into `{given.callee}` uncast, and `{given.callee}` is cast to `{cast.text}`",
             help=f"Cast it: `.to(dtype={cast.text})`",
             notes=((cast.node, f"`{given.callee}` is cast here"), (given.node, "it goes in here")),
+            conditional=bool(items) or cast.text not in HALVES,
         )
 
 

@@ -81,6 +81,9 @@ class WrongDtypeArgument(Rule):
     `nn.Linear(2, 2, torch.float32)`; a type that torch or NumPy never had, `dtype=np.float6432`; and a number, a dtype or
     an array of NumPy where a tensor is due, `x.type_as(3)`.
 
+    Conditional, and so reported with `--preview` only: a tensor in place of a dtype, where no more than its name
+    says that it is one.
+
     ## Why it matters
     torch takes dtypes as `torch.dtype` objects only. A positional string is taken for a device (`RuntimeError:
     Invalid device string: 'float16'`), everything else raises `TypeError`. `torch_dtype` is an argument of
@@ -239,16 +242,16 @@ class WrongDtypeArgument(Rule):
             return ()
         if not isinstance(given, (ast.Name, ast.Attribute)) or last_name(given).lower().endswith("type"):
             return ()
-        if not isinstance(known(assign.flow, given), Tensor):
-            by_name = isinstance(assign.value, Unknown) and _TENSORS.search(last_name(given)) is not None
-            if not by_name and not isinstance(assign.value, Tensor):
-                return ()
+        seen = isinstance(known(assign.flow, given), Tensor) or isinstance(assign.value, Tensor)
+        if not seen and not (isinstance(assign.value, Unknown) and _TENSORS.search(last_name(given)) is not None):
+            return ()
         path = ast.unparse(given)
         return (
             Finding(
                 given,
                 f"`{path}` is a tensor, and no dtype: what asks `{path_of(target)}` for a dtype gets a tensor",
                 help=f"Use `{path}.dtype`",
+                conditional=not seen,
             ),
         )
 

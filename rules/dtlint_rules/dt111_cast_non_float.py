@@ -84,6 +84,9 @@ class CastNonFloat(Rule):
     `lengths.to(torch.float16)`, or to the dtype of the data whose size they are. As information, labels and indices in the
     `to(self, *args, **kwargs)` of a container that casts its other tensors with them.
 
+    Conditional, and so reported with `--preview` only: lengths, and collections that only their names tell of, such
+    as `batch`.
+
     ## Why it matters
     Not all of these tensors are floating. Token ids that become float16 raise `Expected tensor for argument #1
     'indices' to have one of the following scalar types: Long, Int`; quantized weights lose their packing; a counter
@@ -142,6 +145,7 @@ class CastNonFloat(Rule):
                 node,
                 f"Every tensor of {source} is cast by `{last_name(node)}`, those that hold integers or flags too",
                 help="Hand in a function that casts only where `x.is_floating_point()`",
+                conditional=not self._is_seen(source, reference.flow),
             )
 
     def on_call(self, call: Call) -> Iterable[Finding]:
@@ -198,8 +202,14 @@ class CastNonFloat(Rule):
             call.node,
             f"Every tensor of {source} is cast to {to}, those that hold integers or flags too",
             help=f"Cast only where `{text}.is_floating_point()`",
+            conditional=not self._is_seen(source, call.flow),
             fix=_guarded(text) if whole and cast is bare else None,
         )
+
+    def _is_seen(self, source: str, flow: Flow) -> bool:
+        """Does more than its name say what a collection is: buffers, `model.state_dict()`, what `torch.load` gave?"""
+        loaded = (f"the state dict `{path}`" for scope, path in self.loaded if scope is flow.scope)
+        return source.startswith("the buffers of ") or source in ("the state dict", *loaded)
 
     def _source(self, call: Call, name: str, inside: list[ast.AST]) -> str | None:
         """Where the tensor comes from, if from a collection that holds tensors of all dtypes."""
@@ -370,6 +380,7 @@ def _with_the_rest(call: Call, cast: ast.expr) -> Iterator[Finding]:
             call.node,
             f"`{path}` is cast with `{first}` where a dtype is given: integers become floating",
             help=f"Take it to the device alone: `{path}.to({first}.device)`",
+            conditional=True,
             severity=Severity.INFO,
         )
 

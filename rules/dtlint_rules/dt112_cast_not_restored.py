@@ -42,6 +42,8 @@ _CASTERS = re.compile(
 _EVALUATIONS = re.compile(
     r"^(val|valid|validate|validation|test|evaluate|eval|inference|predict)(_|$)|_(val|eval|evaluate)$"
 )
+_EVALUATION = "evaluation"
+"""What a function with such a name casts a model for."""
 _INTEGERS = re.compile(r"mask|label|target|index|indices|ids|image|img|seg|depth|length")
 """How integer tensors are called, which are cast to become floating, and not to become wider."""
 
@@ -70,6 +72,9 @@ class CastNotRestored(Rule):
     - In a module, an activation takes a detour over float32 (`x = F.interpolate(x.float(), ...)`), and goes on into a
       layer without the cast back; or it is cast on one path only, `if mask is not None: x = x.float().masked_fill(mask,
       0)`, and goes into a layer with weights that gets it uncast on the other.
+
+    Conditional, and so reported with `--preview` only: a float32 activation that goes into a layer, and a cast for
+    an evaluation.
 
     ## Why it matters
     `Module.to` casts in place: what was upcast for one call is float32 for every later one, at twice the memory, and
@@ -167,6 +172,7 @@ class CastNotRestored(Rule):
                 left.node,
                 f"`{key[1]}` is cast to {left.dtype} in place for {left.why}, and stays so when the function ends",
                 help=f"Cast `{key[1]}` back before the function ends, in a `finally` if it may raise",
+                conditional=left.why == _EVALUATION,
             )
 
     def _cast(self, call: Call, given: ast.expr, dtypes: frozenset[str] | None) -> None:
@@ -221,7 +227,7 @@ class CastNotRestored(Rule):
             and function is not None
             and any(parameter.arg == path for parameter in parameters(function.node))
         ):
-            self.left[call.flow.scope, path] = _Left(call.node, dtype, "evaluation", list(call.flow.conditions))
+            self.left[call.flow.scope, path] = _Left(call.node, dtype, _EVALUATION, list(call.flow.conditions))
 
     def _layer(self, call: Call) -> Iterator[Finding]:
         """The finding where an activation goes into a layer."""
@@ -240,6 +246,7 @@ class CastNotRestored(Rule):
                 "and bias type (c10::Half) should be the same`, or promotes to float32",
                 help=f"Keep `{argument.id}.dtype` before, and cast the result back to it",
                 notes=((call.node, f"`{argument.id}` goes into a layer here"),),
+                conditional=True,
             )
 
 
@@ -291,6 +298,7 @@ def _entering(detours: dict[ast.Assign, str], flow: Flow) -> Iterator[Finding]:
                     "weights are half",
                     help=f"Leave the cast away, or keep `{name}.dtype` before, and cast the result back to it",
                     notes=((call, f"`{name}` goes into a layer here"),),
+                    conditional=True,
                 )
                 break
 

@@ -61,6 +61,9 @@ class HardcodedCast(Rule):
     - An activation that is cast to the dtype of a buffer, `x = x.to(self.kernel.dtype)`, in a module that has
       weights.
 
+    Conditional, and so reported with `--preview` only: whatever assumes a dtype of an input, of weights or of a
+    checkpoint, or a value of a setting.
+
     ## Why it matters
     The line is right for the setting that it was tried with. With bf16 in place of fp16, float16 noise meets a
     bfloat16 model: torch raises, or promotes both to float32. A parameter that some lines do not heed has no effect
@@ -157,6 +160,7 @@ class HardcodedCast(Rule):
             test,
             f"`{setting}` has more values than two: with bf16, this is float16",
             help='Map each setting to its dtype: {"no": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}',
+            conditional=True,
         )
 
     def _heedless(self, call: Call, value: object) -> Iterator[Finding]:
@@ -203,6 +207,7 @@ class HardcodedCast(Rule):
             f"The activation `{cast.id}` is cast to the dtype of the buffer `{buffer}`: where weights are half and "
             "the buffer is float32, the next layer gets float32",
             help=f"Cast the buffer to the dtype of `{cast.id}` instead",
+            conditional=True,
         )
 
 
@@ -310,6 +315,7 @@ def _fixed_half(call: Call) -> Iterator[Finding]:
             help="Keep its dtype, or take that of the settings",
             notes=((saved, "saved here"),),
             severity=Severity.INFO,
+            conditional=True,
         )
     elif _is_returned(call) and (upcast := _upcast(flow.scope)) is not None and _speaks_of_half_once(flow.scope):
         yield Finding(
@@ -317,6 +323,7 @@ def _fixed_half(call: Call) -> Iterator[Finding]:
             f"The result is cast to {dtype} whatever dtype `{ast.unparse(subject_of(upcast))}` had before the cast to float32",
             help="Note the dtype of the input, and cast back to that",
             notes=((upcast, "cast to float32 here"),),
+            conditional=True,
         )
     elif _is_returned(call) and _is_table(function.node) and _speaks_of_half_once(flow.scope):
         yield Finding(
@@ -325,6 +332,7 @@ def _fixed_half(call: Call) -> Iterator[Finding]:
             f"{'8' if dtype == 'bfloat16' else '11'} bits",
             help="Take the dtype as a parameter",
             severity=Severity.INFO,
+            conditional=True,
         )
     elif (told := _told_dtype(call)) is not None and owner is not None and _speaks_of_half_once(owner.node):
         yield Finding(
@@ -464,6 +472,7 @@ def _loaded_in_float16(call: Call) -> Iterator[Finding]:
         "bfloat16 holds, become inf",
         help='Let the caller choose, or give "auto"',
         severity=Severity.INFO,
+        conditional=True,
     )
 
 
@@ -492,6 +501,7 @@ def _made_in_half(call: Call, node: ast.expr, dtype: str) -> Iterator[Finding]:
         f"This is {dtype} whatever dtype the weights of the module have: a module that is cast otherwise raises, or promotes",
         help="Take the dtype of an input or of a weight",
         severity=Severity.INFO,
+        conditional=True,
     )
 
 

@@ -30,6 +30,9 @@ class StaleDtypeSource(Rule):
     model.dtype` in the `__init__` of a module, or of a class that keeps the model, where another method casts to
     `self.dtype`. Also the variable `dtype` of a loop that has ended, in another loop that asks for the dtypes of its own.
 
+    Conditional, and so reported with `--preview` only: the dtype that `__init__` notes, unless something in view
+    casts the module later.
+
     ## Why it matters
     `module.half()` and `module.to(dtype)` cast parameters and buffers; a dtype that has been noted is neither. From
     then on the module casts its input to the dtype that its weights had when it was made, and raises `mat1 and mat2
@@ -116,6 +119,7 @@ class StaleDtypeSource(Rule):
             f"`{path}` keeps the dtype that the weights have now: after `.half()` or `.to(dtype)` it is out of date",
             help=f"Ask for `{ast.unparse(source)}.dtype` where it is used, or make `{path[5:]}` a property",
             notes=((reader, "this casts to the dtype of that time"),),
+            conditional=True,
         )
 
 

@@ -33,6 +33,9 @@ class InvertedDtypeCondition(Rule):
     this dtype: `if x.dtype == torch.float16: x = x.half()`. Also autocast where its switch is off, and no context where
     it is on: `nullcontext() if use_amp else torch.autocast("cuda")`.
 
+    Conditional, and so reported with `--preview` only: autocast that is entered where a switch is off, for only the
+    name of the switch says so.
+
     ## Why it matters
     `x.to(dtype=None)` gives `x` back as it is. So the cast does nothing where it is made, and where the caller asks
     for a dtype it is not made at all: the test is the wrong way round. Nothing is raised. Mixed precision that is asked for
@@ -83,6 +86,7 @@ class InvertedDtypeCondition(Rule):
                 f"Autocast is entered where `{found.switch}` is off, and not where it is on",
                 help="Turn the test round",
                 notes=((found.test, "by this test"),),
+                conditional=True,
                 fix=partial(_negated, found),
             )
 

@@ -47,6 +47,8 @@ class OverStrictDtypeCheck(Rule):
     a function: under autocast the one may come from a matmul and be half, the other from a softmax and be float32. Left
     alone is what stands ahead of a kernel, or beside a list of the dtypes that pass, or asks of an output.
 
+    All of this is conditional, and reported with `--preview` only: it takes a half tensor to fail.
+
     ## Why it matters
     The three were all floating dtypes there were when the check was written. Under autocast on a CPU, and in most
     training today, activations are bfloat16; the check raises for a tensor that the code behind it handles as well as
@@ -94,6 +96,7 @@ class OverStrictDtypeCheck(Rule):
                     node,
                     f"`{name}` is given every floating dtype but bfloat16, and so raises for a bfloat16 tensor",
                     help="Add `torch.bfloat16` to the list",
+                    conditional=True,
                     fix=_adding(node),
                 )
 
@@ -119,6 +122,7 @@ class OverStrictDtypeCheck(Rule):
             node,
             "The check names every floating dtype but bfloat16, and so raises for a bfloat16 tensor",
             help="Ask `x.is_floating_point()`, or add `torch.bfloat16` to the list",
+            conditional=True,
             fix=_adding(listed) if isinstance(listed, (ast.Tuple, ast.List, ast.Set)) else None,
         )
 
@@ -143,6 +147,7 @@ class OverStrictDtypeCheck(Rule):
                 "they may",
                 help=f"Cast `{second}` to the dtype of `{first}`, or ask for the category: `is_floating_point()`",
                 severity=Severity.INFO,
+                conditional=True,
             )
 
     def _float32_alone(
@@ -162,6 +167,7 @@ class OverStrictDtypeCheck(Rule):
                 f"The check raises for `{name}` in half precision, as it comes under autocast or from a half model",
                 help=f"Cast `{name}`, or ask `{name}.is_floating_point()`",
                 severity=Severity.INFO,
+                conditional=True,
             )
 
     def _wide_alone(self, operation: Operation, node: ast.Compare) -> Iterator[Finding]:
@@ -174,6 +180,7 @@ class OverStrictDtypeCheck(Rule):
                 f"`{last_name(node.comparators[0])}` names float32 and float64 alone: a half tensor is none of them",
                 help="Ask `x.is_floating_point()`",
                 severity=Severity.INFO,
+                conditional=True,
             )
             return
         if not isinstance(node.left, ast.Attribute) or _calls_kernels(operation.flow.scope):
@@ -187,6 +194,7 @@ class OverStrictDtypeCheck(Rule):
                 "The check names float32 and float64 alone, and so raises for a half tensor",
                 help="Ask `x.is_floating_point()`, or cast",
                 severity=Severity.INFO,
+                conditional=True,
             )
 
 

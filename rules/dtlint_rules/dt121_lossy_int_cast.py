@@ -63,6 +63,9 @@ class LossyIntCast(Rule):
     that is computed and hardly ever whole, such as the difference of two `time.time()`, or `math.log(n)`. Also a loss
     that is summed up or listed as an integer, `total += int(loss)`.
 
+    Conditional, and so reported with `--preview` only: images that may hold integers, and losses that only their
+    names tell of.
+
     ## Why it matters
     The tensor keeps its dtype, and the fraction is dropped without a word: 0.5 becomes 0, in a bool tensor True; NaN
     and inf become whatever the hardware makes of them. Tensors made by `torch.arange`, `argsort`, `zeros_like(ids)`
@@ -189,6 +192,7 @@ def _cut(call: Call) -> Iterator[Finding]:
             call.node,
             f"`int` drops the fraction of `{ast.unparse(given)}`: of 0.7 it makes 0",
             help="Use `float`, or sum the tensors up",
+            conditional=getattr(known(call.flow, given), "dtypes", None) is None,
         )
 
 
@@ -255,6 +259,7 @@ def _of_image(call: Call) -> Iterator[Finding]:
         call.node,
         f"Where `{image}` holds integers, as images often do, the fractions of {what} are dropped",
         help=f"Compute in a floating dtype, and cast the result back to the dtype of `{image}`",
+        conditional=True,
     )
 
 

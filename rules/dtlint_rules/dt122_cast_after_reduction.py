@@ -38,6 +38,8 @@ class CastAfterReduction(Rule):
     - `x.half().sum().float()`, where what is reduced is known to be float16 or bfloat16, or is computed from the
       weights of a module that others may cast.
 
+    Conditional, and so reported with `--preview` only: weights that may be half, and indices of an unknown dtype.
+
     ## Why it matters
     The cast comes too late. Integer arithmetic wraps around in the operands' dtype: for uint8, 200 * 2 is 144, and
     stays 144 as int64. A sum in float16 is inf beyond 65504, and stays inf in float32; in bfloat16 it keeps 8 bits of
@@ -116,6 +118,7 @@ class CastAfterReduction(Rule):
             call.node,
             f"{runs}: the cast to {wide} comes too late",
             help=f"Cast the operands to {wide} first, and compute then",
+            conditional=dtype == _WEIGHTS,
         )
 
 
@@ -171,6 +174,7 @@ def _combined(call: Call, given: ast.expr) -> Iterator[Finding]:
         f"The index is computed in the dtype of `{names[0]}` and `{names[1]}`, where uint8 wraps around beyond 255 and "
         "float16 is exact to 2048 only: the cast to int64 comes too late",
         help=f"Cast `{names[0]}` and `{names[1]}` first, and compute then",
+        conditional=True,
     )
 
 

@@ -33,6 +33,9 @@ class CheckpointDtype(Rule):
     `model.load_state_dict(state, assign=True)` where an optimizer is then made over the model's parameters, and
     nothing casts the model in between.
 
+    Conditional, and so reported with `--preview` only: a model that is saved itself, where only its key says that
+    it is one.
+
     ## Why it matters
     `Module.half` casts in place. What was meant for the file happens to the model: after the first checkpoint,
     training goes on in float16, gradients below 6e-8 become 0, and GradScaler raises `Attempting to unscale FP16
@@ -112,6 +115,7 @@ class CheckpointDtype(Rule):
                         node,
                         f"`{path}` itself is cast to half here, in place: {fate}",
                         help="Cast the tensors of its state dict, or a copy: `copy.deepcopy(model).half()`",
+                        conditional=not whole,
                     )
 
     def _trained(self, call: Call, optimizer: Optimizer) -> Iterator[Finding]:

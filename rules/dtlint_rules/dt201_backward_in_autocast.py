@@ -44,6 +44,9 @@ class BackwardInAutocast(Rule):
     Reports `.backward()` of a loss where `torch.autocast` is in force, by `with` or as a decorator, and
     `accelerator.backward(loss)`, of Accelerate or of Lightning's Fabric, inside `with accelerator.autocast():`.
 
+    Conditional, and so reported with `--preview` only: `accelerator.backward` in a file that does not import the
+    library.
+
     ## Why it matters
     Autocast belongs around the forward pass and the loss; the backward of each operator runs in the dtype of its
     forward by itself. Called under autocast, the matrix products of the backward pass are cast a second time: those of
@@ -117,7 +120,8 @@ def _by_library(call: Call) -> Iterator[Finding]:
     owner = path_of(call.node.func.value) if isinstance(call.node.func, ast.Attribute) else None
     if owner is None or not isinstance(call.receiver, Unknown):
         return
-    if _OF_LIBRARIES.search(owner) is None and _LIBRARIES.isdisjoint(imports(call.flow.tree)):
+    seen = not _LIBRARIES.isdisjoint(imports(call.flow.tree))
+    if not seen and _OF_LIBRARIES.search(owner) is None:
         return
     made = _library_region(call, owner)
     if made is not None:
@@ -127,6 +131,7 @@ def _by_library(call: Call) -> Iterator[Finding]:
             "too",
             help=f"Call `{owner}.backward()` behind the autocast region",
             notes=((made, "autocast begins here"),),
+            conditional=not seen,
         )
 
 

@@ -51,6 +51,9 @@ class NestedAutocastOffNoCast(Rule):
     product of what a module is given with a tensor of its own, or a layer on it, in a method or a `with` that switches
     autocast off, where nothing casts the one or the other.
 
+    Conditional, and so reported with `--preview` only: the input of a method, which only an autocast outside of it
+    makes half.
+
     ## Why it matters
     `enabled=False` only stops autocast from casting. The input is still half, the weight float32, and the layer raises
     "mat1 and mat2 must have the same dtype". The input has to be cast by hand: `h.float()`.
@@ -119,6 +122,7 @@ class NestedAutocastOffNoCast(Rule):
                 "product raises",
                 help=f"Cast it first: `{name} = {name}.float()`",
                 notes=((region, "autocast is switched off here"),),
+                conditional=True,
             )
             return
 

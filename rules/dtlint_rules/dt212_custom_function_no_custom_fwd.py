@@ -42,6 +42,8 @@ class CustomFunctionNoCustomFwd(Rule):
     autocast one day. A Function that is only applied where autocast
     is switched off is left alone.
 
+    Conditional, and so reported with `--preview` only: a function in a file that does not speak of half precision.
+
     ## Why it matters
     Under autocast the forward's product casts its inputs to half, but what was saved for backward is as it came.
     Autocast is off when backward runs: there the half gradient meets float32 tensors, and the product raises "expected
@@ -184,6 +186,7 @@ def _found(forward: ast.FunctionDef, product: ast.expr, gradient: ast.expr, seve
         help="Decorate `forward` with `torch.amp.custom_fwd` and `backward` with `torch.amp.custom_bwd`",
         notes=((product, "autocast casts this product to half"), (gradient, "this product raises")),
         severity=severity,
+        conditional=severity is Severity.INFO,
     )
 
 

@@ -48,6 +48,9 @@ class AutocastDefeatsFp32(Rule):
     `einsum`, where nothing switches autocast off; and products of two operands that were cast to float32, inside an
     autocast region of the same function.
 
+    Conditional, and so reported with `--preview` only: products of positions and frequencies, which only their
+    names tell of.
+
     ## Why it matters
     Autocast casts the inputs of a matrix product to half even where they were cast to float32 one line before; the
     result is half. bfloat16 holds whole numbers exactly up to 256, float16 up to 2048: positions beyond fall together,
@@ -126,6 +129,7 @@ class AutocastDefeatsFp32(Rule):
                     "Under autocast this product of positions and frequencies runs in half: "
                     "bfloat16 holds whole numbers up to 256, float16 up to 2048",
                     help="Multiply elementwise, or compute it under `torch.autocast(x.device.type, enabled=False)`",
+                    conditional=True,
                 )
 
     def _judged(self, node: ast.expr, operands: list[ast.expr], values: list[Value], flow: Flow) -> Iterator[Finding]:

@@ -50,6 +50,8 @@ class HalfOutputEscapesAutocast(Rule):
     value, and a `forward` that is replaced by itself under autocast, `model.forward = autocast(...)(model.forward)`,
     without a cast of what it returns.
 
+    Conditional, and so reported with `--preview` only: losses that only their names tell of, such as `criterion`.
+
     ## Why it matters
     Linear and convolutional layers return half under autocast. Inside the region losses, softmax and norms are cast up
     to float32; outside nothing is: cross entropy of bfloat16 logits is a bfloat16 number, with 3 digits, and a float32
@@ -140,6 +142,7 @@ class HalfOutputEscapesAutocast(Rule):
                 "cast up",
                 help="Compute the loss inside the region, or cast with `.float()`",
                 notes=() if region.made is None else ((region.made, "computed under this autocast"),),
+                conditional=_is_called_loss(call),
             )
 
     def _layer(self, call: Call) -> Iterator[Finding]:

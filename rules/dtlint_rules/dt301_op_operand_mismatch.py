@@ -72,6 +72,8 @@ class OpOperandMismatch(Rule):
     to a half dtype where it is given, `F.linear(x.half(), self.weight)`, is reported beside a tensor that the module keeps,
     and a cast that a setting asks for, `if upcast: q, k = q.float(), k.float()`, beside an operand that it leaves out.
 
+    All of this is conditional, and reported with `--preview` only: it takes a half tensor, or half weights.
+
     ## Why it matters
     `torch.matmul`, `bmm`, `einsum`, `F.linear`, `F.layer_norm` and their kin do not promote: with a half operand beside the
     float32 one they raise "expected m1 and m2 to have the same dtype". In a float32 run nobody sees it.
@@ -242,6 +244,7 @@ def _narrowed(node: ast.expr, flow: Flow, operands: list[_Operand], name: str) -
                 f"`{ast.unparse(narrow.node)}` is {half} and `{open_}` is of whatever dtype the module has: `{name}` does "
                 "not promote, and raises in any other",
                 help=f"Cast it to the dtype of the other: `.to({open_}.dtype)`",
+                conditional=True,
             )
     return None
 
@@ -309,6 +312,7 @@ def _finding(node: ast.expr, name: str, wide: _Operand, cast: ast.expr, other: _
         f"`{shown}` is float32 and `{open_}` is as it was given: `{name}` does not promote, and raises if that is half",
         help=f"Cast `{open_}` to float32, too" if weighted else f"Cast `{shown}` back: `.to({open_}.dtype)`",
         notes=((cast, "cast to float32 here"),) if cast.lineno != node.lineno else (),
+        conditional=True,
         fix=partial(_fix, wide.node, path) if path is not None and not weighted else None,
     )
 

@@ -57,6 +57,9 @@ class WeightInputMismatch(Rule):
     - an input that is cast to the dtype of a model, `self.vae.dtype`, on one path only, or to another dtype than at the
       other calls of that model.
 
+    Conditional, and so reported with `--preview` only: all but what a model is given that is cast to a half dtype
+    in view.
+
     ## Why it matters
     Linear, convolutional and recurrent layers do not promote: "mat1 and mat2 must have the same dtype, but got Float and
     Half". A module whose `forward` works in float32 raises as soon as somebody calls `.half()` on it.

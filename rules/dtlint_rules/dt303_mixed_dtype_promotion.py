@@ -51,6 +51,8 @@ class MixedDtypePromotion(Rule):
     - of two operands that are computed in the same steps, one is cast to float32 on the way, and the other is not:
       `cls_score.float().sigmoid() * obj_score.sigmoid()`.
 
+    All of this is conditional, and reported with `--preview` only: it takes a half tensor.
+
     ## Why it matters
     Arithmetic, `torch.cat` and `torch.stack` promote: one float32 operand with dimensions makes the result float32,
     with no word, although somebody took care to prevent it at the other place. It is noticed layers later, where half

@@ -55,6 +55,8 @@ class FactoryDefaultDtype(Rule):
     what is computed from `x`; one that is filled with rows of the shape of `x`, where another factory of the function is
     told `dtype=x.dtype`; and one that other ranks send `x` into, `dist.all_gather(parts, x)`.
 
+    All of this is conditional, and reported with `--preview` only: it takes a half tensor, half weights or float64.
+
     ## Why it matters
     The factory gives float32, whatever the tensor is. With a half tensor the result of arithmetic is float32 from there
     on, at twice the memory, until a layer with half weights raises "mat1 and mat2 must have the same dtype". With a

@@ -76,6 +76,8 @@ class WriteDtypeMismatch(Rule):
     ModuleList, `out[mask] = expert(x[mask])`, and `out[mask] = F.linear(x[mask], self.weight)`. So is a number that is made
     a tensor, `scores[[0, 2]] = torch.tensor(-math.inf)`, where the index is a list or made of one.
 
+    Conditional, and so reported with `--preview` only: all but tensors whose dtypes are known to differ.
+
     ## Why it matters
     Writing a slice casts, `out[:n] = x`; writing by index does not: "Index put requires the source and destination dtypes
     match", "scatter(): Expected self.dtype to be equal to src.dtype". In a float32 run nobody sees it; half inputs and
@@ -165,6 +167,7 @@ def _of_number(assign: Assign, target: ast.Subscript, number: ast.expr) -> Itera
             f"`{short(number)}` is float32 and `{into}` has the dtype of what was given: `[...] =` by integers casts "
             "neither tensors nor those of one number, and raises if that is half",
             help="Write a number of Python, or pass the dtype",
+            conditional=True,
         ),
     )
 
@@ -399,6 +402,7 @@ def _finding(
         help=f"Write `{as_operand(node, short(node))}.to({ast.unparse(into)}.dtype)`, or make the one in the dtype of the other",
         severity=severity,
         notes=((made, "float32 since here"),) if made is not None and made.lineno != place.lineno else (),
+        conditional=severity is not Severity.ERROR,
         fix=partial(_fix, node, path) if path is not None else None,
     )
 

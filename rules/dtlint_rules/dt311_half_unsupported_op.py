@@ -99,6 +99,8 @@ class HalfUnsupportedOp(Rule):
     float32, and then back to the dtype that the operand has: there the cast stands behind the op instead of before it.
     A tensor that was cast to float32 before is fine.
 
+    Conditional, and so reported with `--preview` only: operands that are not known to be half.
+
     ## Why it matters
     These operators raise RuntimeError in half: `quantile() input tensor must be either float or double dtype`,
     `"linalg_svd_cpu" not implemented for 'Half'`. Autocast does not help with most of them. `torch.fft` has kernels for
@@ -167,6 +169,7 @@ class HalfUnsupportedOp(Rule):
                 f"`{last_name(call.node)}` {why}: it raises where `{ast.unparse(subject.node)}` is half",
                 help="Compute it in float32: cast the operand with `.float()`, and the result back",
                 notes=notes,
+                conditional=not half,
                 fix=partial(cast_fix, subject.node, "float()", "Compute it in float32", Applicability.UNSAFE),
             ),
         )

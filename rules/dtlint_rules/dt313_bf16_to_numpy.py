@@ -62,6 +62,8 @@ class Bf16ToNumpy(Rule):
     pipeline loads; and of a tensor that is made in the dtype of another, `torch.tensor(0, dtype=scores.dtype).numpy()`. A
     tensor that was cast before is fine.
 
+    Conditional, and so reported with `--preview` only: tensors that are not known to be bfloat16.
+
     ## Why it matters
     NumPy has no bfloat16: "TypeError: Got unsupported ScalarType BFloat16". It happens at the end, when results are saved,
     logged or drawn, and to the users of a library first, for its authors ran it in float32 or float16.
@@ -121,6 +123,7 @@ class Bf16ToNumpy(Rule):
                 f"NumPy has no bfloat16: this raises where {what} bfloat16",
                 help="Cast it first: `.float().numpy()`",
                 notes=((at, "bfloat16 is asked for here"),) if at is not None and at.lineno != call.node.lineno else (),
+                conditional=not is_half(value),
                 fix=_as_method if method else partial(_as_argument, node),
             ),
         )
@@ -175,6 +178,7 @@ def _made_after(call: Call, node: ast.expr, value: Value) -> Iterable[Finding]:
             help=f"Ask torch for the limits of a dtype: `torch.finfo({path}.dtype)`"
             if of_limits
             else "Cast it first: `.float().numpy()`",
+            conditional=True,
         ),
     )
 

@@ -13,7 +13,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import UNKNOWN, Constant, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import limit_of
-from dtlint_rules._half import half_at
+from dtlint_rules._half import half_at, is_assumed
 from dtlint_rules._handed import is_made_wide
 from dtlint_rules._known import known
 from dtlint_rules._masks import SCORES, inverted, is_mask, selects_scores
@@ -67,6 +67,8 @@ class MaskFillOverflow(Rule):
     `torch.finfo(torch.float32).min`. The number is found as a constant of the module, as an attribute of the class and
     as the default of a parameter, too. Code that only runs in float32 is left alone.
 
+    Conditional, and so reported with `--preview` only: numbers for tensors that are not known to be half.
+
     ## Why it matters
     float16 ends at 65504. Under autocast, attention scores are float16, and
     `scores.masked_fill(mask, -1e9)` raises `value cannot be converted to type c10::Half without overflow`. A sum, a
@@ -109,8 +111,8 @@ class MaskFillOverflow(Rule):
     targets = frozenset({ast.Subscript})
 
     def __init__(self) -> None:
-        self.written: set[ast.expr] = set()
-        """Numbers that have been reported."""
+        self.written: dict[ast.expr, bool] = {}
+        """Numbers that have been reported, and whether only where half is assumed."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         target = call.target
@@ -317,11 +319,10 @@ class MaskFillOverflow(Rule):
         written: ast.expr | None,
         subject: ast.expr | None,
     ) -> Iterator[Finding]:
-        if number.written in self.written:
+        half = half_at(flow, *(() if value is None else (value,)), of=subject)
+        if half is None or self.written.get(number.written) in (False, is_assumed(half)):
             return
-        if half_at(flow, *(() if value is None else (value,)), of=subject) is None:
-            return
-        self.written.add(number.written)
+        self.written[number.written] = is_assumed(half)
         inf = "-inf" if number.value < 0 else "inf"
         end = "-65504" if number.value < 0 else "65504"
         message = f"{spelled(number.value)} is beyond float16, which ends at {end}: {happens.format(inf=inf)}"
@@ -336,6 +337,7 @@ class MaskFillOverflow(Rule):
             message,
             help=f"Use `torch.finfo({path or 'scores'}.dtype).{limit}`",
             notes=((node, "it is written into a tensor here"),) if elsewhere else (),
+            conditional=is_assumed(half),
             fix=fix,
         )
 

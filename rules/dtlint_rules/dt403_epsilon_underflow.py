@@ -15,7 +15,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
 from dtlint_rules._buffers import is_of_constants
 from dtlint_rules._guards import is_guarded
-from dtlint_rules._half import half_at
+from dtlint_rules._half import half_at, is_assumed
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH
 from dtlint_rules._numbers import HALF, number_at, spelled
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dtlint.infer.events import Assign, Call, Flow, Operation
+    from dtlint.infer.reach import Reached
     from dtlint.infer.values import Value
     from dtlint_rules._numbers import Number
 
@@ -74,6 +75,9 @@ class EpsilonUnderflow(Rule):
     and are left alone, and so are data sets, functions that refuse float16, `assert x.dtype != torch.float16`, variances
     of distributions, the sum of all squares of a tensor, and constants: buffers that are not saved.
 
+    Conditional, and so reported with `--preview` only: numbers for tensors that are not known to be half. A bound
+    that rounds to 1 in float32 is reported always.
+
     ## Why it matters
     The smallest positive number of float16 is 5.96e-8, and whatever lies below half of it is 0. `x / (norm + 1e-8)` is
     NaN for a zero vector, `(p + 1e-12).log()` is -inf, and `clamp(min=1e-10)` clamps to 0, though all of it is right in
@@ -111,8 +115,8 @@ class EpsilonUnderflow(Rule):
     operators = frozenset({ast.Add, *_ORDERS})
 
     def __init__(self) -> None:
-        self.written: set[ast.expr] = set()
-        """Numbers that have been reported."""
+        self.written: dict[ast.expr, bool] = {}
+        """Numbers that have been reported, and whether only where half is assumed."""
 
     def on_operation(self, operation: Operation) -> Iterator[Finding]:
         node, left, right = operation.node, operation.left, operation.right
@@ -232,11 +236,12 @@ class EpsilonUnderflow(Rule):
         happens: str = "it puts 0 in the place of 0",
     ) -> Iterator[Finding]:
         """The finding where a small number takes the place of 0."""
-        if number.written in self.written or _runs_in_float32(flow) or is_widened(subject, flow):
+        if _runs_in_float32(flow) or is_widened(subject, flow):
             return
-        if "temperature" in last_name(subject).lower() or half_at(flow, value, of=subject) is None:
+        half = half_at(flow, value, of=subject)
+        if half is None or self._is_told(number, half) or "temperature" in last_name(subject).lower():
             return
-        yield self._told(node, number, happens, "a number", "it is used here")
+        yield self._told(node, number, happens, "a number", "it is used here", half)
 
     def _guarded(self, call: Call, given: ast.expr | None, function: bool, happens: str) -> Iterator[Finding]:
         number = _tiny(given, call.flow)
@@ -272,26 +277,32 @@ class EpsilonUnderflow(Rule):
     def _found(
         self, node: ast.expr | ast.stmt, number: Number, flow: Flow, subject: ast.expr, value: Value, happens: str
     ) -> Iterator[Finding]:
-        if number.written in self.written or not is_guarded(node, flow):
+        if not is_guarded(node, flow):
             return
         if certain(value) != _HALF_ALONE and _runs_in_float32(flow):
             return
-        if number.value >= FLOAT.tiny and (is_widened(subject, flow) or half_at(flow, value, of=subject) is None):
-            return
-        if number.value < FLOAT.tiny and half_at(flow) is None:
+        half = half_at(flow) if number.value < FLOAT.tiny else half_at(flow, value, of=subject)
+        if half is None or self._is_told(number, half) or (number.value >= FLOAT.tiny and is_widened(subject, flow)):
             return
         if is_of_constants(subject, flow) or _is_moment(subject) or _sums_squares(subject, flow):
             return
-        yield self._told(node, number, happens, "an epsilon", "it guards against zero here")
+        yield self._told(node, number, happens, "an epsilon", "it guards against zero here", half)
 
-    def _told(self, node: ast.expr | ast.stmt, number: Number, happens: str, what: str, role: str) -> Finding:
+    def _is_told(self, number: Number, half: Reached) -> bool:
+        """Has a number been reported, for certain or where this one too assumes half?"""
+        return self.written.get(number.written) in (False, is_assumed(half))
+
+    def _told(
+        self, node: ast.expr | ast.stmt, number: Number, happens: str, what: str, role: str, half: Reached
+    ) -> Finding:
         """The one finding for a number, where it is written; a note says where it comes into use."""
-        self.written.add(number.written)
+        self.written[number.written] = is_assumed(half)
         return Finding(
             node if number.literal else number.written,
             _message(number.value, happens),
             help=f"Use {what} of the dtype, `torch.finfo(x.dtype).eps`, or compute this in float32",
             notes=() if number.literal else ((node, role),),
+            conditional=is_assumed(half),
         )
 
 

@@ -90,6 +90,9 @@ class MissingEpsilon(Rule):
     code that knows of no epsilon; and, in functions that are named as masked means, the division by the sum of the mask,
     where a function beside it asks whether such a sum is 0.
 
+    Conditional, and so reported with `--preview` only: degrees, masked means, running variances and cosines that
+    only their names tell of.
+
     ## Why it matters
     Where all values are equal their standard deviation is 0, and `std` of a single value is NaN. Half makes it more
     likely: values that differ by less than the resolution, 1/1024 of them in float16 and 1/256 in bfloat16, are equal
@@ -232,7 +235,7 @@ class MissingEpsilon(Rule):
 
 def _told(node: ast.expr | ast.stmt, edge: Edge) -> Finding:
     made = ((edge.made, edge.why),) if edge.made is not None else ()
-    return Finding(node, edge.happens, help=edge.help, notes=made)
+    return Finding(node, edge.happens, help=edge.help, notes=made, conditional=edge.by_name)
 
 
 def _is_judged(tree: ast.Module) -> bool:

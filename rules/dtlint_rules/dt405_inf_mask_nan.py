@@ -19,6 +19,7 @@ from dtlint_rules._masks import is_mask
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH
 from dtlint_rules._numbers import number_at
+from dtlint_rules._operands import BOOL, certain
 from dtlint_rules._parts import below, keyword, receiver, root_of
 from dtlint_rules._subjects import ABSENT, operand
 from dtlint_rules._tensors import is_tensor
@@ -44,6 +45,8 @@ class InfMaskNan(Rule):
     keys is False, `~(mask[:, :, None] & mask[:, None, :])`, which masks the whole row of each query that is padding. Any
     other `masked_fill(mask, float("-inf"))`, the usual way, is left alone, for whether a whole row is masked depends on
     the data.
+
+    Conditional, and so reported with `--preview` only: masks that only their names tell of.
 
     ## Why it matters
     `0 * inf` is NaN, so a product of mask and infinity is NaN in all places that the mask leaves alone. `log(0)` is
@@ -124,6 +127,7 @@ class InfMaskNan(Rule):
                 node,
                 f"`{ast.unparse(mask)}` is 0 where nothing is masked, and 0 times infinity is NaN",
                 help="Use `scores.masked_fill(mask, float('-inf'))`, or multiply by `torch.finfo(dtype).min`",
+                conditional=certain(value) != BOOL and not is_mask(mask, by_name=False),
                 fix=None if name is None or inverted else partial(_fix, given, name, operation.flow),
             )
             return
@@ -143,6 +147,7 @@ class InfMaskNan(Rule):
                 "-inf, and its softmax NaN",
                 help="Use `masked_fill(~mask, torch.finfo(x.dtype).min)`, or add `torch.finfo(x.dtype).tiny` to the "
                 "mask",
+                conditional=not is_mask(mask, by_name=False),
             )
             return
 

@@ -18,7 +18,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import source_of
 from dtlint_rules._fixes import pass_dtype
 from dtlint_rules._functions import body_of
-from dtlint_rules._half import half_at, is_half
+from dtlint_rules._half import half_at, is_assumed, is_half
 from dtlint_rules._names import last_name, names, names_in, said
 from dtlint_rules._needs import HALF, TORCH, attributes
 from dtlint_rules._norm_uses import is_called_elsewhere
@@ -67,6 +67,8 @@ class ReductionInHalf(Rule):
     gradients, `torch.stack([p.grad.norm() for p in params]).norm()`, at once or by the name of the list, where weights
     may be half; and `torchvision.ops.batched_nms` of boxes that may be half, which adds an offset for each class to
     their coordinates.
+
+    Conditional, and so reported with `--preview` only: tensors that are not known to be half.
 
     ## Why it matters
     The kernels add in float32, but the result is half: a thousand values of 100 add up to inf in float16, and beyond
@@ -156,6 +158,7 @@ class ReductionInHalf(Rule):
             f"`{ast.unparse(listed)}` holds half tensors, whose squares are inf in float16 from 256 on, and 0 below 1.7e-4: so "
             "is their sum",
             help=f"Pass `dtype=torch.float32` to a norm, or square in float32: `{as_operand(base)}.float()`",
+            conditional=True,
         )
 
     def _normed(self, call: Call, name: str) -> Iterator[Finding]:
@@ -166,9 +169,10 @@ class ReductionInHalf(Rule):
             return
         if not any("grad" in word for word in said(subject)) and not _goes_over_gradients(call.node, flow):
             return
+        half = half_at(flow, value, of=subject)
         if (
             not (_is_of_norms(call.node, flow) or _is_of_one(subject, flow))
-            or half_at(flow, value, of=subject) is None
+            or half is None
             or not _SCALING.isdisjoint(names(flow.tree))
         ):
             return
@@ -177,6 +181,7 @@ class ReductionInHalf(Rule):
             f"`{name}` of half gradients is half, and so is the norm of all of them: in float16 it is inf beyond 65504, and "
             "clipping by it makes all gradients 0",
             help="Pass `dtype=torch.float32`",
+            conditional=is_assumed(half),
             fix=partial(pass_dtype, name="torch.float32", message=f"Compute `{name}` in float32"),
         )
 
@@ -188,13 +193,15 @@ class ReductionInHalf(Rule):
             return
         function = call.target == "torch.mean"
         value = call.argument(0, "input") if function else call.receiver
-        if is_widened(subject, flow) or half_at(flow, *(() if value is None else (value,)), of=subject) is None:
+        half = half_at(flow, *(() if value is None else (value,)), of=subject)
+        if half is None or is_widened(subject, flow):
             return
         yield Finding(
             call.node,
             f"The mean of squares is inf in float16 once `{ast.unparse(subject)}` reaches 256, and the variance made "
             "of it loses all digits where the mean is large",
             help="Compute the statistics in float32: `x = x.float()`, or use `torch.var_mean`",
+            conditional=is_assumed(half),
         )
 
     def _suppressed(self, call: Call) -> Iterator[Finding]:
@@ -202,13 +209,15 @@ class ReductionInHalf(Rule):
         value = call.argument(0, "boxes")
         if call.target not in _NMS or boxes is None or value is None or is_widened(boxes, call.flow):
             return
-        if half_at(call.flow, value, of=boxes) is None:
+        half = half_at(call.flow, value, of=boxes)
+        if half is None:
             return
         yield Finding(
             call.node,
             "`batched_nms` shifts the boxes of each class by the largest coordinate: in float16 the offsets leave its "
             "2048 exact whole numbers at once, and end at 65504",
             help=f"Pass the boxes in float32: `{as_operand(boxes)}.float()`",
+            conditional=is_assumed(half),
         )
 
 

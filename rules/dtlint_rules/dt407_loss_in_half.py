@@ -51,6 +51,8 @@ class LossInHalf(Rule):
     half, or that a model computed from such tensors, outside of autocast; and a loss without `.float()` beside another
     of the same kind, in the same function, that has it.
 
+    Conditional, and so reported with `--preview` only: losses of what nothing in view casts to half.
+
     ## Why it matters
     A loss sums or averages over all elements. In float16 a squared error of 256 or more is inf, and a mean of small
     errors loses those below 6e-8; in bfloat16 the result has 8 bits, so that a loss of 2.01 and one of 2.0 are the same
@@ -139,6 +141,7 @@ class LossInHalf(Rule):
             message,
             help="Cast what the loss is computed from: `.float()`",
             notes=notes,
+            conditional=origin is None,
             fix=partial(_fix, given),
         )
 

@@ -14,7 +14,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments, source_of
 from dtlint_rules._functions import body_of
 from dtlint_rules._guards import is_guarded
-from dtlint_rules._half import half_at
+from dtlint_rules._half import half_at, is_assumed
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._norm_uses import is_called_elsewhere, is_of_queries, stands_behind_convolutions
@@ -45,6 +45,8 @@ class NormInHalf(Rule):
     modules compute in float32 inside and are left alone, as is a function that asks for the dtype of its input, and so
     are norms that are made for queries and keys alone, by `F.normalize`, those that stand behind convolutions alone, and
     those of what was divided by its greatest value before.
+
+    Conditional, and so reported with `--preview` only: tensors that are not known to be half.
 
     ## Why it matters
     In float16 the square of 256 is inf: the manual norm of [300, 200] is [0, 0], and a row of zeros is NaN where the
@@ -109,13 +111,15 @@ class NormInHalf(Rule):
         if _is_scaled_down(subject, flow):
             return
         value = call.argument(0, "input") if call.target == "torch.mean" else call.receiver
-        if half_at(flow, *(() if value is None else (value,)), of=subject) is None:
+        half = half_at(flow, *(() if value is None else (value,)), of=subject)
+        if half is None:
             return
         yield Finding(
             call.node,
             f"The square of `{ast.unparse(subject)}` is computed in its own dtype: in float16 it is inf from 256 on, "
             "and the result 0",
             help="Use `F.rms_norm` or `F.layer_norm`, which compute in float32, or cast before: `x.float()`",
+            conditional=is_assumed(half),
         )
 
     def _centred(self, call: Call, name: str) -> Iterator[Finding]:
@@ -129,7 +133,8 @@ class NormInHalf(Rule):
         if _is_scaled_down(subject, flow):
             return
         divided = _divided_by_root(call.node, subject, flow)
-        if divided is None or facts(flow.scope).dtype_tests or half_at(flow, value, of=subject) is None:
+        half = half_at(flow, value, of=subject)
+        if divided is None or facts(flow.scope).dtype_tests or half is None:
             return
         if stands_behind_convolutions(flow):
             return
@@ -140,6 +145,7 @@ class NormInHalf(Rule):
             help="Use `F.layer_norm`, `F.group_norm` or `F.instance_norm`, which compute in float32, or cast before: "
             "`x.float()`",
             notes=((call.node, f"`{name}` is computed here"),) if call.node.lineno != divided.lineno else (),
+            conditional=is_assumed(half),
         )
 
     def _normalized(self, call: Call) -> Iterator[Finding]:
@@ -154,7 +160,8 @@ class NormInHalf(Rule):
             or not _is_scaled(call.node, flow)
         ):
             return
-        if is_widened(subject, flow) or half_at(flow, value, of=subject) is None or is_of_queries(flow):
+        half = half_at(flow, value, of=subject)
+        if half is None or is_widened(subject, flow) or is_of_queries(flow):
             return
         yield Finding(
             call.node,
@@ -163,6 +170,7 @@ class NormInHalf(Rule):
             help="Use `F.rms_norm`, which computes in float32, or cast before: `x.float()`"
             if _is_rms_norm(call.node)
             else "Cast before: `x.float()`",
+            conditional=is_assumed(half),
         )
 
 

@@ -11,7 +11,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.reach import Reach
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import pass_dtype
-from dtlint_rules._half import half_at
+from dtlint_rules._half import half_at, is_assumed
 from dtlint_rules._halfcasts import half_named
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH
@@ -37,6 +37,8 @@ class SoftmaxInHalf(Rule):
     written so; autocast on CUDA computes a softmax in float32 anyway, and for a row of some hundred scores float16 does
     well. Select it for a model that runs in float16 or bfloat16 itself, or under autocast on a CPU, which leaves a
     softmax in bfloat16.
+
+    Conditional, and so reported with `--preview` only: tensors that are not known to be half.
 
     ## Why it matters
     Of a row of a thousand equal scores, each probability is 1/1000, which bfloat16 holds to 8 bits, and float16 not at
@@ -95,6 +97,7 @@ class SoftmaxInHalf(Rule):
             "0 in float16, and have 8 bits in bfloat16",
             help="Pass `dtype=torch.float32`, and cast the result back",
             notes=((found.node, found.why),) if found.node is not None else (),
+            conditional=is_assumed(found),
             fix=partial(pass_dtype, name="torch.float32", message="Compute the softmax in float32"),
         )
 

@@ -86,6 +86,8 @@ class LowPrecisionPositions(Rule):
     default in a function whose calls in the file leave it at that, and frequencies beside random angles, from which a
     model learns its own.
 
+    Conditional, and so reported with `--preview` only: dtypes that are not written out as half.
+
     ## Why it matters
     bfloat16 has every whole number up to 256 and float16 up to 2048; behind that, neighbours are the same number.
     `torch.arange(2048, dtype=torch.bfloat16)` holds 641 different values, so that the tokens of a long text share
@@ -154,7 +156,7 @@ class LowPrecisionPositions(Rule):
             return
         if _counts_pairs(call.node) and _is_widened_again(call.node, call.flow):
             return  # the even numbers up to 512, which bfloat16 has
-        asked = path_of(chosen) is not None and last_name(chosen) not in _HALVES
+        asked = path_of(chosen) is not None and not _is_half(chosen)
         if asked and (not _is_computed_with(call.flow.scope) or _is_of_pixels(call.node, chosen, call.flow.scope)):
             return  # a grid of pixels, in the dtype that somebody wants it in
         if half_at(call.flow, dtype=None) is None:
@@ -163,6 +165,7 @@ class LowPrecisionPositions(Rule):
             call.node,
             f"`{name}` counts in {_shown(chosen)}, which may be half: {_lost(call.node)}",
             help=f"Count in float32 or int64, and cast {'at' if labels else 'the encoding at'} the end",
+            conditional=not _is_half(chosen),
             fix=partial(respell, node=given, name="torch.float32", message="Count in float32") if given else None,
         )
 
@@ -192,6 +195,7 @@ class LowPrecisionPositions(Rule):
             "only, float16 up to 2048",
             help="Compute the encoding in float32, and cast it at the end",
             notes=((made, "they are counted here"),),
+            conditional=not _is_half(chosen),
         )
 
     def _cast_frequencies(self, call: Call) -> Iterator[Finding]:
@@ -212,6 +216,7 @@ class LowPrecisionPositions(Rule):
             f"The inverse frequencies `{ast.unparse(subject)}` are cast to {_shown(chosen)}, which may be half: they "
             "are off by up to 0.2% in bfloat16, which at position 1000 is an angle of 2 radians",
             help="Multiply positions and frequencies in float32, and cast the sine and cosine at the end",
+            conditional=not _is_half(chosen),
         )
 
     def _waved(self, call: Call) -> Iterator[Finding]:
@@ -239,10 +244,16 @@ class LowPrecisionPositions(Rule):
             "is taken: those of bfloat16 lie 4 radians apart from 512 on, those of float16 0.5",
             help="Take the sine and cosine in float32, and cast them",
             notes=() if cast.lineno == call.node.lineno else ((call.node, "it is taken here"),),
+            conditional=not _is_half(chosen),
         )
 
 
 _CALLED = {"sin": "sine", "cos": "cosine"}
+
+
+def _is_half(dtype: ast.expr) -> bool:
+    """Is a half dtype written out: `torch.bfloat16`, `x.half`?"""
+    return last_name(dtype) in _HALVES
 
 
 def _is_cast(node: ast.expr) -> bool:

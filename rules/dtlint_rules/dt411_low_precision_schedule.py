@@ -11,7 +11,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments, source_of
-from dtlint_rules._half import half_at
+from dtlint_rules._half import half_at, is_assumed
 from dtlint_rules._halfnames import CASTS, HalfNames
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH
@@ -35,6 +35,8 @@ class LowPrecisionSchedule(Rule):
     Reports `scheduler.add_noise(x, noise, t)` where `x` or `noise` was cast to half, or computed from what was; `1 -
     alphas_cumprod` where the table has been cast to the dtype of the data before; and the sine or cosine of a product
     with powers of two that are made in the dtype of the data.
+
+    Conditional, and so reported with `--preview` only: all but noise that is added to what is cast to half in view.
 
     ## Why it matters
     The first steps of a schedule lie just below 1, where bfloat16 has only 0.996 and 1: `alphas_cumprod[0]` of 0.99915
@@ -117,6 +119,7 @@ class LowPrecisionSchedule(Rule):
             "noise is left",
             help="Compute with the schedule in float32, and cast the factors at the end",
             notes=((cast, "the schedule is cast here"),),
+            conditional=True,
         )
 
     def _noised(self, call: Call) -> Iterator[Finding]:
@@ -146,7 +149,8 @@ class LowPrecisionSchedule(Rule):
         powers = _powers_of_two(phase, flow)
         if powers is None:
             return
-        if half_at(flow, call.result, dtype=None) is None:
+        half = half_at(flow, call.result, dtype=None)
+        if half is None:
             return
         self.waved.add(flow.scope)
         yield Finding(
@@ -155,6 +159,7 @@ class LowPrecisionSchedule(Rule):
             "on, and the sine of such a phase is noise",
             help="Compute the features in float32, and cast them at the end",
             notes=((powers, "the frequencies are powers of two, in the dtype of the data"),),
+            conditional=is_assumed(half),
         )
 
 

@@ -45,6 +45,8 @@ class EmaInHalf(Rule):
     is made in or cast to float16 or bfloat16, where the file moves it on afterwards; and a list of such weights. A copy
     that is cast to be saved, or to run with, is left alone.
 
+    Conditional, and so reported with `--preview` only: averages that only their names tell of.
+
     ## Why it matters
     Each step moves the average by `1 - decay` of the distance. In half such a small step rounds away: with a decay of
     0.999, twenty thousand steps towards 1.0 end at 0.73 in float16 and at 0.50 in bfloat16.
@@ -97,7 +99,8 @@ class EmaInHalf(Rule):
         """Casts of modules to half, and to what."""
         self.made: set[tuple[ast.AST, str]] = set()
         """By function and path, where an average was made."""
-        self.suspected: list[tuple[ast.expr, str, str]] = []
+        self.suspected: list[tuple[ast.expr, str, str, bool]] = []
+        """Casts of averages, with what is averaged, the dtype, and whether only a name says that it is an average."""
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         is_cast, dtypes = call.cast if call.method else (False, None)
@@ -106,11 +109,11 @@ class EmaInHalf(Rule):
             self.casts[call.node] = dtype
             path = path_of(call.node.func.value) if isinstance(call.node.func, ast.Attribute) else None
             if path is not None and (call.flow.scope, path) in self.made and isinstance(call.flow.statement, ast.Expr):
-                self.suspected.append((call.node, f"`{path}`", dtype))
+                self.suspected.append((call.node, f"`{path}`", dtype, True))
         if call.target in _AVERAGES and call.node.args:
             given = self._cast_in(call.node.args[0])
             if given is not None:
-                self.suspected.append((call.node, "the averaged model", given))
+                self.suspected.append((call.node, "The averaged model", given, False))
         return ()
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:
@@ -126,7 +129,7 @@ class EmaInHalf(Rule):
             expression = _weights(expression, assign.flow.scope) or expression
             dtype = self._cast_within(expression)
         if dtype is not None:
-            self.suspected.append((expression, f"`{path}`", dtype))
+            self.suspected.append((expression, f"`{path}`", dtype, True))
         return ()
 
     def on_end(self, end: End) -> Iterator[Finding]:
@@ -134,13 +137,14 @@ class EmaInHalf(Rule):
             return
         if not any(_moves_on(node) for node in nodes([end.flow.tree])):
             return
-        for node, what, dtype in self.suspected:
+        for node, what, dtype, by_name in self.suspected:
             sticks = "0.73" if dtype == "float16" else "0.50"
             yield Finding(
                 node,
                 f"{what} averages in {dtype}, where steps of 1 - decay round away: with a decay of 0.999 it comes "
                 f"{sticks} of the way",
                 help="Keep the average in float32, and cast a copy of it to run or save",
+                conditional=by_name,
             )
 
     def _cast_in(self, node: ast.expr) -> str | None:

@@ -31,6 +31,8 @@ class OptimizerStateDtype(Rule):
     rule is off unless it is selected: torch's own optimizers do the same, and it does harm only where parameters are
     half. Select it for an optimizer that has to train models in float16 or bfloat16.
 
+    All of this is conditional, and reported with `--preview` only: it takes half parameters.
+
     ## Why it matters
     A moving average of squares loses in half what it is there for: with beta 0.999 each step changes it by a
     thousandth, which rounds away in bfloat16, and the square of a gradient of 1e-4 is 0 in float16, so that the update
@@ -90,5 +92,6 @@ class OptimizerStateDtype(Rule):
             f"The state has the dtype of `{of or 'the parameter'}`: in half its averages stand still, and squares "
             "below 6e-8 are 0",
             help="Pass `dtype=torch.float32`",
+            conditional=True,
             fix=partial(pass_dtype, name="torch.float32", message="Keep the state in float32"),
         )

@@ -44,6 +44,8 @@ class IntegerWraparound(Rule):
     `image[..., 0] * 256 + image[..., 1]`, where the bytes have not been cast to a wider dtype; and two ids put into one,
     `src << 32 | dst`, where tensors that are int32, or of which the function says so, have not been cast to int64.
 
+    Conditional, and so reported with `--preview` only: tensors whose dtypes are not known.
+
     ## Why it matters
     A Python number does not widen a tensor of the same category: uint8 times 256 is uint8, and all of it is 0. So it is
     in NumPy 2. `3 - 5` is 254 in uint8, and the difference of two images is large where the second is a little
@@ -148,6 +150,7 @@ class IntegerWraparound(Rule):
                 product,
                 f"`{ast.unparse(high)}` is the high byte of a wider number: in uint8, 256 times anything is 0",
                 help="Cast before: `.to(torch.int32)`, or `.astype(np.int32)` in NumPy",
+                conditional=True,
             )
             return
 
@@ -170,6 +173,7 @@ def _shifted(operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
         node,
         f"`{ast.unparse(node.left)}` is shifted in its own dtype, and in int32 nothing is left of it after 32 bits",
         help=f"Cast before: `{ast.unparse(node.left)}.long() << 32`",
+        conditional=not isinstance(value, Tensor) or value.dtypes is None,
     )
 
 

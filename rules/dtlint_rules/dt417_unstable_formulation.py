@@ -21,7 +21,7 @@ from dtlint_rules._names import last_name, names_in
 from dtlint_rules._parts import below, given, keyword, receiver, same
 from dtlint_rules._returned import returned_softmax
 from dtlint_rules._subjects import ABSENT, operand
-from dtlint_rules._texts import as_operand
+from dtlint_rules._texts import short
 from dtlint_rules._within import within
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class UnstableFormulation(Rule):
     `torch.multinomial(x.exp(), 1)`, where `x` is neither a logarithm nor clamped; and `x.exp() - 1 - x`, the estimate of
     a divergence of policies, without a clamp. One to which an epsilon is added before the logarithm is left alone, as
     is 1 less a sigmoid or softmax of what is clamped.
+
+    Conditional, and so reported with `--preview` only: scores and log ratios that only their names tell of.
 
     ## Why it matters
     A softmax underflows to 0 where a logit lies 104 below the greatest in float32, and 17 in float16; the logarithm is
@@ -220,6 +222,7 @@ class UnstableFormulation(Rule):
             "probability is inf",
             help="Use `torch.softmax` in place of `exp`: it subtracts the maximum first, and the samples are the same",
             notes=() if made.lineno == call.node.lineno else ((call.node, "it is sampled from here"),),
+            conditional=not isinstance(source_of(given, flow) or given, ast.BinOp),
         )
 
     def _estimated(self, call: Call) -> Iterator[Finding]:
@@ -249,7 +252,8 @@ class UnstableFormulation(Rule):
             whole,
             f"`{ast.unparse(whole)}` is inf where `{ast.unparse(given)}` is above 88.7 in float32, and 11.1 in "
             "float16, and loses all digits where that is near 0",
-            help=f"Clamp it before, `{as_operand(given)}.clamp(-10, 10)`, and use `torch.expm1(x) - x`",
+            help=f"Use `torch.expm1(x) - x`, which keeps the digits of a small `{short(given)}`",
+            conditional=True,
         )
 
     def _logarithm(self, call: Call, name: str) -> Iterator[Finding]:

@@ -53,6 +53,9 @@ class LegacyConstructor(Rule):
     given a list, `torch.cuda.IntTensor([0])`, and `torch.Tensor(array)` of an array that is cut out or put together of
     what `x.numpy()` gave of an argument. The other uses are those of `legacy-tensor`, DT509.
 
+    Conditional, and so reported with `--preview` only: a tensor type for the sizes of a tensor that may be half,
+    and an array that need not be float32.
+
     ## Why it matters
     A legacy type is a dtype and a device. `x.type(torch.FloatTensor)` moves a tensor of the GPU to the CPU, and the
     next operation with its neighbours raises. `isinstance(x, torch.ByteTensor)` is False for the same bytes on a GPU,
@@ -151,6 +154,7 @@ class LegacyConstructor(Rule):
                 f"`{name}` makes float32 of the array, whatever dtype `{source}` came in",
                 help="Use `torch.from_numpy(...)`, which keeps the dtype, and shares memory with what it is given",
                 severity=Severity.INFO,
+                conditional=True,
             )
 
 
@@ -261,6 +265,7 @@ def _sized(call: Call) -> Iterator[Finding]:
             call.node,
             f"`{kind.name}` makes {kind.dtype} on {kind.device}, whatever dtype and device `{of[0].text}` has",
             help=f"Use `{of[0].text}.new_empty(...)`",
+            conditional=True,
         )
 
 

@@ -49,6 +49,8 @@ class PlatformInt(Rule):
     dtype and beyond int32, `np.random.randint(0, 2**32 - 1)` for a seed, `np.random.randint(1e10)` for the name of a
     file, by a RandomState too.
 
+    Conditional, and so reported with `--preview` only: counts that only their names tell of.
+
     ## Why it matters
     NumPy before 2.0 takes C's `long`, which is 32 bits on Windows and 64 elsewhere, and what `np.random.randint` and
     `np.random.permutation` draw is a `long` in newer versions, too. The tensor is int32 there: it raises where torch
@@ -89,8 +91,8 @@ class PlatformInt(Rule):
     calls = frozenset({*(name.rpartition(".")[2] for name in _INTO_TORCH | _WHOLE | _SUMS), "memmap", "RandomState"})
 
     def __init__(self) -> None:
-        self.whole: set[ast.expr] = set()
-        """Calls that give platform integers."""
+        self.whole: dict[ast.expr, bool] = {}
+        """Calls that give platform integers, and whether that is known by names alone."""
         self.states: set[ast.expr] = set()
         """Calls that make a RandomState."""
         self.sums: set[ast.expr] = set()
@@ -116,7 +118,7 @@ class PlatformInt(Rule):
                 and node.args
                 and all(map(_is_whole, node.args))
             ):
-                self.whole.add(node)
+                self.whole[node] = not all(_is_whole(given, by_name=False) for given in node.args)
         elif target in _SUMS:
             if "dtype" not in call.keywords and len(node.args) == 1 and _is_count(node.args[0]):
                 self.sums.add(node)
@@ -146,15 +148,14 @@ class PlatformInt(Rule):
                 continue
             source = _source(node.args[0], scope)
             if source in self.whole:
-                yield _found(
-                    source, "The tensor is", ((node, "made a tensor here"),) if source.lineno != node.lineno else ()
-                )
+                notes = ((node, "made a tensor here"),) if source.lineno != node.lineno else ()
+                yield _found(source, "The tensor is", notes, by_name=self.whole[source])
         for node, scope in self.maps:
             shape = keyword(node, "shape")
             for name in ast.walk(shape) if shape is not None else ():
                 source = _source(name, scope) if isinstance(name, ast.Name) else None
                 if source in self.sums:
-                    yield _found(source, "The sum is", ((node, "sizes the file here"),))
+                    yield _found(source, "The sum is", ((node, "sizes the file here"),), by_name=True)
 
 
 def _drawn(call: Call) -> Finding | None:
@@ -193,7 +194,7 @@ def _number(node: ast.expr | None, value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _found(node: ast.expr | None, what: str, notes: tuple[tuple[ast.expr, str], ...]) -> Finding:
+def _found(node: ast.expr | None, what: str, notes: tuple[tuple[ast.expr, str], ...], *, by_name: bool) -> Finding:
     assert node is not None
     drawn = last_name(node) in ("randint", "permutation")  # newer versions draw a `long`, too
     return Finding(
@@ -201,6 +202,7 @@ def _found(node: ast.expr | None, what: str, notes: tuple[tuple[ast.expr, str], 
         f"{what} int32 on Windows{'' if drawn else ' with NumPy before 2.0'}, and int64 elsewhere",
         help="Give `dtype=np.int64`",
         notes=notes,
+        conditional=by_name,
         fix=partial(_fix, node),
     )
 
@@ -220,20 +222,20 @@ def _is_cast(node: ast.AST | None) -> bool:
     return any("device" not in word for argument in (*node.args, *node.keywords) for word in list(said(argument))[-1:])
 
 
-def _is_whole(node: ast.expr) -> bool:
-    """Is it a whole number: written out, a length, or what is called like a count?"""
+def _is_whole(node: ast.expr, *, by_name: bool = True) -> bool:
+    """Is it a whole number: written out, a length, or, if names count, what is called like a count?"""
     if isinstance(node, ast.Constant):
         return type(node.value) is int
     if isinstance(node, ast.UnaryOp):
-        return _is_whole(node.operand)
+        return _is_whole(node.operand, by_name=by_name)
     if isinstance(node, ast.BinOp):
         exact = isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod))
-        return exact and _is_whole(node.left) and _is_whole(node.right)
+        return exact and _is_whole(node.left, by_name=by_name) and _is_whole(node.right, by_name=by_name)
     if isinstance(node, ast.Call):
         return last_name(node.func) in ("len", "int")
     if isinstance(node, ast.Subscript):
         return last_name(node.value) == "shape"
-    name = last_name(node).lower()
+    name = last_name(node).lower() if by_name else ""
     return name in ("n", "t") or any(part in name for part in (*_COUNTS, "steps", "epochs", "batch", "width", "height"))
 
 

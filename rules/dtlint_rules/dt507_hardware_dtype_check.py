@@ -59,6 +59,8 @@ class HardwareDtypeCheck(Rule):
     `half = device.type != "cpu"`. Files that import triton or another package of kernels run where there is a GPU, and are
     left alone.
 
+    Conditional, and so reported with `--preview` only: half precision on any device but the CPU.
+
     ## Why it matters
     Both questions raise on a machine without CUDA, so that a script that would run on the CPU or on a Mac ends at its
     first line; `is_bf16_supported` does in releases before 2.5, and is left alone with `target-torch = "2.5"`. GPUs
@@ -112,6 +114,7 @@ class HardwareDtypeCheck(Rule):
                     "Half precision is chosen on every device but the CPU: not all others compute well in it, or at all",
                     help="Ask what the device can do: `torch.cuda.get_device_capability()` from (7, 0) on, and no GTX 16",
                     severity=Severity.INFO,
+                    conditional=True,
                 ),
             )
         if (

@@ -1,0 +1,104 @@
+"""Which findings are conditional: those that no dtype in view bears out. A tensor that is known is judged always."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from dtlint import Rule, RuntimeRule, discover
+from dtlint.check.file import check_source
+from dtlint.config import Settings
+from dtlint.document import document
+from dtlint.source.file import Source
+
+RULES = discover()
+STATIC = [rule for rule in RULES.values() if not issubclass(rule, RuntimeRule)]
+HEAD = "import numpy as np\nimport torch\nimport torch.nn.functional as F\n\n"
+
+
+def found(code: str, text: str, settings: Settings) -> int:
+    source = Source.from_bytes((HEAD + textwrap.dedent(text)).encode(), "example.py")
+    return len(check_source(source, [RULES[code]], settings).diagnostics)
+
+
+@pytest.mark.parametrize("rule", STATIC, ids=lambda rule: rule.code)
+def test_a_rule_whose_example_is_conditional_says_so(rule: type[Rule]) -> None:
+    found = [
+        diagnostic
+        for example in document(rule).example
+        for diagnostic in check_source(
+            Source.from_bytes(example.encode(), "example.py"), [rule], Settings(preview=True)
+        ).diagnostics
+    ]
+    if found and all(diagnostic.conditional for diagnostic in found):
+        assert "conditional, and" in document(rule).sections["What it does"].lower()
+
+
+@pytest.mark.parametrize(
+    ("code", "assumed", "known"),
+    [
+        (
+            "DT305",
+            "def f(x: torch.Tensor, mask: torch.Tensor, y: torch.Tensor):\n    x[mask] = y.float()\n",
+            "x = torch.zeros(3).half()\nx[torch.tensor([0, 1])] = torch.ones(2)\n",
+        ),
+        (
+            "DT313",
+            "def f(model, x):\n    return model(x.bfloat16()).numpy()\n",
+            "x = torch.zeros(3).bfloat16().numpy()\n",
+        ),
+        (
+            "DT401",
+            "def f(scores, mask):\n    return scores.masked_fill(mask, -1e9)\n",
+            "def f(x: torch.Tensor, mask):\n    return x.half().masked_fill(mask, -1e9)\n",
+        ),
+        (
+            "DT403",
+            "def f(x):\n    return x / (x.norm() + 1e-8)\n",
+            "def f(x: torch.Tensor):\n    n = x.half().norm()\n    return x / (n + 1e-8)\n",
+        ),
+        (
+            "DT403",
+            "def f(x):\n    return x / (x.norm() + 1e-8)\n",
+            "def f(p):\n    return p.clamp(1e-6, 1 - 1e-9).log()\n",
+        ),
+        (
+            "DT405",
+            "def f(scores, mask):\n    return scores + (1 - mask) * float('-inf')\n",
+            "def f(scores, n):\n    return scores + (n == 0).float() * float('-inf')\n",
+        ),
+        (
+            "DT410",
+            "def f(x):\n    pos = torch.arange(len(x), dtype=x.dtype)\n    return torch.sin(pos)\n",
+            "def f(x):\n    pos = torch.arange(len(x), dtype=torch.float16)\n    return torch.sin(pos)\n",
+        ),
+        (
+            "DT416",
+            "def f(image):\n    return image[..., 0] * 256 + image[..., 1]\n",
+            "image = torch.zeros(2, 2, 3, dtype=torch.uint8)\nx = image[..., 0] * 256\n",
+        ),
+        (
+            "DT506",
+            "def f(n):\n    return torch.from_numpy(np.arange(n))\n",
+            "def f(x):\n    return torch.from_numpy(np.arange(len(x)))\n",
+        ),
+    ],
+)
+def test_what_is_known_is_reported_always(code: str, assumed: str, known: str) -> None:
+    assert (found(code, assumed, Settings()), found(code, assumed, Settings(preview=True))) == (0, 1)
+    assert found(code, known, Settings()) == 1
+
+
+def test_a_number_that_is_known_to_vanish_is_reported_though_another_use_is_not() -> None:
+    text = """
+    EPS = 1e-8
+
+    def f(x):
+        return x / (x.norm() + EPS)
+
+    def g(x: torch.Tensor):
+        n = x.half().norm()
+        return x / (n + EPS)
+    """
+    assert found("DT403", text, Settings()) == 1
