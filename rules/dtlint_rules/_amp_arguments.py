@@ -39,7 +39,7 @@ def misplaced(call: Call) -> Finding | None:
 def _unknown_keyword(call: Call) -> Finding | None:
     for keyword in call.node.keywords:
         if keyword.arg in ("device", "device_type"):
-            told = f"`{call.target}` has no argument `{keyword.arg}`: it raises TypeError"
+            told = f"`{call.target}` has no argument `{keyword.arg}`: this raises TypeError"
             return Finding(keyword.value, told, _advice(call))
     return None
 
@@ -70,8 +70,8 @@ def _region(call: Call) -> Finding | None:
     if not call.args and "device_type" not in call.keywords:
         return Finding(
             call.node,
-            "`torch.autocast` has to be told the type of the device: TypeError, missing 'device_type'",
-            help='Give it first: `torch.autocast("cuda", ...)`',
+            "`torch.autocast` needs a device type: this raises TypeError",
+            help='Pass it first: `torch.autocast("cuda", ...)`',
         )
     for position, name in enumerate(("device_type", "dtype")):
         node = call.argument_node(position, "")
@@ -93,7 +93,7 @@ def _scaler(call: Call) -> Finding | None:
     meant = "enabled" if isinstance(given, bool) else "init_scale"
     return Finding(
         node,
-        f"`torch.amp.GradScaler` takes `device` here: `{ast.unparse(node)}` is not heeded as `{meant}`",
+        f"`torch.amp.GradScaler` takes `device` here: `{ast.unparse(node)}` does not set `{meant}`",
         help=f"Name it: `{meant}=`",
     )
 

@@ -97,7 +97,7 @@ def dtype_by_position(call: Call) -> Finding | None:
     text = ast.unparse(given)
     return Finding(
         given,
-        f"`{last}()` takes no dtype{how}, and is given `{text}`: it raises TypeError",
+        f"`{last}()` takes no dtype{how}: `{text}` raises TypeError",
         help=f"Cast the result: `.to({text})`" if last == "from_numpy" else f"Name it: `dtype={text}`",
     )
 
@@ -157,7 +157,7 @@ def no_tensor(call: Call) -> Finding | None:
     text = ast.unparse(node)
     return Finding(
         call.node,
-        f"`{text}` is {what}, and no tensor: `.{call.method}()` raises TypeError",
+        f"`{text}` is {what}, not a tensor: `.{call.method}()` raises TypeError",
         help=f"Use `.to({text})`" if what == "a dtype" else "Give a tensor, or name the dtype: `.to(torch.float32)`",
     )
 

@@ -49,7 +49,7 @@ def cast_length(call: Call) -> Finding | None:
         if not isinstance(other, ast.Name) or made is None or not _measures(made, other.id):
             return None
         if _may_be_half(other, call):
-            return _found(call.node, f"The length of `{other.id}` is cast to its dtype, which may be half", small=False)
+            return _found(call.node, f"The length of `{other.id}` is cast to the dtype of `{other.id}`", small=False)
     return None
 
 
@@ -69,12 +69,8 @@ def _may_be_half(other: ast.expr, call: Call) -> bool:
 
 
 def _found(node: ast.expr, what: str, small: bool) -> Finding:
-    exact = (
-        "float16 has every whole number up to 2048 only" if small else "bfloat16 has every whole number up to 256 only"
-    )
-    return Finding(
-        node, f"{what}: {exact}, and longer ones are rounded", help="Leave lengths to be integers", conditional=True
-    )
+    exact = "float16 is exact to 2048 only" if small else "bfloat16 is exact to 256 only"
+    return Finding(node, f"{what}: {exact}", help="Keep lengths as integers", conditional=True)
 
 
 def _is_kept_as_length(call: Call) -> bool:

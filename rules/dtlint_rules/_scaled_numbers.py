@@ -12,6 +12,7 @@ from dtlint.rule import Finding
 from dtlint_rules._assignments import source_of
 from dtlint_rules._names import last_name, said, words
 from dtlint_rules._parts import receiver
+from dtlint_rules._texts import short
 from dtlint_rules._within import within
 
 if TYPE_CHECKING:
@@ -46,9 +47,8 @@ def told_scaled(call: Call) -> Iterator[Finding]:
         return
     yield Finding(
         call.node,
-        f"The number is that of the scaled loss: it is `{ast.unparse(scale.args[0])}` times the scale, which is 65536 at "
-        "first unless another is given",
-        help="Take the number of the loss before it is scaled",
+        f"This is the scaled loss: `{short(scale.args[0])}` times 65536 at first",
+        help="Read the loss before it is scaled",
         notes=((scale, "scaled here"),) if scale.lineno != call.node.lineno else (),
         severity=Severity.WARNING,
     )

@@ -417,17 +417,10 @@ def _of_training(cast: _Cast) -> Finding:
     by = cast.trained_by
     optimizer = "" if by is None or "eps" in by.keywords else by.target.rpartition(".")[2]
     if cast.dtype == "float16":
-        message = "The model is trained with float16 weights: gradients below 3e-8 become 0"
-        message += (
-            f", and so does the eps of {optimizer}, 1e-8, so that a zero gradient gives NaN"
-            if optimizer in _ADAMS
-            else ", and updates smaller than 1/4096 of a weight leave it unchanged"
-        )
+        also = f"does the eps of {optimizer}, 1e-8" if optimizer in _ADAMS else "do updates below 1/4096 of a weight"
+        message = f"Training with float16 weights: gradients below 3e-8 become 0, and so {also}"
     else:
-        message = (
-            "The model is trained with bfloat16 weights: an update smaller than 1/512 of a weight leaves it unchanged, "
-            "1 - 1e-3 is 1"
-        )
+        message = "Training with bfloat16 weights: updates below 1/512 of a weight are lost"
     by_optimizer = by is not None and by.target.startswith("torch.optim.")
     what = "its parameters are trained here" if by_optimizer else "its loss goes backward here"
     return Finding(
@@ -441,14 +434,13 @@ def _of_training(cast: _Cast) -> Finding:
 
 def _of_inference(cast: _Cast) -> Finding:
     effect = (
-        "any activation beyond 65504 becomes inf, and any below 3e-8 becomes 0"
+        "values beyond 65504 become inf, and those below 3e-8 become 0"
         if cast.dtype == "float16"
-        else "every weight and activation keeps 8 bits of precision, in norms and softmax too"
+        else "weights, norms and softmax keep 8 bits of precision"
     )
     return Finding(
         cast.seen.node,
         f"The whole model computes in {cast.dtype}: {effect}",
-        help=f"Where memory allows, run a float32 model under `torch.autocast(device_type, dtype=torch.{cast.dtype})`, "
-        "which keeps sensitive operations in float32",
+        help=f"Keep float32 weights, and run under `torch.autocast(device_type, dtype=torch.{cast.dtype})`",
         severity=Severity.INFO,
     )

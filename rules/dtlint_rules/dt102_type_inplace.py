@@ -71,7 +71,7 @@ class TypeInplace(Rule):
             return
         yield Finding(
             call.node,
-            "`.type()` has no argument `inplace`: the call raises TypeError, and no tensor is ever cast in place",
+            "`.type()` has no argument `inplace`: this raises TypeError",
             help="Assign the result of `.to(dtype)`",
             fix=lambda place: _fix(place, call),
         )

@@ -82,9 +82,8 @@ class BareInt8Cast(Rule):
         low, high = DTYPES[target].min, DTYPES[target].max
         yield Finding(
             call.node,
-            f"The cast from {source} to {target} truncates, and on a CPU wraps around: 0.9 becomes 0, "
-            f"{_BECOMES[target]}, and NaN becomes 0",
-            help=f"Scale to the range of {target} first, then `.round().clamp({low}, {high})` before the cast",
+            f"The cast from {source} to {target} truncates, and on a CPU wraps around: 0.9 becomes 0, {_BECOMES[target]}",
+            help=f"Scale, and then `.round().clamp({low}, {high})`, before the cast",
             notes=() if tensor.origin is None else ((tensor.origin, f"{source} comes from here"),),
         )
 

@@ -15,6 +15,7 @@ from dtlint_rules._names import last_name
 from dtlint_rules._needs import CASTS
 from dtlint_rules._parts import bound_to, receiver
 from dtlint_rules._tensors import is_reckoned_with
+from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -110,9 +111,8 @@ class CastResultDiscarded(Rule):
             fix = _assigning(discard.node, call.node.func.value)
         yield Finding(
             call.node,
-            f"The result of the cast{became} is thrown away: `{ast.unparse(call.node.func.value)}` keeps its dtype, "
-            "for tensors are never cast in place",
-            help="Use the result of the cast",
+            f"The result of the cast{became} is discarded: `{short(call.node.func.value)}` keeps its dtype",
+            help="Assign the result: tensors are never cast in place",
             fix=fix,
         )
 
@@ -131,8 +131,7 @@ class CastResultDiscarded(Rule):
         model = "model" if walk.subject is None else ast.unparse(walk.subject)
         yield Finding(
             statement,
-            f"`{target.id}` is only a variable of this loop: rebinding it to a cast leaves the {walk.kind} of "
-            f"`{model}` as they are",
+            f"Rebinding the loop variable `{target.id}` does not cast the {walk.kind} of `{model}`",
             help=f"Cast the module itself, in place: `{model}.to(dtype)`",
         )
 

@@ -119,9 +119,8 @@ class ParamDataCast(Rule):
         model = "model" if walk.subject is None else ast.unparse(walk.subject)
         finding = Finding(
             assign.node,
-            f"The loop casts the parameters of `{model}` alone: its buffers, such as BatchNorm's running statistics, "
-            "keep the old dtype",
-            help=f"Cast the module, in place: `{model}.to(dtype)`",
+            f"Only the parameters of `{model}` are cast: its buffers keep the old dtype",
+            help=f"Cast the module in place: `{model}.to(dtype)`",
             fix=_by_module_to(walk, variable, assign.node, cast.node),
         )
         self.suspected.append((finding, *place))

@@ -88,10 +88,8 @@ class PartialModelCast(Rule):
         target = "float16" if "float16" in dtypes else "bfloat16"
         yield Finding(
             call.node,
-            f"Only the layers whose {picked} matches are cast to {target}: where they meet the others, "
-            "torch may raise `mat1 and mat2 must have the same dtype`",
-            help=f"Run the whole model under `torch.autocast(device_type, dtype=torch.{target})`, which casts where "
-            "it is safe, or cast the whole model",
+            f"Only layers whose {picked} matches are cast to {target}: between them and the others torch may raise",
+            help=f"Use `torch.autocast(device_type, dtype=torch.{target})`, or cast the whole model",
         )
 
 

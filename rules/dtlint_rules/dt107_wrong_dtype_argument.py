@@ -185,8 +185,8 @@ class WrongDtypeArgument(Rule):
         if call.method == "to" and "torch_dtype" in call.keywords:
             yield Finding(
                 call.node,
-                "`.to()` has no argument `torch_dtype`: a tensor or a module raises TypeError"
-                + ("" if sure else ", a diffusers pipeline ignores it"),
+                "`.to()` has no argument `torch_dtype`: "
+                + ("this raises TypeError" if sure else "tensors raise TypeError, and diffusers pipelines ignore it"),
                 help="Use `dtype=`",
                 severity=None if sure else Severity.WARNING,
                 fix=lambda place: _keyword_fix(place, call, sure),
@@ -228,7 +228,7 @@ class WrongDtypeArgument(Rule):
             asked = ast.unparse(found.asked)
             yield Finding(
                 found.whole,
-                f"This is `True`, and no dtype, where `{asked}` holds: `or` gives the first of its sides that is true",
+                f"This is `True`, not a dtype, where `{asked}` holds",
                 help=f"Write `... if {asked} else {ast.unparse(found.whole.values[-1])}`",
                 fix=partial(_chosen, found),
             )
@@ -249,7 +249,7 @@ class WrongDtypeArgument(Rule):
         return (
             Finding(
                 given,
-                f"`{path}` is a tensor, and no dtype: what asks `{path_of(target)}` for a dtype gets a tensor",
+                f"`{path_of(target)}` is set to the tensor `{path}`, not to its dtype",
                 help=f"Use `{path}.dtype`",
                 conditional=not seen,
             ),
@@ -270,7 +270,7 @@ class WrongDtypeArgument(Rule):
     def _finding(self, node: ast.expr, name: str, happens: str, sure: bool) -> Finding:
         return Finding(
             node,
-            f"`{ast.unparse(node)}` is no torch dtype: {happens}",
+            f"`{ast.unparse(node)}` is not a torch dtype: {happens}",
             help=f"Use `torch.{name}`",
             fix=_respelled(node, f"torch.{name}", sure),
         )
@@ -279,8 +279,8 @@ class WrongDtypeArgument(Rule):
         held = _NUMPY.get(dtype.name) or ("bool_" if dtype.name == "bool" else None)
         return Finding(
             node,
-            f"`{ast.unparse(node)}` is no NumPy dtype: TypeError: Cannot interpret 'torch.{dtype.name}' as a data type",
-            help=f"Use `np.{held}`" if held else f"NumPy has no {dtype.name}: make a tensor first",
+            f"`{ast.unparse(node)}` is not a NumPy dtype: this raises TypeError",
+            help=f"Use `np.{held}`" if held else f"Make a tensor first: NumPy has no {dtype.name}",
             fix=_respelled(node, f"numpy.{held}", sure=True) if held else None,
         )
 
@@ -296,8 +296,8 @@ def _mixed_up(name: str, given: ast.expr) -> Finding | None:
         return None
     return Finding(
         given,
-        f"`{ast.unparse(given)}` is a dtype, and is kept as the device `{name}`",
-        help="Use the device that belongs to it",
+        f"The dtype `{ast.unparse(given)}` is stored as the device `{name}`",
+        help="Store the device",
     )
 
 
@@ -350,7 +350,7 @@ def _no_method(call: Call) -> Finding:
     meant = NO_METHODS[call.method]
     return Finding(
         call.node,
-        f"No tensor has a method `{call.method}`: AttributeError",
+        f"Tensors have no method `{call.method}`: this raises AttributeError",
         help=f"Use `.{meant}({'other' if meant == 'type_as' else ''})`",
         fix=partial(_renamed, call),
     )
@@ -366,7 +366,7 @@ def _renamed(call: Call, place: Place) -> Fix | None:
 def _uncallable(call: Call) -> Finding:
     return Finding(
         call.node,
-        "`torch.dtype` cannot be called: TypeError: cannot create 'torch.dtype' instances",
+        "`torch.dtype` cannot be called: this raises TypeError",
         help="Look the dtype up by its name: `getattr(torch, name)`",
     )
 
@@ -378,7 +378,7 @@ def _device_given(call: Call) -> Finding | None:
         return None
     return Finding(
         node,
-        f"Autocast wants the type of a device, a string, and `{ast.unparse(node)}` is a device: it raises",
+        f'`torch.autocast` takes a device type such as "cuda": the device `{ast.unparse(node)}` raises',
         help=f"Use `{ast.unparse(node)}.type`",
         fix=partial(_typed, node),
     )

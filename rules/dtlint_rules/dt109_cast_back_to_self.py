@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CastBackToSelf"]
 
+_WIDE = {"float": "float32", "double": "float64"}
 _ORIGINAL = re.compile(r"^(?:orig(?:inal)?|old|prev(?:ious)?|input|in|initial|source|src)_?d?type$")
 """How the dtype is called that a tensor had before it was cast."""
 
@@ -98,13 +99,13 @@ class CastBackToSelf(Rule):
 
     def _kept_late(self, assign: Assign, asked: ast.Attribute) -> Iterator[Finding]:
         cast = source_of(asked.value, assign.flow)
-        if isinstance(cast, ast.Call) and last_name(cast) in ("float", "double") and not cast.args:
+        if isinstance(cast, ast.Call) and last_name(cast) in _WIDE and not cast.args:
             name = ast.unparse(asked.value)
             yield Finding(
                 asked,
-                f"`{name}` has been cast before its dtype is kept: what is kept is the dtype of the cast",
-                help=f"Keep the dtype first, and cast `{name}` behind that",
-                notes=((cast, "it is cast here"),),
+                f"`{path_of(assign.target)}` is read after `{name}` was cast to {_WIDE[last_name(cast)]}",
+                help=f"Read `{name}.dtype` before the cast",
+                notes=((cast, "cast here"),),
             )
 
     def _upcast(self, call: Call) -> None:
@@ -129,9 +130,8 @@ class CastBackToSelf(Rule):
             return
         yield Finding(
             call.node,
-            f"The result is cast back to the dtype of `{to}`, which is itself the upcast by now: the cast does "
-            "nothing, and the result stays wide",
-            help=f"Keep `{to}.dtype` before the upcast, and cast back to that",
+            f"The cast to the dtype of `{to}` does nothing: `{to}` was cast up itself",
+            help=f"Save `{to}.dtype` before the upcast, and cast back to that",
             notes=((upcast[0], f"`{to}` is bound to its own upcast here"),),
         )
 

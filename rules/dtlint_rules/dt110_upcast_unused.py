@@ -84,8 +84,8 @@ class UpcastUnused(Rule):
         became = f" to {next(iter(dtypes))}" if dtypes is not None and len(dtypes) == 1 else ""
         yield Finding(
             statement,
-            f"`{target.id}`, the result of a cast{became}, is never read: what follows uses tensors that were not cast",
-            help=f"Use `{target.id}` where the cast was meant to take effect, or remove the cast",
+            f"`{target.id}` is cast{became} and never read",
+            help=f"Use `{target.id}` below, or remove the cast",
         )
 
     def _is_tensor(self, cast: Call, given: ast.expr, flow: Flow) -> bool:

@@ -143,8 +143,8 @@ class CastNonFloat(Rule):
         if source is not None:
             yield Finding(
                 node,
-                f"Every tensor of {source} is cast by `{last_name(node)}`, those that hold integers or flags too",
-                help="Hand in a function that casts only where `x.is_floating_point()`",
+                f"Every tensor of {source} is cast by `{last_name(node)}`, integers too",
+                help="Cast only where `x.is_floating_point()`",
                 conditional=not self._is_seen(source, reference.flow),
             )
 
@@ -200,7 +200,7 @@ class CastNonFloat(Rule):
         whole = isinstance(parent, (ast.Assign, ast.Return)) or getattr(parent, "value", None) is call.node
         yield Finding(
             call.node,
-            f"Every tensor of {source} is cast to {to}, those that hold integers or flags too",
+            f"Every tensor of {source} is cast to {to}, integers too",
             help=f"Cast only where `{text}.is_floating_point()`",
             conditional=not self._is_seen(source, call.flow),
             fix=_guarded(text) if whole and cast is bare else None,
@@ -378,8 +378,8 @@ def _with_the_rest(call: Call, cast: ast.expr) -> Iterator[Finding]:
         first = others[min(others)]
         yield Finding(
             call.node,
-            f"`{path}` is cast with `{first}` where a dtype is given: integers become floating",
-            help=f"Take it to the device alone: `{path}.to({first}.device)`",
+            f"A dtype given here casts the integers of `{path}` too",
+            help=f"Move it only: `{path}.to({first}.device)`",
             conditional=True,
             severity=Severity.INFO,
         )

@@ -170,8 +170,8 @@ class CastNotRestored(Rule):
             left = self.left.pop(key)
             yield Finding(
                 left.node,
-                f"`{key[1]}` is cast to {left.dtype} in place for {left.why}, and stays so when the function ends",
-                help=f"Cast `{key[1]}` back before the function ends, in a `finally` if it may raise",
+                f"`{key[1]}` is cast to {left.dtype} in place for {left.why} and not cast back",
+                help=f"Cast `{key[1]}` back before the function ends, in `finally` if the code between may raise",
                 conditional=left.why == _EVALUATION,
             )
 
@@ -242,10 +242,9 @@ class CastNotRestored(Rule):
             del self.detours[scope, argument.id]
             yield Finding(
                 statement,
-                f"`{argument.id}` is computed in float32 and not cast back: a layer in half raises `Input type (float) "
-                "and bias type (c10::Half) should be the same`, or promotes to float32",
-                help=f"Keep `{argument.id}.dtype` before, and cast the result back to it",
-                notes=((call.node, f"`{argument.id}` goes into a layer here"),),
+                f"`{argument.id}` stays float32, and the next layer raises if its weights are half",
+                help="Cast the result back to the dtype of the input",
+                notes=((call.node, "the layer"),),
                 conditional=True,
             )
 
@@ -294,10 +293,9 @@ def _entering(detours: dict[ast.Assign, str], flow: Flow) -> Iterator[Finding]:
             if owner is not None and path.startswith("self.") and _has_weights(path, owner.node):
                 yield Finding(
                     statement,
-                    f"`{name}` is float32 where this branch is taken, and goes uncast into `{path}`, which raises if its "
-                    "weights are half",
-                    help=f"Leave the cast away, or keep `{name}.dtype` before, and cast the result back to it",
-                    notes=((call, f"`{name}` goes into a layer here"),),
+                    f"`{name}` is float32 on this branch, and `{path}` raises if its weights are half",
+                    help="Remove the cast, or cast the result back to the dtype of the input",
+                    notes=((call, "the layer"),),
                     conditional=True,
                 )
                 break

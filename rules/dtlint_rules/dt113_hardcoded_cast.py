@@ -20,6 +20,7 @@ from dtlint_rules._imports import is_a_test
 from dtlint_rules._meanings import written_dtype
 from dtlint_rules._names import last_name, said
 from dtlint_rules._parts import given, keyword, receiver, subject_of
+from dtlint_rules._texts import short
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class HardcodedCast(Rule):
             return
         yield Finding(
             test,
-            f"`{setting}` has more values than two: with bf16, this is float16",
+            f"If `{setting}` is bf16, this chooses float16",
             help='Map each setting to its dtype: {"no": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}',
             conditional=True,
         )
@@ -204,8 +205,7 @@ class HardcodedCast(Rule):
             return
         yield Finding(
             call.node,
-            f"The activation `{cast.id}` is cast to the dtype of the buffer `{buffer}`: where weights are half and "
-            "the buffer is float32, the next layer gets float32",
+            f"`{cast.id}` takes the dtype of the buffer `{buffer}`, which may be float32 where weights are half",
             help=f"Cast the buffer to the dtype of `{cast.id}` instead",
             conditional=True,
         )
@@ -216,7 +216,7 @@ def _written_out(node: ast.expr, parameter: ast.arg) -> Finding:
     name = parameter.arg
     return Finding(
         node,
-        f"`{ast.unparse(node)}` is written out here, whatever the parameter `{name}` is",
+        f"`{ast.unparse(node)}` is hard-coded, and the parameter `{name}` is ignored",
         help=f"Use `{name}`",
         notes=((parameter.annotation, f"`{name}` is declared here"),) if parameter.annotation else (),
     )
@@ -269,8 +269,8 @@ def _over_callers(assign: Assign, target: ast.Subscript) -> Iterator[Finding]:
         return
     yield Finding(
         assign.node,
-        f"`{ast.unparse(value)}` is written over the `torch_dtype` that a caller gives in `**{rest.arg}`",
-        help=f'Give it as a default: `{rest.arg}.setdefault("torch_dtype", ...)`',
+        f"`{ast.unparse(value)}` overwrites the `torch_dtype` that a caller passes in `**{rest.arg}`",
+        help=f'Make it a default: `{rest.arg}.setdefault("torch_dtype", ...)`',
         severity=Severity.INFO,
     )
 
@@ -311,8 +311,8 @@ def _fixed_half(call: Call) -> Iterator[Finding]:
     if dtype == "float16" and (saved := _saved(call)) is not None:
         yield Finding(
             call.node,
-            "The model is saved in float16 whatever dtype it was loaded in: what is beyond 65504 in bfloat16 becomes inf",
-            help="Keep its dtype, or take that of the settings",
+            "The model is saved in float16 whatever dtype it was loaded in: weights beyond 65504 become inf",
+            help="Keep its dtype, or make the dtype a setting",
             notes=((saved, "saved here"),),
             severity=Severity.INFO,
             conditional=True,
@@ -320,16 +320,15 @@ def _fixed_half(call: Call) -> Iterator[Finding]:
     elif _is_returned(call) and (upcast := _upcast(flow.scope)) is not None and _speaks_of_half_once(flow.scope):
         yield Finding(
             call.node,
-            f"The result is cast to {dtype} whatever dtype `{ast.unparse(subject_of(upcast))}` had before the cast to float32",
-            help="Note the dtype of the input, and cast back to that",
+            f"The result is cast to {dtype}, whatever dtype `{short(subject_of(upcast))}` had",
+            help="Save the dtype of the input, and cast back to that",
             notes=((upcast, "cast to float32 here"),),
             conditional=True,
         )
     elif _is_returned(call) and _is_table(function.node) and _speaks_of_half_once(flow.scope):
         yield Finding(
             call.node,
-            f"The table is {dtype} whatever dtype it meets: what is float32 gets numbers that are rounded to "
-            f"{'8' if dtype == 'bfloat16' else '11'} bits",
+            f"The table is rounded to {dtype}, whatever dtype it is used with",
             help="Take the dtype as a parameter",
             severity=Severity.INFO,
             conditional=True,
@@ -337,8 +336,8 @@ def _fixed_half(call: Call) -> Iterator[Finding]:
     elif (told := _told_dtype(call)) is not None and owner is not None and _speaks_of_half_once(owner.node):
         yield Finding(
             call.node,
-            f"`{ast.unparse(call.node)}` is {dtype} whatever dtype `{owner.node.name}` is given for its model",
-            help=f"Keep `{told.arg}`, and cast to that",
+            f"`{short(call.node)}` is {dtype}, whatever dtype `{owner.node.name}` is given",
+            help=f"Store `{told.arg}`, and cast to that",
             notes=((told.annotation, f"`{told.arg}` is declared here"),) if told.annotation else (),
             severity=Severity.INFO,
         )
@@ -468,9 +467,8 @@ def _loaded_in_float16(call: Call) -> Iterator[Finding]:
         return  # a checkpoint that is written out the author may know
     yield Finding(
         told,
-        "The model is loaded in float16 whatever dtype it was saved in: weights and activations beyond 65504, which "
-        "bfloat16 holds, become inf",
-        help='Let the caller choose, or give "auto"',
+        "The model is loaded in float16 whatever dtype it was saved in: bfloat16 beyond 65504 becomes inf",
+        help='Make the dtype a parameter, or pass "auto"',
         severity=Severity.INFO,
         conditional=True,
     )
@@ -498,7 +496,7 @@ def _made_in_half(call: Call, node: ast.expr, dtype: str) -> Iterator[Finding]:
         return
     yield Finding(
         node,
-        f"This is {dtype} whatever dtype the weights of the module have: a module that is cast otherwise raises, or promotes",
+        f"This is {dtype}, whatever dtype the weights have",
         help="Take the dtype of an input or of a weight",
         severity=Severity.INFO,
         conditional=True,
@@ -561,7 +559,7 @@ def _other_half(node: ast.expr, flow: Flow) -> Iterator[Finding]:
             yield Finding(
                 node,
                 f"`{asked}` asks for {wanted}, and gets {got} here",
-                help=f"Give {wanted} a branch of its own: `torch.{wanted}`",
+                help=f"Add a branch for `torch.{wanted}`",
             )
 
 

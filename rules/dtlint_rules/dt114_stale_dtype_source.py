@@ -116,9 +116,9 @@ class StaleDtypeSource(Rule):
             return
         yield Finding(
             statement,
-            f"`{path}` keeps the dtype that the weights have now: after `.half()` or `.to(dtype)` it is out of date",
-            help=f"Ask for `{ast.unparse(source)}.dtype` where it is used, or make `{path[5:]}` a property",
-            notes=((reader, "this casts to the dtype of that time"),),
+            f"`{path}` is read once: after `.half()` or `.to(dtype)` it is out of date",
+            help=f"Use `{ast.unparse(source)}.dtype` directly, or make `{path[5:]}` a property",
+            notes=((reader, "used here"),),
             conditional=True,
         )
 
@@ -136,7 +136,7 @@ def _read_behind(name: str, ended: ast.For, loops: list[ast.For], scope: ast.AST
             continue
         yield Finding(
             read[0],
-            f"`{name}` is what the loop before left: the last of those that it ran over, and none of this loop",
+            f"`{name}` is the last item of the loop above, not an item of this one",
             help=f"Use `{ast.unparse(asked)}`",
             notes=((ended.target, "bound here"),),
         )

@@ -129,8 +129,8 @@ class ComplexCast(Rule):
         dtype = next(iter(dtypes))
         yield Finding(
             call.node,
-            f"The tensor is complex: the cast to {dtype} throws its imaginary part away",
-            help="Keep it complex, or take `torch.view_as_real(x)`, `x.real` or `x.abs()`, whichever is meant",
+            f"The tensor is complex: the cast to {dtype} drops its imaginary part",
+            help="Take `x.real`, `x.abs()` or `torch.view_as_real(x)`, or keep it complex",
             notes=() if made is call.node.func else ((made, "complex since here"),),
         )
 

@@ -73,8 +73,8 @@ class ModuleTypeCastsInts(Rule):
         subject = ast.unparse(call.node.func.value)
         yield Finding(
             call.node,
-            f"`.type()` casts the integer and bool buffers of `{subject}` to {next(iter(dtypes))} as well",
-            help="Use `.to(dtype)`, which casts floating parameters and buffers only",
+            f"`.type()` casts the integer and bool buffers of `{subject}` to {next(iter(dtypes))} too",
+            help="Use `.to(dtype)`, which casts floating tensors only",
             fix=_by_to if isinstance(call.argument(0, "dst_type"), Dtype) and call.node.args else None,
         )
 

@@ -83,8 +83,8 @@ class InvertedDtypeCondition(Rule):
         if found is not None:
             yield Finding(
                 found.context,
-                f"Autocast is entered where `{found.switch}` is off, and not where it is on",
-                help="Turn the test round",
+                f"Autocast is entered where `{found.switch}` is off",
+                help="Invert the test",
                 notes=((found.test, "by this test"),),
                 conditional=True,
                 fix=partial(_negated, found),
@@ -100,14 +100,14 @@ class InvertedDtypeCondition(Rule):
             if _says_none(condition, target) and not _bound_since(target, condition, call):
                 if _moves(call.node):
                     return
-                yield self._found(call, condition, f"`{target}` is None here, and so the cast does nothing")
+                yield self._found(call, condition, f"`{target}` is None here: the cast does nothing")
                 return
             if _says_equal(condition, call, target) and not _bound_since(_subject(call), condition, call):
                 if len(call.node.args) + len(call.node.keywords) < 2:
                     yield self._found(
                         call,
                         condition,
-                        f"`{_subject(call)}` has this dtype already where the cast is made, so it does nothing",
+                        f"`{_subject(call)}` already has this dtype here: the cast does nothing",
                     )
                 return
 
@@ -115,7 +115,7 @@ class InvertedDtypeCondition(Rule):
         return Finding(
             call.node,
             message,
-            help="Turn the test round",
+            help="Invert the test",
             notes=((condition.test, "by this test"),),
             fix=_turned(condition) if _stands_alone(condition, call.flow) else None,
         )

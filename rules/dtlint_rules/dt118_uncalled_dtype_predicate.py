@@ -77,7 +77,7 @@ class UncalledDtypePredicate(Rule):
                 subject = "The function `torch" if path == "torch" else f"The method `{path}"
                 yield Finding(
                     node,
-                    f"{subject}.{node.attr}` is not called: it is true of every tensor",
+                    f"{subject}.{node.attr}` is not called: the test is always true",
                     help=f"Call it: `{path}.{node.attr}({'x' if path == 'torch' else ''})`",
                     fix=None if path == "torch" else _called,
                 )

@@ -94,7 +94,7 @@ class OverStrictDtypeCheck(Rule):
             if isinstance(node, (ast.Tuple, ast.List, ast.Set)) and _lacks_bfloat16(_value_of(call, node)):
                 yield Finding(
                     node,
-                    f"`{name}` is given every floating dtype but bfloat16, and so raises for a bfloat16 tensor",
+                    f"The list lacks bfloat16: `{name}` raises for a bfloat16 tensor",
                     help="Add `torch.bfloat16` to the list",
                     conditional=True,
                     fix=_adding(node),
@@ -120,8 +120,8 @@ class OverStrictDtypeCheck(Rule):
         listed = node.comparators[0]
         yield Finding(
             node,
-            "The check names every floating dtype but bfloat16, and so raises for a bfloat16 tensor",
-            help="Ask `x.is_floating_point()`, or add `torch.bfloat16` to the list",
+            "The check lacks bfloat16: it raises for a bfloat16 tensor",
+            help="Check `x.is_floating_point()`, or add `torch.bfloat16` to the list",
             conditional=True,
             fix=_adding(listed) if isinstance(listed, (ast.Tuple, ast.List, ast.Set)) else None,
         )
@@ -143,9 +143,8 @@ class OverStrictDtypeCheck(Rule):
         if _raises(node, operator, parents_at(node, operation.flow)):
             yield Finding(
                 node,
-                f"The check raises where `{first}` and `{second}` have different floating dtypes, as under autocast "
-                "they may",
-                help=f"Cast `{second}` to the dtype of `{first}`, or ask for the category: `is_floating_point()`",
+                f"The check raises if `{first}` and `{second}` differ in dtype, as under autocast",
+                help=f"Cast `{second}` to the dtype of `{first}`, or check `is_floating_point()`",
                 severity=Severity.INFO,
                 conditional=True,
             )
@@ -164,8 +163,8 @@ class OverStrictDtypeCheck(Rule):
         if reach(operation.flow).level >= Reach.LIBRARY and not is_a_test(operation.flow.tree):
             yield Finding(
                 node,
-                f"The check raises for `{name}` in half precision, as it comes under autocast or from a half model",
-                help=f"Cast `{name}`, or ask `{name}.is_floating_point()`",
+                f"The check raises if `{name}` is half, as under autocast",
+                help=f"Cast `{name}`, or check `{name}.is_floating_point()`",
                 severity=Severity.INFO,
                 conditional=True,
             )
@@ -177,8 +176,8 @@ class OverStrictDtypeCheck(Rule):
         if _FLOATING.search(last_name(node.comparators[0])) and last_name(node.left) == "dtype":
             yield Finding(
                 node,
-                f"`{last_name(node.comparators[0])}` names float32 and float64 alone: a half tensor is none of them",
-                help="Ask `x.is_floating_point()`",
+                f"`{last_name(node.comparators[0])}` lacks float16 and bfloat16",
+                help="Check `x.is_floating_point()`",
                 severity=Severity.INFO,
                 conditional=True,
             )
@@ -191,8 +190,8 @@ class OverStrictDtypeCheck(Rule):
         if reach(operation.flow).level >= Reach.LIBRARY and not is_a_test(operation.flow.tree):
             yield Finding(
                 node,
-                "The check names float32 and float64 alone, and so raises for a half tensor",
-                help="Ask `x.is_floating_point()`, or cast",
+                "The check raises for a half tensor: only float32 and float64 pass",
+                help="Check `x.is_floating_point()`, or cast",
                 severity=Severity.INFO,
                 conditional=True,
             )

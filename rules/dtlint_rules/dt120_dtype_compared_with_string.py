@@ -149,8 +149,8 @@ class DtypeComparedWithString(Rule):
             if type(node) is ast.Attribute and written_dtype(node) is not None:
                 yield Finding(
                     call.node,
-                    f"`{ast.unparse(node)}` is a dtype and no class: `isinstance` raises TypeError",
-                    help=f"Ask `x.dtype == {ast.unparse(node)}` of a tensor, `dtype == {ast.unparse(node)}` of a dtype",
+                    f"`{ast.unparse(node)}` is a dtype, not a class: `isinstance` raises TypeError",
+                    help=f"Compare: `x.dtype == {ast.unparse(node)}`",
                 )
                 return
 
@@ -173,8 +173,8 @@ class DtypeComparedWithString(Rule):
             if isinstance(left, ast.Attribute) and left.attr == "dtype":
                 yield Finding(
                     node,
-                    f"`{ast.unparse(node)}` is always {_OPERATORS[type(node.ops[0])]}: the list is made here, and is no dtype",
-                    help="Ask with `in`",
+                    f"`{ast.unparse(node)}` is always {_OPERATORS[type(node.ops[0])]}: a dtype is no list",
+                    help="Use `in`",
                 )
             return
         if isinstance(right, ast.BoolOp) and (isinstance(left, ast.Attribute) and left.attr == "dtype"):
@@ -183,7 +183,7 @@ class DtypeComparedWithString(Rule):
         if isinstance(node.ops[0], _EQUALITIES) and (name := name_compared(node, operation.flow)) is not None:
             yield Finding(
                 node,
-                f"`{ast.unparse(node)}` is always {_OPERATORS[type(node.ops[0])]}: `{name}` is a string, the name of a dtype",
+                f"`{ast.unparse(node)}` is always {_OPERATORS[type(node.ops[0])]}: `{name}` is a string",
                 help=f"Compare with `getattr(torch, {name})`",
             )
             return
@@ -229,10 +229,12 @@ def _no_dtype(operation: Operation, node: ast.Compare) -> Finding | None:
     if is_tensor or isinstance(node.ops[0], (ast.Is, ast.IsNot)):
         told = f"`{ast.unparse(node)}` is always {_OPERATORS[type(node.ops[0])]}"
     else:  # a class may say what equals it
-        told = f"`{ast.unparse(node)}` compares with a dtype what is none"
+        told = f"`{ast.unparse(node)}` compares with a dtype"
     return Finding(
         node,
-        f"{told}: `{ast.unparse(subject)}` {why}, and is no dtype of torch",
+        f"{told}: `{ast.unparse(subject)}` {why}, and is not one"
+        if not is_tensor
+        else f"{told}: `{ast.unparse(subject)}` {why}",
         help=f"Compare `{ast.unparse(subject)}.dtype`" if is_tensor else "Compare the dtype of a tensor",
         severity=None if is_tensor else Severity.WARNING,
         fix=partial(_asked_for, subject) if is_tensor else None,
@@ -263,7 +265,7 @@ def _alone(operation: Operation, node: ast.Compare) -> Iterator[Finding]:
         if package and package == torch and named(name) is not None:
             yield Finding(
                 side,
-                f"`{path}` is compared with nothing here, and is true: so is the whole test, always",
+                f"`{path}` is compared with nothing: the test is always true",
                 help=f"Write `{ast.unparse(node.left)} in ({ast.unparse(node.comparators[0])}, {path})`",
             )
             return
@@ -283,9 +285,9 @@ def _again(operation: Operation, node: ast.Compare) -> Iterator[Finding]:
         if before.test in ast.walk(outer.test):
             yield Finding(
                 node,
-                f"`{ast.unparse(node)}` is never true here: the same dtype has been asked for above",
-                help="Ask for the dtype that is meant",
-                notes=((before.test, "it has been asked for here"),),
+                f"`{ast.unparse(node)}` is never true here: the same test stands above",
+                help="Test for another dtype",
+                notes=((before.test, "the first test"),),
             )
             return
         inner = outer
@@ -298,7 +300,7 @@ def _first_alone(node: ast.Compare, listed: ast.BoolOp) -> Iterator[Finding]:
         compared = dtypes[0] if isinstance(listed.op, ast.Or) else dtypes[-1]
         yield Finding(
             node,
-            f"This compares with `{compared}` alone: every dtype is true, and `{ast.unparse(listed)}` is that one",
+            f"This compares with `{compared}` alone: `{ast.unparse(listed)}` is that dtype",
             help=f"Write `{ast.unparse(node.left)} in ({', '.join(dtypes)})`",
         )
 
@@ -326,10 +328,10 @@ def _of_two(operation: Operation, node: ast.Compare) -> Iterator[Finding]:
 _EQUALITIES = (ast.Eq, ast.Is, ast.NotEq, ast.IsNot)
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set)
 _WHY = {
-    "dtype": "a torch dtype equals nothing but itself",
+    "dtype": "a torch dtype equals only itself",
     "str": "the string of a torch dtype begins with `torch.`",
     "type": '`.type()` returns a string such as "torch.FloatTensor"',
-    "class": "the class of a tensor is `torch.Tensor`, and that of a dtype `torch.dtype`",
+    "class": "the class of every tensor is `torch.Tensor`",
 }
 
 

@@ -124,14 +124,14 @@ class LossyIntCast(Rule):
         if value is not None:
             yield Finding(
                 assign.node,
-                f"The tensor is {dtype}: {value:g} becomes {_becomes(value, dtype)} in it",
+                f"The tensor is {dtype}: {value:g} becomes {_becomes(value, dtype)}",
                 help="Make the tensor floating",
                 notes=notes,
             )
         elif dtype != "bool" and _has_fractions(assign.value):
             yield Finding(
                 assign.node,
-                f"The tensor is {dtype} and what is written into it has fractions: torch drops them, or raises",
+                f"The tensor is {dtype}: fractions written into it are dropped, or raise",
                 help="Make the tensor floating, or round and cast what is written",
                 notes=notes,
             )
@@ -157,14 +157,14 @@ class LossyIntCast(Rule):
             if number is not None:
                 yield Finding(
                     call.node,
-                    f"The tensor is {dtype}, and the fraction of `{short(number)}` is dropped in it",
-                    help="Give a floating dtype",
+                    f"The tensor is {dtype}: the fraction of `{short(number)}` is dropped",
+                    help="Pass a floating dtype",
                 )
         elif value is not None:
             yield Finding(
                 call.node,
-                f"The tensor is {dtype}: {value:g} becomes {_becomes(value, dtype)} in it",
-                help="Give a floating dtype",
+                f"The tensor is {dtype}: {value:g} becomes {_becomes(value, dtype)}",
+                help="Pass a floating dtype",
             )
 
     def _filled(self, call: Call) -> frozenset[str] | None:
@@ -190,8 +190,8 @@ def _cut(call: Call) -> Iterator[Finding]:
     if _LOSS.search(name) and _is_loss(given, call):
         yield Finding(
             call.node,
-            f"`int` drops the fraction of `{ast.unparse(given)}`: of 0.7 it makes 0",
-            help="Use `float`, or sum the tensors up",
+            f"`int` drops the fraction of `{ast.unparse(given)}`: 0.7 becomes 0",
+            help="Use `float`, or sum the tensors",
             conditional=getattr(known(call.flow, given), "dtypes", None) is None,
         )
 
@@ -257,8 +257,8 @@ def _of_image(call: Call) -> Iterator[Finding]:
     what = f"`{name}`" if literal is None else f"{literal:g}"
     yield Finding(
         call.node,
-        f"Where `{image}` holds integers, as images often do, the fractions of {what} are dropped",
-        help=f"Compute in a floating dtype, and cast the result back to the dtype of `{image}`",
+        f"If `{image}` holds integers, the fractions of {what} are dropped",
+        help=f"Compute in a floating dtype, and cast back to the dtype of `{image}`",
         conditional=True,
     )
 

@@ -105,19 +105,19 @@ class CastAfterReduction(Rule):
         if dtype == _WEIGHTS:
             if wide not in ("float32", "float64") or not _half_reaches(call):
                 return
-            runs = f"`{made}` runs in the dtype of the weights, and in half is inf beyond 65504 or keeps 8 bits"
+            runs = f"`{made}` runs in the dtype of the weights, and in half overflows or keeps 8 bits"
         elif DTYPES[wide].bits <= DTYPES[dtype].bits:
             return
         elif made == "arithmetic":
-            runs = f"The arithmetic is done in {dtype} and wraps around beyond {DTYPES[dtype].max:g}"
+            runs = f"The arithmetic runs in {dtype} and wraps around beyond {DTYPES[dtype].max:g}"
         else:
             runs = f"`{made}` runs in {dtype} and " + (
-                "is inf beyond 65504" if dtype == "float16" else "keeps 8 bits of precision"
+                "overflows beyond 65504" if dtype == "float16" else "keeps 8 bits of precision"
             )
         yield Finding(
             call.node,
             f"{runs}: the cast to {wide} comes too late",
-            help=f"Cast the operands to {wide} first, and compute then",
+            help=f"Cast the operands to {wide} first",
             conditional=dtype == _WEIGHTS,
         )
 
@@ -171,9 +171,8 @@ def _combined(call: Call, given: ast.expr) -> Iterator[Finding]:
         return
     yield Finding(
         call.node,
-        f"The index is computed in the dtype of `{names[0]}` and `{names[1]}`, where uint8 wraps around beyond 255 and "
-        "float16 is exact to 2048 only: the cast to int64 comes too late",
-        help=f"Cast `{names[0]}` and `{names[1]}` first, and compute then",
+        f"If `{names[0]}` and `{names[1]}` are uint8 the index wraps around: the cast to int64 comes too late",
+        help=f"Cast `{names[0]}` and `{names[1]}` first",
         conditional=True,
     )
 

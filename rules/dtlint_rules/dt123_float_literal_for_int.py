@@ -145,8 +145,8 @@ def _option(node: ast.Call, kind: ast.expr, default: ast.expr) -> Finding:
     option = next((str(part.value) for part in node.args if isinstance(part, ast.Constant)), "the option")
     return Finding(
         node,
-        f"The default {ast.unparse(default)} of `{option}` is a float, while the command line takes whole numbers only",
-        help="Use `type=float`" if not _whole(default) else f"Write {_as_int(default)}",
+        f"The default {ast.unparse(default)} of `{option}` is a float, but `type=int` takes whole numbers only",
+        help="Use `type=float`" + (f", or write {_as_int(default)}" if _whole(default) else ""),
         fix=_fixed(kind, default),
     )
 
@@ -162,8 +162,8 @@ def _is_count(default: ast.expr) -> bool:
 def _declared(name: str, default: ast.expr) -> Finding:
     return Finding(
         default,
-        f"`{name}` is declared int, and its default {ast.unparse(default)} is a float",
-        help=f"Write {_as_int(default)}" if _whole(default) else "Declare it `float`, or give a whole number",
+        f"`{name}` is declared int, but its default {ast.unparse(default)} is a float",
+        help="Declare it `float`, or write " + (_as_int(default) if _whole(default) else "a whole number"),
         fix=_fixed(None, default),
     )
 

@@ -107,14 +107,14 @@ class CheckpointDtype(Rule):
                 whole = isinstance(parent := around.get(node), ast.Attribute) and parent.attr == "state_dict"
                 if (whole or (isinstance(held, ast.Dict) and _is_kept(node, held))) and _goes_on(call, path):
                     fate = (
-                        "the cast back does not bring the digits back that its weights lose"
+                        "casting back does not restore the weights"
                         if _is_cast_back(call, path)
-                        else "whatever uses it after the save goes on in half"
+                        else "after the save it goes on in half"
                     )
                     yield Finding(
                         node,
-                        f"`{path}` itself is cast to half here, in place: {fate}",
-                        help="Cast the tensors of its state dict, or a copy: `copy.deepcopy(model).half()`",
+                        f"`{path}` itself is cast to half, in place: {fate}",
+                        help="Cast a copy, `copy.deepcopy(model).half()`, or the tensors of the state dict",
                         conditional=not whole,
                     )
 
@@ -124,7 +124,7 @@ class CheckpointDtype(Rule):
             if load is not None:
                 yield Finding(
                     load.node,
-                    "With `assign=True` the model takes the dtype of the file, and is trained in it",
+                    "With `assign=True` the model is trained in the dtype of the file",
                     help="Cast the model to float32 after loading, or load without `assign=True`",
                     notes=((call.node, "its parameters are trained here"),),
                 )

@@ -150,7 +150,7 @@ class NoSuchName(Rule):
         return (
             Finding(
                 call.node,
-                f"A tensor has no method `{name}`: this raises AttributeError, and no tensor is ever cast in place",
+                f"Tensors have no method `{name}`: this raises AttributeError",
                 help=f"Use the result of `.{name[:-1]}({'...' if call.node.args else ''})`",
             ),
         )
@@ -164,8 +164,8 @@ class NoSuchName(Rule):
             return (
                 Finding(
                     call.node,
-                    f"`torch.{name}` is a dtype, and no function: calling it raises TypeError",
-                    help=f"Cast by `.to(torch.{name})`, or make a tensor of it by `torch.tensor(..., dtype=torch.{name})`",
+                    f"`torch.{name}` is a dtype, not a function: calling it raises TypeError",
+                    help=f"Use `.to(torch.{name})`, or `torch.tensor(..., dtype=torch.{name})`",
                 ),
             )
         if name not in METHODS or not isinstance(held, Tensor) or _is_there(call):
@@ -174,7 +174,7 @@ class NoSuchName(Rule):
         return (
             Finding(
                 call.node,
-                f"A tensor has no method `{name}`: this raises AttributeError",
+                f"Tensors have no method `{name}`: this raises AttributeError",
                 help=f"Use `.{METHODS[name]}()`" if bare else f"Use `.to(torch.{_DTYPES.get(name, name)}, ...)`",
                 fix=partial(_renamed, name=METHODS[name]) if bare else None,
             ),
