@@ -106,9 +106,8 @@ class BackwardInAutocast(Rule):
         rest = _rest_of_region(call.flow)
         yield Finding(
             call.node,
-            "`.backward()` runs under autocast, which casts the backward of float32 operators to "
-            f"{region.dtype or 'the lower precision'} too",
-            help="Call `.backward()` behind the autocast region",
+            f"`.backward()` runs under autocast, which computes float32 gradients in {region.dtype or 'half'}",
+            help="Call `.backward()` after the autocast region",
             notes=() if region.made is None else ((region.made, "autocast begins here"),),
             fix=None if rest is None else lambda place: _fix(place, *rest),
         )
@@ -127,9 +126,8 @@ def _by_library(call: Call) -> Iterator[Finding]:
     if made is not None:
         yield Finding(
             call.node,
-            f"`{owner}.backward()` runs under autocast, which casts the backward of float32 operators to the lower precision "
-            "too",
-            help=f"Call `{owner}.backward()` behind the autocast region",
+            f"`{owner}.backward()` runs under autocast, which computes float32 gradients in half",
+            help=f"Call `{owner}.backward()` after the autocast region",
             notes=((made, "autocast begins here"),),
             conditional=not seen,
         )

@@ -99,7 +99,7 @@ class MissingGradScaler(Rule):
             return
         yield Finding(
             call.node,
-            "The loss comes from float16 autocast and goes backward unscaled: gradients below 3e-8 become 0",
+            "The loss of float16 autocast goes backward unscaled: gradients below 3e-8 become 0",
             help="Scale the loss with `torch.amp.GradScaler`, or autocast to bfloat16",
             notes=() if region.made is None else ((region.made, "autocast to float16 begins here"),),
         )

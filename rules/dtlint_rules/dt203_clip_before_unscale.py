@@ -29,16 +29,15 @@ if TYPE_CHECKING:
 __all__ = ["ClipBeforeUnscale"]
 
 _CLIPS = {
-    "torch.nn.utils.clip_grad_norm_": "the norm comes out as many times too large, so that nearly every step is "
-    "clipped, to the limit divided by the scale",
-    "torch.nn.utils.clip_grad_value_": "nearly every gradient is cut to the limit, which is then divided by the scale",
+    "torch.nn.utils.clip_grad_norm_": "nearly every step is clipped",
+    "torch.nn.utils.clip_grad_value_": "nearly every gradient is cut",
 }
 """What clips gradients, and what happens to it when they are scaled by 65536."""
 _STEPS = {
-    **dict.fromkeys(("SGD", "ASGD"), "{}'s step shrinks with it"),
+    **dict.fromkeys(("SGD", "ASGD"), "{} barely moves"),
     **dict.fromkeys(
         ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adagrad", "Adadelta"),
-        "{} hides it until its eps outweighs what is left of a gradient",
+        "{} hides it",
     ),
 }
 """What comes of it by the optimizer: Adam and its kin divide a gradient by its own size, and add eps to that."""
@@ -163,7 +162,7 @@ class ClipBeforeUnscale(Rule):
         if cuts and _scales(within):
             yield Finding(
                 call.node,
-                "The hook clips gradients in backward, while they are multiplied by the scale, 65536 at the start",
+                "The hook clips gradients that are still scaled, by 65536 at first",
                 help="Clip between `scaler.unscale_(optimizer)` and `scaler.step(optimizer)`",
             )
 
@@ -189,8 +188,7 @@ class ClipBeforeUnscale(Rule):
             steps = _steps(scope, scaler)
             finding = Finding(
                 call.node,
-                "Gradients are clipped while they are multiplied by the scale, 65536 at the start: "
-                f"{_CLIPS[call.target]}",
+                f"Gradients are clipped while scaled, by 65536 at first: {_CLIPS[call.target]}",
                 help=f"Call `{scaler}.unscale_({steps[0][1] if len(steps) == 1 else 'optimizer'})` before",
                 fix=partial(_fix, call, scaler, steps, scope) if first else None,
             )
@@ -214,10 +212,9 @@ class ClipBeforeUnscale(Rule):
             (
                 Finding(
                     call.node,
-                    f"Gradients are clipped while they are multiplied by the scale, if `{scaler}` is on: "
-                    f"{_CLIPS[call.target]}",
+                    f"Gradients are clipped while scaled by `{scaler}`: {_CLIPS[call.target]}",
                     help=f"Call `{scaler}.unscale_({optimizer or 'optimizer'})` before",
-                    notes=((step, "only the step unscales them"),),
+                    notes=((step, "unscaled here"),),
                 ),
                 step,
             )

@@ -132,7 +132,7 @@ class ScalerMisuse(Rule):
             loss, scaler = ast.unparse(call.node.args[0]), ast.unparse(call.node.func.value)
             yield Finding(
                 call.node,
-                f"`{scaler}.scale` leaves `{loss}` as it is: what it gives is thrown away, and the loss goes backward unscaled",
+                f"The result of `{scaler}.scale({loss})` is discarded: the loss goes backward unscaled",
                 help=f"Call `{scaler}.scale({loss}).backward()`",
                 notes=((backward, "backward of the unscaled loss"),),
             )
@@ -204,9 +204,8 @@ class ScalerMisuse(Rule):
         if not away and not _has_method(realm, scaler, "update", besides=set_now_and_then):
             yield Finding(
                 steps[0].node,
-                f"`{scaler}.update()` is never called: the second `step` raises RuntimeError, "
-                '"step() has already been called since the last update()"',
-                help=f"Call `{scaler}.update()` behind the step, once for each iteration",
+                f"`{scaler}.update()` is never called: the second `step` raises RuntimeError",
+                help=f"Call `{scaler}.update()` after the step, once per iteration",
             )
 
     def _unscaled_for_plain_step(
@@ -228,9 +227,8 @@ class ScalerMisuse(Rule):
         unscale, step = pairs[-1]
         yield Finding(
             step.node,
-            f"`{scaler}.update()` is never called after `unscale_`: in the next iteration that raises RuntimeError, and "
-            "this step is taken even where a gradient is inf",
-            help=f"Call `{scaler}.step({step.optimizer})` in place of it, and then `{scaler}.update()`",
+            f"`{scaler}.update()` is never called: the second `unscale_` raises RuntimeError",
+            help=f"Call `{scaler}.step({step.optimizer})` instead, and then `{scaler}.update()`",
             notes=((unscale.node, "the gradients are unscaled here"),),
         )
 
@@ -248,7 +246,7 @@ class ScalerMisuse(Rule):
             alone = not _has_method(tree, scaler, "scale") and not _given_away(tree, scaler, tree)
             if alone or self._is_alone(scaler, step, backwards[-1], tree, scope):
                 raises = alone or ((scope, scaler) in self.enabled and not _has_method(scope, scaler, "scale"))
-                perhaps = "" if raises else ", or divides the gradients by a scale that they do not have"
+                perhaps = "" if raises else ", or unscales gradients that are not scaled"
                 yield Finding(
                     step.node,
                     f"The loss goes backward without `{scaler}.scale`: `step` raises AssertionError{perhaps}",
@@ -286,9 +284,9 @@ def _between(sequence: list[_Done], first: _Done, second: _Done) -> list[_Done]:
 
 
 _TWICE = {
-    ("unscale_", "unscale_"): "`unscale_` is called twice for `{}` in one cycle: the second raises RuntimeError",
-    ("step", "unscale_"): "`unscale_` is called behind the `step` of `{}`: it raises RuntimeError",
-    ("step", "step"): "`step` is called twice for `{}` without an `update` between: the second raises RuntimeError",
+    ("unscale_", "unscale_"): "`unscale_` is called twice for `{}` before `update`: the second raises RuntimeError",
+    ("step", "unscale_"): "`unscale_` is called after `step` for `{}`: this raises RuntimeError",
+    ("step", "step"): "`step` is called twice for `{}` before `update`: the second raises RuntimeError",
 }
 
 
@@ -305,7 +303,7 @@ def _twice(own: list[_Done]) -> Iterator[Finding]:
                 yield Finding(
                     later.node,
                     message.format(later.optimizer),
-                    help="Scale, backward, unscale_, step, update: each once for an optimizer, in that order",
+                    help="Call scale, backward, unscale_, step and update once each, in this order",
                     notes=(note,),
                 )
                 break
@@ -323,9 +321,9 @@ def _update_first(own: list[_Done]) -> Iterator[Finding]:
                     break
                 yield Finding(
                     done.node,
-                    "`update` is called before `step`: no gradients have been looked at, and it raises AssertionError",
-                    help=f"Call `{done.scaler}.update()` behind `{done.scaler}.step`",
-                    notes=((step.node, "the step stands here"),),
+                    "`update` is called before `step`: this raises AssertionError",
+                    help=f"Call `{done.scaler}.update()` after `{done.scaler}.step`",
+                    notes=((step.node, "the step"),),
                 )
                 break
 
@@ -353,8 +351,8 @@ def _unscaled_each_time(own: list[_Done]) -> Iterator[Finding]:
         ):
             yield Finding(
                 unscale.node,
-                "`unscale_` runs in every iteration, `update` only in some: the second `unscale_` raises RuntimeError",
-                help="Unscale where the step is taken, and clip there",
+                "`unscale_` runs in every iteration, `update` in some: the second `unscale_` raises RuntimeError",
+                help="Unscale and clip where the step is taken",
                 notes=((ends[-1].node, "the cycle ends here"),),
             )
 
@@ -399,9 +397,9 @@ def _zeroed(scaler: str, sequence: list[_Done], backward: _Done, done: _Done, st
     if not any(each in steps for each in _between(sequence, backward, done)):
         yield Finding(
             done.node,
-            f"The gradients of `{done.optimizer}` are set to zero before `{scaler}.step` uses them",
-            help="Call `zero_grad` before backward, or behind the step",
-            notes=((step.node, "the step stands here"),),
+            f"The gradients of `{done.optimizer}` are zeroed before `{scaler}.step` uses them",
+            help="Call `zero_grad` before backward, or after the step",
+            notes=((step.node, "the step"),),
         )
 
 
@@ -413,15 +411,14 @@ def _stepped_alone(
     if stepped is not None and not any("backward" in each.what for each in _between(sequence, stepped, done)):
         yield Finding(
             done.node,
-            f"`{done.optimizer}` has been stepped by `{scaler}.step`: it takes a second step on the same gradients, "
-            "even where they are inf",
-            help=f"Leave `{done.optimizer}.step()` away",
+            f"`{scaler}.step` has already stepped `{done.optimizer}`: this steps again, even if gradients are inf",
+            help=f"Remove `{done.optimizer}.step()`",
             notes=((stepped.node, "the scaler steps here"),),
         )
     elif not steps and not any(each.what == "unscale_" for each in sequence):
         yield Finding(
             done.node,
-            f"`{done.optimizer}.step()` uses gradients that are multiplied by the scale, 65536 at the start",
+            f"`{done.optimizer}.step()` uses gradients that are still scaled, by 65536 at first",
             help=f"Call `{scaler}.step({done.optimizer})`, then `{scaler}.update()`",
             notes=((backward.node, "scaled here"),),
         )
@@ -497,9 +494,9 @@ def _made_anew(scaler: str, own: list[_Done], scope: ast.AST) -> Iterator[Findin
             if _names(made.targets) == [scaler] and any(_is_of(loop, step) for step in steps):
                 yield Finding(
                     made.value,
-                    f"`{scaler}` is made anew in every iteration: its scale starts over each time, and never adapts",
-                    help="Make the scaler once, ahead of the loop",
-                    notes=((steps[0].node, "the step stands here"),),
+                    f"`{scaler}` is made in every iteration: its scale never adapts",
+                    help="Make the scaler once, before the loop",
+                    notes=((steps[0].node, "the step"),),
                 )
 
 

@@ -92,7 +92,7 @@ class ScalerWithBf16(Rule):
         if made in _AUTOCASTS:
             self._autocast(call, made)
         elif call.target.rpartition(".")[2] in _SCALERS and (because := _switched_by_bf16(call)) is not None:
-            return (_found(call.node, "in bfloat16", (because, "it is switched on for bfloat16")),)
+            return (_found(call.node, "with bfloat16", (because, "switched on for bfloat16")),)
         elif call.target.rpartition(".")[2] in _SCALERS and not _is_decided(call):
             self.scalers.append(_Scaler(call.node, list(call.flow.conditions), _place(call)))
         return ()
@@ -103,7 +103,7 @@ class ScalerWithBf16(Rule):
         for scaler in self.scalers:
             because = _for_bf16(scaler.conditions)
             if because is not None:
-                yield _found(scaler.node, "in bfloat16", (because, "bfloat16 is chosen here"))
+                yield _found(scaler.node, "with bfloat16", (because, "bfloat16 is chosen here"))
                 continue
             region, surely = next(
                 ((node, sure) for node, sure, place in self.regions if place is scaler.place), (None, False)
@@ -111,8 +111,8 @@ class ScalerWithBf16(Rule):
             if region is None or mentions(scaler.conditions, _SPEAKS_OF_DTYPE):
                 continue
             if not self.scaled or (surely and scaler.place not in self.scaled and _stays_in(scaler)):
-                when = "in bfloat16" if surely else "also where autocast's dtype is bfloat16"
-                yield _found(scaler.node, when, (region, "autocast computes in it here"))
+                when = "with bfloat16" if surely else "also with bfloat16"
+                yield _found(scaler.node, when, (region, "autocast to bfloat16"))
 
     def _autocast(self, call: Call, name: str) -> None:
         if call.target == "functools.partial":
@@ -165,8 +165,8 @@ def _place(call: Call) -> ast.AST:
 def _found(node: ast.Call, when: str, note: tuple[ast.expr, str]) -> Finding:
     return Finding(
         node,
-        f"Losses are scaled {when}, which has the range of float32: no gradient underflows that would not there",
-        help="Make the scaler with `enabled=(dtype == torch.float16)`, or only for float16",
+        f"GradScaler is used {when}, which does not need it",
+        help="Pass `enabled=(dtype == torch.float16)`",
         notes=(note,),
     )
 

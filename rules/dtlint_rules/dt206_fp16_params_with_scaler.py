@@ -108,9 +108,8 @@ class Fp16ParamsWithScaler(Rule):
             if cast is not None and cast.lineno < node.lineno and not whole and not upcasts(tree):
                 yield Finding(
                     node,
-                    f"The adapter of `{path}` is float16 where that was cast to it: GradScaler raises "
-                    '"Attempting to unscale FP16 gradients."',
-                    help="Cast the parameters that require a gradient to float32 behind this",
+                    f'The adapter of `{path}` is float16: GradScaler raises "Attempting to unscale FP16 gradients."',
+                    help="Cast the parameters that require gradients to float32 after this",
                     notes=((cast, f"`{path}` is cast here"),),
                 )
         for cast, scope, name in self.casts:
@@ -119,8 +118,7 @@ class Fp16ParamsWithScaler(Rule):
                 made, model = shared
                 yield Finding(
                     cast,
-                    f"The cast reaches `{model}`, which `{name}` shares with the training: GradScaler refuses float16 "
-                    "parameters in the next step",
+                    f"The cast also casts `{model}`, which is being trained: GradScaler raises in the next step",
                     help="Move the pipeline without a dtype, and run it under autocast",
                     notes=((made, f"made of `{model}` here"),),
                 )

@@ -70,7 +70,7 @@ class BceInAutocast(Rule):
             what = "BCELoss" if is_layer else "binary_cross_entropy"
             yield Finding(
                 call.node,
-                f"`{what}` raises under autocast on CUDA: probabilities near 0 and 1 are not safe in half precision",
-                help="Use the form `with_logits`, without the sigmoid before it, or leave autocast and cast to float32",
+                f"`{what}` raises under autocast on CUDA",
+                help="Use the `with_logits` form without the sigmoid, or cast to float32 outside autocast",
                 notes=() if region.made is None else ((region.made, "autocast begins here"),),
             )

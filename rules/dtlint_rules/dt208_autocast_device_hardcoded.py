@@ -104,15 +104,14 @@ class AutocastDeviceHardcoded(Rule):
         for node, device in () if _runs_on_cuda(tree) else self.always:
             yield Finding(
                 node,
-                f"Autocast is for CUDA whatever `{device}` is: on the CPU, XPU or MPS it does nothing but warn",
-                help=f"Give `{device}.type`",
+                f"Autocast is hard-coded for CUDA, whatever `{device}` is",
+                help=f"Pass `{device}.type`",
             )
         for node, device in () if _is_told_cuda(tree) else self.falling:
             yield Finding(
                 node,
-                f"Autocast is for CUDA whatever `{device}` is: on the CPU, which that falls back to, it does nothing but "
-                "warn",
-                help=f"Give `{device}.type`",
+                f"Autocast is hard-coded for CUDA, but `{device}` falls back to the CPU",
+                help=f"Pass `{device}.type`",
             )
         if self.on:
             return
@@ -124,8 +123,8 @@ class AutocastDeviceHardcoded(Rule):
             if in_function and within is not None and is_lowered(within, tree, owner):
                 yield Finding(
                     node,
-                    "This switches autocast off for CUDA alone: under autocast of the CPU, XPU or MPS it does nothing",
-                    help="Give the device of the tensors, `x.device.type`",
+                    "This switches autocast off on CUDA only",
+                    help="Pass the device of the tensors, `x.device.type`",
                 )
 
     def _chosen(self, call: Call, device_type: ast.expr) -> Iterator[Finding]:
@@ -140,9 +139,9 @@ class AutocastDeviceHardcoded(Rule):
         if device is not None:
             yield Finding(
                 call.node,
-                f"Autocast is for CUDA wherever a GPU is in the machine, though `{device}` may be another device",
-                help=f"Give `{device}.type`",
-                notes=() if where is None else ((where, "chosen by torch.cuda.is_available() here"),),
+                f"Autocast is for CUDA wherever there is a GPU, but `{device}` may be another device",
+                help=f"Pass `{device}.type`",
+                notes=() if where is None else ((where, "chosen by `torch.cuda.is_available()`"),),
             )
 
 

@@ -80,8 +80,8 @@ class AutocastNotEntered(Rule):
         if isinstance(discard.value, Autocast):
             yield Finding(
                 discard.node.value,
-                "The autocast context is made and thrown away: it does nothing until it is entered",
-                help="Put it into a `with` statement around what is to be cast",
+                "The autocast context is discarded: it does nothing until it is entered",
+                help="Use it in a `with` statement",
             )
 
     def on_end(self, end: End) -> Iterator[Finding]:
@@ -101,9 +101,8 @@ class AutocastNotEntered(Rule):
             if isinstance(node, ast.Yield) and node.value in self.made and not _entered_by_caller(function):
                 yield Finding(
                     node.value,
-                    "The context manager yields the autocast context without entering it: its `with` block runs in "
-                    "float32",
-                    help="`with torch.autocast(...): yield`",
+                    "The autocast context is yielded but never entered: the `with` block runs in float32",
+                    help="Write `with torch.autocast(...): yield`",
                 )
 
     def _combined(self, node: ast.With | ast.AsyncWith) -> Iterator[Finding]:
@@ -116,8 +115,8 @@ class AutocastNotEntered(Rule):
                     entered = both.values[-1] if word == "and" else both.values[0]
                     yield Finding(
                         both,
-                        f"`{word}` gives one of its sides, and only `{ast.unparse(entered)}` is entered",
-                        help="Separate contexts by a comma",
+                        f"`{word}` picks one context: only `{ast.unparse(entered)}` is entered",
+                        help="Separate the contexts by a comma",
                     )
 
 

@@ -84,8 +84,8 @@ class AutocastUnsupportedDtype(Rule):
         if region.dtype is not None and region.dtype not in LOW_PRECISION and region.enabled is not False:
             yield Finding(
                 call.node,
-                f"Autocast on {region.device} does not cast to {region.dtype}: it warns and is off",
-                help="Use `enabled=False` to switch autocast off, or give torch.float16 or torch.bfloat16",
+                f"Autocast on {region.device} does not support {region.dtype}: it warns and is off",
+                help="Pass torch.float16 or torch.bfloat16, or `enabled=False`",
             )
 
     def on_assign(self, assign: Assign) -> Iterator[Finding]:
@@ -124,8 +124,8 @@ def _untold(call: Call) -> Iterator[Finding]:
 def _finding(node: ast.expr, asked: str) -> Finding:
     return Finding(
         node,
-        f"`{asked}` asks for a dtype, and autocast is not told it: on CUDA it casts to float16",
-        help="Give it `dtype=`",
+        f"`{asked}` asks for a dtype, but autocast gets none: on CUDA it uses float16",
+        help="Pass `dtype=`",
     )
 
 

@@ -118,8 +118,7 @@ class NestedAutocastOffNoCast(Rule):
                 continue
             yield Finding(
                 node,
-                f"`{name}` is half where autocast is on outside, and `{weight}` is float32: autocast is off here, and the "
-                "product raises",
+                f"This product raises if an outer autocast makes `{name}` half: `{weight}` is float32",
                 help=f"Cast it first: `{name} = {name}.float()`",
                 notes=((region, "autocast is switched off here"),),
                 conditional=True,
@@ -139,8 +138,7 @@ class NestedAutocastOffNoCast(Rule):
         if region is not None and (layer.dtypes is None or layer.dtypes == frozenset({"float32"})):
             yield Finding(
                 call.node,
-                f"The input is {region.dtype or 'half'} from autocast and the weight float32: with autocast off, the "
-                "layer raises",
+                f"The layer raises: its input is {region.dtype or 'half'} from autocast, its weight float32",
                 help="Cast the input with `.float()`",
                 notes=() if region.made is None else ((region.made, "computed under this autocast"),),
             )

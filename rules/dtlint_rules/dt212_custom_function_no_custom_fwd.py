@@ -182,7 +182,7 @@ def _products(node: ast.ClassDef) -> tuple[ast.FunctionDef, ast.expr, ast.expr] 
 def _found(forward: ast.FunctionDef, product: ast.expr, gradient: ast.expr, severity: Severity) -> Finding:
     return Finding(
         forward.decorator_list[-1] if forward.decorator_list else product,
-        "Under autocast the gradient is half in `backward` and what `forward` saves is not: the product there raises",
+        "Under autocast `backward` raises: the gradient is half, and what `forward` saves is not",
         help="Decorate `forward` with `torch.amp.custom_fwd` and `backward` with `torch.amp.custom_bwd`",
         notes=((product, "autocast casts this product to half"), (gradient, "this product raises")),
         severity=severity,

@@ -126,9 +126,8 @@ class AutocastDefeatsFp32(Rule):
             if not decided_here(statement, tree):
                 yield Finding(
                     node,
-                    "Under autocast this product of positions and frequencies runs in half: "
-                    "bfloat16 holds whole numbers up to 256, float16 up to 2048",
-                    help="Multiply elementwise, or compute it under `torch.autocast(x.device.type, enabled=False)`",
+                    "Under autocast this product of positions and frequencies runs in half",
+                    help="Multiply elementwise, or use `torch.autocast(x.device.type, enabled=False)`",
                     conditional=True,
                 )
 
@@ -139,8 +138,8 @@ class AutocastDefeatsFp32(Rule):
             if all(cast is not None for cast in casts):
                 yield Finding(
                     node,
-                    f"Both operands were cast to float32, and autocast casts them to {region.dtype or 'half'} again",
-                    help="Compute it under `torch.autocast(..., enabled=False)`",
+                    f"Autocast casts both float32 operands back to {region.dtype or 'half'}",
+                    help="Compute this under `torch.autocast(..., enabled=False)`",
                     notes=tuple(
                         (cast, "cast to float32 here") for cast in casts if cast is not None and cast is not node
                     ),

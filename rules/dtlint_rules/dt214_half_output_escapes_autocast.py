@@ -128,9 +128,8 @@ class HalfOutputEscapesAutocast(Rule):
             if not wrapped.is_cast_again:
                 yield Finding(
                     wrapped.node,
-                    f"`{wrapped.path}` runs under autocast from here on, and what it returns is half: "
-                    "losses outside autocast are then computed in half",
-                    help="Wrap it once more, in a function that casts its outputs to float32",
+                    f"`{wrapped.path}` now returns half: losses outside autocast are computed in half",
+                    help="Cast its outputs to float32 in a second wrapper",
                 )
 
     def _loss(self, call: Call) -> Iterator[Finding]:
@@ -138,8 +137,7 @@ class HalfOutputEscapesAutocast(Rule):
         if region is not None and not _is_cast(call.node.args[0], call.flow.scope):
             yield Finding(
                 call.node,
-                f"The loss is computed outside autocast, on what is {region.dtype or 'half'} from inside: it is not "
-                "cast up",
+                f"The loss is computed in {region.dtype or 'half'}, outside the autocast that made its input",
                 help="Compute the loss inside the region, or cast with `.float()`",
                 notes=() if region.made is None else ((region.made, "computed under this autocast"),),
                 conditional=_is_called_loss(call),
@@ -150,8 +148,7 @@ class HalfOutputEscapesAutocast(Rule):
         if region is not None and not _is_cast(call.node.args[0], call.flow.scope):
             yield Finding(
                 call.node,
-                f"The layer's weight is float32 and its input {region.dtype or 'half'} from autocast: outside it "
-                "raises",
+                f"The layer raises: its input is {region.dtype or 'half'} from autocast, its weight float32",
                 help="Cast the input with `.float()`, or call the layer inside the region",
                 notes=() if region.made is None else ((region.made, "computed under this autocast"),),
             )

@@ -92,8 +92,7 @@ class AutocastMissing(Rule):
             if shared is not None and not _in_context(node, tree):
                 yield Finding(
                     node,
-                    f"`{name}` is half, but for the trained parameters of `{shared[1]}`, which are kept in float32: "
-                    "outside autocast their layers raise",
+                    f"`{name}` is half, but trained parameters of `{shared[1]}` are float32: outside autocast this raises",
                     help=f"Run `{name}` under `torch.autocast`",
                     notes=((shared[0].node, "made here"),),
                 )

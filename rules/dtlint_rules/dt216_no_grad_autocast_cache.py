@@ -86,9 +86,8 @@ class NoGradAutocastCache(Rule):
         elif key in self.without:
             yield Finding(
                 call.node,
-                "The half weights that this uses were cached under `no_grad` in the same autocast region: "
-                "before torch 2.10 they may get no gradient",
-                help="End the region behind the first call, or give it `cache_enabled=False`",
+                "Autocast cached these weights under `no_grad`: before torch 2.10 they may get no gradient",
+                help="End the region after the first call, or pass `cache_enabled=False`",
                 notes=((self.without.pop(key), "run without gradients here"),),
                 until=(2, 10),
             )

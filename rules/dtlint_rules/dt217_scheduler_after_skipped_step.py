@@ -89,9 +89,9 @@ class SchedulerAfterSkippedStep(Rule):
         elif "sched" in last_name(owner).lower() and block in self.stepped and not _asks_scale(call.flow.scope):
             yield Finding(
                 call.node,
-                f"`{path_of(owner)}` steps also where the scaler has skipped the optimizer's step",
-                help="Step it only if `scaler.get_scale()` has not become smaller in `scaler.update()`",
-                notes=((self.stepped.pop(block), "skipped while gradients overflow"),),
+                f"`{path_of(owner)}` steps even where the scaler skips the optimizer's step",
+                help="Step it only if `scaler.update()` did not lower `scaler.get_scale()`",
+                notes=((self.stepped.pop(block), "skipped if gradients overflow"),),
             )
 
 

@@ -111,7 +111,7 @@ class AmpWrapperMisuse(Rule):
             if isinstance(known.get(expression), ast.withitem):
                 yield Finding(
                     expression,
-                    "`with` is given the class autocast, not a context: it raises",
+                    "`with` gets the class `autocast`, not an instance: this raises",
                     help="Call it: `torch.autocast(device_type)`",
                 )
 
@@ -122,16 +122,16 @@ class AmpWrapperMisuse(Rule):
                 fate = (
                     "the function becomes a context"
                     if name in _OLD
-                    else "it takes the function for the device, and raises"
+                    else "the function is taken for the device, which raises"
                 )
                 yield Finding(
-                    decorator, f"`@autocast` stands without parentheses: {fate}", help="Call it: `@torch.autocast(...)`"
+                    decorator, f"`@autocast` lacks parentheses: {fate}", help="Call it: `@torch.autocast(...)`"
                 )
             elif decorator in self.made and _runs_later(function):
                 kind = "coroutine" if isinstance(function, ast.AsyncFunctionDef) else "generator"
                 yield Finding(
                     decorator,
-                    f"The region ends before the {kind} `{function.name}` runs: its body is computed outside autocast",
+                    f"Autocast ends before the {kind} `{function.name}` runs",
                     help="Enter autocast by `with` inside the function",
                     severity=Severity.WARNING,
                 )
@@ -144,8 +144,8 @@ class AmpWrapperMisuse(Rule):
         if method is not None and instance is not None and method.rpartition(".")[0] == instance:
             yield Finding(
                 node,
-                f"`{method}` is a bound method already: bound again, it gets `{instance}` twice and raises",
-                help=f"Wrap the function under it, `{method}.__func__`, or leave `MethodType` away",
+                f"`{method}` is already bound: bound again, it gets `{instance}` twice and raises",
+                help=f"Wrap `{method}.__func__`, or remove `MethodType`",
             )
 
 

@@ -79,8 +79,8 @@ class AutocastState(Rule):
         return (
             Finding(
                 call.node,
-                f"`{call.name}` gives a half dtype where autocast is off, too",
-                help="Ask `torch.is_autocast_enabled()` as well",
+                f"`{call.name}` gives a half dtype even if autocast is off",
+                help="Check `torch.is_autocast_enabled()` too",
             ),
         )
 

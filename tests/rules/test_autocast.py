@@ -308,7 +308,7 @@ def step(self, model, loss, optimizer, limit, amp, prepare):
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "says"), [("SGD", "SGD's step shrinks"), ("AdamW", "AdamW hides it until its eps"), ("LBFGS", "")]
+    ("optimizer", "says"), [("SGD", "SGD barely moves"), ("AdamW", "AdamW hides it"), ("LBFGS", "")]
 )
 def test_what_clipping_does_depends_on_the_optimizer(optimizer: str, says: str) -> None:
     text = f"""\
@@ -322,7 +322,6 @@ def test_what_clipping_does_depends_on_the_optimizer(optimizer: str, says: str) 
         """
     (item,) = found("DT203", text)
     assert says in item.message
-    assert "step as small" not in item.message
     assert says or ";" not in item.message
 
 
