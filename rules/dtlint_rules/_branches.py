@@ -46,10 +46,10 @@ def of_branches(branch: ast.If, origins: Origins, scope: ast.AST) -> Iterator[Fi
             by_itself = isinstance(cast, ast.Call) and any(_is_name(part, name) for part in nodes([cast]))
             yield Finding(
                 cast if by_itself else plain,
-                f"`{name}` has the dtype of `{tensor}` only where this branch is taken: the other leaves it as it is"
+                f"`{name}` is cast to the dtype of `{tensor}` on this branch only"
                 if by_itself
-                else f"`{name}` has the dtype of `{tensor}` by the other branch, and not by this one",
-                help="Cast it behind the `if`" if by_itself else f"Cast it here, too: `.to({tensor}.dtype)`",
+                else f"`{name}` is cast to the dtype of `{tensor}` on the other branch, not on this one",
+                help="Cast it after the `if`" if by_itself else f"Cast it here too: `.to({tensor}.dtype)`",
                 notes=((plain if by_itself else cast, "the other branch"),),
                 conditional=True,
             )

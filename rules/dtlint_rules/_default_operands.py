@@ -188,9 +188,9 @@ def _in_place_of(factory: ast.Call, node: ast.expr, other: str) -> Finding:
     layer = other.rpartition(".")[0]
     return Finding(
         factory,
-        f"{says(factory)}, where it stands in for `{other}`, which has the dtype of `{layer}`",
+        f"{says(factory)}, but stands in for `{other}`, which has the dtype of `{layer}`",
         help=f"Pass `dtype={layer}.weight.dtype`",
-        notes=((node, "here it meets what need not be float32"),),
+        notes=((node, "used here"),),
         conditional=True,
         fix=fix_after(f"{layer}.weight"),
     )
@@ -213,17 +213,17 @@ def _finding(factory: ast.Call, node: ast.expr, operand: ast.expr, after: ast.ex
     source = told or as_operand(operand)
     op = "`@`" if isinstance(node, ast.BinOp) else f"`{last_name(node)}`"
     dtype = "half" if _is_of_half(node, half=half) else "float64"
-    refused, promoted = f"{op} raises if `{short(met)}` is {dtype}", f"`{short(met)}` is promoted to it if that is half"
+    refused, promoted = f"{op} raises if `{short(met)}` is {dtype}", f"a half `{short(met)}` is promoted"
     return Finding(
         factory,
-        f"{says(factory)}, and {refused if _raises(node) else promoted}",
+        f"{says(factory)}: {refused if _raises(node) else promoted}",
         help=_help(factory, source),
-        notes=((node, f"it meets `{short(met)}` here"),) if node.lineno != factory.lineno else (),
+        notes=((node, f"`{short(met)}` meets it here"),) if node.lineno != factory.lineno else (),
         conditional=True,
         fix=fix_after(told) if told is not None and last_name(factory) in MAKERS - UNTOLD - {"where"} else None,
     )
 
 
 def _help(factory: ast.Call, source: str) -> str:
-    dtype = f"`dtype={source}.dtype`" if len(source) < 40 else "the dtype of the tensor that it meets"
+    dtype = f"`dtype={source}.dtype`" if len(source) < 40 else "the dtype of the other tensor"
     return f"Use `torch.tensor` or `torch.empty`, and pass {dtype}" if last_name(factory) in UNTOLD else f"Pass {dtype}"

@@ -60,9 +60,8 @@ _TOTALS = re.compile(
     re.IGNORECASE,
 )
 """Names of what is added up, in float32 for good reason, and of inputs to try a model with."""
-_SAYS = "`{name}` has no `dtype=`, so the tensor is of the default dtype, float32"
-_IS_LEGACY = "`{name}` takes no `dtype=` and makes float32"
-_IS_MADE_BY = "`{name}` makes a tensor and is told no dtype, so that is of the default dtype, float32"
+_SAYS = "`{name}` without `dtype=` is float32"
+_MAKES = "`{name}` makes float32"
 
 
 def is_noise(factory: ast.Call) -> bool:
@@ -172,16 +171,14 @@ def is_in(factory: ast.Call, operands: Iterable[ast.expr], origins: Origins) -> 
 def says(factory: ast.Call) -> str:
     """What is said of a factory, or of what calls one."""
     name = last_name(factory)
-    if name in UNTOLD:
-        return _IS_LEGACY.format(name=name)
-    return (_SAYS if name in MAKERS else _IS_MADE_BY).format(name=name)
+    return (_SAYS if name in MAKERS - UNTOLD else _MAKES).format(name=name)
 
 
 def into_model(factory: ast.Call, node: ast.Call, model: str) -> Finding:
     """What is said of one that goes into a model or a layer uncast."""
     return Finding(
         factory,
-        f"{says(factory)}, and `{model}` raises if its weights are half",
+        f"{says(factory)}: `{model}` raises if its weights are half",
         help=f"Pass the dtype of `{model}`",
         notes=((node, f"it goes into `{model}` here"),),
         conditional=True,

@@ -107,7 +107,7 @@ def _into_it(factory: ast.Call, node: ast.stmt, name: str, after: ast.expr | Non
     source = told or origin.text
     return Finding(
         factory,
-        f"{says(factory)}, and so is what `{source}` becomes where it is written into `{name}`",
+        f"{says(factory)}: a half `{source}` written into `{name}` becomes float32",
         help=f"Pass `dtype={source}.dtype`",
         notes=((node, "it is written here"),),
         conditional=True,
@@ -131,7 +131,7 @@ def _kept_for(factory: ast.Call, origins: Origins, place: Flow) -> Finding | Non
             text = ast.unparse(tensor)
             return Finding(
                 factory,
-                f"{says(factory)}, and so is what `{text}` becomes where it is written into `{buffer}`",
+                f"{says(factory)}: a half `{text}` written into `{buffer}` becomes float32",
                 help=f"Pass `dtype={text}.dtype`",
                 notes=((node, "it is written here"),),  # type: ignore[arg-type]  # a statement of the function
                 conditional=True,
@@ -182,7 +182,7 @@ def _returned(factory: ast.Call, after: dict[Origin, ast.expr | None], origins: 
         told = path_of(direct) if (direct := after[origin]) is not None else None
         return Finding(
             factory,
-            f"{says(factory)}, where the other path returns what has the dtype of `{told or origin.text}`",
+            f"{says(factory)}, but the other path returns the dtype of `{told or origin.text}`",
             help=f"Pass `dtype={told or origin.text}.dtype`",
             notes=((value, "the other path"),),
             conditional=True,
@@ -210,9 +210,9 @@ def _beside(factory: ast.Call, place: Flow) -> Finding | None:
         return None
     return Finding(
         factory,
-        f"{says(factory)}, and `{last_name(told)}` in line {told.lineno} is told the dtype of `{tensor}`, whose rows these are",
+        f"{says(factory)}, but holds rows of `{tensor}`, whose dtype `{last_name(told)}` takes in line {told.lineno}",
         help=f"Pass `dtype={tensor}.dtype`",
-        notes=((told, "that one is made in the dtype of the tensor"), (written[0], "it is filled here")),
+        notes=((told, f"made in the dtype of `{tensor}`"), (written[0], "filled here")),
         conditional=True,
         fix=fix_after(tensor),
     )

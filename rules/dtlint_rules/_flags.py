@@ -18,7 +18,7 @@ from dtlint_rules._names import last_name
 from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import given, receiver
 from dtlint_rules._sinks import escapes
-from dtlint_rules._texts import as_operand
+from dtlint_rules._texts import as_operand, short
 from dtlint_rules._widths import is_uncast
 from dtlint_rules._within import parents_in
 
@@ -147,9 +147,9 @@ def of_masks(end: End) -> Iterator[Finding]:
             told.add(cast)
             yield Finding(
                 cast,
-                f"A mask has no digits to keep: as float32 it promotes `{ast.unparse(other)}` to float32 if that is half",
-                help=f"Cast it to the dtype of what it meets: `.to({as_operand(other)}.dtype)`",
-                notes=((node, "it meets that here"),) if node.lineno != cast.lineno else (),
+                f"`{short(cast)}` promotes a half `{short(other)}` to float32",
+                help=f"Cast the mask with `.to({as_operand(other)}.dtype)`",
+                notes=((node, "they meet here"),) if node.lineno != cast.lineno else (),
                 conditional=True,
             )
 

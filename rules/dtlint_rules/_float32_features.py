@@ -73,7 +73,7 @@ def of_made(call: Call, given: Value) -> Iterator[Finding]:
         return
     yield Finding(
         node,
-        f"`{short(node)}` is float32, and `{layer}` raises if its weights are half",
+        f"`{layer}` raises if its weights are half: `{short(node)}` is float32",
         help=f"Cast the input: `.to({layer}.weight.dtype)`",
         notes=((cast, "float32 since here"),) if cast.lineno != node.lineno else (),
         conditional=True,
@@ -129,8 +129,8 @@ def of_features(call: Call) -> Iterator[Finding]:
         return
     yield Finding(
         node,
-        f"`{features}` gives float32, whatever it is given, and `{layer}` gets it uncast: that raises if its weights are half",
-        help="Cast it to the dtype of the weights, or of the hidden states that it is added to: `.to(x.dtype)`",
+        f"`{layer}` raises if its weights are half: `{features}` always gives float32",
+        help="Cast it to the dtype of the weights or hidden states: `.to(x.dtype)`",
         conditional=True,
     )
 
@@ -183,8 +183,7 @@ def of_weightless(inputs: list[Input], origins: Origins, weightless: dict[str, s
                 continue
             yield Finding(
                 root.node,
-                f"`{weightless[root.text]}` has no weights and gives float32, and `{given.callee}` gets it uncast: "
-                "in half it raises, or computes in float32",
+                f"`{given.callee}` raises if its weights are half: `{weightless[root.text]}` gives float32",
                 help="Cast it to the dtype of the model: `.to(sample.dtype)`",
                 notes=((given.node, f"it goes into `{given.callee}` here"),),
                 conditional=True,

@@ -15,6 +15,7 @@ from dtlint_rules._meanings import counts
 from dtlint_rules._names import last_name
 from dtlint_rules._parts import keyword
 from dtlint_rules._statements import statements
+from dtlint_rules._texts import short
 from dtlint_rules._within import parents_in
 
 if TYPE_CHECKING:
@@ -63,11 +64,11 @@ def gathered(factory: ast.Call, after: dict[Origin, ast.expr | None], origins: O
             source = told or path_of(tensor)
             return Finding(
                 factory,
-                f"{says(factory)}, and `{last_name(call)}` raises if `{ast.unparse(tensor)}` is of another",
+                f"{says(factory)}: `{last_name(call)}` raises if `{short(tensor)}` has another dtype",
                 help=f"Pass `dtype={source}.dtype`"
                 if source is not None
                 else "Pass the dtype of the tensor that is sent",
-                notes=((call, "it is sent into this here"),),
+                notes=((call, "sent here"),),
                 conditional=True,
                 fix=fix_after(told) if told is not None else None,
             )

@@ -76,7 +76,7 @@ class ModelDtypes:
                     continue
                 yield Finding(
                     own[0].node,
-                    f"The input of `{model}` is cast to its dtype on this path only: on the others it stays as it is",
+                    f"The input of `{model}` is cast to its dtype on this path only",
                     help=f"Cast it where `{each.callee}` is called: `.to({model}.dtype)`",
                     notes=((each.node, f"it goes into `{model}` here, whatever the path"),),
                     conditional=True,
@@ -101,7 +101,7 @@ class ModelDtypes:
             if own is not None:
                 yield Finding(
                     cast.origin.node,
-                    f"This is cast to `{cast.origin.text}` and goes into `{cast.model}`, whose inputs are cast to `{own}` elsewhere",
+                    f"The input of `{cast.model}` is cast to `{cast.origin.text}` here, and to `{own}` elsewhere",
                     help=f"Cast it to `{own}`",
                     notes=((cast.given.node, f"it goes into `{cast.model}` here"),),
                     conditional=True,

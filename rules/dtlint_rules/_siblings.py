@@ -22,6 +22,7 @@ from dtlint_rules._names import last_name
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import given, receiver
+from dtlint_rules._texts import short
 from dtlint_rules._widths import cast_to, is_foreign, is_open, meets
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ def of_siblings(operands: list[ast.expr], origins: Origins, scope: ast.AST) -> I
             place = _where_bound(other, scope)
             yield Finding(
                 place,
-                f"`{sibling.text}` is cast to the dtype of `{tensor}`, and `{root.text}` is not: it promotes `{tensor}` to its own",
-                help=f"Cast it, too: `.to({tensor}.dtype)`",
+                f"`{root.text}` promotes a half `{tensor}`: only `{sibling.text}` is cast",
+                help=f"Cast it too: `.to({tensor}.dtype)`",
                 notes=((next(iter(origins[cast])).node, f"`{sibling.text}` is cast here"),),
                 conditional=True,
             )
@@ -181,9 +182,8 @@ def of_steps(node: ast.BinOp, operation: Operation) -> Iterator[Finding]:
             continue
         yield Finding(
             plain,
-            f"`{ast.unparse(base)}` is cast to float32 before the same steps, and `{ast.unparse(other)}` is not: these run "
-            "in half, and only their result is promoted",
-            help=f"Cast it, too: `{ast.unparse(other)}.float()`",
+            f"`{short(other)}` is not cast to float32 as `{short(base)}` is: if it is half, its steps run in half",
+            help=f"Cast it too: `{ast.unparse(other)}.float()`",
             notes=((wide, f"`{ast.unparse(base)}` is cast here"),),
             conditional=True,
         )

@@ -74,8 +74,8 @@ def of_tables(
         if with_table and with_tensor and not any(counts(root) for node in with_tensor for root in origins[node]):
             yield Finding(
                 call,
-                f"`{table}` is moved to the device of `{tensor}`, and keeps its dtype: a half `{tensor}` is promoted to that, or the op raises",
+                f"`{table}` is moved to the device of `{tensor}` but keeps its dtype: a half `{tensor}` is promoted or raises",
                 help=f"Cast it with the move: `.to(device={tensor}.device, dtype={tensor}.dtype)`",
-                notes=((with_table[0], f"it meets `{tensor}` here"),),
+                notes=((with_table[0], "they meet here"),),
                 conditional=True,
             )

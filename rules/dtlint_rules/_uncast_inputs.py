@@ -57,7 +57,7 @@ def of_processors(inputs: list[Input], origins: Origins, scope: ast.AST) -> Iter
         place = _moved(given.node, scope) or given.node
         yield Finding(
             place,
-            f"What a processor returns is float32, and goes into `{given.callee}` uncast: half weights raise",
+            f"`{given.callee}` raises if its weights are half: the processor gives float32",
             help="Cast it with the move: `.to(device, dtype)`",
             notes=((given.node, f"it goes into `{given.callee}` here"),) if place is not given.node else (),
             conditional=True,
@@ -117,15 +117,15 @@ def of_programs(inputs: list[Input], origins: Origins, place: Flow) -> Iterator[
                 what = f"`{ast.unparse(item)}`"
         elif roots and all(map(_is_made_plain, roots)):
             if _is_cast_above(given.call, cast, place.scope) and not _is_within_context(statement, place.tree):
-                what = f"What `{roots[0].text}` makes, float32,"
+                what = f"The float32 of `{roots[0].text}`"
         elif [root.kind for root in roots] == [Kind.CALLED] and roots[0].text in trained - casts.keys():
-            what = f"What `{roots[0].text}` gives"
+            what = f"The output of `{roots[0].text}`"
         if what is None or item in seen or decided_here(statement, place.tree):
             continue
         seen.add(item)
         yield Finding(
             item,
-            f"{what} goes into `{given.callee}` uncast, and `{given.callee}` is cast to `{cast.text}`",
+            f"{what} goes into `{given.callee}` uncast, which is cast to `{cast.text}`",
             help=f"Cast it: `.to(dtype={cast.text})`",
             notes=((cast.node, f"`{given.callee}` is cast here"), (given.node, "it goes in here")),
             conditional=bool(items) or cast.text not in HALVES,

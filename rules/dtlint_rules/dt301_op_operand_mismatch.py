@@ -33,6 +33,7 @@ from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import root_of
 from dtlint_rules._statements import statements
+from dtlint_rules._texts import short
 from dtlint_rules._widths import cast_to_float32, is_open, may_be_cast
 
 if TYPE_CHECKING:
@@ -241,9 +242,8 @@ def _narrowed(node: ast.expr, flow: Flow, operands: list[_Operand], name: str) -
             open_ = ast.unparse(other.node)
             return Finding(
                 node,
-                f"`{ast.unparse(narrow.node)}` is {half} and `{open_}` is of whatever dtype the module has: `{name}` does "
-                "not promote, and raises in any other",
-                help=f"Cast it to the dtype of the other: `.to({open_}.dtype)`",
+                f"`{name}` raises unless `{short(other.node)}` is {half}, as `{short(narrow.node)}` is",
+                help=f"Cast to the other dtype: `.to({open_}.dtype)`",
                 conditional=True,
             )
     return None
@@ -309,8 +309,8 @@ def _finding(node: ast.expr, name: str, wide: _Operand, cast: ast.expr, other: _
     path = path_of(other.node)
     return Finding(
         node,
-        f"`{shown}` is float32 and `{open_}` is as it was given: `{name}` does not promote, and raises if that is half",
-        help=f"Cast `{open_}` to float32, too" if weighted else f"Cast `{shown}` back: `.to({open_}.dtype)`",
+        f"`{name}` raises if `{short(open_)}` is half: `{short(shown)}` is float32",
+        help=f"Cast `{open_}` to float32 too" if weighted else f"Cast `{shown}` back: `.to({open_}.dtype)`",
         notes=((cast, "cast to float32 here"),) if cast.lineno != node.lineno else (),
         conditional=True,
         fix=partial(_fix, wide.node, path) if path is not None and not weighted else None,

@@ -164,9 +164,8 @@ def _of_number(assign: Assign, target: ast.Subscript, number: ast.expr) -> Itera
     return (
         Finding(
             assign.node,
-            f"`{short(number)}` is float32 and `{into}` has the dtype of what was given: `[...] =` by integers casts "
-            "neither tensors nor those of one number, and raises if that is half",
-            help="Write a number of Python, or pass the dtype",
+            f"`[...] =` by integers raises if `{into}` is half: `{short(number)}` is float32",
+            help="Write a Python number, or pass the dtype",
             conditional=True,
         ),
     )
@@ -275,7 +274,7 @@ def _judge(
         return
     if _surely_differ(held, value):
         assert isinstance(held, Tensor) and isinstance(value, Tensor)
-        what = f"`{ast.unparse(into)}` is {_one(held)} and `{short(node)}` {_one(value)}: `{name}` does not cast, and raises"
+        what = f"`{name}` raises: `{short(into)}` is {_one(held)} and `{short(node)}` {_one(value)}"
         yield _finding(place, what, into, node, None, Severity.ERROR)
         return
     if flow.function is None or _is_container(into, flow):
@@ -294,24 +293,19 @@ def _judge(
         wide_source = node
     computed = _is_computed(value, source, flow)
     if wide is not None and (is_open(value, source) or computed) and half_at(flow, value, dtype=None) is not None:
-        what = f"`{ast.unparse(into)}` is float32 and `{short(node)}` as it was given"
+        what = f"`{name}` raises if `{short(node)}` is half: `{short(into)}` is float32"
     elif wide_source is not None and _follows(held, target) and half_at(flow, held, dtype=None) is not None:
-        what = f"`{short(node)}` is float32 and `{ast.unparse(into)}` has the dtype of what was given"
+        what = f"`{name}` raises if `{short(into)}` is half: `{short(node)}` is float32"
     elif (
         computed
         and _follows(held, target)
         and _is_read_of(node, target, flow)
         and half_at(flow, dtype=None) is not None
     ):
-        what = (
-            f"`{short(node)}` is what weights compute, in half under autocast, and `{ast.unparse(into)}` has the "
-            "dtype of what was given"
-        )
+        what = f"`{name}` raises under autocast: `{short(node)}` is half there, and `{short(into)}` is not"
     else:
         return
-    yield _finding(
-        place, f"{what}: `{name}` does not cast, and raises if that is half", into, node, wide or wide_source
-    )
+    yield _finding(place, what, into, node, wide or wide_source)
 
 
 def _is_container(into: ast.expr, flow: Flow) -> bool:
@@ -399,7 +393,7 @@ def _finding(
     return Finding(
         place,
         what,
-        help=f"Write `{as_operand(node, short(node))}.to({ast.unparse(into)}.dtype)`, or make the one in the dtype of the other",
+        help=f"Write `{as_operand(node, short(node))}.to({ast.unparse(into)}.dtype)`",
         severity=severity,
         notes=((made, "float32 since here"),) if made is not None and made.lineno != place.lineno else (),
         conditional=severity is not Severity.ERROR,

@@ -150,7 +150,7 @@ class IndexDtype(Rule):
         found = listed(dtypes) if len(dtypes) <= _FEW else "floating" if dtypes <= FLOATS else "none of these"
         yield Finding(
             index.node,
-            f"{who} takes an index of {listed(accepted)}: this one is {found}, and it raises{' if it has dimensions' * unsure}",
+            f"{who} takes {listed(accepted)} indices: this one is {found} and raises{' if it has dimensions' * unsure}",
             severity=Severity.WARNING if unsure else None,
             help="Cast it with `.long()`"
             if dtypes <= INTEGRAL
@@ -197,11 +197,10 @@ def _of_list(call: Call) -> Iterable[Finding]:
     return (
         Finding(
             call.node,
-            f"Where no item of {listed_there} meets the condition, the list is empty and the tensor float32, by which "
-            "nothing can be looked up: it raises",
+            f"If {listed_there} is empty the tensor is float32, and as an index it raises",
             help="Pass `dtype=torch.int64`",
             severity=Severity.WARNING,
-            notes=((used, "it is an index here"),) if used.lineno != call.node.lineno else (),
+            notes=((used, "an index here"),) if used.lineno != call.node.lineno else (),
         ),
     )
 
@@ -215,8 +214,7 @@ def _of_edges(call: Call, made: ast.Call) -> Iterable[Finding]:
     return (
         Finding(
             call.node,
-            "Of a graph without edges the list is empty and the tensor float32: as an index it raises, or makes other "
-            "indices floating that it is joined with",
+            "Without edges the tensor is float32, and as an index it raises",
             help="Pass `dtype=torch.int64`",
             severity=Severity.WARNING,
         ),
@@ -242,10 +240,9 @@ def _joined(node: ast.Name, index: Tensor, flow: Flow) -> Iterator[Finding]:
     if factory is not None:
         yield Finding(
             factory,
-            f"`{last_name(factory)}` has no `dtype=` and gives float32, and so does `{last_name(made)}`: a subscript takes "
-            "integers and bools, and raises",
+            f"`{last_name(factory)}` without `dtype=` makes the index float32: this raises",
             help="Pass `dtype=torch.int64`",
-            notes=((node, "it is an index here"),),
+            notes=((node, "an index here"),),
         )
 
 

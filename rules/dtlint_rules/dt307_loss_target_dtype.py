@@ -127,7 +127,7 @@ class LossTargetDtype(Rule):
         return (
             Finding(
                 target.node,
-                f"`{op.rpartition('.')[2]}` takes {wanted}: this one is {listed(dtypes)}, and it raises",
+                f"`{op.rpartition('.')[2]}` takes {wanted}: this target is {listed(dtypes)} and raises",
                 help=f"Cast the target with `.{cast}`",
                 notes=origin_note(target.value, target.node, f"{listed(dtypes)} since here"),
                 fix=partial(cast_fix, target.node, cast, f"Cast the target with `.{cast}`", Applicability.SAFE),

@@ -19,6 +19,7 @@ from dtlint_rules._needs import TORCH
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, certain, listed, origin_note, settled, tensor_op
 from dtlint_rules._parts import receiver
 from dtlint_rules._subjects import Operand, operand
+from dtlint_rules._texts import short
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
@@ -116,13 +117,12 @@ class MaskDtype(Rule):
             mask = operand(call, position + (call.target == "torch.Tensor.where"), name)
             dtypes = settled(mask, call.flow) if mask is not None else None
             if mask is not None and dtypes and not dtypes & (BOOL | ({"uint8"} if op == "where" else BOOL)):
-                yield _refused(mask, f"`{op}` takes a bool mask: this one is {listed(dtypes)}, and it raises")
+                yield _refused(mask, f"`{op}` takes a bool mask: this one is {listed(dtypes)} and raises")
             elif mask is not None and op != "where" and _is_turned_by_hand(mask.node) and not _is_bool(mask.value):
                 yield Finding(
                     mask.node,
-                    f"`{op}` takes a bool mask, and `{ast.unparse(mask.node)}` is never one: `-` of a bool tensor raises, and "
-                    "of any other it gives numbers, with which this raises",
-                    help="Turn the mask around with `~`, or compare: `mask == 0`",
+                    f"`{op}` takes a bool mask, and `{short(mask.node)}` is never one: this raises",
+                    help="Invert the mask with `~`, or compare: `mask == 0`",
                 )
             return
         for position, name in _ATTENTION.get(op, ()):
@@ -133,7 +133,7 @@ class MaskDtype(Rule):
             if dtypes <= INTEGRAL - BOOL:
                 yield _refused(
                     mask,
-                    f"Attention takes masks that are bool or floating: `{name}` is {listed(dtypes)}, and it raises",
+                    f"Attention takes bool or floating masks: `{name}` is {listed(dtypes)} and raises",
                 )
             elif dtypes <= FLOATING and (cast := _cast_of_bool(mask, call.flow)) is not None:
                 yield _added(mask, cast, name)
@@ -146,15 +146,15 @@ class MaskDtype(Rule):
                 turned = right and isinstance(node.left, ast.Constant) and node.left.value == 1
                 yield Finding(
                     node,
-                    "`-` of a bool tensor raises: subtraction is not defined for bool",
-                    help="Turn a mask around with `~`, or cast it first",
+                    "`-` raises for bool tensors",
+                    help="Invert a mask with `~`, or cast it first",
                     fix=partial(_turn, node) if turned else None,
                 )
         elif isinstance(operator, ast.USub) and _is_bool(operation.right):
             yield Finding(
                 node,
-                "`-` of a bool tensor raises: negation is not defined for bool",
-                help="Turn a mask around with `~`",
+                "`-` raises for bool tensors",
+                help="Invert a mask with `~`",
             )
         elif isinstance(operator, _BITWISE) and isinstance(node, (ast.BinOp, ast.AugAssign)):
             yield from _on_bitwise(operation, (operation.left, operation.right))
@@ -171,7 +171,7 @@ class MaskDtype(Rule):
                 word = "254" if dtypes == {"uint8"} else "-2"
                 yield Finding(
                     node,
-                    f"`~` of a mask of {listed(dtypes)} flips its bits: of 1 it makes {word}, which counts as true",
+                    f"`~` flips the bits of the {listed(dtypes)} mask: 1 becomes {word}, which is true",
                     help="Cast the mask first: `~mask.bool()`",
                     severity=Severity.WARNING,
                     fix=partial(cast_fix, node.operand, "bool()", "Cast the mask to bool", Applicability.UNSAFE),
@@ -194,7 +194,7 @@ def _by_bytes(index: Operand, was_bool: bool) -> Finding:
     applicability = Applicability.SAFE if was_bool else Applicability.UNSAFE
     return Finding(
         index.node,
-        "To index with uint8, which torch takes for a mask and not for positions, is deprecated",
+        "Indexing with uint8 is deprecated: torch takes it for a mask",
         help="Cast the mask with `.bool()`, or positions with `.long()`",
         severity=Severity.WARNING,
         notes=origin_note(index.value, index.node, "uint8 since here"),
@@ -209,7 +209,7 @@ def _on_bitwise(operation: Operation, operands: tuple[Value, ...]) -> Iterator[F
         if dtypes and dtypes <= FLOATING and len(dtypes) == 1:
             yield Finding(
                 operation.node,
-                f"`{_SIGNS[type(operation.operator)]}` of a {listed(dtypes)} tensor raises: it takes bools and integers",
+                f"`{_SIGNS[type(operation.operator)]}` raises for {listed(dtypes)} tensors",
                 help="Cast the mask first: `.bool()`",
                 notes=origin_note(value, operation.node, f"{listed(dtypes)} since here"),
             )
@@ -245,7 +245,7 @@ def _refused(mask: Operand, message: str) -> Finding:
 def _added(mask: Operand, cast: ast.expr, name: str) -> Finding:
     return Finding(
         mask.node,
-        f"Attention adds a floating mask to the scores: the ones and zeros of `{name}` hide nothing",
+        f"Attention adds a floating mask to the scores: ones and zeros in `{name}` mask nothing",
         help="Pass the bool mask, or one of 0 and -inf",
         severity=Severity.WARNING,
         notes=((cast, "cast from bool here"),) if cast.lineno != mask.node.lineno else (),

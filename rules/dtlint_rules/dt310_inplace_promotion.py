@@ -145,7 +145,7 @@ class InplacePromotion(Rule):
         return (
             Finding(
                 node,
-                f"`{who}` gives {_WORDS[result]} here, which a tensor of {listed(dtypes)} cannot hold: it raises",
+                f"`{who}` raises: a tensor of {listed(dtypes)} cannot hold {_WORDS[result]}",
                 help="Do it out of place, or make the tensor floating first",
                 notes=origin_note(tensor, node, f"{listed(dtypes)} since here"),
                 fix=fix,

@@ -29,6 +29,7 @@ from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import given, receiver, subject_of
 from dtlint_rules._scripts import is_script
 from dtlint_rules._subjects import operand
+from dtlint_rules._texts import short
 from dtlint_rules._within import within
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ __all__ = ["HalfUnsupportedOp"]
 
 _NOWHERE = "has no kernel for float16 and bfloat16"
 _REFUSED = "refuses float16 and bfloat16"
-_FFT = "has no kernel for bfloat16, and for float16 only CUDA's, for sizes that are powers of 2"
+_FFT = "has no bfloat16 kernel, and a float16 one only on CUDA, for powers of 2"
 _ON_CPU = "has no kernel for float16 and bfloat16 on the CPU"
 _NO_KERNEL = (
     *("linalg.svd", "linalg.svdvals", "linalg.eigh", "linalg.eigvalsh", "linalg.eig", "linalg.eigvals", "linalg.qr"),
@@ -69,8 +70,8 @@ _OPS = {
     **{f"fft.{prefix}{name}": _FFT for prefix in ("", "i", "r", "ir") for name in ("fft", "fft2", "fftn")},
     "stft": _FFT,
     "istft": _FFT,
-    "view_as_complex": "refuses bfloat16, and makes the experimental complex32 of float16",
-    "nn.init.orthogonal_": "is made of a QR decomposition, which float16 and bfloat16 do not have",
+    "view_as_complex": "refuses bfloat16, and makes complex32 of float16",
+    "nn.init.orthogonal_": "runs a QR decomposition, which has no half kernel",
 }
 """What lacks half kernels in torch 2.13, by the name behind `torch.`, and how. Measured on CPU; the messages of those that
 refuse, and MAGMA and cuSOLVER behind the others, are the same on CUDA."""
@@ -158,6 +159,7 @@ class HalfUnsupportedOp(Rule):
         if level is None:
             return ()
         half = is_half(subject.value)
+        raises = "this raises for" if half else "this raises for a half"
         notes = (
             ()
             if level.lineno == call.node.lineno
@@ -166,8 +168,8 @@ class HalfUnsupportedOp(Rule):
         return (
             Finding(
                 call.node,
-                f"`{last_name(call.node)}` {why}: it raises where `{ast.unparse(subject.node)}` is half",
-                help="Compute it in float32: cast the operand with `.float()`, and the result back",
+                f"`{tensor_op(call).rpartition('.')[2]}` {why}: {raises} `{short(subject.node)}`",
+                help="Compute in float32: cast the operand with `.float()`, and the result back",
                 notes=notes,
                 conditional=not half,
                 fix=partial(cast_fix, subject.node, "float()", "Compute it in float32", Applicability.UNSAFE),

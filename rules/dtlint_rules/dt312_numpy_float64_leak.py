@@ -107,7 +107,7 @@ class NumpyFloat64Leak(Rule):
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         for value, other in ((operation.left, operation.right), (operation.right, operation.left)):
             if _is_leak(value) and _is_lifted(other):
-                message = "This float64 came with an array of NumPy: it makes the result float64, whatever the other tensor is"
+                message = "This float64 comes from NumPy, and makes the result float64"
                 return self._found(operation.node, value, message, operation.flow)
         return ()
 
@@ -124,7 +124,7 @@ class NumpyFloat64Leak(Rule):
         return self._found(
             call.node,
             given,
-            f"This float64 came with an array of NumPy: `{name}` raises where its weights are float32",
+            f"This float64 comes from NumPy: `{name}` raises for its float32 weights",
             call.flow,
         )
 
@@ -145,10 +145,9 @@ class NumpyFloat64Leak(Rule):
         return (
             Finding(
                 call.node,
-                f"`{name}` is a tensor where it is given, and here an array of NumPy, of float64: arithmetic with it gives "
-                "float64, and functions and methods of torch raise",
-                help=f"Make a tensor: `torch.{last_name(call.node)}`, with the dtype and device of what it meets",
-                notes=((met, "it meets a tensor here"),),
+                f"The default of `{name}` is a float64 NumPy array, not a tensor",
+                help=f"Use `torch.{last_name(call.node)}` with a dtype and device",
+                notes=((met, "meets a tensor here"),),
             ),
         )
 

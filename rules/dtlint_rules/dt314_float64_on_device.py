@@ -17,6 +17,7 @@ from dtlint_rules._names import last_name, mentions, said
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._parts import keyword
 from dtlint_rules._scripts import is_script
+from dtlint_rules._texts import short
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _GUARDS = ("mps", "npu", "xla", "is_cpu", "is_cuda", "supports_float64", "fp64",
 _HAVING_FLOAT64 = ("cpu", "cuda", "meta")
 _FLOAT64 = frozenset({"float64"})
 _DOUBLE = re.compile(r"double|float64", re.IGNORECASE)
-_HELP = 'Use float32 where `device.type == "mps"`, or where float64 is not needed'
+_HELP = 'Use float32, at least if `device.type == "mps"`'
 
 
 class Float64OnDevice(Rule):
@@ -98,7 +99,7 @@ class Float64OnDevice(Rule):
         assert device is not None
         return Finding(
             call.node,
-            f"MPS and some other devices have no float64: on such a `{ast.unparse(device)}` this raises",
+            f"MPS has no float64: this raises if `{short(device)}` is MPS",
             help=_HELP,
         )
 
@@ -113,7 +114,7 @@ class Float64OnDevice(Rule):
             text = sole.text if sole is not None and sole.parameter else _made_beside(call)
             if dtypes != _FLOAT64 or text is None or _is_closed(call) or _is_asked_for(call.flow):
                 return None
-            message = f"MPS and some other devices have no float64: where `{text}` lies on one, this raises"
+            message = f"MPS has no float64: this raises if `{text}` is on MPS"
             return Finding(call.node, message, help=_HELP)
         device = call.argument_node(0, "device")
         if not _is_open(device, call.flow):
@@ -126,7 +127,7 @@ class Float64OnDevice(Rule):
         word = "is" if dtypes == _FLOAT64 else "can be"
         return Finding(
             call.node,
-            f"The tensor {word} float64, which MPS and some other devices do not have: moving it there raises",
+            f"MPS has no float64: moving a tensor that {word} float64 there raises",
             help="Cast it to float32 with the move",
             notes=((origin, "float64 since here"),) if origin is not None and origin.lineno != call.node.lineno else (),
         )

@@ -179,8 +179,8 @@ class RefusedDtypes(Rule):
                 continue
             yield Finding(
                 call.node,
-                f"`{path_of(call.node.func)}` has {weights} weights, and its `{ast.unparse(layer.func)}` gets a {dtype} tensor: it raises",
-                help=f"In its forward, cast the input of that layer back: `.to({ast.unparse(layer.func)}.weight.dtype)`",
+                f"`{path_of(call.node.func)}` has {weights} weights, but `{ast.unparse(layer.func)}` gets {dtype}: this raises",
+                help=f"Cast the input of that layer: `.to({ast.unparse(layer.func)}.weight.dtype)`",
                 notes=((layer, "the layer"),),
             )
             return
@@ -329,7 +329,7 @@ def _refused(event: Call | Operation, name: str, dtypes: set[str], message: str,
     return Finding(
         event.node,
         f"`{name}` of {' and '.join(sorted(dtypes))} raises{', unless it runs under autocast' if saved else ''}{said}",
-        help="Cast one of them to the dtype of the other; which one says where the digits are needed",
+        help="Cast one operand to the dtype of the other",
         severity=Severity.WARNING if saved else None,
     )
 

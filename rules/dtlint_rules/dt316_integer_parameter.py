@@ -82,8 +82,7 @@ class IntegerParameter(Rule):
             return
         yield Finding(
             call.node,
-            f"`{last_name(call.node)}` of {listed(dtypes)} raises: only tensors of a floating or complex dtype can require "
-            "gradients",
+            f"`{last_name(call.node)}` raises for {listed(dtypes)}: integers have no gradients",
             help="Make it of a floating dtype: `dtype=torch.float32`",
             notes=origin_note(given, call.node, f"{listed(dtypes)} since here"),
             fix=_fix(call),

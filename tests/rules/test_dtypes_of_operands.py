@@ -114,7 +114,7 @@ def test_what_is_flagged_raises_and_what_is_fixed_runs() -> None:
 
 def test_the_message_says_what_is_taken_and_what_is_given() -> None:
     (item,) = found("DT307", "def f(x, y):\n    return F.nll_loss(x, y.int())")
-    assert item.message == "`nll_loss` takes class numbers of int64: this one is int32, and it raises"
+    assert item.message == "`nll_loss` takes class numbers of int64: this target is int32 and raises"
 
 
 def test_the_note_shows_where_the_dtype_is_from() -> None:

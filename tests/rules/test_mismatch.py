@@ -23,7 +23,7 @@ def test_a_product_is_cast_back_in_parentheses() -> None:
 def test_a_product_is_said_to_raise() -> None:
     text = "def f(k: torch.Tensor):\n    ones = torch.ones(k.shape[:2], device=k.device)\n    return torch.einsum('bld,bl->bd', k, ones)\n"
     (item,) = found("DT304", text)
-    assert item.message.endswith("and `einsum` raises if `k` is half")
+    assert item.message.endswith(": `einsum` raises if `k` is half")
 
 
 def test_the_factory_follows_the_tensor_it_is_made_after() -> None:
