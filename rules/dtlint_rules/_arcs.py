@@ -36,8 +36,7 @@ def arc(node: ast.expr, name: str, flow: Flow) -> Edge | None:
     if not _is_cosine(node, flow) or is_kept(node, flow) or is_mended(flow.scope):
         return None
     return Edge(
-        f"Rounding takes the cosine `{short(node)}` beyond 1, where `{name}` is NaN; at 1 itself its gradient is "
-        "infinite",
+        f"Rounding takes the cosine `{short(node)}` beyond 1, where `{name}` is NaN",
         "Clamp it: `x.clamp(-1 + 1e-6, 1 - 1e-6)`",
     )
 
@@ -53,8 +52,7 @@ def sine(node: ast.expr, flow: Flow) -> Edge | None:
     if is_kept(node, flow, above=True) or is_mended(flow.scope, above=cosine):
         return None
     return Edge(
-        f"Rounding takes the cosine `{short(cosine)}` beyond 1, where the root of `{short(made)}` is NaN; at 1 itself "
-        "its gradient is infinite",
+        f"Rounding takes the cosine `{short(cosine)}` beyond 1, where this root is NaN",
         f"Clamp it: `({short(made)}).clamp(min=1e-6).sqrt()`",
         made if made is not node else None,
         by_name=not _is_cosine(cosine, flow),

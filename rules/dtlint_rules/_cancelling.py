@@ -46,9 +46,8 @@ def _clamped(node: ast.expr, call: Call) -> Edge | None:
     if any(keeps(part) for part in behind(made, flow) if not _is_zero_clamp(part)):
         return None
     return Edge(
-        f"`{short(clamp)}` is 0 for two equal points, and the gradient of `sqrt` infinite there, which the clamp lets pass "
-        "at exactly 0: for the points it gives NaN",
-        "Clamp it to a small number, `.clamp(min=1e-12)` in float32, or use `torch.cdist`, whose gradient is 0 there",
+        f"`{short(clamp)}` is 0 for equal points, where the gradient of `sqrt` gives NaN",
+        "Clamp to a small number, `.clamp(min=1e-12)` in float32, or use `torch.cdist`",
         made if made.lineno != call.node.lineno else None,
     )
 
@@ -99,10 +98,8 @@ def _variance(node: ast.expr, made: ast.expr, call: Call) -> Edge | None:
     if _averaged(of_values, flow) is None or is_kept(node, flow) or is_mended(flow.scope):
         return None
     return Edge(
-        f"`{short(made)}` is a little less than 0 where the values are nearly equal, for both terms are rounded before they "
-        "cancel: its root is NaN",
-        "Use `x.std()` or `x.var()`, subtract the mean before squaring, or clamp what the root is taken of: "
-        "`.clamp(min=0)`",
+        f"Rounding makes `{short(made)}` negative for nearly equal values: its root is NaN",
+        "Use `x.std()` or `x.var()`, or clamp before the root: `.clamp(min=0)`",
         made if made.lineno != call.node.lineno else None,
     )
 
@@ -126,9 +123,8 @@ def _distance(node: ast.expr, made: ast.expr, call: Call) -> Edge | None:
     if not _is_distance(made, flow) or is_kept(node, flow) or is_mended(flow.scope):
         return None
     return Edge(
-        f"`{short(made)}` is a little less than 0 where two points are near each other, for the terms are rounded before "
-        "they cancel: its root is NaN",
-        "Use `torch.cdist`, or clamp what the root is taken of: `.clamp(min=0)`",
+        f"Rounding makes `{short(made)}` negative for close points: its root is NaN",
+        "Use `torch.cdist`, or clamp before the root: `.clamp(min=0)`",
         made if made.lineno != call.node.lineno else None,
     )
 

@@ -48,8 +48,8 @@ def inverse_degree(node: ast.expr, flow: Flow) -> Edge | None:
     if not _is_used_apart(made, flow) or _joins_with_itself(flow.tree):
         return None
     return Edge(
-        f"`{short(degrees)}` is 0 for a node without neighbours, and this inf there: with a 0 it gives NaN",
-        "Put 0 in its place, `x.masked_fill(x == float('inf'), 0)`, or clamp the degrees before, `.clamp(min=1)`",
+        f"`{short(degrees)}` is 0 for a node without neighbours, where this is inf",
+        "Clamp the degrees, `.clamp(min=1)`, or use `x.masked_fill(x == float('inf'), 0)`",
         made if made.lineno != node.lineno else None,
         by_name=last_name(made) not in COUNTING,
     )

@@ -50,10 +50,8 @@ def distance(node: ast.expr, call: Call) -> Edge | None:
     if _joins_neighbours(found, flow):
         return None
     return Edge(
-        f"The gradient of `sqrt` at 0 is infinite, and where a row of `{short(found)}` is 0 the gradient of the square "
-        "is 0: their product is NaN",
-        "Add a small number before the root, 1e-12 in float32, or use `torch.linalg.vector_norm`, whose gradient is 0 "
-        "there",
+        f"The gradient of `sqrt` is NaN where a row of `{short(found)}` is 0",
+        "Add 1e-12 before the root in float32, or use `torch.linalg.vector_norm`",
         found if found.lineno != call.node.lineno else None,
     )
 

@@ -45,7 +45,7 @@ class Edge:
     happens: str
     help: str
     made: ast.expr | None = None
-    why: str = "it is computed here"
+    why: str = "computed here"
     """What stands there."""
     by_name: bool = False
     """Does no more than a name say what the value is?"""

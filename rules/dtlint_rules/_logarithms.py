@@ -41,8 +41,8 @@ def one_sided(node: ast.expr, call: Call) -> Edge | None:
         if is_kept(plain, flow) or is_mended(flow.scope):
             return None
         return Edge(
-            f"Where `{short(node)}` is 0 its logarithm is -inf: only the counterpart is kept from that",
-            f"Add the epsilon here as well: `{short(node)} + {ast.unparse(given.right)}`",
+            f"The logarithm is -inf where `{short(node)}` is 0: only its counterpart has an epsilon",
+            f"Add the epsilon here too: `{short(node)} + {ast.unparse(given.right)}`",
             other,
         )
     return None

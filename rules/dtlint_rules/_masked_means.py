@@ -55,10 +55,10 @@ def masked_mean(quotient: ast.BinOp, flow: Flow) -> Edge | None:
     if asked is None:
         return None
     return Edge(
-        f"A mask that keeps nothing has the sum 0, and 0/0 is NaN: `{short(quotient.right)}` is divided by as it is",
-        "Clamp the divisor, `.clamp(min=1)`, which leaves all other counts as they are",
+        f"`{short(quotient.right)}` is 0 for an empty mask: 0/0 is NaN",
+        "Clamp the divisor: `.clamp(min=1)`",
         asked,
-        "that it may be 0 is known here",
+        "known to be 0 at times here",
         by_name=True,
     )
 

@@ -58,8 +58,8 @@ def _beside(node: ast.expr, divisor: ast.expr, flow: Flow, shown: str) -> tuple[
     around = parents_at(whole, flow)
     if is_guarded(whole, flow) or isinstance(around.get(whole), ast.Compare):
         return None  # it keeps the quotient from 0, or is a tolerance
-    happens = f"The epsilon is added to `{shown}` and not to the divisor, which may be 0: the result is inf or NaN"
-    return whole, Edge(happens, f"Add it below the line: `x / (divisor + {ast.unparse(epsilon)})`")
+    happens = f"The epsilon is added to `{shown}`, not to the divisor, which may be 0"
+    return whole, Edge(happens, f"Write `x / (divisor + {ast.unparse(epsilon)})`")
 
 
 def _added(node: ast.expr, flow: Flow) -> tuple[ast.expr, ast.expr] | None:

@@ -50,9 +50,8 @@ def relative_difference(node: ast.BinOp, flow: Flow) -> Edge | None:
     if is_compared(node.right, flow):
         return None
     return Edge(
-        f"Where `{short(apart.left)}` and `{short(apart.right)}` are 0 both, as in padding and in sparse data, this is 0/0: "
-        "NaN",
-        "Add a small number to the divisor, 1e-6 in float32 and 1e-3 where float16 may run, or clamp it",
+        f"This is 0/0, NaN, where `{short(apart.left)}` and `{short(apart.right)}` are both 0",
+        "Add a small number to the divisor, 1e-6 in float32 and 1e-3 in float16, or clamp it",
     )
 
 

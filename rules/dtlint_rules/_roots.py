@@ -63,11 +63,10 @@ def epsilon_behind_root(divisor: ast.expr, flow: Flow) -> Edge | None:
     of_square = mean_of_squares(below(source_of(inner, flow) or inner, _SHAPING), flow)
     centred = of_square is None or _is_difference(of_square, flow)
     return Edge(
-        f"The epsilon comes behind the root of `{short(inner)}`, which is 0 where all values are "
-        f"{'equal' if centred else '0'}: the gradient of `sqrt` is infinite there, and its product with 0 is NaN",
+        f"The gradient of `sqrt` is NaN where all values are {'equal' if centred else '0'}: the epsilon comes after the root",
         f"Add it before the root: `({short(inner)} + eps).sqrt()`",
         root if root.lineno != divisor.lineno else None,
-        "the root is taken here",
+        "the root",
     )
 
 

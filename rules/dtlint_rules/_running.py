@@ -33,9 +33,8 @@ def unguarded_variance(variance: ast.expr, call: Call) -> Edge | None:
     if _knows_epsilon(owner.node if owner is not None else flow.scope):
         return None
     return Edge(
-        f"`{short(variance)}` is 0 for a channel that never varied, and 1 over its root is inf: batch normalization adds "
-        "an epsilon",
-        f"Add that of the layer: `({short(variance)} + eps).rsqrt()`, 1e-5 if nothing else is known",
+        f"`{short(variance)}` is 0 for a constant channel, where one over its root is inf",
+        f"Add the epsilon of the layer: `({short(variance)} + eps).rsqrt()`",
         by_name=True,
     )
 

@@ -159,7 +159,7 @@ class MaskFillOverflow(Rule):
             number,
             assign.flow,
             assign.base,
-            "it becomes {inf} in a float16 tensor",
+            "it becomes {inf} in float16",
             expression,
             subject,
         )
@@ -191,9 +191,7 @@ class MaskFillOverflow(Rule):
             return
         if _is_shown(value if name == "fill_" else call.result) and name in ("full_like", "new_full", "fill_"):
             return
-        yield from self._found(
-            call.node, number, call.flow, value, f"`{name}` raises on a float16 tensor", written, subject
-        )
+        yield from self._found(call.node, number, call.flow, value, f"`{name}` raises in float16", written, subject)
 
     def _padded(self, call: Call) -> Iterator[Finding]:
         """`F.pad(scores, (0, n), value=-1e9)`: what is written with no point may be meant for integers."""
@@ -206,9 +204,7 @@ class MaskFillOverflow(Rule):
             return
         if not _is_float(_unsigned(number.written)) or value is None or _is_wide(subject, value, call.flow):
             return
-        yield from self._found(
-            call.node, number, call.flow, value, "`pad` raises on a float16 tensor", written, subject
-        )
+        yield from self._found(call.node, number, call.flow, value, "`pad` raises in float16", written, subject)
 
     def _made(self, call: Call) -> Iterator[Finding]:
         """`torch.full(size, -1e9, dtype=scores.dtype)`: without a dtype it is float32."""
@@ -238,7 +234,7 @@ class MaskFillOverflow(Rule):
         value = call.receiver if call.method == "new_tensor" else None
         if of is not None and _is_wide(of, UNKNOWN if value is None else value, call.flow):
             return
-        yield from self._found(call.node, number, call.flow, value, "it is {inf} in a float16 tensor", None, of)
+        yield from self._found(call.node, number, call.flow, value, "it is {inf} in float16", None, of)
 
     def _registered(self, call: Call) -> Iterator[Finding]:
         """`self.register_buffer("masked_bias", torch.tensor(-1e9))`: cast with the module."""
@@ -252,7 +248,7 @@ class MaskFillOverflow(Rule):
             return
         number = _beyond(made.args[0], call.flow) if last_name(made) in ("tensor", "as_tensor") else None
         if number is not None:
-            text = "the buffer is {inf} once the module is cast to float16"
+            text = "the buffer is {inf} after `.half()`"
             yield from self._found(call.node, number, call.flow, None, text, None, None)
 
     def _chosen(self, call: Call, function: bool) -> Iterator[Finding]:
@@ -271,11 +267,11 @@ class MaskFillOverflow(Rule):
             value = call.argument(1 if other is first else 2, "") if function else call.receiver
             if isinstance(value, Constant):
                 # Of two numbers it makes float32, as long as nothing else decides.
-                happens, subject = "it is {inf} once it is cast to float16, or added to a float16 tensor in place", None
+                happens, subject = "it is {inf} once cast to float16", None
             elif value is not None and _is_wide(other, value, call.flow):
                 return
             else:
-                happens = "`where` makes {inf} of it for a float16 tensor"
+                happens = "`where` makes it {inf} in float16"
                 subject = other if inner is filled else None
             yield from self._found(call.node, number, call.flow, value, happens, filled, subject)
             return
@@ -288,7 +284,7 @@ class MaskFillOverflow(Rule):
         for argument in arguments:
             number = _beyond(argument, call.flow) if not isinstance(argument, (ast.Name, ast.Attribute)) else None
             if number is not None and number.literal and _is_float(number.written):
-                text = "a mask filled with it raises, or holds {inf}, in float16"
+                text = "masking with it raises, or gives {inf}, in float16"
                 yield from self._found(call.node, number, call.flow, None, text, None, None)
                 return
 
@@ -304,9 +300,9 @@ class MaskFillOverflow(Rule):
             return
         if _is_bool(mask):
             # A bool has no dtype to give: the product is float32, whatever it is added to.
-            text = "times a bool mask it is float32, lifts float16 scores to float32, and is {inf} once cast to float16"
+            text = "the product is float32, and {inf} once cast to float16"
         else:
-            text = "times a float16 mask it is {inf}"
+            text = "the product with a float16 mask is {inf}"
         yield from self._found(operation.node, number, operation.flow, value, text, None, None)
 
     def _found(
@@ -324,9 +320,8 @@ class MaskFillOverflow(Rule):
             return
         self.written[number.written] = is_assumed(half)
         inf = "-inf" if number.value < 0 else "inf"
-        end = "-65504" if number.value < 0 else "65504"
-        message = f"{spelled(number.value)} is beyond float16, which ends at {end}: {happens.format(inf=inf)}"
-        limit = "min" if number.value < 0 else "max"
+        end, limit = ("-65504", "min") if number.value < 0 else ("65504", "max")
+        message = f"{spelled(number.value)} is beyond {end}, the {limit} of float16: {happens.format(inf=inf)}"
         path = path_of(subject) if subject is not None else None
         fix = None
         if number.literal and written is not None and path is not None:
@@ -336,7 +331,7 @@ class MaskFillOverflow(Rule):
             number.written if elsewhere else node,
             message,
             help=f"Use `torch.finfo({path or 'scores'}.dtype).{limit}`",
-            notes=((node, "it is written into a tensor here"),) if elsewhere else (),
+            notes=((node, "written into a tensor here"),) if elsewhere else (),
             conditional=is_assumed(half),
             fix=fix,
         )

@@ -113,7 +113,7 @@ class ConstantOverflow(Rule):
                 or "float16" not in (tensor.dtypes or ())
             ):
                 continue
-            happens = f"the result is {_inf(written.value)}, or wrong by as much"
+            happens = f"the result is {_inf(written.value)}"
             yield _finding(node, written.value, "float16", happens, tensor.origin)
 
     def on_assign(self, assign: Assign) -> Iterator[Finding]:
@@ -133,9 +133,7 @@ class ConstantOverflow(Rule):
             return
         number = _beyond_half(given, call.flow)
         if number is not None and len(call.args) + len(call.keywords) == 1 + is_function(call):
-            yield _finding(
-                call.node, number, "float16", f"the result is {_inf(number)}, or wrong by as much", tensor.origin
-            )
+            yield _finding(call.node, number, "float16", f"the result is {_inf(number)}", tensor.origin)
 
     def _made(self, call: Call) -> Iterator[Finding]:
         made = call.result
@@ -163,8 +161,8 @@ class ConstantOverflow(Rule):
             end = DTYPES[limit.dtype].max if limit.value > 0 else DTYPES[limit.dtype].min
             yield Finding(
                 limit.node,
-                f"{limit.value} is beyond {limit.dtype}, which ends at {int(end)}: it wraps around, or raises",
-                help=f"Use the limit of the dtype itself, `iinfo({limit.dtype}).{limit.node.attr}`",
+                f"{limit.value} is beyond {int(end)}, the end of {limit.dtype}: it wraps around, or raises",
+                help=f"Use `iinfo({limit.dtype}).{limit.node.attr}`",
             )
 
     def _bounded(self, call: Call, name: str) -> Iterator[Finding]:
@@ -209,7 +207,7 @@ def _finding(node: ast.expr | ast.stmt, number: float, dtype: str, happens: str,
     end = info.max if number > 0 else info.min
     return Finding(
         node,
-        f"{spelled(number)} is beyond {dtype}, which ends at {int(end)}: {happens}",
-        help="Use a dtype that has it, or a number that the dtype has",
+        f"{spelled(number)} is beyond {int(end)}, the {'max' if number > 0 else 'min'} of {dtype}: {happens}",
+        help="Use a wider dtype, or a number that fits",
         notes=((origin, f"{dtype} since here"),) if origin is not None and origin is not node else (),
     )

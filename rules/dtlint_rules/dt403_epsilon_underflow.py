@@ -138,7 +138,7 @@ class EpsilonUnderflow(Rule):
                 or (isinstance(node, ast.AugAssign) and _is_given_to_torch(subject, operation.flow))
             ):
                 yield from self._found(
-                    node, number, operation.flow, subject, value, f"adding it leaves {_shown(subject)} as it is"
+                    node, number, operation.flow, subject, value, f"adding it leaves {_shown(subject)} unchanged"
                 )
                 return
 
@@ -160,9 +160,8 @@ class EpsilonUnderflow(Rule):
                 return
             yield Finding(
                 node,
-                f"`{ast.unparse(bound)}` is {number.value:.0f} in float32, which has no number that near to it: "
-                "a value that rounding keeps from there is not met",
-                help="Compare with a number that float32 has: 1e-6 away from 1",
+                f"`{ast.unparse(bound)}` rounds to {number.value:.0f} in float32",
+                help="Compare with a number that float32 has, such as 1 - 1e-6",
             )
             return
 
@@ -214,7 +213,7 @@ class EpsilonUnderflow(Rule):
             return
         number = _tiny(_filled_with(given), call.flow)
         if number is not None:
-            yield from self._found(call.node, number, call.flow, subject, value, "nothing is less than it but 0")
+            yield from self._found(call.node, number, call.flow, subject, value, "it guards nothing")
 
     def _normalized(self, call: Call) -> Iterator[Finding]:
         """`F.normalize(x, eps=1e-12)`, which clamps the norm in the dtype of `x`, and autocast takes it in float32."""
@@ -223,7 +222,7 @@ class EpsilonUnderflow(Rule):
         number = _tiny(call.argument_node(3, "eps"), call.flow)
         subject, value = operand(call) or ABSENT
         if number is not None and subject is not None:
-            happens = "a row of zeros, whose norm is clamped to it, is NaN"
+            happens = "a row of zeros becomes NaN"
             yield from self._put(call.node, number, call.flow, subject, value, happens)
 
     def _put(
@@ -233,7 +232,7 @@ class EpsilonUnderflow(Rule):
         flow: Flow,
         subject: ast.expr,
         value: Value,
-        happens: str = "it puts 0 in the place of 0",
+        happens: str = "it replaces 0 by 0",
     ) -> Iterator[Finding]:
         """The finding where a small number takes the place of 0."""
         if _runs_in_float32(flow) or is_widened(subject, flow):
@@ -241,7 +240,7 @@ class EpsilonUnderflow(Rule):
         half = half_at(flow, value, of=subject)
         if half is None or self._is_told(number, half) or "temperature" in last_name(subject).lower():
             return
-        yield self._told(node, number, happens, "a number", "it is used here", half)
+        yield self._told(node, number, happens, "used here", half)
 
     def _guarded(self, call: Call, given: ast.expr | None, function: bool, happens: str) -> Iterator[Finding]:
         number = _tiny(given, call.flow)
@@ -270,8 +269,8 @@ class EpsilonUnderflow(Rule):
             return
         yield Finding(
             call.node,
-            f"{text} is 1 in float32, which has no number between 1 - 6e-08 and 1: the upper bound guards nothing",
-            help="Use an upper bound of 1 - 1e-6 in float32, and of 1 - 1e-3 in float16",
+            f"{text} rounds to 1 in float32: the upper bound does nothing",
+            help="Use 1 - 1e-6 in float32, and 1 - 1e-3 in float16",
         )
 
     def _found(
@@ -286,21 +285,19 @@ class EpsilonUnderflow(Rule):
             return
         if is_of_constants(subject, flow) or _is_moment(subject) or _sums_squares(subject, flow):
             return
-        yield self._told(node, number, happens, "an epsilon", "it guards against zero here", half)
+        yield self._told(node, number, happens, "guards against zero here", half)
 
     def _is_told(self, number: Number, half: Reached) -> bool:
         """Has a number been reported, for certain or where this one too assumes half?"""
         return self.written.get(number.written) in (False, is_assumed(half))
 
-    def _told(
-        self, node: ast.expr | ast.stmt, number: Number, happens: str, what: str, role: str, half: Reached
-    ) -> Finding:
+    def _told(self, node: ast.expr | ast.stmt, number: Number, happens: str, role: str, half: Reached) -> Finding:
         """The one finding for a number, where it is written; a note says where it comes into use."""
         self.written[number.written] = is_assumed(half)
         return Finding(
             node if number.literal else number.written,
             _message(number.value, happens),
-            help=f"Use {what} of the dtype, `torch.finfo(x.dtype).eps`, or compute this in float32",
+            help="Use `torch.finfo(x.dtype).eps`, or compute this in float32",
             notes=() if number.literal else ((node, role),),
             conditional=is_assumed(half),
         )
@@ -308,11 +305,8 @@ class EpsilonUnderflow(Rule):
 
 def _message(value: float, happens: str) -> str:
     if value < FLOAT.tiny:
-        return (
-            f"{spelled(value)} is 0 in float16, and in float32 below its smallest normal number, 1.18e-38, so that it "
-            f"is 0 where subnormal numbers are flushed: {happens}"
-        )
-    return f"{spelled(value)} is 0 in float16, whose smallest number is 5.96e-08: {happens}"
+        return f"{spelled(value)} is 0 in float16, and in float32 where subnormals are flushed: {happens}"
+    return f"{spelled(value)} is 0 in float16: {happens}"
 
 
 _MOMENTS = frozenset({"variance", "stddev", "covariance_matrix"})

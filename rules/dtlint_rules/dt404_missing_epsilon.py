@@ -180,10 +180,9 @@ class MissingEpsilon(Rule):
             if tensors and _is_judged(flow.tree) and not _asked_for(divisor, flow):
                 yield Finding(
                     written,
-                    f"The epsilon that is added to the divisor is 0 unless a caller gives one: where the rest of "
-                    f"`{short(divisor)}` is 0 {_leads_to_nan(node, flow)}",
-                    help="Use a small number, 1e-6 in float32 and 1e-3 where float16 may run",
-                    notes=((node, "it is divided here"),),
+                    f"The epsilon of `{short(divisor)}` is 0 by default: {_leads_to_nan(node, flow)}",
+                    help="Use a small number: 1e-6 in float32, 1e-3 in float16",
+                    notes=((node, "divided here"),),
                 )
             return
         late = epsilon_behind_root(_unspread(divisor), flow)
@@ -228,8 +227,7 @@ class MissingEpsilon(Rule):
         yield Finding(
             node,
             f"{happens} is 0 where all values are equal: {_leads_to_nan(node, flow)}",
-            help=f"Add a small number to the divisor, {where}, or clamp it: 1e-6 in float32, 1e-3 where float16 may "
-            "run",
+            help=f"Add a small number, {where}, or clamp: 1e-6 in float32, 1e-3 in float16",
         )
 
 
@@ -247,7 +245,7 @@ def _leads_to_nan(node: ast.AST, flow: Flow) -> str:
     gives = "the division gives NaN, 0/0"
     if is_gradient_off(node, flow) or not is_trained(flow):
         return gives
-    return f"{gives}, and so are all gradients that come back through it"
+    return f"{gives}, also in the gradients"
 
 
 def _edge(subject: ast.expr, call: Call) -> tuple[ast.expr, Edge] | None:
@@ -309,8 +307,8 @@ def _shared(node: ast.BinOp, flow: Flow) -> Iterator[Finding]:
         return
     yield Finding(
         node,
-        f"`{short(node.right)}` counts what is true, and is 0 where nothing is, as with two empty masks: 0/0 is NaN",
-        help="Clamp the divisor, `.clamp(min=1)`, which leaves all other counts as they are",
+        f"`{short(node.right)}` is 0 for empty masks: 0/0 is NaN",
+        help="Clamp the divisor: `.clamp(min=1)`",
     )
 
 
@@ -382,7 +380,7 @@ def _cosine(node: ast.BinOp, normed: tuple[ast.expr, ast.expr], operation: Opera
     if first is not None and second is not None and {first, second} <= made:
         yield Finding(
             node,
-            f"A row of `{first}` or `{second}` that is all zeros, as padding is, has the norm 0: {_leads_to_nan(node, flow)}",
+            f"A row of zeros in `{first}` or `{second}` has the norm 0: {_leads_to_nan(node, flow)}",
             help="Use `torch.nn.functional.cosine_similarity`, or clamp the product of the norms",
         )
 

@@ -23,6 +23,7 @@ from dtlint_rules._operands import BOOL, certain
 from dtlint_rules._parts import below, keyword, receiver, root_of
 from dtlint_rules._subjects import ABSENT, operand
 from dtlint_rules._tensors import is_tensor
+from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -125,7 +126,7 @@ class InfMaskNan(Rule):
             inverted = isinstance(root_of(mask), (ast.UnaryOp, ast.Compare))
             yield Finding(
                 node,
-                f"`{ast.unparse(mask)}` is 0 where nothing is masked, and 0 times infinity is NaN",
+                f"`{short(mask)}` is 0 where nothing is masked, and 0 times inf is NaN",
                 help="Use `scores.masked_fill(mask, float('-inf'))`, or multiply by `torch.finfo(dtype).min`",
                 conditional=certain(value) != BOOL and not is_mask(mask, by_name=False),
                 fix=None if name is None or inverted else partial(_fix, given, name, operation.flow),
@@ -143,10 +144,8 @@ class InfMaskNan(Rule):
                 continue
             yield Finding(
                 node,
-                f"`{ast.unparse(term)}` is -inf where `{ast.unparse(mask)}` is 0: a row that is masked whole is all "
-                "-inf, and its softmax NaN",
-                help="Use `masked_fill(~mask, torch.finfo(x.dtype).min)`, or add `torch.finfo(x.dtype).tiny` to the "
-                "mask",
+                f"`{short(term)}` is -inf where the mask is 0: the softmax of a fully masked row is NaN",
+                help="Use `masked_fill(~mask, torch.finfo(x.dtype).min)`",
                 conditional=not is_mask(mask, by_name=False),
             )
             return
@@ -168,7 +167,7 @@ class InfMaskNan(Rule):
         row, diagonal = ("first", "1") if name == "triu" else ("last", "-1")
         yield Finding(
             call.node,
-            f"`{name}` keeps the diagonal: the {row} row is all -inf, and its softmax NaN",
+            f"`{name}` keeps the diagonal: the {row} row is all -inf, and its softmax is NaN",
             help=f"Pass `diagonal={diagonal}`",
         )
 
@@ -194,9 +193,9 @@ class InfMaskNan(Rule):
             if later is None or filled in set(nodes([later])):
                 yield Finding(
                     filled,
-                    f"+inf is written into `{path}`, and the softmax of a row that holds +inf is NaN",
-                    help="Write -inf where nothing is to be attended to",
-                    notes=((call.node, "the softmax is taken here"),),
+                    f"+inf is written into `{path}`, whose softmax is then NaN",
+                    help="Write -inf where nothing is attended to",
+                    notes=((call.node, "the softmax"),),
                 )
 
 
@@ -215,10 +214,9 @@ def _emptied(call: Call) -> Iterator[Finding]:
         return
     yield Finding(
         call.node,
-        "The mask of queries and keys is False in all of the row of a query that is padding: -inf leaves it nothing, and "
-        "its softmax is NaN",
-        help="Write the least number of the dtype, `torch.finfo(scores.dtype).min`, or mask the keys alone",
-        notes=() if pair[0].lineno == call.node.lineno else ((pair[0], "both masks are taken together here"),),
+        "The row of a padded query is all -inf, and its softmax is NaN",
+        help="Write `torch.finfo(scores.dtype).min`, or mask the keys only",
+        notes=() if pair[0].lineno == call.node.lineno else ((pair[0], "the masks are combined here"),),
     )
 
 

@@ -26,7 +26,7 @@ from dtlint_rules._operands import listed
 from dtlint_rules._parts import given, receiver, same
 from dtlint_rules._squares import is_widened, mean_of_squares, squared
 from dtlint_rules._subjects import ABSENT, operand
-from dtlint_rules._texts import as_operand
+from dtlint_rules._texts import as_operand, short
 from dtlint_rules._within import parents_in, within
 
 if TYPE_CHECKING:
@@ -155,9 +155,8 @@ class ReductionInHalf(Rule):
             return
         yield Finding(
             call.node,
-            f"`{ast.unparse(listed)}` holds half tensors, whose squares are inf in float16 from 256 on, and 0 below 1.7e-4: so "
-            "is their sum",
-            help=f"Pass `dtype=torch.float32` to a norm, or square in float32: `{as_operand(base)}.float()`",
+            f"In float16 the squares of `{short(listed)}` overflow beyond 256",
+            help=f"Square in float32: `{as_operand(base)}.float()`",
             conditional=True,
         )
 
@@ -178,8 +177,7 @@ class ReductionInHalf(Rule):
             return
         yield Finding(
             call.node,
-            f"`{name}` of half gradients is half, and so is the norm of all of them: in float16 it is inf beyond 65504, and "
-            "clipping by it makes all gradients 0",
+            f"In float16 `{name}` of gradients overflows beyond 65504, and clipping by it makes them 0",
             help="Pass `dtype=torch.float32`",
             conditional=is_assumed(half),
             fix=partial(pass_dtype, name="torch.float32", message=f"Compute `{name}` in float32"),
@@ -198,8 +196,7 @@ class ReductionInHalf(Rule):
             return
         yield Finding(
             call.node,
-            f"The mean of squares is inf in float16 once `{ast.unparse(subject)}` reaches 256, and the variance made "
-            "of it loses all digits where the mean is large",
+            f"In float16 the mean of squares overflows once `{short(subject)}` reaches 256",
             help="Compute the statistics in float32: `x = x.float()`, or use `torch.var_mean`",
             conditional=is_assumed(half),
         )
@@ -214,8 +211,7 @@ class ReductionInHalf(Rule):
             return
         yield Finding(
             call.node,
-            "`batched_nms` shifts the boxes of each class by the largest coordinate: in float16 the offsets leave its "
-            "2048 exact whole numbers at once, and end at 65504",
+            "In float16 `batched_nms` rounds boxes: its class offsets go beyond 2048",
             help=f"Pass the boxes in float32: `{as_operand(boxes)}.float()`",
             conditional=is_assumed(half),
         )

@@ -18,6 +18,7 @@ from dtlint_rules._half import half_at
 from dtlint_rules._halfnames import CASTS, HalfNames
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import HALF, TORCH, attributes
+from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,8 +35,8 @@ _FLOATING = {
     **dict.fromkeys(("cross_entropy", "nll_loss"), 1),
 }
 """Losses, and how many of their first arguments are floating: class numbers are not."""
-_HARM = "where a squared error of 256 or more is inf"
-_HARM_OF_CLASSES = "which leaves a loss between 2 and 4 steps of 0.002, and its sum ends at 65504"
+_HARM = "where the square of 256 is inf"
+_HARM_OF_CLASSES = "which rounds it to steps of 0.002"
 _MODULES = {
     **dict.fromkeys(("torch.nn.MSELoss", "torch.nn.L1Loss", "torch.nn.SmoothL1Loss", "torch.nn.HuberLoss"), 2),
     **dict.fromkeys(("torch.nn.KLDivLoss", "torch.nn.BCEWithLogitsLoss", "torch.nn.PoissonNLLLoss"), 2),
@@ -124,22 +125,19 @@ class LossInHalf(Rule):
         elif half_at(flow, at_least=Reach.ASKED) is None:
             return
         which = [node for node, found in zip(given, origins, strict=False) if found is not None] or given
-        text = ", ".join(f"`{ast.unparse(node)}`" for node in which)
+        text = ", ".join(f"`{short(node)}`" for node in which)
         if origin is not None:
             harm = _HARM if len(given) == 2 else _HARM_OF_CLASSES
-            message = f"The loss is computed in half: {text} may be float16, {harm}"
+            message = f"The loss of {text} may be computed in float16, {harm}"
             notes: tuple[tuple[ast.expr | ast.stmt, str], ...] = ((origin, "half since here"),)
         else:
-            message = (
-                f"The loss is computed in the dtype of {text}, which may be half: "
-                "the same loss is computed in float32 elsewhere"
-            )
+            message = f"The loss is half if {text} is: elsewhere it is computed in float32"
             assert sibling is not None
             notes = ((sibling, "cast to float32 here"),)
         yield Finding(
             call.node,
             message,
-            help="Cast what the loss is computed from: `.float()`",
+            help="Compute the loss in float32: `.float()`",
             notes=notes,
             conditional=origin is None,
             fix=partial(_fix, given),

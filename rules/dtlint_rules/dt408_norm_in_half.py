@@ -21,6 +21,7 @@ from dtlint_rules._norm_uses import is_called_elsewhere, is_of_queries, stands_b
 from dtlint_rules._parts import keyword, same
 from dtlint_rules._squares import is_widened, mean_of_squares
 from dtlint_rules._subjects import ABSENT, operand
+from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -116,9 +117,8 @@ class NormInHalf(Rule):
             return
         yield Finding(
             call.node,
-            f"The square of `{ast.unparse(subject)}` is computed in its own dtype: in float16 it is inf from 256 on, "
-            "and the result 0",
-            help="Use `F.rms_norm` or `F.layer_norm`, which compute in float32, or cast before: `x.float()`",
+            f"In float16 the square of `{short(subject)}` overflows beyond 256",
+            help="Use `F.rms_norm` or `F.layer_norm`, or cast first: `x.float()`",
             conditional=is_assumed(half),
         )
 
@@ -140,10 +140,8 @@ class NormInHalf(Rule):
             return
         yield Finding(
             divided,
-            f"The variance of `{ast.unparse(subject)}` is computed in its own dtype: in float16 it is inf from a "
-            "deviation of 256 on, and the result 0; in bfloat16 mean and variance have 8 bits",
-            help="Use `F.layer_norm`, `F.group_norm` or `F.instance_norm`, which compute in float32, or cast before: "
-            "`x.float()`",
+            f"In float16 the variance of `{short(subject)}` overflows beyond a deviation of 256",
+            help="Use `F.layer_norm`, `F.group_norm` or `F.instance_norm`, or cast first: `x.float()`",
             notes=((call.node, f"`{name}` is computed here"),) if call.node.lineno != divided.lineno else (),
             conditional=is_assumed(half),
         )
@@ -165,11 +163,10 @@ class NormInHalf(Rule):
             return
         yield Finding(
             call.node,
-            f"`{owner}` normalizes in the dtype of `{ast.unparse(subject)}`: in float16 a norm beyond 65504 makes all "
-            "of it 0, and a row of zeros NaN, for the epsilon of 1e-12 is 0",
-            help="Use `F.rms_norm`, which computes in float32, or cast before: `x.float()`"
+            f"In float16 `{owner}` gives 0 for a norm beyond 65504, and NaN for a row of zeros",
+            help="Use `F.rms_norm`, or cast first: `x.float()`"
             if _is_rms_norm(call.node)
-            else "Cast before: `x.float()`",
+            else "Cast first: `x.float()`",
             conditional=is_assumed(half),
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,10 @@ from dtlint_rules._needs import TORCH
 from dtlint_rules._parts import receiver
 from dtlint_rules._squares import is_widened
 from dtlint_rules._subjects import ABSENT, operand
+from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator
 
     from dtlint.infer.events import Call
@@ -93,8 +94,7 @@ class SoftmaxInHalf(Rule):
             return
         yield Finding(
             call.node,
-            f"`{name}` computes in the dtype of `{ast.unparse(subject)}`, which may be half: small probabilities are "
-            "0 in float16, and have 8 bits in bfloat16",
+            f"In half `{name}` of `{short(subject)}` rounds small probabilities to 0",
             help="Pass `dtype=torch.float32`, and cast the result back",
             notes=((found.node, found.why),) if found.node is not None else (),
             conditional=is_assumed(found),
@@ -111,8 +111,7 @@ def _given_in_half(call: Call, name: str) -> Iterator[Finding]:
         return
     yield Finding(
         call.node,
-        f"`{name}` is given {dtype}, to which `{ast.unparse(subject)}` casts: small probabilities are 0 in float16, and "
-        "have 8 bits in bfloat16",
+        f"`{name}` runs in {dtype}, which rounds small probabilities",
         help="Compute it in float32, and cast the result",
     )
 

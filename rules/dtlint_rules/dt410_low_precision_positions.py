@@ -27,6 +27,7 @@ from dtlint_rules._numbers import number_at
 from dtlint_rules._parts import keyword, receiver, root_of
 from dtlint_rules._subjects import ABSENT, operand
 from dtlint_rules._tensors import looks_like_tensor
+from dtlint_rules._texts import short
 from dtlint_rules._within import parents_at, within
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ class LowPrecisionPositions(Rule):
             return
         yield Finding(
             call.node,
-            f"`{name}` counts in {_shown(chosen)}, which may be half: {_lost(call.node)}",
+            f"`{name}` counts in {_shown(chosen)}: {_lost(call.node)}",
             help=f"Count in float32 or int64, and cast {'at' if labels else 'the encoding at'} the end",
             conditional=not _is_half(chosen),
             fix=partial(respell, node=given, name="torch.float32", message="Count in float32") if given else None,
@@ -191,10 +192,9 @@ class LowPrecisionPositions(Rule):
             return
         yield Finding(
             call.node,
-            f"Positions are cast to {_shown(chosen)}, which may be half: bfloat16 has every whole number up to 256 "
-            "only, float16 up to 2048",
+            f"Positions are cast to {_shown(chosen)}: bfloat16 is exact to 256 only, float16 to 2048",
             help="Compute the encoding in float32, and cast it at the end",
-            notes=((made, "they are counted here"),),
+            notes=((made, "counted here"),),
             conditional=not _is_half(chosen),
         )
 
@@ -213,8 +213,7 @@ class LowPrecisionPositions(Rule):
         self.narrowed.add(call.node)
         yield Finding(
             call.node,
-            f"The inverse frequencies `{ast.unparse(subject)}` are cast to {_shown(chosen)}, which may be half: they "
-            "are off by up to 0.2% in bfloat16, which at position 1000 is an angle of 2 radians",
+            f"`{short(subject)}` is cast to {_shown(chosen)}: in bfloat16 angles at position 1000 are off by 2 radians",
             help="Multiply positions and frequencies in float32, and cast the sine and cosine at the end",
             conditional=not _is_half(chosen),
         )
@@ -240,10 +239,9 @@ class LowPrecisionPositions(Rule):
         self.narrowed.add(cast)
         yield Finding(
             cast,
-            f"The angles are cast to {_shown(chosen)}, which may be half, before their {_CALLED[last_name(call.node)]} "
-            "is taken: those of bfloat16 lie 4 radians apart from 512 on, those of float16 0.5",
+            f"Angles are cast to {_shown(chosen)} before their {_CALLED[last_name(call.node)]}: bfloat16 rounds 512 by 2 radians",
             help="Take the sine and cosine in float32, and cast them",
-            notes=() if cast.lineno == call.node.lineno else ((call.node, "it is taken here"),),
+            notes=() if cast.lineno == call.node.lineno else ((call.node, "taken here"),),
             conditional=not _is_half(chosen),
         )
 
@@ -297,8 +295,8 @@ def _counts_pairs(count: ast.Call) -> bool:
 def _lost(count: ast.Call) -> str:
     """What a count loses in half: beyond 256 its numbers, and the frequencies that are made of a count of channels."""
     if any(_CHANNELS.search(name.lower()) is not None for end in count.args for name in names_in(end)):
-        return "frequencies are off by up to 0.2% in bfloat16, which at position 1000 is an angle of 2 radians"
-    return "bfloat16 has every whole number up to 256 only, float16 up to 2048"
+        return "in bfloat16 angles at position 1000 are off by 2 radians"
+    return "bfloat16 is exact to 256 only, float16 to 2048"
 
 
 def _is_of_pixels(count: ast.Call, chosen: ast.expr, scope: ast.AST) -> bool:

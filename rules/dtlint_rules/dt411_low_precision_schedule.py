@@ -16,6 +16,7 @@ from dtlint_rules._halfnames import CASTS, HalfNames
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH
 from dtlint_rules._parts import receiver, root_of
+from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -115,8 +116,7 @@ class LowPrecisionSchedule(Rule):
             return
         yield Finding(
             node,
-            f"`1 - {ast.unparse(node.right)}` is computed in {chosen}: where that is bfloat16, 0.999 is 1, and no "
-            "noise is left",
+            f"`1 - {short(node.right)}` is computed in {chosen}: in bfloat16 0.999 is 1, and no noise is left",
             help="Compute with the schedule in float32, and cast the factors at the end",
             notes=((cast, "the schedule is cast here"),),
             conditional=True,
@@ -136,8 +136,8 @@ class LowPrecisionSchedule(Rule):
         )
         yield Finding(
             call.node,
-            f"Noise is added in half: {which} may be bfloat16, where the schedule's 0.999 is 1 and adds none",
-            help="Add the noise in float32, and cast the result: `add_noise(x.float(), noise.float(), t).to(x.dtype)`",
+            f"Noise is added to {which} in half: in bfloat16 the schedule's 0.999 is 1, which adds none",
+            help="Add the noise in float32: `add_noise(x.float(), noise.float(), t).to(x.dtype)`",
             notes=((origin, "half since here"),),
         )
 
@@ -155,8 +155,7 @@ class LowPrecisionSchedule(Rule):
         self.waved.add(flow.scope)
         yield Finding(
             call.node,
-            "The phase is computed in the dtype of the data: in bfloat16 neighbouring numbers lie 1 apart from 128 "
-            "on, and the sine of such a phase is noise",
+            "The phase is computed in the dtype of the data: in bfloat16 it is noise from 128 on",
             help="Compute the features in float32, and cast them at the end",
             notes=((powers, "the frequencies are powers of two, in the dtype of the data"),),
             conditional=is_assumed(half),

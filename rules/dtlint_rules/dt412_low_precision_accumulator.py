@@ -97,8 +97,7 @@ class LowPrecisionAccumulator(Rule):
         stops = "2048 in float16" if "float16" in half else "256 in bfloat16"
         yield Finding(
             node,
-            f"`{path_of(target)}` adds up in {half}, and stops growing once it is large against what is added: ones "
-            f"stop at {stops}",
+            f"`{path_of(target)}` adds up in {half}, where a count stops growing at {stops}",
             help=_FROM_NUMBER if begins_as_number else _FROM_TENSOR,
             notes=((first, "the total begins here"),),
         )

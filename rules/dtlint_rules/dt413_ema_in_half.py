@@ -138,11 +138,9 @@ class EmaInHalf(Rule):
         if not any(_moves_on(node) for node in nodes([end.flow.tree])):
             return
         for node, what, dtype, by_name in self.suspected:
-            sticks = "0.73" if dtype == "float16" else "0.50"
             yield Finding(
                 node,
-                f"{what} averages in {dtype}, where steps of 1 - decay round away: with a decay of 0.999 it comes "
-                f"{sticks} of the way",
+                f"{what} averages in {dtype}, where small steps are lost: a decay of 0.999 stops early",
                 help="Keep the average in float32, and cast a copy of it to run or save",
                 conditional=by_name,
             )

@@ -104,9 +104,9 @@ class LowPrecisionOptimizer(Rule):
         name = call.target.rpartition(".")[2]
         small = "2e-4" if "float16" in dtypes else "1e-3"
         kinds = " or ".join(sorted(dtypes))
-        text = f"{name} updates {kinds} parameters: at a weight of 1.0, a step of {small} rounds away"
+        text = f"{name} updates {kinds} weights: steps below {small} of a weight are lost"
         if "float16" in dtypes and name in _ADAPTIVE:
-            text += ", and its eps of 1e-8 is 0"
+            text += ", and the eps of 1e-8 is 0"
         self.suspected.append(
             Finding(
                 call.node,

@@ -89,8 +89,7 @@ class OptimizerStateDtype(Rule):
         of = path_of(made.args[0]) if made.args else None
         yield Finding(
             made,
-            f"The state has the dtype of `{of or 'the parameter'}`: in half its averages stand still, and squares "
-            "below 6e-8 are 0",
+            f"The state has the dtype of `{of or 'the parameter'}`: in half, squares below 6e-8 are 0",
             help="Pass `dtype=torch.float32`",
             conditional=True,
             fix=partial(pass_dtype, name="torch.float32", message="Keep the state in float32"),

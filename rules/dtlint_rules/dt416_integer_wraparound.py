@@ -17,6 +17,7 @@ from dtlint_rules._needs import SMALL
 from dtlint_rules._numbers import number_at
 from dtlint_rules._parts import receiver, root_of, same
 from dtlint_rules._squares import WIDE_INTEGERS, is_widened
+from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -111,7 +112,7 @@ class IntegerWraparound(Rule):
             if not _leaves(operator, number.value, info.max, info.min):
                 return
             word = _WORDS[type(operator)]
-            text = f"The {word} with {number.value} stays {kind}, which ends at {int(info.max)}, and wraps around"
+            text = f"The {word} with {number.value} stays {kind}, and wraps around at {int(info.max)}"
         else:
             return
         origins = [value.origin for value in (operation.left, operation.right) if isinstance(value, Tensor)]
@@ -119,7 +120,7 @@ class IntegerWraparound(Rule):
         notes: tuple[tuple[ast.expr | ast.stmt, str], ...] = (
             ((origin, f"{kind} since here"),) if origin is not None else ()
         )
-        yield Finding(node, text, help="Cast to a wider dtype before: `.to(torch.int32)`, or `.float()`", notes=notes)
+        yield Finding(node, text, help="Cast first: `.to(torch.int32)`, or `.float()`", notes=notes)
 
     def _assembled(self, operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
         """`image[:, :, 1] * 2**8 + image[:, :, 2]`."""
@@ -148,8 +149,8 @@ class IntegerWraparound(Rule):
                 continue
             yield Finding(
                 product,
-                f"`{ast.unparse(high)}` is the high byte of a wider number: in uint8, 256 times anything is 0",
-                help="Cast before: `.to(torch.int32)`, or `.astype(np.int32)` in NumPy",
+                f"In uint8 `{short(product)}` is 0",
+                help="Cast first: `.to(torch.int32)`, or `.astype(np.int32)` in NumPy",
                 conditional=True,
             )
             return
@@ -171,8 +172,8 @@ def _shifted(operation: Operation, node: ast.BinOp) -> Iterator[Finding]:
         return
     yield Finding(
         node,
-        f"`{ast.unparse(node.left)}` is shifted in its own dtype, and in int32 nothing is left of it after 32 bits",
-        help=f"Cast before: `{ast.unparse(node.left)}.long() << 32`",
+        f"In int32 a shift by 32 leaves nothing of `{short(node.left)}`",
+        help=f"Cast first: `{ast.unparse(node.left)}.long() << 32`",
         conditional=not isinstance(value, Tensor) or value.dtypes is None,
     )
 

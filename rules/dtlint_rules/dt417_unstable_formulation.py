@@ -44,18 +44,16 @@ class _Better:
 _LOGARITHMS = {
     "softmax": _Better(
         "torch.nn.functional.log_softmax",
-        "where softmax underflows, 104 below the greatest logit in float32 and 17 in float16, its logarithm is -inf",
+        "a logit 104 below the greatest gives -inf in float32, 17 in float16",
     ),
     "sigmoid": _Better(
         "torch.nn.functional.logsigmoid",
-        "where sigmoid underflows, below -104 in float32 and -17 in float16, its logarithm is -inf",
+        "it is -inf below -104 in float32, -17 in float16",
     ),
-    "sum": _Better(
-        "torch.logsumexp", "exp overflows above 88.7 in float32 and above 11.1 in float16, and the logarithm is inf"
-    ),
+    "sum": _Better("torch.logsumexp", "`exp` overflows above 88.7 in float32, 11.1 in float16"),
     "softplus": _Better(
         "torch.nn.functional.softplus",
-        "exp overflows above 88.7 in float32 and above 11.1 in float16, and the logarithm is inf",
+        "`exp` overflows above 88.7 in float32, 11.1 in float16",
     ),
 }
 _FUNCTIONS = {
@@ -181,7 +179,7 @@ class UnstableFormulation(Rule):
             return
         yield Finding(
             node,
-            "A softmax by hand: exp overflows above 88.7 in float32 and above 11.1 in float16, and inf / inf is NaN",
+            "A softmax by hand: `exp` overflows above 88.7 in float32, 11.1 in float16, and inf / inf is NaN",
             help="Use `torch.softmax`, which subtracts the maximum first",
         )
 
@@ -200,10 +198,9 @@ class UnstableFormulation(Rule):
             return
         yield Finding(
             weights if weights is not None else node,
-            "exp overflows above 88.7 in float32 and above 11.1 in float16, and what is weighted by it and divided by its "
-            "sum is inf / inf: NaN",
-            help="Subtract the maximum first, as `torch.softmax` does, or clamp it: `x.clamp(max=30)`",
-            notes=((node, "it is divided by the sum here"),),
+            "`exp` overflows above 88.7 in float32, 11.1 in float16: the weighted mean is inf / inf, NaN",
+            help="Subtract the maximum first, as `torch.softmax` does",
+            notes=((node, "divided by the sum here"),),
         )
 
     def _sampled(self, call: Call) -> Iterator[Finding]:
@@ -218,10 +215,9 @@ class UnstableFormulation(Rule):
             return
         yield Finding(
             made,
-            "exp overflows above 88.7 in float32 and above 11.1 in float16, and `multinomial` raises where a "
-            "probability is inf",
-            help="Use `torch.softmax` in place of `exp`: it subtracts the maximum first, and the samples are the same",
-            notes=() if made.lineno == call.node.lineno else ((call.node, "it is sampled from here"),),
+            "`exp` overflows above 88.7 in float32, 11.1 in float16: `multinomial` raises for inf",
+            help="Use `torch.softmax` instead of `exp`: the samples are the same",
+            notes=() if made.lineno == call.node.lineno else ((call.node, "sampled here"),),
             conditional=not isinstance(source_of(given, flow) or given, ast.BinOp),
         )
 
@@ -250,8 +246,7 @@ class UnstableFormulation(Rule):
             return
         yield Finding(
             whole,
-            f"`{ast.unparse(whole)}` is inf where `{ast.unparse(given)}` is above 88.7 in float32, and 11.1 in "
-            "float16, and loses all digits where that is near 0",
+            f"`{short(whole)}` overflows above 88.7 in float32, 11.1 in float16, and loses its digits near 0",
             help=f"Use `torch.expm1(x) - x`, which keeps the digits of a small `{short(given)}`",
             conditional=True,
         )
@@ -278,9 +273,9 @@ class UnstableFormulation(Rule):
         way = self._way(made) if made is inner else None
         yield Finding(
             call.node,
-            f"The logarithm of {_CALLED[kind]} is taken apart: {better.happens}",
+            f"The logarithm of {_CALLED[kind]} in two steps: {better.happens}",
             help=f"Use `{better.function.replace('torch.nn.functional', 'F')}`",
-            notes=() if made is inner else ((made, "it is computed here"),),
+            notes=() if made is inner else ((made, "computed here"),),
             fix=None
             if way is None or not isinstance(made, ast.Call)
             else partial(_fix, made, better.function, last, way == "method"),
@@ -292,9 +287,9 @@ class UnstableFormulation(Rule):
         if softmax is not None and not is_kept(inner, call.flow) and not is_mended(call.flow.scope):
             yield Finding(
                 call.node,
-                f"The logarithm of a softmax is taken apart: {_LOGARITHMS['softmax'].happens}",
-                help="Return the logits, and use `F.log_softmax`, or clamp the probabilities before",
-                notes=((softmax, "it is computed here, and returned"),),
+                f"The logarithm of a softmax in two steps: {_LOGARITHMS['softmax'].happens}",
+                help="Return the logits, and use `F.log_softmax`",
+                notes=((softmax, "computed and returned here"),),
             )
 
     def _remaining(self, call: Call, rest: ast.expr) -> Iterator[Finding]:
@@ -307,11 +302,11 @@ class UnstableFormulation(Rule):
             return
         yield Finding(
             call.node,
-            f"Where {_CALLED[kind]} is 1, {_ROUNDED[kind]}, 1 less it is 0, and the logarithm -inf",
+            f"The logarithm is -inf where {_CALLED[kind]} rounds to 1, {_ROUNDED[kind]}",
             help="Use `F.logsigmoid(-x)`"
             if kind == "sigmoid"
-            else "Clamp it before: `torch.log1p(-p.clamp(max=1 - 1e-6))`",
-            notes=() if made is rest else ((made, "it is computed here"),),
+            else "Clamp it first: `torch.log1p(-p.clamp(max=1 - 1e-6))`",
+            notes=() if made is rest else ((made, "computed here"),),
         )
 
     def _way(self, made: ast.expr) -> str | None:
@@ -443,8 +438,8 @@ def _is_one_branch(call: Call) -> bool:
 
 
 _ROUNDED = {
-    "sigmoid": "from 17 on in float32 and 8.4 in float16",
-    "softmax": "where a logit is 17 above the others in float32 and 8.4 in float16",
+    "sigmoid": "above 17 in float32, 8.4 in float16",
+    "softmax": "for a logit 17 above the others in float32, 8.4 in float16",
 }
 
 
