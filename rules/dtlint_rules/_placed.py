@@ -43,10 +43,10 @@ def told_device(call: Call, kind: TensorType | None) -> Finding | None:
     if kind is None and not _DEFAULT.isdisjoint(names(call.flow.tree)):
         return None
     dtype = kind.dtype if kind is not None else "float32"
-    where = f"for `{device}`" if device is not None else f"where `{ast.unparse(given)}` is another device"
+    where = f"for `{device}`" if device is not None else f"if `{ast.unparse(given)}` is another device"
     return Finding(
         call.node,
-        f"`{call.target}` makes tensors on {'CUDA' if own == 'cuda' else 'the CPU'} only: it raises {where}",
+        f"`{call.target}` works on {'CUDA' if own == 'cuda' else 'the CPU'} only: this raises {where}",
         help=f"Use `torch.tensor(..., dtype=torch.{dtype}, device=...)`, or `torch.empty` of sizes",
         severity=Severity.ERROR if device is not None else None,
         fix=partial(_fix, call.node, dtype) if _is_data(call, dtype) else None,

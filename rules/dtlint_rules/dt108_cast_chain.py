@@ -94,7 +94,7 @@ class CastChain(Rule):
         )
         yield Finding(
             node,
-            f"{what}: the first makes a copy and changes nothing",
+            f"{what}: the first only makes a copy",
             help=f"Cast to {dtype} alone",
             notes=((inner, f"cast to {first} here"),),
             fix=lambda place: _without_first(place, inner),

@@ -94,8 +94,8 @@ class UnreadDtype(Rule):
         for part in unread:
             yield Finding(
                 part.annotation or _default_of(part, function) or _first(function),
-                f"Nothing in `{function.name}` reads its parameter `{part.arg}`: what a caller gives there has no effect",
-                help="Hand it on to what makes the tensors or the model, or take it away",
+                f"`{function.name}` ignores its parameter `{part.arg}`",
+                help="Use it where tensors or the model are made, or remove it",
             )
 
 

@@ -246,7 +246,7 @@ class ScalerMisuse(Rule):
             alone = not _has_method(tree, scaler, "scale") and not _given_away(tree, scaler, tree)
             if alone or self._is_alone(scaler, step, backwards[-1], tree, scope):
                 raises = alone or ((scope, scaler) in self.enabled and not _has_method(scope, scaler, "scale"))
-                perhaps = "" if raises else ", or unscales gradients that are not scaled"
+                perhaps = "" if raises else ", or unscales them"
                 yield Finding(
                     step.node,
                     f"The loss goes backward without `{scaler}.scale`: `step` raises AssertionError{perhaps}",

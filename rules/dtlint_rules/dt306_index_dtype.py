@@ -150,7 +150,7 @@ class IndexDtype(Rule):
         found = listed(dtypes) if len(dtypes) <= _FEW else "floating" if dtypes <= FLOATS else "none of these"
         yield Finding(
             index.node,
-            f"{who} takes {listed(accepted)} indices: this one is {found} and raises{' if it has dimensions' * unsure}",
+            f"{who} takes {listed(accepted) if accepted <= _SUBSCRIPT else 'integer'} indices: this one is {found} and raises{' if it has dimensions' * unsure}",
             severity=Severity.WARNING if unsure else None,
             help="Cast it with `.long()`"
             if dtypes <= INTEGRAL

@@ -118,7 +118,7 @@ class LossTargetDtype(Rule):
         if dtypes <= _REFUSED[op]:
             wanted = "class numbers of int64" if op in _OF_CLASSES else "a floating target"
         elif op in _OF_PROBABILITIES and given is not None and _are_numbers(given, target, dtypes, call.flow):
-            wanted = "class numbers of int64, or probabilities of the shape of the input"
+            wanted = "class numbers of int64, or probabilities"
         elif op in _STRICT and given is not None and _differ(given, dtypes):
             wanted = f"a target of the dtype of its input, {listed(certain(given.value) or BOOL)}"
         else:

@@ -135,14 +135,14 @@ class DeprecatedAmpApi(Rule):
         self.tree = reference.flow.tree
         parent = next(self._around(node), None)
         if isinstance(parent, ast.ClassDef) and node in parent.bases:
-            message = f"`{name}`, which the class inherits from, is deprecated since torch 2.4"
+            message = f"The base class `{name}` is deprecated since torch 2.4"
             yield self._found(Finding(node, message, _help(name)), node)
         elif node in getattr(parent, "decorator_list", ()):
             fix = partial(self._decorating, name=name, node=node)
             yield self._found(Finding(node, _warns(name), _help(name), fix=fix), node)
         elif self._is_type(node):
             new = f"torch.amp.{_last(name)}"
-            message = f"`{name}` is deprecated since torch 2.4, and what `{new}` makes is no instance of it"
+            message = f"`{name}` is deprecated since torch 2.4: a `{new}` is not an instance of it"
             fix = partial(self._renamed, name=name, node=node)
             yield self._found(Finding(node, message, f"Use `{new}`", fix=fix), node)
         else:
@@ -163,7 +163,7 @@ class DeprecatedAmpApi(Rule):
             self.tree = call.flow.tree
             new, device = _BY_DEVICE[call.target]
             told = f'Use `torch.{new}("{device}"{", ..." if node.args else ""})`'
-            warns = f"`{call.target}` is deprecated since torch 2.4: calling it gives a DeprecationWarning"
+            warns = f"`{call.target}` is deprecated since torch 2.4"
             renamed = partial(_of_all_devices, call=call) if call.complete else None
             yield self._found(Finding(node, warns, told, fix=renamed), node.func)
 
@@ -348,7 +348,7 @@ def _last(name: str) -> str:
 
 
 def _warns(name: str) -> str:
-    return f"`{name}` is deprecated since torch 2.4: calling it gives a FutureWarning"
+    return f"`{name}` is deprecated since torch 2.4"
 
 
 def _help(name: str) -> str:

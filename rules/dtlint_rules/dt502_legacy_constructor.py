@@ -125,7 +125,7 @@ class LegacyConstructor(Rule):
         if method is not None:
             yield Finding(
                 call.node,
-                f"`{kind.name}` is a dtype and a device: the tensor is moved to {kind.device} too",
+                f"`{kind.name}` also moves the tensor to {kind.device}",
                 help=f"Use `.{method}()`",
                 fix=partial(cast_by_method, call.node, method),
             )
@@ -138,21 +138,20 @@ class LegacyConstructor(Rule):
             if tensor.dtypes != frozenset({kind.dtype}) or kind.device == "the CPU":
                 yield Finding(
                     call.node,
-                    f"`{name}` takes only tensors that are {kind.dtype} and on {kind.device} already, and raises for "
-                    "others",
+                    f"`{name}` raises unless the tensor is {kind.dtype} and on {kind.device} already",
                     help=f"Use `.to(torch.{kind.dtype})`, or the tensor itself",
                 )
         elif name in ("torch.Tensor", "torch.FloatTensor") and (number := _beyond_float32(given)) is not None:
             yield Finding(
                 call.node,
-                f"{number} is not exact in float32, which holds whole numbers up to 16777216",
-                help="Use `torch.tensor(...)`, which makes int64 of whole numbers",
+                f"{number} is not exact in float32",
+                help="Use `torch.tensor(...)`, which keeps integers",
             )
         elif name in ("torch.Tensor", "torch.FloatTensor") and (source := handed_back(given, call)) is not None:
             yield Finding(
                 call.node,
-                f"`{name}` makes float32 of the array, whatever dtype `{source}` came in",
-                help="Use `torch.from_numpy(...)`, which keeps the dtype, and shares memory with what it is given",
+                f"`{name}` makes float32, whatever dtype `{source}` had",
+                help="Use `torch.from_numpy(...)`, which keeps the dtype and shares memory",
                 severity=Severity.INFO,
                 conditional=True,
             )
@@ -167,7 +166,7 @@ def _on_cuda(call: Call) -> Iterator[Finding]:
     if len(given) == 1 and isinstance(given[0], (ast.List, ast.ListComp)):
         yield Finding(
             call.node,
-            f"`{kind.name}` knows no device but CUDA, and torch warns that it is no longer recommended",
+            f"`{kind.name}` is deprecated, and works on CUDA only",
             help=f"Use `torch.tensor(..., dtype=torch.{kind.dtype}, device=...)`",
             severity=Severity.INFO,
             fix=partial(_as_tensor, call.node, kind.dtype) if is_list(call.node) else None,
@@ -196,7 +195,7 @@ def _told_dtype(call: Call) -> Finding:
     dtype = "" if given is None else ast.unparse(given)
     return Finding(
         call.node,
-        f"`{call.target}` takes no dtype: it raises TypeError, an invalid combination of arguments",
+        f"`{call.target}` takes no dtype: this raises TypeError",
         help=f"Use `torch.tensor(..., dtype={dtype})`, or `torch.empty` of sizes",
         severity=Severity.ERROR,
         fix=partial(_as_function, call.node) if len(call.node.args) == 1 and _is_data(call.node.args[0]) else None,
@@ -234,8 +233,8 @@ def _asked(call: Call) -> Iterator[Finding]:
         return
     yield Finding(
         call.node,
-        f"`{known[0].name}` is a dtype and a device: this is False for {known[0].dtype} elsewhere than on the CPU",
-        help=f"Ask `{subject}.dtype == torch.{known[0].dtype}`",
+        f"`{known[0].name}` is {known[0].dtype} on the CPU only: this is False on other devices",
+        help=f"Use `{subject}.dtype == torch.{known[0].dtype}`",
     )
 
 
@@ -263,7 +262,7 @@ def _sized(call: Call) -> Iterator[Finding]:
     if of and half_at(call.flow, dtype=None) is not None:
         yield Finding(
             call.node,
-            f"`{kind.name}` makes {kind.dtype} on {kind.device}, whatever dtype and device `{of[0].text}` has",
+            f"`{kind.name}` makes {kind.dtype} on {kind.device}, whatever `{of[0].text}` is",
             help=f"Use `{of[0].text}.new_empty(...)`",
             conditional=True,
         )

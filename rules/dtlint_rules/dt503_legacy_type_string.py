@@ -79,7 +79,7 @@ class LegacyTypeString(Rule):
             return
         yield Finding(
             call.node,
-            f'"{kind.name}" is a dtype and a device: the tensor is moved to {kind.device} too',
+            f'"{kind.name}" also moves the tensor to {kind.device}',
             help=f"Use `.{method}()`",
             fix=partial(cast_by_method, call.node, method),
         )
@@ -105,9 +105,8 @@ class LegacyTypeString(Rule):
 def _compared(node: ast.Compare, kind: TensorType) -> Finding:
     return Finding(
         node,
-        f'The comparison with "{kind.name}" is of the device too: it fails for {kind.dtype} elsewhere than '
-        f"on {kind.device}",
-        help=f"Compare `x.dtype == torch.{kind.dtype}`",
+        f'"{kind.name}" is {kind.dtype} on {kind.device} only: the comparison fails on other devices',
+        help=f"Use `x.dtype == torch.{kind.dtype}`",
     )
 
 

@@ -88,25 +88,22 @@ class GlobalDefaultDtype(Rule):
             if dtype in LOW_PRECISION:
                 yield _found(
                     node,
-                    f"Every float tensor and layer of the process is {dtype} from here on, accumulators and masks too",
+                    f"Every new float tensor and layer of the process is {dtype} from here on",
                 )
             elif at_import and library and dtype != "float32":
                 yield _found(
-                    node, f"Importing this module makes {dtype or 'another dtype'} the default of the whole process"
+                    node, f"Importing this module sets the default dtype of the process to {dtype or 'another one'}"
                 )
 
 
 def _found(node: ast.Call, message: str) -> Finding:
-    return Finding(
-        node, message, help="Give the dtype where tensors are made, or put the old default back in `finally`"
-    )
+    return Finding(node, message, help="Pass `dtype=` where tensors are made, or restore the default in `finally`")
 
 
 def _old(node: ast.Call) -> Finding:
     return Finding(
         node,
-        "`torch.set_default_tensor_type` is deprecated since torch 2.1, and sets dtype and device for the whole "
-        "process",
+        "`torch.set_default_tensor_type` is deprecated since torch 2.1",
         help="Use `torch.set_default_dtype` and `torch.set_default_device`",
     )
 

@@ -85,9 +85,8 @@ class Tf32Setting(Rule):
 def _found(node: ast.expr) -> Finding:
     return Finding(
         node,
-        "Importing this module lowers float32 products of the whole process to TensorFloat-32: an error of 1e-3, not "
-        "1e-7",
-        help="Leave the setting to the program, or set it around what needs it and put it back",
+        "Importing this module switches float32 products of the process to TF32, with errors of 1e-3",
+        help="Leave the setting to the program, or restore it afterwards",
     )
 
 

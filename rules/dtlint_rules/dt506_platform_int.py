@@ -171,8 +171,8 @@ def _drawn(call: Call) -> Finding | None:
         return None
     return Finding(
         call.node,
-        f"{bound:,} is no bound for an int32, which this draws on Windows: it raises ValueError",
-        help="Give `dtype=np.int64`",
+        f"This draws int32 on Windows, and raises ValueError for the bound {bound:,}",
+        help="Pass `dtype=np.int64`",
         fix=partial(pass_dtype, name="numpy.int64", message="Give `dtype=np.int64`", applicability=Applicability.SAFE),
     )
 
@@ -200,7 +200,7 @@ def _found(node: ast.expr | None, what: str, notes: tuple[tuple[ast.expr, str], 
     return Finding(
         node,
         f"{what} int32 on Windows{'' if drawn else ' with NumPy before 2.0'}, and int64 elsewhere",
-        help="Give `dtype=np.int64`",
+        help="Pass `dtype=np.int64`",
         notes=notes,
         conditional=by_name,
         fix=partial(_fix, node),

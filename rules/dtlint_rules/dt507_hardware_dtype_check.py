@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["HardwareDtypeCheck"]
 
 _ASKING = {
-    "torch.cuda.is_bf16_supported": "raises without CUDA before torch 2.5: AssertionError, Torch not compiled with "
-    "CUDA enabled",
+    "torch.cuda.is_bf16_supported": "raises without CUDA before torch 2.5",
     "torch.cuda.get_device_capability": "raises without CUDA",
 }
 """Questions about the GPU, and what they do where there is none."""
@@ -111,8 +110,8 @@ class HardwareDtypeCheck(Rule):
             return (
                 Finding(
                     value,
-                    "Half precision is chosen on every device but the CPU: not all others compute well in it, or at all",
-                    help="Ask what the device can do: `torch.cuda.get_device_capability()` from (7, 0) on, and no GTX 16",
+                    "Half is chosen on every device but the CPU, and not all of them support it",
+                    help="Check the device: `torch.cuda.get_device_capability() >= (7, 0)`",
                     severity=Severity.INFO,
                     conditional=True,
                 ),
@@ -138,7 +137,7 @@ class HardwareDtypeCheck(Rule):
                 yield Finding(
                     node,
                     f"`{target.rpartition('.')[2]}` {_ASKING[target]}",
-                    help="Ask `torch.cuda.is_available()` first",
+                    help="Check `torch.cuda.is_available()` first",
                     until=_UNTIL.get(target),
                 )
         if self.settings and _CHECKS.isdisjoint(names(tree)) and _is_for_cuda(tree):
@@ -146,9 +145,8 @@ class HardwareDtypeCheck(Rule):
                 if _picks(tree, statement):
                     yield Finding(
                         statement,
-                        "bfloat16 is the default for every GPU: those before Ampere, V100 and T4 among them, have none",
-                        help="Choose it where `torch.cuda.is_available() and torch.cuda.is_bf16_supported()`, else "
-                        "float16",
+                        "bfloat16 is the default for every GPU, but V100, T4 and older ones lack it",
+                        help="Choose it if `torch.cuda.is_bf16_supported()`, else float16",
                         severity=Severity.INFO,
                     )
 
@@ -194,8 +192,8 @@ def _on_any_device(call: Call) -> Iterator[Finding]:
         return
     yield Finding(
         chosen,
-        "float16 on whatever device this is: on the CPU it is slow, and older releases of torch raise there",
-        help='Choose it where the device is no CPU: `torch.float16 if device.type == "cuda" else torch.float32`',
+        "float16 is used on any device: on the CPU it is slow, or raises in older releases of torch",
+        help='Use `torch.float16 if device.type == "cuda" else torch.float32`',
         severity=Severity.INFO,
     )
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
 from dtlint.rule import Finding, Rule
+from dtlint_rules._imports import imports
 from dtlint_rules._needs import TORCH, attributes
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ class LegacyQuantizedDtype(Rule):
 
     ## What it does
     Reports `torch.quantize_per_tensor` and its kin, the dtypes `torch.qint8`, `quint8` and `qint32`, and functions of
-    `torch.ao.quantization` and `torch.quantization`: each name once in a file.
+    `torch.ao.quantization` and `torch.quantization`: each name once in a file. Files that import torchao are left alone:
+    they know the one beside the other.
 
     ## Why it matters
     torch 2.13 warns that both are deprecated and will be removed. Few operators know the quantized dtypes, and
@@ -74,7 +76,7 @@ class LegacyQuantizedDtype(Rule):
         return self._made(call, call.target) if call.target in _MAKERS or call.target.startswith(_PACKAGES) else ()
 
     def _made(self, call: Call, name: str) -> Iterator[Finding]:
-        if call.flow.version_gated:
+        if call.flow.version_gated or "torchao" in imports(call.flow.tree):
             return
         self.lines.update(range(call.node.lineno, (call.node.end_lineno or call.node.lineno) + 1))
         if name not in self.told:
@@ -89,13 +91,13 @@ class LegacyQuantizedDtype(Rule):
         return ()
 
     def on_end(self, end: End) -> Iterator[Finding]:
-        if end.flow.function is not None:
+        if end.flow.function is not None or "torchao" in imports(end.flow.tree):
             return
         for node, name in self.named:
             if name not in self.told and node.lineno not in self.lines:
                 self.told.add(name)
                 yield Finding(
                     node,
-                    f"`{name}` belongs to the quantized tensors of torch, which are deprecated and will be removed",
-                    help="Store torch.int8 with a scale, as torchao does",
+                    f"`{name}` is deprecated with torch's quantized tensors, and will be removed",
+                    help="Store torch.int8 with a scale",
                 )

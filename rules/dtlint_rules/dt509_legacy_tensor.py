@@ -76,7 +76,7 @@ class LegacyTensor(Rule):
             return  # DT502 tells of those
         yield Finding(
             call.node,
-            f"`{call.target}` is a legacy constructor: it knows no device, and reads a number as a size",
+            f"`{call.target}` is a legacy constructor: it takes no device, and a number is a size",
             help=f"Use `torch.tensor(..., dtype=torch.{dtype}{', device=...' if on_cuda else ''})`",
             fix=partial(as_tensor, call.node, dtype) if not on_cuda and is_list(call.node) else None,
         )
