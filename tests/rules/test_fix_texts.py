@@ -96,17 +96,6 @@ def test_a_dtype_is_spelled_as_torch_has_it() -> None:
     assert "x.to(dtype=torch.float16)" in bench.fixed("DT125", before)
 
 
-def test_switch_that_is_on_by_default_has_no_fix() -> None:
-    text = 'parser = argparse.ArgumentParser()\nparser.add_argument("--fp16", type=bool, default=True)\n'
-    assert bench.fixed("DT126", text) == text
-
-
-def test_switch_with_other_arguments_has_no_fix() -> None:
-    text = 'parser = argparse.ArgumentParser()\nparser.add_argument("--fp16", type=bool, nargs="?", const=True)\n'
-    assert bench.flagged("DT126", text) != []
-    assert bench.fixed("DT126", text) == text
-
-
 def test_a_stand_in_gets_the_dtype_of_the_layer_it_stands_in_for() -> None:
     before = """
 def fuse(conv, scale):
