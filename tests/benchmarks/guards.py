@@ -1,6 +1,6 @@
 """How much of what goes wrong is seen: code that is right, of which one guard at a time is taken away.
 
-    python tests/benchmarks/guards.py SRC [SRC ...] [--each N] [--seed N] [--misses KIND]
+    python tests/benchmarks/guards.py SRC [SRC ...] [--each N] [--seed N] [--misses KIND] [--preview]
 
 Each SRC is a directory of Python files, such as an unpacked wheel. A guard is a cast, a `dtype=`, the `x =` before a cast,
 an `unscale_`: what people forget. For each kind some are drawn and taken away, each in a file of its own, and the
@@ -238,6 +238,7 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=25, help="guards of a kind that are taken away")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--misses", metavar="KIND", help="print the places of this kind that nothing was said about")
+    parser.add_argument("--preview", action="store_true", help="opt-in rules and conditional findings, too")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     drawn = random.Random(args.seed)
@@ -254,7 +255,7 @@ def main() -> None:
             taken[kind] += 1
             if taken[kind] <= MOST and len(found[kind]) < args.each * SPREAD:
                 found[kind].append((path, change[0].lineno, code.with_(change)))  # type: ignore[attr-defined]
-    settings = Settings()
+    settings = Settings(preview=args.preview)
     rules = list(settings.enabled(catalogue()))
 
     def said(path: Path, data: bytes) -> Counter[tuple[str, str]]:

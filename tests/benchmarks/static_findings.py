@@ -1,6 +1,6 @@
 """How much `dtlint check` reports over real code, and a sample of it to be read.
 
-    python tests/benchmarks/static_findings.py SRC [SRC ...] [--sample 80] [--seed 0] [--select CODES]
+    python tests/benchmarks/static_findings.py SRC [SRC ...] [--sample 80] [--seed 0] [--select CODES] [--preview]
 
 Each SRC is a directory of Python files, such as an unpacked wheel. Prints for each its lines, its findings of severity
 error or warning and how many that is in 1,000 lines, then the same by rule, then the sample: each finding with the lines
