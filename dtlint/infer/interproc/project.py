@@ -29,12 +29,12 @@ __all__ = ["ModuleInfo", "Project", "parsed", "tree_of"]
 _BY_NAME = frozenset({"torch", "numpy", "scipy", "pandas", "PIL", "matplotlib", "tqdm", "wandb", "einops"})
 """Packages whose results are known from tables, or are no tensors: their source is not followed."""
 
-_STAR = re.compile(r"^[ \t]*from\s+(\.*)([\w.]*)\s+import\s+\*", re.MULTILINE)
+_STAR = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+\*", re.MULTILINE)
 _ALL = re.compile(r"^__all__\b[^=]*=\s*[\[(]([^\])]*)", re.MULTILINE)
 _BOUND = re.compile(r"^(?:class|(?:async )?def)\s+(\w+)|^(\w+)\s*(?::[^=\n]+)?=[^=]", re.MULTILINE)
 
 _REGISTERED = re.compile(
-    r"^@[\w.]*register[\w.]*(?:\([^\n]*\))?[ \t]*\n(?:@[^\n]*\n)*(?:class|(?:async )?def)\s+(\w+)", re.MULTILINE
+    r"\n@[\w.]*register[\w.]*(?:\([^\n]*\))?[ \t]*\n(?:@[^\n]*\n)*(?:class|(?:async )?def)\s+(\w+)", re.MULTILINE
 )
 """Functions that a registry takes in, which puts them into `__all__` too, as timm's does."""
 
@@ -79,6 +79,7 @@ class Project:
         self.modules: dict[str, ModuleInfo | None] = {}
         self._places: dict[str, Path | None] = {}
         self._brought: dict[str, frozenset[str]] = {}
+        self._listed: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {}
         self._installed: dict[str, bool] = {}
         self._setting: dict[str, bool] = {}
 
@@ -130,6 +131,12 @@ class Project:
         return frozenset(found)
 
     def _read_star_names(self, module: str) -> tuple[frozenset[str], tuple[str, ...]]:
+        known = self._listed.get(module)
+        if known is None:
+            known = self._listed[module] = self._star_names_in_text(module)
+        return known
+
+    def _star_names_in_text(self, module: str) -> tuple[frozenset[str], tuple[str, ...]]:
         path = self.locate(module)
         try:
             text = "" if path is None else _text(self.disk.read(path))
@@ -137,10 +144,13 @@ class Project:
             text = ""
         if path is None or not text:
             return frozenset(), ()
-        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-        here = ModuleInfo(module, path, ast.Module([], []), package)
-        stars = tuple(self.absolute(here, len(dots), source or None) for dots, source in _STAR.findall(text))
-        listed = _ALL.search(text)
+        stars: tuple[str, ...] = ()
+        if "import *" in text:
+            package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+            here = ModuleInfo(module, path, ast.Module([], []), package)
+            stars = tuple(self.absolute(here, len(dots), source or None) for dots, source in _STAR.findall(text))
+        start = max(text.find("\n__all__"), 0)
+        listed = _ALL.search(text, start) if start or text.startswith("__all__") else None
         if listed is not None:
             names = {*re.findall(r"[\"'](\w+)[\"']", listed[1]), *_REGISTERED.findall(text)}
             return frozenset(names), stars
@@ -272,7 +282,8 @@ def tree_of(source: Source) -> ast.Module:
 
 def _text(data: bytes) -> str:
     """As Python reads a text file, with one kind of line end, whatever else is in it."""
-    return data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    text = data.decode("utf-8", "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 _MOST_ASKED = 64

@@ -23,12 +23,13 @@ from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
     import ast
+    from collections.abc import Iterable
 
     from dtlint.infer.context import Context
 
-__all__ = ["content_of_mapping", "is_key", "merged", "of_mapping_or_pairs", "with_item"]
+__all__ = ["content_of_mapping", "is_key", "merged", "of_items", "of_mapping_or_pairs", "with_item"]
 
-_MOST_KEYS = 200
+_MOST_KEYS = 1000
 
 
 def is_key(value: Value) -> bool:
@@ -40,22 +41,52 @@ def is_key(value: Value) -> bool:
 
 def with_item(content: Mapping, key: Value, value: Value) -> Mapping:
     """A dict after `d[key] = value`."""
-    if not is_key(key) or len(content.items) > _MOST_KEYS:
-        items = tuple((name, join(known, value)) for name, known in content.items)
-        return Mapping(items, value if content.rest is None else join(content.rest, value))
-    if content.get(key) is None:
-        return Mapping((*content.items, (key, value)), content.rest)
-    return Mapping(tuple((name, value if name == key else known) for name, known in content.items), content.rest)
+    if not is_key(key):
+        return _with_any_item(content, value)
+    return _with_items(content, ((key, value),))
+
+
+def _with_any_item(content: Mapping, value: Value) -> Mapping:
+    """A dict after `d[key] = value` for a key that is not known."""
+    items = tuple((name, join(known, value)) for name, known in content.items)
+    return Mapping(items, value if content.rest is None else join(content.rest, value))
+
+
+def _with_items(content: Mapping, added: Iterable[tuple[Value, Value]]) -> Mapping:
+    """A dict after an item is set under each of some keys that can be told apart."""
+    items = dict(content.items)
+    rest = content.rest
+    for key, value in added:
+        if key in items or len(items) < _MOST_KEYS:
+            items[key] = value
+        else:
+            rest = value if rest is None else join(rest, value)
+    return Mapping(tuple(items.items()), rest)
+
+
+def of_items(listed: Iterable[tuple[Value, Value]]) -> Mapping:
+    """A dict of keys and values, given one after the other."""
+    pairs = list(listed)
+    if all(is_key(key) for key, _ in pairs):
+        return _with_items(Mapping(), pairs)
+    made = Mapping()
+    for key, value in pairs:
+        made = with_item(made, key, value)
+    return made
 
 
 def merged(content: Mapping, other: Mapping | None) -> Mapping:
     """A dict after `d.update(other)`; None: after one of which nothing is known."""
     if other is None:
         return Mapping(tuple((name, join(known, TOP)) for name, known in content.items), TOP)
+    held = dict(content.items)
+    added = []
     for key, value in other.items:
         found = present(value)
         if found is not None:
-            content = with_item(content, key, found)
+            sure = found is value or key not in held
+            added.append((key, found if sure else join(found, held[key])))
+    content = _with_items(content, added)
     if other.rest is not None:
         items = tuple((name, join(known, other.rest)) for name, known in content.items)
         content = Mapping(items, other.rest if content.rest is None else join(content.rest, other.rest))
@@ -77,12 +108,12 @@ def of_mapping_or_pairs(ctx: Context, value: Value, node: ast.AST) -> Mapping:
         return content
     pairs = ctx.semantics.items(ctx, value, node)
     if isinstance(pairs, Tuple):
-        made = Mapping()
+        listed = []
         for pair in pairs.items:
             if not isinstance(pair, Tuple) or len(pair.items) != 2:
                 return Mapping((), TOP)
-            made = with_item(made, *pair.items)
-        return made
+            listed.append((pair.items[0], pair.items[1]))
+        return of_items(listed)
     if isinstance(pairs, Many) and isinstance(pairs.item, Tuple) and len(pairs.item.items) == 2:
         return Mapping((), pairs.item.items[1])
     return Mapping((), TOP)

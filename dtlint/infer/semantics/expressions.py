@@ -18,7 +18,7 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
-from dtlint.infer.models.mappings import content_of_mapping, merged, with_item
+from dtlint.infer.models.mappings import content_of_mapping, merged, of_items
 from dtlint.infer.semantics import names, operators
 from dtlint.infer.semantics.branches import alternatives, value_of_alternatives
 from dtlint.infer.semantics.narrowing import narrow
@@ -113,13 +113,17 @@ def _set(ctx: Context, node: ast.Set) -> Value:
 
 def _dict(ctx: Context, node: ast.Dict) -> Value:
     content = Mapping()
+    pairs: list[tuple[Value, Value]] = []
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
+            content, pairs = merged(content, of_items(pairs)), []
             content = merged(content, content_of_mapping(ctx, evaluate(ctx, value)))
         else:
             name = evaluate(ctx, key)
-            content = with_item(content, name, evaluate(ctx, value))
-    return ctx.allocate(node, "builtins.dict", content)
+            pairs.append((name, evaluate(ctx, value)))
+    return ctx.allocate(
+        node, "builtins.dict", merged(content, of_items(pairs)) if content != Mapping() else of_items(pairs)
+    )
 
 
 def _binary(ctx: Context, node: ast.BinOp) -> Value:
@@ -269,13 +273,14 @@ def _comprehension(ctx: Context, node: Any) -> Value:
 
 def _of_pairs(found: list[Value], exact: bool) -> Mapping:
     content = Mapping()
+    listed: list[tuple[Value, Value]] = []
     for pair in found:
         assert isinstance(pair, Tuple)
         if exact:
-            content = with_item(content, *pair.items)
+            listed.append((pair.items[0], pair.items[1]))
         else:
             content = Mapping((), pair.items[1] if content.rest is None else join(content.rest, pair.items[1]))
-    return content
+    return of_items(listed) if exact else content
 
 
 def _targets(node: Any) -> set[str]:
