@@ -137,8 +137,14 @@ class Semantics(Protocol):
     def attribute(self, ctx: Context, value: Value, name: str, node: ast.AST) -> Value | None:
         """The value of an attribute; None where it is certain that there is none."""
 
+    def own_attribute(self, ctx: Context, value: Ref, name: str, node: ast.AST) -> Value | None:
+        """What `object.__getattribute__(value, name)` gives."""
+
     def assign_attribute(self, ctx: Context, value: Value, name: str, given: Value, node: ast.AST) -> None:
         """Bind an attribute."""
+
+    def assign_own_attribute(self, ctx: Context, value: Ref, name: str, given: Value, node: ast.AST) -> None:
+        """What `object.__setattr__(value, name, given)` does."""
 
     def subscript(self, ctx: Context, value: Value, index: Value, node: ast.AST) -> Value:
         """`value[index]`."""
@@ -197,6 +203,9 @@ class ModulesAndClasses(Protocol):
 
     def is_there(self, module: Any, node: ast.Import | ast.ImportFrom) -> bool:
         """Are all modules that a statement imports certainly there?"""
+
+    def is_installed(self, name: str) -> bool | None:
+        """Is a module there for the program to import? None where that is not known."""
 
     def function(self, module: Any, node: Any, owner: Any) -> Any:
         """The definition of a function."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.domain.values import Address, External, ProjectClass, Value
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Sequence
 
 __all__ = ["MODULE", "ClassDefinition", "linearised"]
@@ -28,6 +28,7 @@ class ClassDefinition:
         order: the classes in which attributes are looked up, itself first.
         opaque: is there a base of which nothing is known?
         made: is it a dataclass or the like, with an `__init__` that its fields decide?
+        transforms: is it decorated with `dataclass_transform`, so that its subclasses are like dataclasses (PEP 681)?
     """
 
     node: ast.ClassDef
@@ -37,12 +38,21 @@ class ClassDefinition:
     order: tuple[Value, ...] = ()
     opaque: bool = False
     made: bool = False
+    transforms: bool = False
     fields: list[tuple[str, ast.expr | None]] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         """Its name."""
         return self.node.name
+
+    @property
+    def transformed(self) -> bool:
+        """Is it like a dataclass because a base says so of its subclasses? Its body alone can give it an `__init__` then."""
+        behind = (one.definition for one in self.order[1:] if isinstance(one, ProjectClass))
+        return any(one.transforms for one in behind) and not any(
+            isinstance(one, ast.FunctionDef) and one.name == "__init__" for one in self.node.body
+        )
 
     def inherits(self, name: str) -> bool | None:
         """Is it a subclass of what has that qualified name? None where a base is not known."""

@@ -68,9 +68,17 @@ class Engine:
         """The value of an attribute; None where it is certain that there is none."""
         return attributes.attribute(ctx, value, name, node)
 
+    def own_attribute(self, ctx: Context, value: Ref, name: str, node: ast.AST) -> Value | None:
+        """What `object.__getattribute__(value, name)` gives."""
+        return attributes.own_attribute(ctx, value, name, node)
+
     def assign_attribute(self, ctx: Context, value: Value, name: str, given: Value, node: ast.AST) -> None:
         """Bind an attribute."""
         attributes.assign_attribute(ctx, value, name, given, node)
+
+    def assign_own_attribute(self, ctx: Context, value: Ref, name: str, given: Value, node: ast.AST) -> None:
+        """What `object.__setattr__(value, name, given)` does."""
+        attributes.assign_own_attribute(ctx, value, name, given, node)
 
     def subscript(self, ctx: Context, value: Value, index: Value, node: ast.AST) -> Value:
         """`value[index]`."""
@@ -188,38 +196,46 @@ class Engine:
     def initialise(self, ctx: Context, made: Ref, cls: ProjectClass, arguments: Arguments) -> None:
         """Run what a new object's `__init__` does."""
         definition = cls.definition
-        init = class_attribute(ctx, definition.order, "__init__")
-        holder = next((one for one in definition.order if isinstance(one, ProjectClass) and one.definition.made), None)
-        before = init is None or (holder is not None and _precedes(ctx, definition.order, holder))
-        if holder is not None and before:
-            self._fill_fields(ctx, made, cls, arguments)
-            return
-        if isinstance(init, Function):
-            self.call(ctx, Function(init.definition, init.frame, made), arguments)
-            return
         for one in definition.order:
             if isinstance(one, External):
                 external_calls.initialise(ctx, made, one.name, arguments)
                 break
+            if not isinstance(one, ProjectClass):
+                continue
+            init = class_attribute(ctx, (one,), "__init__")
+            if one.definition.transformed or (one.definition.made and init is None):
+                self._fill_fields(ctx, made, cls, arguments)
+                return
+            if isinstance(init, Function):
+                self.call(ctx, Function(init.definition, init.frame, made), arguments)
+                return
         if definition.opaque:
             ctx.store.write(made.address, ANYTHING, Const(True))
 
     def _fill_fields(self, ctx: Context, made: Ref, cls: ProjectClass, arguments: Arguments) -> None:
-        """What a dataclass's `__init__` does: a field for each argument, or its default."""
+        """What a dataclass's `__init__` does: a field for each argument, or its default. What is no field is for a
+        `__post_init__` that takes any keywords."""
         given = list(arguments.args)
+        others = dict(arguments.keywords)
         for name, default in _all_fields(cls):
+            named = others.pop(name, None)
             if given:
                 value: Value = given.pop(0)
-            elif name in arguments.keywords:
-                value = arguments.keywords[name]
+            elif named is not None:
+                value = named
             elif not arguments.complete or default is None:
                 value = TOP
             else:
-                value = external_calls.field_default(ctx, self.evaluate(ctx, default), default)
+                known = class_attribute(ctx, cls.definition.order, name)
+                value = external_calls.field_default(ctx, TOP if known is None else known, default)
             ctx.store.write(made.address, name, value)
         after = class_attribute(ctx, cls.definition.order, "__post_init__")
         if isinstance(after, Function):
-            self.call(ctx, Function(after.definition, after.frame, made), Arguments([], {}, True, arguments.node))
+            if after.definition.node.args.kwarg is None:
+                others = {}
+            complete = arguments.complete or not others
+            given_on = Arguments([], others, complete, arguments.node)
+            self.call(ctx, Function(after.definition, after.frame, made), given_on)
         if cls.definition.inherits("builtins.dict"):
             ctx.store.write(made.address, CONTENT, Mapping((), TOP))
 
@@ -232,16 +248,6 @@ class Engine:
                 value = TOP if default is None or not arguments.complete else self.evaluate(ctx, default)
             values.append(value)
         return Tuple(tuple(values), tuple(name for name, _ in fields))
-
-
-def _precedes(ctx: Context, order: Sequence[Value], holder: ProjectClass) -> bool:
-    """Does a class whose fields make its `__init__` come before any that defines one?"""
-    for one in order:
-        if one == holder:
-            return ctx.store.read(holder.definition.namespace, "__init__") is None
-        if isinstance(one, ProjectClass) and ctx.store.read(one.definition.namespace, "__init__") is not None:
-            return False
-    return False
 
 
 def _all_fields(cls: ProjectClass) -> list[tuple[str, ast.expr | None]]:

@@ -211,6 +211,12 @@ class Program:
             return self.project.locate(self.absolute(module, node.level, node.module)) is not None
         return bool(node.module) and self.project.present(node.module or "")
 
+    def is_installed(self, name: str) -> bool | None:
+        """Is a module there for the program to import? None where that is not known."""
+        if self.project.present(name):
+            return True if "." not in name else None
+        return False if self.project.absent(name) else None
+
     # -- functions and classes -------------------------------------------------------------------------------------------
 
     def function(self, module: ModuleInfo, node: FunctionNode, owner: ProjectClass | None) -> FunctionDefinition:
@@ -242,6 +248,7 @@ class Program:
         definition.order = linearised(itself, [base for base in known_bases if base is not None])
         definition.fields = _fields(node)
         definition.made = _is_made(definition)
+        definition.transforms = "dataclass_transform" in _decorator_names(node)
         self._defining[namespace] = itself
         store.allocate(namespace)
         around = outer.address if outer.address.kind == "frame" else outer.outer
@@ -257,12 +264,18 @@ class Program:
         return self._decorated_class(ctx, itself, node)
 
     def _decorated_class(self, ctx: Context, itself: ProjectClass, node: ast.ClassDef) -> Value:
+        self._tell_bases(ctx, itself, node)
         value: Value = itself
         for decorator in reversed(node.decorator_list):
             called = ctx.semantics.evaluate(ctx, decorator)
             if isinstance(called, Function):
+                itself.definition.made |= "dataclass_transform" in called.definition.decorators
                 result = self._applied(ctx, called, value, decorator)
                 value = result if isinstance(result, (ProjectClass, Function)) else value
+        return value
+
+    def _tell_bases(self, ctx: Context, itself: ProjectClass, node: ast.ClassDef) -> None:
+        """Run `__init_subclass__` of the nearest base that has it."""
         for base in itself.definition.order[1:]:
             if isinstance(base, ProjectClass):
                 hook = ctx.store.read(base.definition.namespace, "__init_subclass__")
@@ -272,7 +285,6 @@ class Program:
                     with contextlib.suppress(NeverReturns):
                         ctx.semantics.call(ctx, bound, Arguments([], keywords, True, node))
                     break
-        return value
 
     def decorated(self, ctx: Context, value: Value, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
         """A function behind its decorators."""
@@ -403,12 +415,15 @@ _FIELD_BASES = frozenset(
 
 def _is_made(definition: ClassDefinition) -> bool:
     """Do its fields decide its `__init__`?"""
-    for decorator in definition.node.decorator_list:
-        node = decorator.func if isinstance(decorator, ast.Call) else decorator
-        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-        if name in _FIELD_MAKERS:
-            return True
+    if not _FIELD_MAKERS.isdisjoint(_decorator_names(definition.node)):
+        return True
     return bool(any(isinstance(base, External) and base.name in _FIELD_BASES for base in definition.order))
+
+
+def _decorator_names(node: ast.ClassDef) -> list[str]:
+    """The last names of a class's decorators."""
+    called = [one.func if isinstance(one, ast.Call) else one for one in node.decorator_list]
+    return [one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in called]
 
 
 def _fields(node: ast.ClassDef) -> list[tuple[str, ast.expr | None]]:

@@ -271,6 +271,9 @@ def _hasattr(ctx: Context, arguments: Arguments) -> Value:
     value = _first(arguments)
     if not isinstance(name, Const) or isinstance(value, Unknown):
         return _TRUTH
+    if isinstance(value, ProjectClass):
+        found = ctx.semantics.attribute(ctx, value, name.value, arguments.node)
+        return Const(False) if found is None else _TRUTH if found == TOP else Const(True)
     if isinstance(value, (Tensor, External)) or len(choices(value)) > 1 or not isinstance(value, Ref):
         return _TRUTH
     from dtlint.infer.domain.values import may_be_absent
@@ -323,12 +326,17 @@ def _setattr(ctx: Context, arguments: Arguments) -> Value:
         ctx.semantics.assign_attribute(ctx, owner, name.value, value, arguments.node)
         return NONE
     for one in choices(owner):
-        if isinstance(one, Ref):  # any attribute may have been bound
-            for field in ctx.store.fields(one.address):
-                if isinstance(field, str) and not field.startswith("*"):
-                    ctx.store.blend(one.address, field, value)
-            ctx.store.overwrite(one.address, "*anything", Const(True))
+        if isinstance(one, Ref):
+            _bind_any(ctx, one, value)
     return NONE
+
+
+def _bind_any(ctx: Context, owner: Ref, value: Value) -> None:
+    """Any attribute of an object may have been bound."""
+    for field in ctx.store.fields(owner.address):
+        if isinstance(field, str) and not field.startswith("*"):
+            ctx.store.blend(owner.address, field, value)
+    ctx.store.overwrite(owner.address, "*anything", Const(True))
 
 
 @model("builtins.next")
@@ -469,9 +477,26 @@ def _object(ctx: Context, arguments: Arguments) -> Value:
 @model("builtins.object.__setattr__")
 def _object_setattr(ctx: Context, arguments: Arguments) -> Value:
     owner = arguments.args[0] if arguments.args else TOP
-    if len(arguments.args) == 3 and isinstance(owner, Ref) and isinstance(arguments.args[1], Const):
-        ctx.store.write(owner.address, arguments.args[1].value, arguments.args[2])
+    if len(arguments.args) == 3 and isinstance(owner, Ref):
+        name = arguments.args[1]
+        if isinstance(name, Const) and isinstance(name.value, str):
+            ctx.semantics.assign_own_attribute(ctx, owner, name.value, arguments.args[2], arguments.node)
+        else:
+            _bind_any(ctx, owner, arguments.args[2])
     return NONE
+
+
+@model("builtins.object.__getattribute__")
+def _object_getattribute(ctx: Context, arguments: Arguments) -> Value:
+    if len(arguments.args) != 2:
+        return TOP
+    owner, name = arguments.args
+    if not isinstance(owner, Ref) or not isinstance(name, Const) or not isinstance(name.value, str):
+        return TOP
+    found = ctx.semantics.own_attribute(ctx, owner, name.value, arguments.node)
+    if found is None:
+        raise NeverReturns
+    return found
 
 
 @model("builtins.object.__new__")

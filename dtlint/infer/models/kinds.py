@@ -87,6 +87,7 @@ def bases_of(name: str) -> tuple[str, ...]:
 
 _BASES: dict[str, tuple[str, ...]] = {
     "collections.OrderedDict": ("builtins.dict",),
+    "builtins.object.__dict__": ("builtins.dict",),
     "collections.defaultdict": ("builtins.dict",),
     "collections.Counter": ("builtins.dict",),
     "collections.deque": ("builtins.list",),

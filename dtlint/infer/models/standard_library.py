@@ -270,6 +270,15 @@ def _cast(ctx: Context, arguments: Arguments) -> Value:
     return arguments.args[1] if len(arguments.args) > 1 else TOP
 
 
+@model("importlib.util.find_spec")
+def _find_spec(ctx: Context, arguments: Arguments) -> Value:
+    name = arguments.get(0, "name")
+    if len(arguments.args) + len(arguments.keywords) != 1 or not isinstance(name, Const):
+        return NO_TENSOR
+    known = ctx.modules.is_installed(str(name.value))
+    return NO_TENSOR if known is None else External("importlib.machinery.ModuleSpec") if known else NONE
+
+
 @model("contextlib.suppress", "contextlib.redirect_stdout", "contextlib.closing", "warnings.catch_warnings")
 def _context(ctx: Context, arguments: Arguments) -> Value:
     return NO_TENSOR

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import named
-from dtlint.infer.context import Arguments
-from dtlint.infer.domain.lattice import join
+from dtlint.infer.context import Arguments, NeverReturns
+from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
+    NO_TENSOR,
     TOP,
     Bound,
     Const,
     Dtype,
     External,
     Function,
+    Mapping,
     Namespace,
     Partial,
     ProjectClass,
@@ -21,12 +23,14 @@ from dtlint.infer.domain.values import (
     SuperOf,
     Tensor,
     Tuple,
+    Union,
     Unknown,
     Value,
     choices,
     present,
 )
 from dtlint.infer.models import kinds, plain_tensors
+from dtlint.infer.models.instance_dicts import ANYTHING, instance_dict
 from dtlint.infer.models.registry import ATTRIBUTES, MODELS, canonical
 from dtlint.infer.state import CONTENT
 
@@ -36,10 +40,14 @@ if TYPE_CHECKING:
 
     from dtlint.infer.context import Context
 
-__all__ = ["ANYTHING", "assign_attribute", "attribute", "class_attribute"]
-
-ANYTHING = "*anything"
-"""The field of an object that may have attributes nobody knows: `setattr(x, name, value)` with an unknown name."""
+__all__ = [
+    "ANYTHING",
+    "assign_attribute",
+    "assign_own_attribute",
+    "attribute",
+    "class_attribute",
+    "own_attribute",
+]
 
 
 def attribute(ctx: Context, value: Value, name: str, node: ast.AST) -> Value | None:
@@ -127,7 +135,22 @@ def _of_object(ctx: Context, value: Ref, name: str, node: ast.AST) -> Value | No
         if known is not None:
             return known
         return _of_kind(ctx, value, address.kind, name)
+    hook = class_attribute(ctx, address.kind.definition.order, "__getattribute__")
+    if isinstance(hook, Function):
+        bound = Function(hook.definition, hook.frame, value)
+        try:
+            return ctx.semantics.call(ctx, bound, Arguments([Const(name)], {}, True, node))
+        except NeverReturns:
+            return None
     return _of_instance(ctx, value, address.kind, name, known, node)
+
+
+def own_attribute(ctx: Context, value: Ref, name: str, node: ast.AST) -> Value | None:
+    """The same as `object.__getattribute__` gives it, whatever the class makes of it; None: there is none."""
+    if isinstance(value.address.kind, str):
+        return _of_object(ctx, value, name, node)
+    found = ctx.store.read(value.address, name)
+    return _of_instance(ctx, value, value.address.kind, name, None if found is None else present(found), node)
 
 
 def _of_instance(
@@ -137,7 +160,7 @@ def _of_instance(
     if name == "__class__":
         return cls
     if name == "__dict__":
-        return TOP
+        return instance_dict(ctx, value)
     found = class_attribute(ctx, cls.definition.order, name)
     if (isinstance(found, Function) and field is None) or _is_property(found):
         assert isinstance(found, Function)
@@ -145,6 +168,8 @@ def _of_instance(
     if field is not None:
         return field
     if found is not None:
+        if isinstance(found, Union):
+            return _bound_each(ctx, found, value, cls, node)
         return Bound(value, found.name) if isinstance(found, Bound) else found
     for one in cls.definition.order:
         if isinstance(one, External):
@@ -183,6 +208,13 @@ def _bound(ctx: Context, function: Function, receiver: Value, cls: ProjectClass,
     return bound
 
 
+def _bound_each(ctx: Context, found: Union, receiver: Value, cls: ProjectClass, node: ast.AST) -> Value | None:
+    """One of several attributes of a class: each function bound."""
+    return join_all(
+        _bound(ctx, one, receiver, cls, node) if isinstance(one, Function) else one for one in found.choices
+    )
+
+
 def class_attribute(ctx: Context, order: Sequence[Value], name: str) -> Value | None:
     """What a name is in the first of some classes that has it: not of an instance."""
     for one in order:
@@ -197,6 +229,11 @@ def class_attribute(ctx: Context, order: Sequence[Value], name: str) -> Value | 
 def _of_class(ctx: Context, value: ProjectClass, name: str, node: ast.AST) -> Value | None:
     if name in ("__name__", "__qualname__"):
         return Const(value.definition.name)
+    if name == "__dict__":
+        fields = ctx.store.fields(value.definition.namespace)
+        held = ((Const(field), ctx.store.read(value.definition.namespace, field)) for field in fields)
+        named = ((key, one) for key, one in held if isinstance(key.value, str) and key.value[:1] != "*")
+        return Mapping(tuple((key, one) for key, one in named if one is not None))
     if name == "__bases__":
         return Tuple(tuple(value.definition.bases))
     found = class_attribute(ctx, value.definition.order, name)
@@ -212,6 +249,12 @@ def _of_class(ctx: Context, value: ProjectClass, name: str, node: ast.AST) -> Va
                 if f"{owner}.{name}" in MODELS:
                     return External(f"{owner}.{name}")
     return TOP if value.definition.opaque or value.definition.inherits("torch.autograd.Function") else None
+
+
+_OF_OBJECT = frozenset(
+    {"__init__", "__init_subclass__", "__post_init__", "__setattr__", "__getattr__", "__getattribute__", "__new__"}
+)
+"""Methods that every class has from `object`, and `__post_init__`, which classes in between may have."""
 
 
 def _of_super(ctx: Context, value: SuperOf, name: str, node: ast.AST) -> Value | None:
@@ -230,6 +273,8 @@ def _of_super(ctx: Context, value: SuperOf, name: str, node: ast.AST) -> Value |
                     if isinstance(receiver, Ref):
                         return _bound(ctx, known, receiver, cls, node)
                     return Function(known.definition, known.frame, receiver)
+                if isinstance(known, Union):
+                    return _bound_each(ctx, known, receiver, cls, node)
                 return known
         elif isinstance(one, External):
             for owner in (one.name, *kinds.bases_of(one.name)):
@@ -238,7 +283,7 @@ def _of_super(ctx: Context, value: SuperOf, name: str, node: ast.AST) -> Value |
                 getter = ATTRIBUTES.get(f"{owner}.{name}")
                 if getter is not None:
                     return getter(ctx, receiver)
-    if name in ("__init__", "__init_subclass__", "__post_init__", "__setattr__", "__getattr__", "__new__"):
+    if name in _OF_OBJECT:
         return Bound(receiver, f"builtins.object.{name}")
     return TOP
 
@@ -274,6 +319,22 @@ def _assign(ctx: Context, owner: Ref, name: str, given: Value, node: ast.AST, ce
     if address.kind in plain_tensors.WEIGHTS:
         kinds.assign_weight_attribute(ctx, owner, name, given)
         return
+    if isinstance(address.kind, ProjectClass):
+        hook = class_attribute(ctx, address.kind.definition.order, "__setattr__")
+        if isinstance(hook, Function):
+            bound = Function(hook.definition, hook.frame, owner)
+            ctx.semantics.call(ctx, bound, Arguments([Const(name), given], {}, True, node))
+            return
+    _assign_own(ctx, owner, name, given, node, certain)
+
+
+def assign_own_attribute(ctx: Context, owner: Ref, name: str, given: Value, node: ast.AST) -> None:
+    """Bind an attribute as `object.__setattr__` does it, whatever the class makes of it."""
+    _assign_own(ctx, owner, name, given, node, certain=True)
+
+
+def _assign_own(ctx: Context, owner: Ref, name: str, given: Value, node: ast.AST, certain: bool) -> None:
+    address = owner.address
     if isinstance(address.kind, ProjectClass):
         found = class_attribute(ctx, address.kind.definition.order, name)
         if _is_property(found):

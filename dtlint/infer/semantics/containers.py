@@ -30,7 +30,7 @@ from dtlint.infer.domain.values import (
     may_be_absent,
     present,
 )
-from dtlint.infer.models import arrays, indexing, plain_tensors
+from dtlint.infer.models import arrays, indexing, instance_dicts, plain_tensors
 from dtlint.infer.models.mappings import with_item
 from dtlint.infer.state import CONTENT
 
@@ -215,6 +215,7 @@ def _assign_item(ctx: Context, owner: Ref, index: Value, given: Value, node: ast
         ctx.store.write(owner.address, CONTENT, made)
     else:
         ctx.store.blend(owner.address, CONTENT, made)
+    instance_dicts.stored(ctx, owner)
 
 
 def items(ctx: Context, value: Value, node: ast.AST) -> Value:
