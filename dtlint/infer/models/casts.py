@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import ALIASES, COMPLEX, DTYPES, FLOATING, LEGACY_TENSORS, REAL_PARTS, named
+from dtlint.dtypes.dtype import ALIASES, COMPLEX, DTYPES, FLOATING, LEGACY_TENSORS, REAL_PARTS, Category, named
+from dtlint.infer.domain.interval import ANY
 from dtlint.infer.domain.lattice import join
 from dtlint.infer.domain.values import (
     TOP,
@@ -24,6 +25,7 @@ from dtlint.infer.domain.values import (
     choices,
 )
 from dtlint.infer.models import plain_tensors
+from dtlint.infer.models.ranges import as_whole_numbers
 from dtlint.infer.models.registry import model
 from dtlint.infer.state import CONTENT
 
@@ -87,8 +89,12 @@ def _cast(tensor: Value, dtype: Dtype | None) -> Value:
     """A tensor in another dtype."""
     if isinstance(tensor, Tensor):
         if dtype is None:
-            return Tensor(None, None, tensor.rank, tensor.range, tensor.device, tensor.extra)
-        return Tensor(dtype.dtypes, dtype.symbol, tensor.rank, tensor.range, tensor.device, tensor.extra)
+            return Tensor(None, None, tensor.rank, ANY, tensor.device, tensor.extra)
+        values = tensor.range if dtype.dtypes is not None and dtype.dtypes <= FLOATING else ANY
+        if dtype.dtypes is not None and len(dtype.dtypes) == 1 and values is ANY:
+            (name,) = dtype.dtypes
+            values = as_whole_numbers(tensor.range) if DTYPES[name].category is Category.INTEGER else ANY
+        return Tensor(dtype.dtypes, dtype.symbol, tensor.rank, values, tensor.device, tensor.extra)
     if dtype is None:
         return TOP
     return Unknown(dtype.dtypes, dtype.symbol)

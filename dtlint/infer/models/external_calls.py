@@ -21,7 +21,7 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
-from dtlint.infer.models import catalogue, kinds, layers, plain_tensors
+from dtlint.infer.models import catalogue, kinds, layers, mutation, plain_tensors
 from dtlint.infer.models.ops import ask, is_op
 from dtlint.infer.models.registry import MODELS, canonical
 
@@ -67,7 +67,19 @@ def _by_table(ctx: Context, name: str, arguments: Arguments) -> Value | None:
         return None
     args = [as_operand(ctx, value) for value in arguments.args]
     keywords = {key: as_operand(ctx, value) for key, value in arguments.keywords.items() if key != "out"}
-    return ask(ctx, name, args, keywords)
+    result = ask(ctx, name, args, keywords)
+    out = arguments.keywords.get("out")
+    return result if out is None or out == Const(None) else _written_to(ctx, out)
+
+
+def _written_to(ctx: Context, out: Value) -> Value:
+    """The result of `op(..., out=y)`: y, which keeps its dtype and takes the result's shape."""
+    tensor = plain_tensors.plain(ctx, out)
+    if not isinstance(tensor, Tensor):
+        return TOP
+    made = Tensor(tensor.dtypes, tensor.symbol, None, device=tensor.device)
+    mutation.became(ctx, tensor, made)
+    return made
 
 
 def as_operand(ctx: Context, value: Value) -> Value:

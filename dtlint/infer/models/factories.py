@@ -158,7 +158,17 @@ def _of_items(ctx: Context, items: tuple[Value, ...]) -> tuple[frozenset[str] | 
     return None, rank
 
 
-@model("torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor")
+@model("torch.scalar_tensor")
+def _scalar_tensor(ctx: Context, arguments: Arguments) -> Value:
+    given, dtype = _asked_dtype(arguments)
+    made = (
+        Tensor() if given and dtype is None else _default(ctx) if dtype is None else Tensor(dtype.dtypes, dtype.symbol)
+    )
+    values = elements(arguments.args[0]) if arguments.args else elements(NONE)
+    return Tensor(made.dtypes, made.symbol, 0, values, _device(arguments))
+
+
+@model("torch.tensor", "torch.as_tensor", "torch.asarray")
 def _tensor(ctx: Context, arguments: Arguments) -> Value:
     given, dtype = _asked_dtype(arguments)
     data = arguments.get(0, "data")

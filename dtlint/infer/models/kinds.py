@@ -21,6 +21,7 @@ from dtlint.infer.domain.values import (
     Unknown,
     Value,
 )
+from dtlint.infer.models import mutation
 from dtlint.infer.models.plain_tensors import plain
 from dtlint.infer.models.registry import ATTRIBUTES, MODELS
 from dtlint.infer.state import CONTENT
@@ -28,7 +29,7 @@ from dtlint.infer.state import CONTENT
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
 
-__all__ = ["assign_weight_attribute", "bases_of", "class_of", "weight_attribute"]
+__all__ = ["assign_tensor_attribute", "assign_weight_attribute", "bases_of", "class_of", "weight_attribute"]
 
 _OF_CONSTANTS: dict[type, str] = {
     str: "builtins.str",
@@ -127,3 +128,11 @@ def assign_weight_attribute(ctx: Context, value: Ref, name: str, given: Value) -
         ctx.store.write(value.address, CONTENT, tensor if isinstance(tensor, Tensor) else Tensor())
     elif name != "requires_grad":
         ctx.store.write(value.address, name, given)
+
+
+def assign_tensor_attribute(ctx: Context, value: Tensor, name: str, given: Value) -> None:
+    """`x.data = y`: the same tensor has another dtype, under whatever names it is held."""
+    if name == "data":
+        tensor = plain(ctx, given)
+        new = Tensor(tensor.dtypes, tensor.symbol) if isinstance(tensor, (Tensor, Unknown)) else Tensor()
+        mutation.became(ctx, value, new)

@@ -32,6 +32,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models import shapes
 from dtlint.infer.models.autocast_policies import as_cast, policies_for
+from dtlint.infer.models.ranks import is_elementwise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,8 +71,17 @@ class _Operand:
     symbol: Symbol | None = None
 
 
-def ask(ctx: Context, op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Value | None:
+def ask(
+    ctx: Context,
+    op: str,
+    args: Sequence[Value],
+    keywords: Mapping[str, Value],
+    settings: Mapping[str, Value] | None = None,
+) -> Value | None:
     """The result of an op for its operands, in the region in force; None for an op that the table does not have.
+
+    Args:
+        settings: what a layer's constructor was given by name.
 
     Raises:
         NeverReturns: torch raises for all that the operands can be.
@@ -81,7 +91,7 @@ def ask(ctx: Context, op: str, args: Sequence[Value], keywords: Mapping[str, Val
     region = ctx.ambient("region")
     operands = tuple(_operand(value) for value in args)
     named = tuple((name, _operand(value)) for name, value in keywords.items())
-    device = next((value.device for value in (*args, *keywords.values()) if isinstance(value, Tensor)), None)
+    device = shapes.device_of_operands(args, keywords)
     key = op, operands, named, region, default_dtypes(ctx), device
     if key not in _ANSWERS:
         if len(_ANSWERS) > _MOST_KEPT:
@@ -92,7 +102,8 @@ def ask(ctx: Context, op: str, args: Sequence[Value], keywords: Mapping[str, Val
         if ctx.recorder is not None:
             ctx.recorder.operation(op, args, keywords, None, answer.message, ctx)
         raise NeverReturns
-    result = shapes.with_shape(op, answer, args, keywords)
+    assert isinstance(answer, Value)
+    result = shapes.with_shape(op, answer, args, keywords, settings)
     if ctx.recorder is not None:
         ctx.recorder.operation(op, args, keywords, result, None, ctx)
     return result
@@ -356,7 +367,7 @@ def _with_atoms(
                 if not outcome.known:
                     agreed = _agreed(op, now)
                     if agreed is None:
-                        unknown = unknown or not _supposes_0_dim(given, options)
+                        unknown = unknown or is_elementwise(op) or not _supposes_0_dim(given, options)
                         continue
                     value: Value = Tensor(frozenset({agreed}))
                 else:

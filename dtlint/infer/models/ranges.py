@@ -1,55 +1,34 @@
-"""What the elements of a result can be, from those of the operands: a row for each operator that bounds them."""
+"""What the elements of a result can be, from those of the operands: a row for each operator that bounds them.
+
+Operands have at least one element: the mean of none is NaN, and is left out of account.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from dtlint.infer.domain.interval import ANY, Range
+from dtlint.infer.domain.interval import ANY, Range, point
 from dtlint.infer.domain.lattice import number_of
 from dtlint.infer.domain.values import Const, Many, Tensor, Tuple, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["elements", "range_of"]
+__all__ = ["as_whole_numbers", "elements", "of_op", "range_of"]
 
 _INF = math.inf
-UNIT = Range(0.0, 1.0, True, False, False)
-_POSITIVE = Range(0.0, _INF, True, True, True)
-_MOVES = frozenset(
-    {"reshape", "view", "expand", "repeat", "permute", "transpose", "contiguous", "flatten", "unflatten", "unsqueeze"}
-    | {"squeeze", "t", "clone", "detach", "roll", "flip", "narrow", "select", "index_select", "gather", "cat", "stack"}
-    | {
-        "split",
-        "chunk",
-        "unbind",
-        "to",
-        "amax",
-        "amin",
-        "max",
-        "min",
-        "sort",
-        "movedim",
-        "swapaxes",
-        "diagonal",
-        "float",
-    }
-    | {
-        "double",
-        "half",
-        "bfloat16",
-        "requires_grad",
-        "cpu",
-        "cuda",
-        "type_as",
-        "view_as",
-        "expand_as",
-        "cummax",
-        "unfold",
-    }
-)
+_MOVES = """
+    reshape view expand repeat permute transpose contiguous flatten unflatten unsqueeze squeeze t clone detach roll flip
+    fliplr flipud rot90 narrow select index_select gather cat concat concatenate stack hstack vstack dstack movedim moveaxis
+    swapaxes swapdims diagonal requires_grad cpu cuda view_as expand_as reshape_as broadcast_to amax amin cummax cummin
+    take take_along_dim masked_select repeat_interleave tile ravel atleast_1d max_pool1d max_pool2d max_pool3d
+    adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d resolve_conj resolve_neg median nanmedian
+    channel_shuffle pixel_shuffle pixel_unshuffle Flatten Unflatten Identity PixelShuffle PixelUnshuffle ChannelShuffle
+    float double half bfloat16
+"""
 """What moves elements, or picks some of them."""
+_MOVED = frozenset(_MOVES.split())
 
 
 def elements(value: Value) -> Range:
@@ -66,59 +45,79 @@ def elements(value: Value) -> Range:
     return ANY if number is None else number.range
 
 
+def of_op(op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Range:
+    """The range of an op's result, by its qualified name; of a layer, the weight, or None, stands first."""
+    package, _, last = op.rpartition(".")
+    if package == "torch.masked":
+        return ANY
+    if package == "torch.nn" and last[:1].isupper():
+        args = args[1:]
+    if not args and isinstance(keywords.get("input"), Tensor):
+        args = [keywords["input"]]
+    if op in ("torch.Tensor.unfold", "torch.Tensor.type", "torch.Tensor.to"):
+        return ANY if not op.endswith("unfold") else elements(args[0])
+    return range_of(last.rstrip("_") if not last.startswith("_") else last, args, keywords)
+
+
 def range_of(op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Range:
     """The range of an op's result, by the last part of its name."""
-    constant = _CONSTANT.get(op)
-    if constant is not None:
-        return constant
-    if op == "full":
-        return elements(args[1]) if len(args) > 1 else elements(keywords.get("fill_value", Tuple(())))
-    if op in ("zeros", "zeros_like", "new_zeros"):
-        return Range(0.0, 0.0, True, False, False)
-    if op in ("ones", "ones_like", "new_ones"):
-        return Range(1.0, 1.0, False, False, False)
+    made = _CREATED.get(op)
+    if made is not None:
+        return made
+    if op in ("full", "new_full", "full_like"):
+        return elements(args[-1]) if len(args) > 1 else elements(keywords.get("fill_value", Tuple(())))
     if not args:
         return ANY
     first = elements(args[0])
-    if op in _MOVES:
+    if op in _MOVED:
         return first
     one = _OF_ONE.get(op)
     if one is not None:
         return one(first)
     two = _OF_TWO.get(op)
-    if two is not None and len(args) > 1:
+    if two is not None and len(args) == 2 and not keywords:
         return two(first, elements(args[1]))
-    if op in ("clamp", "clamp_min", "clamp_max", "hardtanh"):
+    if op in ("add", "sub") and len(args) == 2 and set(keywords) == {"alpha"}:
+        return _OF_TWO[op](first, elements(args[1]).multiply(elements(keywords["alpha"])))
+    if op in ("max", "min"):
+        other = len(args) > 1 and isinstance(args[1], Tensor)
+        return _OF_TWO[f"{op}imum"](first, elements(args[1])) if other else first
+    if op in _CLAMPS:
         return _clamped(op, first, args, keywords)
     if op == "where" and len(args) == 3:
         return elements(args[1]).join(elements(args[2]))
-    if op == "masked_fill" and len(args) == 3:
-        return first.join(elements(args[2]))
-    if op == "pow" and len(args) > 1 and isinstance(args[1], Const) and isinstance(args[1].value, (int, float)):
+    if op in ("masked_fill", "index_fill") and len(args) > 2:
+        return first.join(elements(args[-1]))
+    if op == "pow" and len(args) > 1 and isinstance(args[1], Const) and type(args[1].value) in (int, float):
         return first.power(float(args[1].value))
     return ANY
 
 
-_CONSTANT = {
-    "sigmoid": UNIT,
-    "softmax": UNIT,
-    "Sigmoid": UNIT,
-    "Softmax": UNIT,
-    "hardsigmoid": UNIT,
-    "rand": UNIT,
-    "rand_like": UNIT,
-    "tanh": Range(-1.0, 1.0, True, False, False),
-    "Tanh": Range(-1.0, 1.0, True, False, False),
-    "sin": Range(-1.0, 1.0, True, False, True),
-    "cos": Range(-1.0, 1.0, True, False, True),
-    "erf": Range(-1.0, 1.0, True, False, False),
-    "log_softmax": Range(-_INF, 0.0, True, True, False),
-    "logsigmoid": Range(-_INF, 0.0, True, True, False),
-    "one_hot": UNIT,
-    "norm": _POSITIVE,
-    "std": _POSITIVE,
-    "var": _POSITIVE,
+def as_whole_numbers(value: Range) -> Range:
+    """What a cast to an integer dtype leaves: the fraction goes. What does not fit is anything."""
+    if not value.bounded or value.magnitude >= 2**31 or value.inf or value.nan:
+        return ANY
+    low, high = float(math.trunc(value.low)), float(math.trunc(value.high))
+    return Range(low, high, low <= 0 <= high, False, False)
+
+
+_UNIT = Range(0.0, 1.0, True, False, False)
+_CREATED = {
+    "rand": _UNIT,
+    "rand_like": _UNIT,
+    "one_hot": _UNIT,
+    **dict.fromkeys(("zeros", "zeros_like", "new_zeros"), point(0.0)),
+    **dict.fromkeys(("ones", "ones_like", "new_ones"), point(1.0)),
 }
+
+
+def _within(low: float, high: float, *, zero: bool = True, of_inf: bool = False) -> Callable[[Range], Range]:
+    """Results between two bounds, and NaN of NaN; `of_inf`: of an infinity, too."""
+    return lambda value: Range(low, high, zero, False, value.nan or (of_inf and value.inf))
+
+
+def _not_negative(value: Range) -> Range:
+    return Range(0.0, _INF, True, True, True)
 
 
 def _relu(value: Range) -> Range:
@@ -130,60 +129,123 @@ def _exp(value: Range) -> Range:
 
 
 def _log(value: Range) -> Range:
-    made = Range(max(value.low, 0.0), value.high, value.zero, value.inf, value.nan)
-    result = made.monotone(lambda bound: -_INF if bound == 0 else math.log(bound))
+    least = Range(max(value.low, 0.0), max(value.high, 0.0), value.zero, value.inf, value.nan)
+    result = least.monotone(lambda bound: -_INF if bound == 0 else math.log(bound))
     return Range(result.low, result.high, True, value.inf or value.zero, value.nan or value.low < 0)
 
 
+def _log_softmax(value: Range) -> Range:
+    return Range(-_INF, 0.0, True, True, value.nan or value.inf)
+
+
 def _sqrt(value: Range) -> Range:
-    return value.power(0.5)
+    low, high = max(value.low, 0.0), max(value.high, 0.0)
+    most = math.sqrt(high) if high < _INF else _INF
+    least = math.sqrt(low) if low < _INF else _INF
+    return Range(least, most, value.zero, value.inf and value.high == _INF, value.nan or value.low < 0)
+
+
+def _reciprocal(value: Range) -> Range:
+    return point(1.0).divide(value)
+
+
+def _total(value: Range) -> Range:
+    """A sum of any number of these."""
+    low = value.low if value.low >= 0 else -_INF
+    high = value.high if value.high <= 0 else _INF
+    nan = value.nan or (value.inf and value.low == -_INF and value.high == _INF)
+    return Range(low, high, value.zero or low < 0 < high, value.inf, nan)
+
+
+def _mean(value: Range) -> Range:
+    return Range(value.low, value.high, value.low <= 0 <= value.high, value.inf, value.nan or value.inf)
+
+
+def _dropped(value: Range) -> Range:
+    """Elements that are scaled up, or zero."""
+    low, high = (-_INF if value.low < 0 else 0.0), (_INF if value.high > 0 else 0.0)
+    return Range(low, high, True, value.inf, value.nan or value.inf)
+
+
+def _with_zero(value: Range) -> Range:
+    return value.join(point(0.0))
+
+
+def _larger(one: Range, other: Range) -> Range:
+    return Range(
+        max(one.low, other.low),
+        max(one.high, other.high),
+        one.zero or other.zero,
+        one.inf or other.inf,
+        one.nan or other.nan,
+    )
+
+
+def _smaller(one: Range, other: Range) -> Range:
+    return _larger(one.negate(), other.negate()).negate()
 
 
 _OF_ONE: dict[str, Callable[[Range], Range]] = {
-    "relu": _relu,
-    "ReLU": _relu,
-    "abs": Range.absolute,
-    "neg": Range.negate,
+    **dict.fromkeys(("sigmoid", "Sigmoid", "hardsigmoid", "Hardsigmoid", "expit"), _within(0.0, 1.0)),
+    **dict.fromkeys(("softmax", "Softmax", "softmin", "Softmin"), _within(0.0, 1.0, of_inf=True)),
+    **dict.fromkeys(("tanh", "Tanh", "erf"), _within(-1.0, 1.0)),
+    **dict.fromkeys(("sin", "cos"), _within(-1.0, 1.0, of_inf=True)),
+    **dict.fromkeys(("log_softmax", "LogSoftmax"), _log_softmax),
+    **dict.fromkeys(("logsigmoid", "LogSigmoid"), lambda value: Range(-_INF, 0.0, True, value.inf, value.nan)),
+    **dict.fromkeys(("norm", "vector_norm", "matrix_norm", "std", "var", "cdist", "pdist", "dist"), _not_negative),
+    **dict.fromkeys(("softplus", "Softplus"), _not_negative),
+    **dict.fromkeys(("relu", "ReLU"), _relu),
+    **dict.fromkeys(("relu6", "ReLU6"), lambda value: _relu(value).clamp(0.0, 6.0)),
+    **dict.fromkeys(("abs", "absolute", "__abs__"), Range.absolute),
+    **dict.fromkeys(("neg", "negative", "__neg__"), Range.negate),
     "square": Range.square,
     "exp": _exp,
     "log": _log,
     "sqrt": _sqrt,
-    "softplus": lambda value: _POSITIVE,
-    "rsqrt": lambda value: Range(1.0).divide(_sqrt(value)) if not value.zero else _POSITIVE,
-    "reciprocal": lambda value: Range(1.0, 1.0, False, False, False).divide(value),
-    "mean": lambda value: Range(value.low, value.high, value.low <= 0 <= value.high, value.inf, value.nan),
-    "dropout": lambda value: Range(-_INF if value.low < 0 else 0.0, _INF, True, value.inf, value.nan),
+    "rsqrt": lambda value: _reciprocal(_sqrt(value)),
+    "reciprocal": _reciprocal,
+    "mean": _mean,
+    "sum": _total,
+    "cumsum": _total,
+    **dict.fromkeys(("dropout", "dropout1d", "dropout2d", "dropout3d"), _dropped),
+    **dict.fromkeys(("Dropout", "Dropout1d", "Dropout2d", "Dropout3d"), _dropped),
+    **dict.fromkeys(("tril", "triu"), _with_zero),
 }
 _OF_TWO: dict[str, Callable[[Range, Range], Range]] = {
     "add": Range.add,
     "sub": Range.subtract,
     "mul": Range.multiply,
     "div": Range.divide,
-    "maximum": lambda one, other: Range(
-        max(one.low, other.low),
-        max(one.high, other.high),
-        one.zero or other.zero,
-        one.inf or other.inf,
-        one.nan or other.nan,
-    ),
-    "minimum": lambda one, other: Range(
-        min(one.low, other.low),
-        min(one.high, other.high),
-        one.zero or other.zero,
-        one.inf or other.inf,
-        one.nan or other.nan,
-    ),
+    "true_divide": Range.divide,
+    "maximum": _larger,
+    "minimum": _smaller,
 }
+_CLAMPS: dict[str, tuple[float, float]] = {
+    "clamp": (-_INF, _INF),
+    "clip": (-_INF, _INF),
+    "clamp_min": (-_INF, _INF),
+    "clamp_max": (-_INF, _INF),
+    "hardtanh": (-1.0, 1.0),
+}
+"""What clamps, and its bounds where they are not given."""
 
 
 def _clamped(op: str, value: Range, args: Sequence[Value], keywords: Mapping[str, Value]) -> Range:
-    low, high = keywords.get("min"), keywords.get("max")
-    rest = list(args[1:])
-    if op == "clamp_max":
-        high = high or (rest[0] if rest else None)
-    else:
-        low = low or (rest[0] if rest else None)
-        high = high or (rest[1] if len(rest) > 1 else None)
-    least = elements(low).low if low is not None and number_of(low) is not None else -_INF
-    most = elements(high).high if high is not None and number_of(high) is not None else _INF
-    return value.clamp(least, most)
+    """Between the bounds, which may be tensors; where they cross, torch gives the upper one."""
+    given = [*args[1:], None, None]
+    low = given[0] if op != "clamp_max" else None
+    high = given[1] if op != "clamp_max" else given[0]
+    low, high = low or keywords.get("min"), high or keywords.get("max")
+    low = keywords.get("min_val") or low
+    high = keywords.get("max_val") or high
+    least, most = (_bound(one, usual) for one, usual in zip((low, high), _CLAMPS[op], strict=True))
+    if least is not None:
+        value = _larger(value, least)
+    return value if most is None else _smaller(value, most)
+
+
+def _bound(value: Value | None, usual: float) -> Range | None:
+    """A bound's range; None where there is none."""
+    if value is None:
+        return None if math.isinf(usual) else point(usual)
+    return None if isinstance(value, Const) and value.value is None else elements(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, REAL_PARTS, Category
-from dtlint.infer.domain.interval import ANY, Range
+from dtlint.infer.domain.interval import ANY, Range, point
 from dtlint.infer.domain.values import (
     NO_TENSOR,
     TOP,
@@ -20,11 +20,13 @@ from dtlint.infer.domain.values import (
     Unknown,
     Value,
 )
-from dtlint.infer.models import plain_tensors
+from dtlint.infer.models import mutation, plain_tensors, ranges, ranks
 from dtlint.infer.models.ranges import elements
 from dtlint.infer.models.registry import attribute, model
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dtlint.infer.context import Arguments, Context
 
 _SIZE = Number(Category.INTEGER, Range(0.0, float("inf"), True, False, False))
@@ -179,38 +181,50 @@ _KEPT = (
     *("addcmul_", "addcdiv_", "lerp_", "pow_", "scatter_", "scatter_add_", "index_add_", "index_copy_", "index_fill_"),
     *("trunc_normal_", "bernoulli_", "random_", "exponential_", "log_", "floor_", "ceil_", "round_", "sigmoid_"),
     *("tanh_", "set_", "resize_", "squeeze_", "unsqueeze_", "transpose_", "t_", "index_put_", "clip_", "clamp_max_"),
-    *("data", "masked_scatter_", "erfinv_", "nan_to_num_", "rsqrt_", "geometric_", "cauchy_", "log_normal_"),
+    *("masked_scatter_", "erfinv_", "nan_to_num_", "rsqrt_", "geometric_", "cauchy_", "log_normal_"),
 )
 
 
 def _keeping(name: str) -> None:
-    in_place = name.endswith("_") and name not in ("unsqueeze_", "squeeze_")
+    in_place = name.endswith("_") and name not in ("requires_grad_", "detach_")
 
     @model(f"torch.Tensor.{name}")
     def keep(ctx: Context, arguments: Arguments) -> Value:
         receiver = arguments.args[0]
         value = plain_tensors.plain(ctx, receiver)
-        if isinstance(value, Tensor):
-            if in_place and plain_tensors.is_weight(receiver):
-                return receiver
-            values = value.range if not in_place else _written(name, value, arguments)
-            return Tensor(
-                value.dtypes,
-                value.symbol,
-                value.rank if name not in ("unsqueeze_", "squeeze_") else None,
-                values,
-                value.device,
-            )
-        return value if isinstance(value, Unknown) else TOP
+        if not isinstance(value, Tensor):
+            return value if isinstance(value, Unknown) else TOP
+        if not in_place:
+            return receiver if name == "requires_grad_" and plain_tensors.is_weight(receiver) else value
+        args = _listed(ctx, [value, *(plain_tensors.plain(ctx, one) for one in arguments.args[1:])])
+        rank = ranks.of_result(f"torch.Tensor.{name}", args, arguments.keywords) if arguments.complete else None
+        values = _written(name, value, args, arguments)
+        made = Tensor(value.dtypes, value.symbol, rank, values, value.device)
+        if plain_tensors.is_weight(receiver):
+            return receiver
+        mutation.elements_became(ctx, value, values)
+        if rank != value.rank:
+            mutation.became(ctx, value, made)
+        return made
 
 
-def _written(name: str, value: Tensor, arguments: Arguments) -> Range:
+def _written(name: str, value: Tensor, args: Sequence[Value], arguments: Arguments) -> Range:
+    """The elements behind an op in place."""
+    if name in _REARRANGING:
+        return value.range
     if name == "zero_":
-        return Range(0.0, 0.0, True, False, False)
-    if name in ("fill_", "masked_fill_") and len(arguments.args) > 1:
-        filled = elements(arguments.args[-1])
-        return filled if name == "fill_" else value.range.join(filled)
-    return ANY
+        return point(0.0)
+    if name in ("fill_", "masked_fill_", "copy_", "index_fill_") and len(args) > 1:
+        filled = elements(args[-1]) if name != "copy_" else elements(args[1])
+        return filled if name in ("fill_", "copy_") else value.range.join(filled)
+    bounded = name[:-1] in _BOUNDED and not arguments.keywords
+    return ranges.range_of(name[:-1], args, {}) if bounded else ANY
+
+
+_REARRANGING = frozenset({"squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_"})
+_BOUNDED = frozenset(
+    {"clamp", "clamp_min", "clamp_max", "relu", "sigmoid", "tanh", "exp", "sqrt", "abs", "neg", "mul", "add"}
+)
 
 
 for _name in _KEPT:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING
+from dtlint.infer.domain.interval import ANY
 from dtlint.infer.domain.lattice import category_of
 from dtlint.infer.domain.values import (
     TOP,
@@ -13,7 +14,7 @@ from dtlint.infer.domain.values import (
     Unknown,
     Value,
 )
-from dtlint.infer.models import arrays, ranges, shapes
+from dtlint.infer.models import arrays, mutation, ranges, shapes
 from dtlint.infer.models.ops import ask
 
 if TYPE_CHECKING:
@@ -67,8 +68,7 @@ def operator_result(ctx: Context, name: str, left: Value, right: Value) -> Value
     if name == "matmul":
         rank = result.rank
     made_range = ranges.range_of(op.rpartition(".")[2], [left, right], {})
-    device = next((one.device for one in (left, right) if isinstance(one, Tensor) and one.rank != 0), None)
-    return Tensor(result.dtypes, result.symbol, rank, made_range, device)
+    return Tensor(result.dtypes, result.symbol, rank, made_range, shapes.device_of_operands([left, right], {}))
 
 
 def _with_unknown(ctx: Context, name: str, left: Value, right: Value) -> Value:
@@ -118,7 +118,8 @@ def unknown_result(ctx: Context, name: str, left: Value, right: Value) -> Value:
 def in_place_result(ctx: Context, name: str, known: Tensor, given: Value) -> Value:
     """`x += y`: the tensor keeps its dtype, or the statement raises."""
     result = operator_result(ctx, name, known, given)
-    elements = result.range if isinstance(result, Tensor) else known.range
+    elements = result.range if isinstance(result, Tensor) else ANY
+    mutation.elements_became(ctx, known, elements)
     return Tensor(known.dtypes, known.symbol, known.rank, elements, known.device)
 
 
@@ -140,5 +141,4 @@ def comparison_result(ctx: Context, name: str, left: Value, right: Value) -> Val
     ranks = [one.rank for one in (left, right) if isinstance(one, Tensor)]
     if any(isinstance(one, Unknown) for one in (left, right)):
         ranks.append(None)
-    device = next((one.device for one in (left, right) if isinstance(one, Tensor)), None)
-    return Tensor(_BOOL, None, shapes.broadcast(ranks), device=device)
+    return Tensor(_BOOL, None, shapes.broadcast(ranks), device=shapes.device_of_operands([left, right], {}))

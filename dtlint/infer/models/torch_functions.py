@@ -25,9 +25,10 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
-from dtlint.infer.models import plain_tensors, scaling
+from dtlint.infer.models import plain_tensors, ranks, scaling, shapes
 from dtlint.infer.models.casts import device_of, dtype_of
 from dtlint.infer.models.ops import ask, default_dtypes
+from dtlint.infer.models.ranges import elements
 from dtlint.infer.models.registry import attribute, model
 
 if TYPE_CHECKING:
@@ -212,37 +213,62 @@ def _einsum(ctx: Context, arguments: Arguments) -> Value:
     return Tensor(made.dtypes, made.symbol) if isinstance(made, Tensor) else Tensor()
 
 
-@model("torch.cat", "torch.hstack", "torch.vstack", "torch.dstack", "torch.column_stack")
-def _cat(ctx: Context, arguments: Arguments) -> Value:
+_LISTED = ("cat", "stack", "hstack", "vstack", "row_stack", "dstack", "column_stack")
+
+
+def _joining(name: str) -> None:
+    @model(f"torch.{name}")
+    def join_tensors(ctx: Context, arguments: Arguments) -> Value:
+        return _in_one(ctx, f"torch.{name}", arguments)
+
+
+for _name in _LISTED:
+    _joining(_name)
+
+
+def _in_one(ctx: Context, op: str, arguments: Arguments) -> Value:
+    """Tensors as one: their dtypes promoted, as `cat` does it."""
     first = arguments.args[0] if arguments.args else arguments.keywords.get("tensors", TOP)
     items = ctx.semantics.items(ctx, first, arguments.node)
-    last = "cat"
     if isinstance(items, Tuple):
         operands: list[Value] = [plain_tensors.plain(ctx, item) for item in items.items]
     elif isinstance(items, Many):
         item = plain_tensors.plain(ctx, items.item)
-        operands = [item, item] if not isinstance(item, Tensor) or item.dtypes is None or len(item.dtypes) == 1 else []
+        alike = not isinstance(item, Tensor) or item.dtypes is None or len(item.dtypes) == 1
+        operands = [item, item] if alike else []
     else:
         operands = []
-    operands = [Tensor(one.dtypes, one.symbol) if isinstance(one, Unknown) else one for one in operands]
-    if not operands or not all(isinstance(one, Tensor) for one in operands):
+    tensors = [Tensor(one.dtypes, one.symbol) if isinstance(one, Unknown) else one for one in operands]
+    known = [one for one in tensors if isinstance(one, Tensor)]
+    if not known or len(known) < len(tensors):
         return Tensor(None, None, -1)
-    if len(operands) > 4:
-        kinds = list(dict.fromkeys(Tensor(one.dtypes, one.symbol, -1) for one in operands if isinstance(one, Tensor)))
-        operands = [*kinds[:6]] if len(kinds) > 1 else [kinds[0], kinds[0]]
-    made = ask(ctx, f"torch.{last}", [Tuple(tuple(operands))], {})
+    listed = Tuple(tuple(known))
+    rank = ranks.of_result(op, [listed], {})
+    device = shapes.device_of_operands(known, {})
+    if len(known) > 4:
+        kinds = list(dict.fromkeys(Tensor(one.dtypes, one.symbol, -1) for one in known))
+        known = kinds[:6] if len(kinds) > 1 else [kinds[0], kinds[0]]
+        if len(kinds) > 6:
+            return Tensor(None, None, rank, device=device)
+    elif op not in ("torch.cat", "torch.stack"):  # these give dimensions to what has none first
+        known = [Tensor(one.dtypes, one.symbol, -1) for one in known]
+    made = ask(ctx, "torch.cat", [Tuple(tuple(known))], {})
     if isinstance(made, Tensor):
-        ranks = [one.rank for one in operands if isinstance(one, Tensor)]
-        rank = ranks[0] if len(set(ranks)) == 1 and ranks[0] not in (None, -1) else None
-        return Tensor(made.dtypes, made.symbol, -1 if rank is None else rank, device=operands[0].device)  # type: ignore[attr-defined]
-    return Tensor(None, None, -1)
+        return Tensor(made.dtypes, made.symbol, rank, elements(listed), device)
+    return Tensor(None, None, rank, device=device)
 
 
-@model("torch.stack")
-def _stack(ctx: Context, arguments: Arguments) -> Value:
-    made = _cat(ctx, arguments)
-    assert isinstance(made, Tensor)
-    return Tensor(made.dtypes, made.symbol, -1, made.range, made.device)
+@model("torch.atleast_1d", "torch.atleast_2d", "torch.atleast_3d")
+def _at_least(ctx: Context, arguments: Arguments) -> Value:
+    """One tensor with more dimensions, or several."""
+    given = [plain_tensors.plain(ctx, value) for value in arguments.args]
+    if len(given) == 1 and isinstance(given[0], Tensor):
+        return Tensor(given[0].dtypes, given[0].symbol, -1, given[0].range, given[0].device)
+    items = ctx.semantics.items(ctx, given[0], arguments.node) if len(given) == 1 else Tuple(tuple(given))
+    if not isinstance(items, Tuple) or not arguments.complete:
+        return TOP
+    tensors = [plain_tensors.plain(ctx, one) for one in items.items]
+    return Tuple(tuple(Tensor(one.dtypes, one.symbol, -1) if isinstance(one, Tensor) else TOP for one in tensors))
 
 
 @model("torch.autograd.grad")
@@ -262,10 +288,72 @@ def _load(ctx: Context, arguments: Arguments) -> Value:
     return TOP
 
 
-@model("torch.meshgrid", "torch.broadcast_tensors")
-def _each(ctx: Context, arguments: Arguments) -> Value:
+def _given_tensors(ctx: Context, arguments: Arguments) -> list[Value] | None:
+    """The tensors of `f(a, b)` or `f([a, b])`; None where it is not known how many there are."""
     given: list[Value] = [plain_tensors.plain(ctx, value) for value in arguments.args]
     if len(given) == 1 and not isinstance(given[0], Tensor):
         items = ctx.semantics.items(ctx, given[0], arguments.node)
-        given = [plain_tensors.plain(ctx, one) for one in items.items] if isinstance(items, Tuple) else []
-    return Tuple(tuple(Tensor(one.dtypes, one.symbol) if isinstance(one, Tensor) else Tensor() for one in given))
+        if not isinstance(items, Tuple):
+            return None
+        given = [plain_tensors.plain(ctx, one) for one in items.items]
+    return given if arguments.args and not isinstance(arguments.keywords.get("tensors"), Value) else None
+
+
+@model("torch.meshgrid")
+def _meshgrid(ctx: Context, arguments: Arguments) -> Value:
+    given = _given_tensors(ctx, arguments)
+    return TOP if given is None else _each_with_rank(given, len(given))
+
+
+@model("torch.broadcast_tensors")
+def _broadcast_tensors(ctx: Context, arguments: Arguments) -> Value:
+    given = _given_tensors(ctx, arguments)
+    if given is None:
+        return TOP
+    return _each_with_rank(given, ranks.broadcast([one.rank if isinstance(one, Tensor) else None for one in given]))
+
+
+def _each_with_rank(given: list[Value], rank: int | None) -> Value:
+    known = [one if isinstance(one, Tensor) else Tensor() for one in given]
+    return Tuple(tuple(Tensor(one.dtypes, one.symbol, rank, one.range, one.device) for one in known))
+
+
+_INDICES = frozenset({"int64"})
+
+
+@model("torch.nonzero", "torch.Tensor.nonzero")
+def _nonzero(ctx: Context, arguments: Arguments) -> Value:
+    asked = arguments.get(1, "as_tuple")
+    value = plain_tensors.plain(ctx, arguments.args[0]) if arguments.args else TOP
+    if not isinstance(value, Tensor):
+        return Unknown(_INDICES)
+    if asked is None or asked == Const(False):
+        return Tensor(_INDICES, None, 2, device=value.device)
+    return Many(Tensor(_INDICES, None, 1, device=value.device)) if asked == Const(True) else TOP
+
+
+@model("torch.unique", "torch.Tensor.unique", "torch.unique_consecutive", "torch.Tensor.unique_consecutive")
+def _unique(ctx: Context, arguments: Arguments) -> Value:
+    """The values, and with them indices and counts where they are asked for."""
+    value = plain_tensors.plain(ctx, arguments.args[0]) if arguments.args else arguments.keywords.get("input", TOP)
+    if not isinstance(value, Tensor) or not arguments.complete or len(arguments.args) > 2:
+        return TOP
+    rank = 1 if arguments.keywords.get("dim") in (None, NONE) else value.rank
+    values = Tensor(value.dtypes, value.symbol, rank, value.range, value.device)
+    asked = [arguments.keywords.get(name, Const(False)) for name in ("return_inverse", "return_counts")]
+    if any(one not in (Const(False), Const(True)) for one in asked):
+        return TOP
+    more = sum(one == Const(True) for one in asked)
+    indices = Tensor(_INDICES, None, None, device=value.device)
+    return Tuple((values, *[indices] * more)) if more else values
+
+
+@model("torch.quantile", "torch.Tensor.quantile", "torch.nanquantile", "torch.Tensor.nanquantile")
+def _quantile(ctx: Context, arguments: Arguments) -> Value:
+    """Of the input's dtype: `q` has the same, or the call raises."""
+    args = [plain_tensors.plain(ctx, value) for value in arguments.args]
+    if not args or not isinstance(args[0], Tensor):
+        return TOP
+    first = args[0]
+    rank = ranks.of_result("torch.quantile", args, arguments.keywords) if arguments.complete else None
+    return Tensor(first.dtypes, first.symbol, rank, first.range, first.device)

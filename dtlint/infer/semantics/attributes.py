@@ -310,6 +310,8 @@ def assign_attribute(ctx: Context, value: Value, name: str, given: Value, node: 
             ctx.modules.set_member(ctx, one.name, name, given)
         elif isinstance(one, External):
             ctx.modules.set_external(ctx, one.name, name, given)
+        elif isinstance(one, Tensor):
+            kinds.assign_tensor_attribute(ctx, one, name, given)
         elif isinstance(one, Unknown):
             ctx.modules.escape(ctx, [given])
 

@@ -30,8 +30,9 @@ from dtlint.infer.domain.values import (
     may_be_absent,
     present,
 )
-from dtlint.infer.models import arrays, indexing, instance_dicts, plain_tensors
+from dtlint.infer.models import arrays, indexing, instance_dicts, mutation, plain_tensors
 from dtlint.infer.models.mappings import with_item
+from dtlint.infer.models.ranges import elements
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
@@ -163,6 +164,8 @@ def assign_item(ctx: Context, value: Value, index: Value, given: Value, node: as
     for one in ones:
         if isinstance(one, Ref):
             _assign_item(ctx, one, index, given, node, certain=len(ones) == 1)
+        elif isinstance(one, Tensor):
+            mutation.elements_became(ctx, one, elements(plain_tensors.plain(ctx, given)))
         elif isinstance(one, Unknown):
             ctx.modules.escape(ctx, [given])
 
