@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from dtlint.infer.events import Assign, Call, Discard, End, Enter, Exit, Lookup, Operation, Reference
+    from dtlint.infer.facts import ModuleFacts, Step
     from dtlint.source.place import Place
     from dtlint.trace.record import TraceRecord
 
@@ -32,7 +33,7 @@ ENTRY_POINT = "dtlint.rules"
 
 HANDLERS = (
     *("on_call", "on_reference", "on_operation", "on_lookup", "on_assign", "on_discard", "on_enter", "on_exit"),
-    "on_end",
+    *("on_end", "on_facts"),
 )
 """The methods of a rule that events are handed to."""
 
@@ -52,6 +53,8 @@ class Finding:
     help: str = ""
     notes: tuple[tuple[ast.expr | ast.stmt, str], ...] = ()
     """Second places in the same file, each with what happens there."""
+    elsewhere: tuple[tuple[Step, str], ...] = ()
+    """Second places in any file, each with what happens there."""
     severity: Severity | None = None
     """Where it differs from the rule's."""
     until: tuple[int, int] | None = None
@@ -161,6 +164,10 @@ class Rule:
 
     def on_exit(self, exit: Exit) -> Iterable[Finding]:
         """A context ends."""
+        return ()
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        """The project has been read: what is known of one of its modules, calls into the others included."""
         return ()
 
     def on_end(self, end: End) -> Iterable[Finding]:

@@ -194,7 +194,7 @@ def _hears(rule: type[Rule], text: Text) -> tuple[str, ...]:
 
 @lru_cache(maxsize=512)
 def _all_heard(rule: type[Rule]) -> tuple[str, ...]:
-    return rule.hears()
+    return tuple(name for name in rule.hears() if name in _EVENTS)
 
 
 @lru_cache(maxsize=512)

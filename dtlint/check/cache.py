@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dtlint.catalogue import AnyRule
+    from dtlint.check.project import Reported
     from dtlint.config import Settings
 
 __all__ = ["Cache", "decode", "encode"]
@@ -33,9 +34,16 @@ class Cache:
         self._shelf = Shelf(parent, most=CAPACITY)
         self._identity = identity({_module(rule).partition(".")[0] for rule in rules.values()})
 
-    def key(self, data: bytes, shown: str, settings: Settings, codes: tuple[str, ...]) -> str:
-        """The name of the result for a file of these bytes, shown under this path, checked with these rules."""
-        return blake2b(data + _context(self._identity, shown, settings, codes), digest_size=20).hexdigest()
+    def key(
+        self, data: bytes, shown: str, settings: Settings, codes: tuple[str, ...], reported: tuple[Reported, ...] = ()
+    ) -> str:
+        """The name of the result for a file of these bytes, shown under this path, checked with these rules.
+
+        Args:
+            reported: what is known of it by other files.
+        """
+        known = repr(reported).encode(errors="surrogatepass") if reported else b""
+        return blake2b(data + _context(self._identity, shown, settings, codes) + known, digest_size=20).hexdigest()
 
     def get(self, key: str) -> list[Diagnostic] | None:
         """The result of that name, if it is known."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from dtlint.catalogue import AnyRule
     from dtlint.check.confirm import Confirmed
+    from dtlint.check.project import Reported
     from dtlint.config import Settings
     from dtlint.diagnostic import Diagnostic
     from dtlint.rule import Rule
@@ -46,9 +47,15 @@ class Checked:
     """The rules that have not judged the whole file."""
 
 
-def check_source(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Checked:
-    """Check one file with the rules that are enabled for it. Diagnostics are sorted, in the reader's coordinates."""
-    checked = diagnose(source, rules, settings)
+def check_source(
+    source: Source, rules: Sequence[AnyRule], settings: Settings, reported: Sequence[Reported] = ()
+) -> Checked:
+    """Check one file with the rules that are enabled for it. Diagnostics are sorted, in the reader's coordinates.
+
+    Args:
+        reported: what is known of it by other files.
+    """
+    checked = diagnose(source, rules, settings, reported)
     if source.notebook is not None:
         checked.diagnostics = [_by_cell(diagnostic, source) for diagnostic in checked.diagnostics]
     checked.diagnostics.sort(key=lambda diagnostic: diagnostic.sort_key)
@@ -63,7 +70,9 @@ def _by_cell(diagnostic: Diagnostic, source: Source) -> Diagnostic:
     return replace(diagnostic, fix=replace(fix, edits=edits))
 
 
-def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Checked:
+def diagnose(
+    source: Source, rules: Sequence[AnyRule], settings: Settings, reported: Sequence[Reported] = ()
+) -> Checked:
     """Like `check_source`, but the edits of fixes are in the coordinates of `source.text`, ready to be applied to it."""
     checked = Checked()
     try:
@@ -71,10 +80,10 @@ def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Ch
             warnings.simplefilter("ignore")  # an invalid escape in the file is not ours to speak of
             tree, text, wanted = _screened(source.text, rules)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        reported = any(rule.code == hygiene.UNREADABLE_FILE[0] for rule in rules)
+        is_on = any(rule.code == hygiene.UNREADABLE_FILE[0] for rule in rules)
         if source.notebook is not None and source.text != (rest := source.notebook.readable):
-            return _good_cells(source, diagnose(replace(source, text=rest), rules, settings), reported)
-        if reported:
+            return _good_cells(source, diagnose(replace(source, text=rest), rules, settings), is_on)
+        if is_on:
             checked.diagnostics = [hygiene.syntax_diagnostic(source, error)]
         return checked
     found: list[Confirmed] = []
@@ -82,6 +91,9 @@ def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Ch
     if tree is not None and wanted:
         with _deeper():
             found, withheld = _confirmed(source, tree, text, wanted, settings, checked)
+    found += _of_project(source, rules, found, reported)
+    if reported and tree is None:
+        tree = ast.parse(source.text)
     spans = [span for _, span in (*found, *withheld)]
     suppressions = Suppressions.of(source, [_around(first, tree) for first, _ in spans] if tree is not None else [])
     for rule, (first, last) in withheld:
@@ -95,6 +107,19 @@ def diagnose(source: Source, rules: Sequence[AnyRule], settings: Settings) -> Ch
         rules = [rule for rule in rules if rule.code not in checked.crashed]
     checked.diagnostics += hygiene.unused_diagnostics(suppressions, rules)
     return checked
+
+
+def _of_project(
+    source: Source, rules: Sequence[AnyRule], found: Sequence[Confirmed], reported: Sequence[Reported]
+) -> list[Confirmed]:
+    """What is known of a file by the others, unless the file alone has shown the same."""
+    known = {(diagnostic.code, first) for diagnostic, (first, _) in found}
+    by_code = {rule.code: rule for rule in rules}
+    return [
+        (one.diagnostic(by_code[one.code], source), (one.span.line, one.span.end_line))
+        for one in reported
+        if one.code in by_code and (one.code, one.span.line) not in known
+    ]
 
 
 def _screened(text: str, rules: Sequence[AnyRule]) -> tuple[ast.Module | None, Text, list[AnyRule]]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from dtlint.catalogue import AnyRule
     from dtlint.check.cache import Cache
+    from dtlint.check.project import Reported
     from dtlint.config import Settings
     from dtlint.diagnostic import Applicability, Diagnostic
 
@@ -50,6 +51,8 @@ class Job:
     settings: Settings
     codes: tuple[str, ...]
     """The rules that are enabled for it."""
+    reported: tuple[Reported, ...] = ()
+    """What rules have found in it by knowing the other files."""
 
 
 @dataclass
@@ -76,7 +79,7 @@ def finish(job: Job, rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | No
         return Result([unreadable_diagnostic(job.shown, error)] if UNREADABLE_FILE[0] in job.codes else [])
     result = process(source, job, rules, mode)
     if cache is not None and not result.errors and result.changed is None:
-        cache.put(cache.key(source.data, job.shown, job.settings, job.codes), result.diagnostics)
+        cache.put(cache.key(source.data, job.shown, job.settings, job.codes, job.reported), result.diagnostics)
     if result.changed is not None and mode.write:
         _write(job, source, result, rules)
     elif result.changed is not None:
@@ -92,7 +95,7 @@ def process(source: Source, job: Job, rules: Mapping[str, AnyRule], mode: Mode) 
     enabled = [rules[code] for code in job.codes]
     try:
         if mode.fix is None:
-            checked = check_source(source, enabled, job.settings)
+            checked = check_source(source, enabled, job.settings, job.reported)
             result = Result(checked.diagnostics, checked.crashes)
         else:
             result = _fixed(source, enabled, job.settings, mode.fix)

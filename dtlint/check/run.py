@@ -6,7 +6,7 @@ reported all the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dtlint.check.garbage import seldom_searched
@@ -63,6 +63,7 @@ def run(
         ConfigError: the settings of one of the files are wrong; no file was checked then.
     """
     jobs = list(_jobs(files, settings_for, rules))
+    jobs = _with_project(jobs, rules)
     results: dict[Path, Result] = {}
     if cache is not None:
         results = {job.path: Result(known) for job in jobs if (known := _known(job, cache, mode)) is not None}
@@ -81,6 +82,14 @@ def run(
     outcome.previewed = {job.shown for job in jobs if job.settings.preview}
     outcome.baselines = {job.shown: job.settings.baseline for job in jobs if job.settings.baseline is not None}
     return outcome
+
+
+def _with_project(jobs: list[Job], rules: Mapping[str, AnyRule]) -> list[Job]:
+    """The jobs, each with what is known of its file by the others."""
+    from dtlint.check.project import project_findings
+
+    found = project_findings(jobs, rules)
+    return [replace(job, reported=found[job.path]) if job.path in found else job for job in jobs]
 
 
 def _jobs(
@@ -104,7 +113,7 @@ def _known(job: Job, cache: Cache, mode: Mode) -> list[Diagnostic] | None:
         data = job.path.read_bytes()
     except OSError:
         return None
-    known = cache.get(cache.key(data, job.shown, job.settings, job.codes))
+    known = cache.get(cache.key(data, job.shown, job.settings, job.codes, job.reported))
     if known and mode.suppress is not None:
         return None
     if known and mode.fix:

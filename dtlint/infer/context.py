@@ -189,6 +189,9 @@ class ModulesAndClasses(Protocol):
     def imported_member(self, ctx: Context, module: str, name: str) -> Value:
         """`module.name`."""
 
+    def arrive(self, ctx: Context, name: str) -> None:
+        """An import statement names a module."""
+
     def named(self, ctx: Context, name: str) -> Value:
         """What `import name` binds."""
 
@@ -245,6 +248,9 @@ class ModulesAndClasses(Protocol):
 
     def escape(self, ctx: Context, values: Iterable[Value]) -> None:
         """Values reach code that is not seen."""
+
+    def module(self, ctx: Context, name: str) -> Any:
+        """A module that is read as source, its body run."""
 
     def run_main(self, ctx: Context, info: Any) -> None:
         """Run the program itself."""

@@ -7,7 +7,7 @@ values would invent mismatches: {half, float32} with {half, float32}.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dtlint.infer.domain.lattice import join
 from dtlint.infer.domain.values import NO_TENSOR, Ref, Tensor, Unknown, Value, choices
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dtlint.infer.context import Arguments, Context, Frame
     from dtlint.infer.domain.values import CallPath
 
-__all__ = ["Event", "Facts", "Operation", "Step"]
+__all__ = ["Event", "Facts", "ModuleFacts", "Operation", "Sighting", "Step"]
 
 MOST_CONTEXTS = 8
 """Tuples of operands that are kept for one operator."""
@@ -97,6 +97,8 @@ class Facts:
         self._operations: dict[tuple[object, ...], Operation] = {}
         self._count: dict[object, int] = {}
         self._events: dict[tuple[object, ...], Event] = {}
+        self.judged: list[object] = []
+        """The modules that rules judge: what a call leads to is told of the innermost call in one of these."""
 
     # -- as a recorder ---------------------------------------------------------------------------------------------------
 
@@ -187,3 +189,59 @@ def _steps(frame: Frame) -> tuple[Step, ...]:
         found.append(Step(path.site, path.module))
         path = path.caller
     return tuple(reversed(found))
+
+
+_What = TypeVar("_What", "Operation", "Event", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting(Generic[_What]):
+    """An operation or an event, as one module sees it.
+
+    Attributes:
+        what: the operation, or the event.
+        node: where it stands in the module: itself, or the call of the module that leads there.
+        behind: is `node` such a call?
+    """
+
+    what: _What
+    node: Any
+    behind: bool
+
+
+class ModuleFacts:
+    """What the facts tell of one module: what happens in it, and what its calls lead to elsewhere.
+
+    What is wrong whoever calls stands where it happens; what only some call makes wrong stands at that call.
+
+    Args:
+        module: the module, a `ModuleInfo`.
+    """
+
+    def __init__(self, facts: Facts, module: object) -> None:
+        self._facts, self.module = facts, module
+
+    def operations(self) -> Iterator[Sighting[Operation]]:
+        """The operations that concern the module."""
+        return self._sightings(self._facts.operations())
+
+    def refusals(self) -> Iterator[Sighting[Operation]]:
+        """Those with which torch raises for all that the operands can be."""
+        return self._sightings([one for one in self._facts.operations() if one.error is not None])
+
+    def events(self, *kinds: str) -> Iterator[Sighting[Event]]:
+        """The events of some kinds that concern the module. They stand where they happen, whoever calls."""
+        for event in self._facts.events(*kinds):
+            if event.module is self.module:
+                yield Sighting(event, event.node, False)
+
+    def _sightings(self, found: Iterable[Operation]) -> Iterator[Sighting[Operation]]:
+        every = list(found)
+        unconditional = {(one.node, one.op) for one in every if not one.calls}
+        for one in every:
+            if one.module is self.module and not one.calls:
+                yield Sighting(one, one.node, False)
+            elif (one.node, one.op) not in unconditional:
+                near = next((step for step in reversed(one.calls) if step.module in self._facts.judged), None)
+                if near is not None and near.module is self.module:
+                    yield Sighting(one, near.node, True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dtlint.infer.events import Call, Flow
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.source.place import Place
 
 __all__ = ["BackwardInAutocast"]
@@ -96,6 +97,15 @@ class BackwardInAutocast(Rule):
     triggers = ("*autocast*",)
     needs = (("backward",),)
     calls = frozenset({"backward"})
+
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for seen in facts.events("backward in region"):
+            yield Finding(
+                seen.node,
+                "`.backward()` runs under autocast, in a region that a caller has opened",
+                help="Call `.backward()` behind the autocast region",
+                elsewhere=tuple((step, "called from here") for step in seen.what.calls[-1:]),
+            )
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         region = call.flow.autocast

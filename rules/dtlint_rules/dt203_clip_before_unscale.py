@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, End
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.source.place import Place
 
 __all__ = ["ClipBeforeUnscale"]
@@ -118,6 +119,15 @@ class ClipBeforeUnscale(Rule):
     fix = Applicability.UNSAFE
     triggers = (*attributes((*_CLIPS, *_HOOKING)), ".clip_grad_norm", "register_hook")
     needs = (("*scale*", "*Scale*"),)
+
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for seen in facts.events("clip scaled"):
+            yield Finding(
+                seen.node,
+                "Gradients are clipped while they are multiplied by the scale, 65536 at the start",
+                help="Call `scaler.unscale_(optimizer)` before",
+                elsewhere=tuple((step, "called from here") for step in seen.what.calls[-1:]),
+            )
 
     def __init__(self) -> None:
         self.spelled: dict[Key, str] = {}

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
     from dtlint.infer.events import Call, Discard, End, Flow
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.infer.values import Key
 
 __all__ = ["ScalerMisuse"]
@@ -49,6 +50,35 @@ class _Done:
     def leads_to(self, later: _Done) -> bool:
         """Has this surely been done, in the same iteration, whenever `later` is?"""
         return self.conditions <= later.conditions and self.loops == later.loops[: len(self.loops)]
+
+
+_WRONG_STEPS = {
+    "unscale twice": (
+        "`unscale_` is called twice for one optimizer since the last `update`: it raises RuntimeError",
+        "Unscale once, before the first use of the gradients",
+    ),
+    "unscale after step": (
+        "`unscale_` is called after `step`, without an `update` between: it raises RuntimeError",
+        "Call `scaler.update()` after the step, in each iteration",
+    ),
+    "step twice": (
+        "`step` is called twice for one optimizer since the last `update`: it raises RuntimeError",
+        "Call `scaler.update()` after the step, in each iteration",
+    ),
+    "update without step": (
+        "`update` is called though no optimizer was stepped since the last one: it raises AssertionError",
+        "Call `scaler.update()` only where `scaler.step(optimizer)` was called",
+    ),
+    "step of plain gradients": (
+        "`step` unscales gradients of a loss that was never scaled",
+        "Call `scaler.scale(loss).backward()`",
+    ),
+    "plain step of scaled gradients": (
+        "The optimizer steps with gradients that are multiplied by the scale, 65536 at the start",
+        "Call `scaler.step(optimizer)`, then `scaler.update()`",
+    ),
+}
+"""Steps of the protocol that are certainly wrong: what happens, and what to do."""
 
 
 class ScalerMisuse(Rule):
@@ -103,6 +133,16 @@ class ScalerMisuse(Rule):
     code, name, severity = "DT204", "scaler-misuse", Severity.ERROR
     triggers = ("*Scaler*", "*scaler*")
     calls = _METHODS | {"item"}
+
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for seen in facts.events(*_WRONG_STEPS):
+            message, advice = _WRONG_STEPS[seen.what.kind]
+            yield Finding(
+                seen.node,
+                message,
+                help=advice,
+                elsewhere=tuple((step, "called from here") for step in seen.what.calls[-1:]),
+            )
 
     def __init__(self) -> None:
         self.done: dict[ast.AST, list[_Done]] = {}

@@ -32,6 +32,7 @@ from dtlint_rules._needs import HALF_BY_NAME, TORCH
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import root_of
+from dtlint_rules._refusals import refused
 from dtlint_rules._statements import statements
 from dtlint_rules._texts import short
 from dtlint_rules._widths import cast_to_float32, is_open, may_be_cast
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, Flow, Operation
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.infer.values import Value
     from dtlint.source.place import Place
     from dtlint_rules._origin import Origin, Roots
@@ -114,6 +116,9 @@ class OpOperandMismatch(Rule):
     needs = (TORCH,)
     calls = frozenset({*_PRODUCTS, *_NORMS, "einsum"})
     operators = frozenset({ast.MatMult})
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return refused(facts, self.code)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         if not call.target.startswith("torch.") or not call.complete:

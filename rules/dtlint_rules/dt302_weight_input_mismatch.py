@@ -25,6 +25,7 @@ from dtlint_rules._half import half_at
 from dtlint_rules._model_dtypes import ModelDtypes
 from dtlint_rules._needs import CASTS, TORCH
 from dtlint_rules._origins import origins_of
+from dtlint_rules._refusals import refused
 from dtlint_rules._training import casts_to_half, may_cast_models
 from dtlint_rules._uncast_inputs import PREPARED, of_processors, of_programs
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from typing import TypeGuard
 
     from dtlint.infer.events import Call, End, Flow
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["WeightInputMismatch"]
 
@@ -104,6 +106,9 @@ class WeightInputMismatch(Rule):
     needs = (TORCH, (*CASTS, "float32", "return_tensors", "*Timestep*", "*FourierProj*", "*Sinusoidal*"))
 
     calls = frozenset({"__call__"})
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return refused(facts, self.code)
 
     def __init__(self) -> None:
         self.model_dtypes = ModelDtypes()

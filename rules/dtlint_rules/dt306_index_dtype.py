@@ -18,6 +18,7 @@ from dtlint_rules._known import known
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import KNOWN, TORCH, attributes
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, listed, origin_note, settled, tensor_op
+from dtlint_rules._refusals import refused
 from dtlint_rules._subjects import Operand, operand
 from dtlint_rules._tensors import is_tensor, looks_like_tensor
 from dtlint_rules._within import parents_at
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Assign, Call, Flow, Lookup
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.infer.values import Value
 
 __all__ = ["IndexDtype"]
@@ -106,6 +108,9 @@ class IndexDtype(Rule):
     needs = (TORCH,)
     calls = called(_INDICES) | {"tensor"}
     targets = values = frozenset({ast.Subscript})
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return refused(facts, self.code)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         op = tensor_op(call)

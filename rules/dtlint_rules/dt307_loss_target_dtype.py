@@ -13,12 +13,14 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, certain, listed, origin_note, settled, tensor_op
 from dtlint_rules._ranks import rank_of
+from dtlint_rules._refusals import refused
 from dtlint_rules._subjects import operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dtlint.infer.events import Call, Flow
+    from dtlint.infer.facts import ModuleFacts
     from dtlint_rules._subjects import Operand
 
 __all__ = ["LossTargetDtype"]
@@ -106,6 +108,9 @@ class LossTargetDtype(Rule):
     triggers = attributes(_REFUSED)
     needs = (TORCH,)
     calls = called(_REFUSED)
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return refused(facts, self.code)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         op = tensor_op(call)

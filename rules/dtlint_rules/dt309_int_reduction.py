@@ -10,12 +10,14 @@ from dtlint.infer.values import Dtype, DtypeOf
 from dtlint.rule import Finding, Rule
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, listed, origin_note, settled, tensor_op
+from dtlint_rules._refusals import refused
 from dtlint_rules._subjects import operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dtlint.infer.events import Call
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.source.place import Place
 
 __all__ = ["IntReduction"]
@@ -77,6 +79,9 @@ class IntReduction(Rule):
     calls = called((*_FLOATING_ALONE, *_NOT_OF_BOOL))
     triggers = attributes(calls)
     needs = (TORCH,)
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return refused(facts, self.code)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         op = tensor_op(call)

@@ -13,11 +13,13 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import operand_text
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._operands import INTEGRAL, certain, listed, origin_note
+from dtlint_rules._refusals import refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dtlint.infer.events import Call, Operation
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.infer.values import Value
     from dtlint.source.place import Place
 
@@ -111,6 +113,9 @@ class InplacePromotion(Rule):
     needs = (TORCH,)
     operators = frozenset({*_OPERATORS})
     of_known = True
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return refused(facts, self.code)
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         node = operation.node

@@ -20,6 +20,7 @@ from dtlint_rules._einsum import contracts
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import HALF_BY_NAME, TORCH
 from dtlint_rules._operands import settled
+from dtlint_rules._refusals import refused
 from dtlint_rules._statements import statements
 from dtlint_rules._subjects import Operand
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, Flow, Operation
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.infer.values import Dtypes, Key, Value
 
 __all__ = ["RefusedDtypes"]
@@ -95,6 +97,9 @@ class RefusedDtypes(Rule):
     needs = (TORCH,)
     calls = frozenset({"torch."})
     operators = frozenset({ast.MatMult})
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return refused(facts, self.code)
 
     def __init__(self) -> None:
         self.made: dict[Key, Dtypes] = {}

@@ -181,6 +181,15 @@ class Program:
                 return TOP
         return TOP
 
+    def arrive(self, ctx: Context, name: str) -> None:
+        """An import statement names a module: the program's own modules run then, with the packages around them, for what
+        they do to others (registries). Those of installed packages run when something in them is asked for."""
+        parts = name.split(".")
+        for count in range(1, len(parts) + 1):
+            module = ".".join(parts[:count])
+            if self.project.is_own(module):
+                self.module(ctx, module)
+
     def named(self, ctx: Context, name: str) -> Value:
         """What `import name` binds."""
         return Namespace(name) if self.project.locate(name) is not None else External(canonical(name))

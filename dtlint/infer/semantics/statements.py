@@ -356,6 +356,7 @@ def _class(ctx: Context, node: ast.ClassDef) -> bool:
 
 def _import(ctx: Context, node: ast.Import) -> bool:
     for alias in node.names:
+        ctx.modules.arrive(ctx, alias.name)
         if alias.asname is not None:
             names.bind(ctx, alias.asname, ctx.modules.named(ctx, alias.name))
         else:
@@ -367,6 +368,7 @@ def _import(ctx: Context, node: ast.Import) -> bool:
 def _import_from(ctx: Context, node: ast.ImportFrom) -> bool:
     source = ctx.modules.absolute(ctx.frame.module, node.level, node.module)
     for alias in node.names:
+        ctx.modules.arrive(ctx, source if alias.name == "*" else f"{source}.{alias.name}")
         if alias.name == "*":
             ctx.modules.import_star(ctx, source)
         else:

@@ -1,0 +1,93 @@
+"""Reading a project: its modules see one another, and each that is a program is run."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.infer.context import Frame, NeverReturns
+from dtlint.infer.facts import Facts
+from dtlint.infer.interproc.engine import context_for
+from dtlint.infer.interproc.project import ModuleInfo, Project
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from dtlint.infer.interproc.disk import Disk
+
+__all__ = ["WholeProject", "import_root", "module_name"]
+
+_BUDGET = 20_000
+"""Calls that are followed for one project."""
+
+
+def import_root(path: Path, disk: Disk) -> Path:
+    """The folder from which a file's absolute imports are found: that around its outermost package."""
+    folder = path.parent
+    while disk.is_file(folder / "__init__.py") and folder.parent != folder:
+        folder = folder.parent
+    return folder
+
+
+def module_name(path: Path, root: Path) -> str:
+    """The dotted name of a file below a root."""
+    parts = list(path.relative_to(root).with_suffix("").parts)
+    if parts[-1] == "__init__" and len(parts) > 1:
+        parts.pop()
+    return ".".join(parts)
+
+
+class WholeProject:
+    """The modules below one import root, and what reading them has shown.
+
+    Args:
+        root: the folder that absolute imports start from.
+        others: further folders in which modules are looked for.
+    """
+
+    def __init__(self, root: Path, others: Sequence[Path], disk: Disk) -> None:
+        self.root = root
+        main = ModuleInfo("", None, ast.Module([], []), "")
+        self.project = Project([root, *others], main, disk)
+        self.facts = Facts(detailed=True)
+        self.context = context_for(self.project, main, self.facts, _BUDGET)
+        self.facts.context = self.context
+
+    def read(self, paths: Iterable[Path]) -> dict[Path, ModuleInfo]:
+        """Read some modules of the project; those that cannot be read are left out."""
+        found: dict[Path, ModuleInfo] = {}
+        for path in paths:
+            info = self.context.modules.module(self.context, module_name(path, self.root))
+            if info is not None and info.path == path:
+                found[path] = info
+        self.facts.judged += found.values()
+        for info in found.values():
+            self._run_as_program(info)
+        return found
+
+    def _run_as_program(self, info: ModuleInfo) -> None:
+        """Run what stands under `if __name__ == "__main__":`. The state is as before afterwards."""
+        ctx, store = self.context, self.context.store
+        address = store.address(None, info.name, "module")
+        for node in info.tree.body:
+            if isinstance(node, ast.If) and _is_main_guard(node.test):
+                mark = store.mark()
+                usual = ctx.frame
+                ctx.frame = Frame(address, None, info, mark=mark)
+                try:
+                    ctx.semantics.execute(ctx, node.body)
+                except NeverReturns:
+                    pass
+                finally:
+                    store.undo(mark)
+                    ctx.frame = usual
+
+
+def _is_main_guard(test: ast.expr) -> bool:
+    match test:
+        case ast.Compare(ops=[ast.Eq()], left=left, comparators=[right]):
+            texts = {getattr(left, "id", None) or getattr(left, "value", None)}
+            texts.add(getattr(right, "id", None) or getattr(right, "value", None))
+            return texts == {"__name__", "__main__"}
+    return False
