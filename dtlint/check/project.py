@@ -5,13 +5,16 @@ This comes before the files are checked one by one, and each file is handed what
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dtlint.check.judge import crash
 from dtlint.diagnostic import Diagnostic, Location, Note, Span
 from dtlint.source.file import Source, shown_path
+from dtlint.unexpected import in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.whole_project import WholeProject
     from dtlint.rule import Finding, Rule
 
-__all__ = ["Reported", "project_findings"]
+__all__ = ["ProjectFindings", "Reported", "project_findings"]
 
 _STACK = 256 * 1024 * 1024
 """Bytes of stack for the reading: calls in one another are followed as calls, some tens of frames each."""
@@ -62,16 +65,29 @@ class Reported:
         )
 
 
-def project_findings(jobs: Sequence[Job], rules: Mapping[str, AnyRule]) -> dict[Path, tuple[Reported, ...]]:
-    """What the rules that ask for facts find in the files of a run, by file."""
-    asking = [rule.load() for rule in rules.values() if "on_facts" in rule.hears()]
-    wanted = [job for job in jobs if job.path.suffix == ".py" and any(rule.code in job.codes for rule in asking)]
+@dataclass
+class ProjectFindings:
+    """What rules have found in files by knowing the others, and what went wrong on the way, a sentence each."""
+
+    by_file: dict[Path, tuple[Reported, ...]] = field(default_factory=dict)
+    errors: list[str] = field(default_factory=list)
+
+
+def project_findings(jobs: Sequence[Job], rules: Mapping[str, AnyRule]) -> ProjectFindings:
+    """What the rules that ask for facts find in the files of a run. Never raises."""
+    codes = {rule.code for rule in rules.values() if "on_facts" in rule.hears()}
+    wanted = [job for job in jobs if job.path.suffix == ".py" and not codes.isdisjoint(job.codes)]
+    wanted = _together(wanted)
     if not wanted:
-        return {}
-    found: dict[Path, tuple[Reported, ...]] = {}
+        return ProjectFindings()
+    asking = [rule.load() for code, rule in rules.items() if code in codes]
+    found = ProjectFindings()
 
     def work() -> None:
-        found.update(_read(wanted, asking))
+        try:
+            _read(wanted, asking, found)
+        except Exception as error:
+            found.errors.append(f"internal error: reading the project: {in_one_line(error)}; please report it")
 
     usual, size = sys.getrecursionlimit(), threading.stack_size()
     sys.setrecursionlimit(max(usual, _DEEPEST))
@@ -86,7 +102,46 @@ def project_findings(jobs: Sequence[Job], rules: Mapping[str, AnyRule]) -> dict[
     return found
 
 
-def _read(jobs: Sequence[Job], rules: Sequence[type[Rule]]) -> dict[Path, tuple[Reported, ...]]:
+_SPEAKS = re.compile(rb"\b(?:autocast|GradScaler|b?float16|float64|u?int(?:8|16|32)|half|double|bool|numpy|np)\b")
+"""Words of which one stands in a project that rules about several files may have something to say of."""
+_IMPORTS = re.compile(rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import|import[ \t]+([.\w]+))", re.MULTILINE)
+
+
+def _together(jobs: Sequence[Job]) -> list[Job]:
+    """The files that stand in folders in which one file imports another, and in which one speaks of dtypes. Told from
+    their text: a file alone is judged alone, at the cost of looking at its imports."""
+    from dtlint.infer.interproc.disk import Disk
+    from dtlint.infer.interproc.whole_project import import_root
+
+    disk = Disk()
+    groups: dict[Path, list[tuple[Job, bytes]]] = {}
+    for job in jobs:
+        try:
+            data = job.path.read_bytes()
+        except OSError:
+            continue
+        groups.setdefault(import_root(job.path.absolute(), disk), []).append((job, data))
+    return [
+        job
+        for root, group in groups.items()
+        if any(b"torch" in data for _, data in group)
+        and any(_SPEAKS.search(data) for _, data in group)
+        and any(_imports_own(data, root) for _, data in group)
+        for job, _ in group
+    ]
+
+
+def _imports_own(data: bytes, root: Path) -> bool:
+    """Does a file import a module of its own project?"""
+    for found in _IMPORTS.findall(data):
+        name = (found[0] or found[1]).decode(errors="replace")
+        top = name.partition(".")[0]
+        if not top or (root / f"{top}.py").is_file() or (root / top / "__init__.py").is_file():
+            return True
+    return False
+
+
+def _read(jobs: Sequence[Job], rules: Sequence[type[Rule]], found: ProjectFindings) -> None:
     from dtlint.infer.interproc.disk import Disk
     from dtlint.infer.interproc.whole_project import WholeProject, import_root
 
@@ -94,20 +149,20 @@ def _read(jobs: Sequence[Job], rules: Sequence[type[Rule]]) -> dict[Path, tuple[
     groups: dict[Path, list[Job]] = {}
     for job in jobs:
         groups.setdefault(import_root(job.path.absolute(), disk), []).append(job)
-    found: dict[Path, tuple[Reported, ...]] = {}
     for root, group in groups.items():
         project = WholeProject(root, [], disk)
         modules = project.read(job.path.absolute() for job in group)
         for job in group:
             info = modules.get(job.path.absolute())
             if info is not None:
-                reported = tuple(_reported(project, info, job, rules))
+                reported = tuple(_reported(project, info, job, rules, found.errors))
                 if reported:
-                    found[job.path] = reported
-    return found
+                    found.by_file[job.path] = reported
 
 
-def _reported(project: WholeProject, info: ModuleInfo, job: Job, rules: Sequence[type[Rule]]) -> Iterable[Reported]:
+def _reported(
+    project: WholeProject, info: ModuleInfo, job: Job, rules: Sequence[type[Rule]], errors: list[str]
+) -> Iterable[Reported]:
     from dtlint.infer.facts import ModuleFacts
 
     facts = ModuleFacts(project.facts, info)
@@ -116,7 +171,12 @@ def _reported(project: WholeProject, info: ModuleInfo, job: Job, rules: Sequence
         if rule.code not in job.codes:
             continue
         seen: set[tuple[int, int]] = set()
-        for finding in rule().on_facts(facts):
+        try:
+            findings = list(rule().on_facts(facts))
+        except Exception as error:
+            errors.append(crash(rule, job.shown, 1, error))
+            continue
+        for finding in findings:
             place = finding.node.lineno, finding.node.col_offset
             if place in seen:
                 continue

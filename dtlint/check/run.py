@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.check.garbage import seldom_searched
 from dtlint.check.job import Job, Mode, Result, finish
+from dtlint.check.project import project_findings
 from dtlint.source.file import shown_path
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def run(
         ConfigError: the settings of one of the files are wrong; no file was checked then.
     """
     jobs = list(_jobs(files, settings_for, rules))
-    jobs = _with_project(jobs, rules)
+    project = project_findings(jobs, rules)
+    jobs = [replace(job, reported=project.by_file.get(job.path, ())) for job in jobs]
     results: dict[Path, Result] = {}
     if cache is not None:
         results = {job.path: Result(known) for job in jobs if (known := _known(job, cache, mode)) is not None}
@@ -78,18 +80,11 @@ def run(
     if cache is not None and missing:
         cache.prune()
     outcome = gather(results[job.path] for job in jobs)
+    outcome.errors += project.errors
     outcome.enabled = {job.shown: job.codes for job in jobs}
     outcome.previewed = {job.shown for job in jobs if job.settings.preview}
     outcome.baselines = {job.shown: job.settings.baseline for job in jobs if job.settings.baseline is not None}
     return outcome
-
-
-def _with_project(jobs: list[Job], rules: Mapping[str, AnyRule]) -> list[Job]:
-    """The jobs, each with what is known of its file by the others."""
-    from dtlint.check.project import project_findings
-
-    found = project_findings(jobs, rules)
-    return [replace(job, reported=found[job.path]) if job.path in found else job for job in jobs]
 
 
 def _jobs(

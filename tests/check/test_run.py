@@ -132,9 +132,9 @@ def test_a_file_that_changes_meanwhile_is_not_overwritten(monkeypatch: pytest.Mo
     (path,) = write(a=BAD)
     before = check_file.diagnose
 
-    def meddle(source: Source, rules: Any, settings: Any) -> Any:
+    def meddle(source: Source, rules: Any, settings: Any, reported: Any = ()) -> Any:
         path.write_text("y = 2\n")
-        return before(source, rules, settings)
+        return before(source, rules, settings, reported)
 
     monkeypatch.setattr("dtlint.check.fix.diagnose", meddle)
     outcome = check([path], mode=Mode(fix=Applicability.SAFE))
@@ -145,10 +145,10 @@ def test_a_file_that_changes_meanwhile_is_not_overwritten(monkeypatch: pytest.Mo
 def crash_on(name: str, monkeypatch: pytest.MonkeyPatch, how: Any) -> None:
     before = check_file.check_source
 
-    def crash(source: Source, rules: Any, settings: Any) -> Any:
+    def crash(source: Source, rules: Any, settings: Any, reported: Any = ()) -> Any:
         if source.path == name:
             how()
-        return before(source, rules, settings)
+        return before(source, rules, settings, reported)
 
     monkeypatch.setattr(check_file, "check_source", crash)
 

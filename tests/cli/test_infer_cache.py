@@ -361,7 +361,7 @@ def test_a_reading_that_failed_says_so_again(project: Path) -> None:
 
 
 def test_what_memory_was_short_for_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dtlint.infer.program import project as modules
+    from dtlint.infer.interproc import project as modules
 
     usual = modules.parsed
 

@@ -81,10 +81,14 @@ class Calls:
 
     Args:
         budget: how many calls are followed; the rest give Top.
+        most_readings: how often one function is read for other arguments; the rest is as if it were not seen.
     """
 
-    def __init__(self, budget: int) -> None:
+    def __init__(self, budget: int, most_readings: int = 400) -> None:
         self.budget = budget
+        self._most_readings = most_readings
+        self._gives_first: dict[FunctionDefinition, bool] = {}
+        """Has a function always given its first argument back, as most decorators do?"""
         self.followed = 0
         self.readings: dict[FunctionDefinition, int] = {}
         self._summaries: dict[object, list[_Summary]] = {}
@@ -129,6 +133,10 @@ class Calls:
         if len(inside) >= _MOST_RECURSIVE or path.depth > _DEEPEST or self.followed > self.budget:
             ctx.modules.escape(ctx, list(bound.values()))
             return TOP
+        first = next(iter(bound.values()), None)
+        if self.readings.get(definition, 0) >= self._most_readings and on_yield is None:
+            ctx.modules.escape(ctx, list(bound.values()))
+            return first if first is not None and self._gives_first.get(definition) else TOP
         summaries = self._summaries.setdefault(key, []) if on_yield is None else []
         for summary in summaries:
             if (summary.path is None or summary.path is path) and _holds(ctx, summary.reads):
@@ -146,6 +154,7 @@ class Calls:
                     break
         finally:
             self._running.pop()
+        self._gives_first[definition] = self._gives_first.get(definition, True) and summary.result == first
         if on_yield is None and not any(one.recursive for one in self._running):
             if len(summaries) >= _MOST_KEPT:
                 summaries.pop(0)

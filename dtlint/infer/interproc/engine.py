@@ -42,9 +42,9 @@ BUDGET = 60_000
 """Calls that are followed in one reading."""
 
 
-def context_for(project: Project, module: ModuleInfo, recorder: Recorder | None, budget: int = BUDGET) -> Context:
+def context_for(project: Project, module: ModuleInfo, recorder: Recorder | None, calls: Calls | None = None) -> Context:
     """A context at the beginning of a module."""
-    store, calls = Store(), Calls(budget)
+    store, calls = Store(), calls or Calls(BUDGET)
     program = Program(project, store, calls)
     frame = Frame(program.address_of(module), None, module)
     return Context(store, frame, Engine(calls), program, recorder)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.context import Frame, NeverReturns
 from dtlint.infer.facts import Facts
+from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.engine import context_for
 from dtlint.infer.interproc.project import ModuleInfo, Project
 
@@ -20,6 +21,8 @@ __all__ = ["WholeProject", "import_root", "module_name"]
 
 _BUDGET = 20_000
 """Calls that are followed for one project."""
+_MOST_READINGS = 32
+"""How often one function is read for other arguments: a registry's decorator is met a thousand times."""
 
 
 def import_root(path: Path, disk: Disk) -> Path:
@@ -51,7 +54,7 @@ class WholeProject:
         main = ModuleInfo("", None, ast.Module([], []), "")
         self.project = Project([root, *others], main, disk)
         self.facts = Facts(detailed=True)
-        self.context = context_for(self.project, main, self.facts, _BUDGET)
+        self.context = context_for(self.project, main, self.facts, Calls(_BUDGET, _MOST_READINGS))
         self.facts.context = self.context
 
     def read(self, paths: Iterable[Path]) -> dict[Path, ModuleInfo]:
