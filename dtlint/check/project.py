@@ -11,13 +11,12 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dtlint.check.judge import crash
 from dtlint.diagnostic import Diagnostic, Location, Note, Span
 from dtlint.source.file import Source, shown_path
 from dtlint.unexpected import in_one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from dtlint.catalogue import AnyRule
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.whole_project import WholeProject
     from dtlint.rule import Finding, Rule
 
-__all__ = ["ProjectFindings", "Reported", "project_findings"]
+__all__ = ["ProjectFindings", "Reported", "import_root", "project_findings"]
 
 _STACK = 256 * 1024 * 1024
 """Bytes of stack for the reading: calls in one another are followed as calls, some tens of frames each."""
@@ -108,47 +107,61 @@ _IMPORTS = re.compile(rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import|import[ \t]+([
 
 
 def _together(jobs: Sequence[Job]) -> list[Job]:
-    """The files that stand in folders in which one file imports another, and in which one speaks of dtypes. Told from
-    their text: a file alone is judged alone, at the cost of looking at its imports."""
-    from dtlint.infer.interproc.disk import Disk
-    from dtlint.infer.interproc.whole_project import import_root
-
-    disk = Disk()
+    """The files that import others of their project, where one of these speaks of dtypes, and the files beside them. Told
+    from their text: a file alone is judged alone, at the cost of looking at its imports."""
     groups: dict[Path, list[tuple[Job, bytes]]] = {}
     for job in jobs:
-        try:
-            data = job.path.read_bytes()
-        except OSError:
-            continue
-        groups.setdefault(import_root(job.path.absolute(), disk), []).append((job, data))
-    return [
-        job
-        for root, group in groups.items()
-        if any(b"torch" in data for _, data in group)
-        and any(_SPEAKS.search(data) for _, data in group)
-        and any(_imports_own(data, root) for _, data in group)
-        for job, _ in group
-    ]
+        data = _bytes(job.path)
+        if data is not None:
+            groups.setdefault(import_root(job.path.absolute()), []).append((job, data))
+    return [job for root, group in groups.items() if _concerns(root, group) for job, _ in group]
 
 
-def _imports_own(data: bytes, root: Path) -> bool:
-    """Does a file import a module of its own project?"""
+def _concerns(root: Path, group: Sequence[tuple[Job, bytes]]) -> bool:
+    """Do files import one another, of which one speaks of torch and one of dtypes?"""
+    texts = {job.path.absolute(): data for job, data in group}
+    imported = {path for job, data in group for path in _own_imports(data, job.path.absolute(), root)}
+    for path in imported - texts.keys():
+        texts[path] = _bytes(path) or b""
+    speaking = any(b"torch" in data for data in texts.values()) and any(map(_SPEAKS.search, texts.values()))
+    return bool(imported) and speaking
+
+
+def _own_imports(data: bytes, path: Path, root: Path) -> Iterator[Path]:
+    """The files of its own project that a file imports by name."""
     for found in _IMPORTS.findall(data):
         name = (found[0] or found[1]).decode(errors="replace")
-        top = name.partition(".")[0]
-        if not top or (root / f"{top}.py").is_file() or (root / top / "__init__.py").is_file():
-            return True
-    return False
+        dots = len(name) - len(name.lstrip("."))
+        folder = path.parents[dots - 1] if 0 < dots <= len(path.parents) else root
+        target = folder.joinpath(*filter(None, name.strip(".").split(".")))
+        for file in (target.with_suffix(".py"), target / "__init__.py"):
+            if file != path and file.is_file():
+                yield file
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def import_root(path: Path) -> Path:
+    """The folder from which a file's absolute imports are found: that around its outermost package."""
+    folder = path.parent
+    while (folder / "__init__.py").is_file() and folder.parent != folder:
+        folder = folder.parent
+    return folder
 
 
 def _read(jobs: Sequence[Job], rules: Sequence[type[Rule]], found: ProjectFindings) -> None:
     from dtlint.infer.interproc.disk import Disk
-    from dtlint.infer.interproc.whole_project import WholeProject, import_root
+    from dtlint.infer.interproc.whole_project import WholeProject
 
     disk = Disk()
     groups: dict[Path, list[Job]] = {}
     for job in jobs:
-        groups.setdefault(import_root(job.path.absolute(), disk), []).append(job)
+        groups.setdefault(import_root(job.path.absolute()), []).append(job)
     for root, group in groups.items():
         project = WholeProject(root, [], disk)
         modules = project.read(job.path.absolute() for job in group)
@@ -174,6 +187,8 @@ def _reported(
         try:
             findings = list(rule().on_facts(facts))
         except Exception as error:
+            from dtlint.check.judge import crash
+
             errors.append(crash(rule, job.shown, 1, error))
             continue
         for finding in findings:

@@ -17,20 +17,12 @@ if TYPE_CHECKING:
 
     from dtlint.infer.interproc.disk import Disk
 
-__all__ = ["WholeProject", "import_root", "module_name"]
+__all__ = ["WholeProject", "module_name"]
 
 _BUDGET = 20_000
 """Calls that are followed for one project."""
 _MOST_READINGS = 32
 """How often one function is read for other arguments: a registry's decorator is met a thousand times."""
-
-
-def import_root(path: Path, disk: Disk) -> Path:
-    """The folder from which a file's absolute imports are found: that around its outermost package."""
-    folder = path.parent
-    while disk.is_file(folder / "__init__.py") and folder.parent != folder:
-        folder = folder.parent
-    return folder
 
 
 def module_name(path: Path, root: Path) -> str:

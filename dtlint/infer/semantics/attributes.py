@@ -8,7 +8,6 @@ from dtlint.dtypes.dtype import named
 from dtlint.infer.context import Arguments, NeverReturns
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
-    NO_TENSOR,
     TOP,
     Bound,
     Const,
