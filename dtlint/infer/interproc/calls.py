@@ -5,6 +5,7 @@ the heap, so that it is not read again where nothing of that has changed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.context import Frame, NeverReturns
@@ -14,19 +15,15 @@ from dtlint.infer.domain.values import (
     NONE,
     TOP,
     Address,
-    Bound,
-    Const,
     Function,
     Many,
     Mapping,
     Partial,
     Ref,
-    SuperOf,
-    Tuple,
-    Union,
     Value,
 )
 from dtlint.infer.interproc.functions import bound_arguments
+from dtlint.infer.interproc.summaries import Summary, addresses_in, moved
 from dtlint.infer.semantics.names import OUTER
 from dtlint.infer.semantics.regions import GENERATOR_CONTEXT
 from dtlint.infer.state import Footprint
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.functions import FunctionDefinition
     from dtlint.infer.state import Difference
 
-__all__ = ["Calls", "addresses_in"]
+__all__ = ["Calls"]
 
 _DEEPEST = 60
 """Calls in one another; what is deeper is not followed."""
@@ -50,30 +47,15 @@ _MOST_KEPT = 24
 
 
 @dataclass(slots=True, eq=False)
-class _Summary:
-    """What a call was found to do.
-
-    Attributes:
-        reads: the cells that it read, with what was in them.
-        changes: what it changed.
-        result: what it gave; None: it never returns.
-        path: the calls around it, where it allocated objects that outlive it; None where it did not.
-    """
-
-    reads: Difference
-    changes: Difference
-    result: Value | None
-    path: CallPath | None
-
-
-@dataclass(slots=True, eq=False)
 class _Running:
-    """A call under way. `assumed` is what a recursive call gives, until the result is known; None: it does not return."""
+    """A call under way. `assumed` is what a recursive call gives, until the result is known; None: it does not return. Calls
+    within that rest on this are remembered in `provisional`."""
 
     definition: FunctionDefinition
     key: object
     assumed: Value | None = None
     recursive: bool = False
+    provisional: dict[object, list[Summary]] = dataclass_field(default_factory=dict)
 
 
 class Calls:
@@ -91,7 +73,7 @@ class Calls:
         """Has a function always given its first argument back, as most decorators do?"""
         self.followed = 0
         self.readings: dict[FunctionDefinition, int] = {}
-        self._summaries: dict[object, list[_Summary]] = {}
+        self._summaries: dict[object, list[Summary]] = {}
         self._running: list[_Running] = []
 
     def call(self, ctx: Context, function: Function, arguments: Arguments) -> Value:
@@ -133,18 +115,21 @@ class Calls:
         if len(inside) >= _MOST_RECURSIVE or path.depth > _DEEPEST or self.followed > self.budget:
             ctx.modules.escape(ctx, list(bound.values()))
             return TOP
+        if on_yield is None:
+            for summary in self._known(key):
+                if _holds(ctx, summary.reads):
+                    if summary.path is not None and summary.path is not path:
+                        summary = moved(ctx.store, summary, path)
+                    return self._again(ctx, summary)
         first = next(iter(bound.values()), None)
         if self.readings.get(definition, 0) >= self._most_readings and on_yield is None:
             ctx.modules.escape(ctx, list(bound.values()))
             return first if first is not None and self._gives_first.get(definition) else TOP
-        summaries = self._summaries.setdefault(key, []) if on_yield is None else []
-        for summary in summaries:
-            if (summary.path is None or summary.path is path) and _holds(ctx, summary.reads):
-                return self._again(ctx, summary)
         running = _Running(definition, key)
         self._running.append(running)
         try:
             while True:
+                running.provisional.clear()
                 summary = self._read(ctx, function, bound, path, on_yield)
                 if not running.recursive or summary.result == running.assumed or summary.result is None:
                     break
@@ -155,13 +140,23 @@ class Calls:
         finally:
             self._running.pop()
         self._gives_first[definition] = self._gives_first.get(definition, True) and summary.result == first
-        if on_yield is None and not any(one.recursive for one in self._running):
+        if on_yield is None:
+            # within a recursion this rests on what is assumed of its result, and holds until that changes
+            around = next((one for one in reversed(self._running) if one.recursive), None)
+            summaries = (self._summaries if around is None else around.provisional).setdefault(key, [])
             if len(summaries) >= _MOST_KEPT:
                 summaries.pop(0)
             summaries.append(summary)
         return self._again(ctx, summary)
 
-    def _again(self, ctx: Context, summary: _Summary) -> Value:
+    def _known(self, key: object) -> Iterator[Summary]:
+        """What earlier calls with these arguments were found to do."""
+        yield from reversed(self._summaries.get(key, ()))
+        for one in self._running:
+            if one.recursive:
+                yield from one.provisional.get(key, ())
+
+    def _again(self, ctx: Context, summary: Summary) -> Value:
         """What a call does that is known already."""
         store = ctx.store
         footprint = store.footprints[-1]
@@ -189,7 +184,7 @@ class Calls:
         bound: dict[str, Value],
         path: CallPath,
         on_yield: Callable[[Value], Value] | None,
-    ) -> _Summary:
+    ) -> Summary:
         """Run the body from here; the state is as before afterwards."""
         definition: FunctionDefinition = function.definition
         self.followed += 1
@@ -219,7 +214,7 @@ class Calls:
         }
         if on_yield is not None:  # what the block of the `with` does is the caller's
             store.footprints[-1].absorb(footprint)
-        return _Summary(reads, changes, result, path if kept else None)
+        return Summary(reads, changes, result, path if kept else None)
 
     def _enter(self, ctx: Context, function: Function, bound: dict[str, Value], address: Address) -> None:
         """The variables of a call, at its beginning."""
@@ -294,40 +289,3 @@ def _reachable(changes: Difference, made: set[Address], result: Value) -> set[Ad
                 found.add(address)
                 waiting += fields.get(address, ())
     return found
-
-
-def addresses_in(value: Value) -> Iterator[Address]:
-    """The objects that a value refers to, itself and through what it holds."""
-    kind = type(value)
-    if kind is Ref:
-        yield value.address  # type: ignore[attr-defined]
-    elif kind in _PLAIN:
-        return
-    elif isinstance(value, Tuple):
-        for item in value.items:
-            yield from addresses_in(item)
-    elif isinstance(value, Many):
-        yield from addresses_in(value.item)
-    elif isinstance(value, Mapping):
-        for key, item in value.items:
-            yield from addresses_in(key)
-            yield from addresses_in(item)
-        if value.rest is not None:
-            yield from addresses_in(value.rest)
-    elif isinstance(value, Union):
-        for item in value.choices:
-            yield from addresses_in(item)
-    elif isinstance(value, Function):
-        if value.frame is not None:
-            yield value.frame
-        if value.receiver is not None:
-            yield from addresses_in(value.receiver)
-    elif isinstance(value, Partial):
-        yield from addresses_in(value.callee)
-        for item in (*value.args, *(item for _, item in value.keywords)):
-            yield from addresses_in(item)
-    elif isinstance(value, (Bound, SuperOf)):
-        yield from addresses_in(value.receiver)
-
-
-_PLAIN = frozenset({Const})

@@ -28,9 +28,9 @@ from dtlint.infer.domain.values import (
     choices,
     present,
 )
-from dtlint.infer.interproc.calls import Calls, addresses_in
 from dtlint.infer.interproc.classes import ClassDefinition, linearised
 from dtlint.infer.interproc.functions import FunctionDefinition, FunctionNode
+from dtlint.infer.interproc.summaries import addresses_in
 from dtlint.infer.models import external_calls, instances
 from dtlint.infer.models.registry import canonical
 from dtlint.infer.semantics.attributes import class_attribute
@@ -40,6 +40,7 @@ from dtlint.infer.state import CONTENT, Footprint, Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from dtlint.infer.interproc.calls import Calls
     from dtlint.infer.interproc.project import ModuleInfo, Project
 
 __all__ = ["Program"]
@@ -329,14 +330,6 @@ class Program:
     def class_attribute(self, ctx: Context, order: Sequence[Value], name: str) -> Value | None:
         """What a name is in the first of some classes that has it."""
         return class_attribute(ctx, order, name)
-
-    def enum_member(self, ctx: Context, cls: ProjectClass, name: str, value: Value) -> Value:
-        """A member of an enumeration: an object with its value; those of texts and numbers are these, too."""
-        address = ctx.store.address(None, (cls.definition.node, name), cls)
-        if address not in ctx.store.objects:
-            ctx.store.objects[address] = {"value": value, "name": Const(name), "_value_": value}
-            ctx.store.frozen.add(address)
-        return Ref(address)
 
     def is_instance(self, ctx: Context, value: Value, kind: Value) -> bool | None:
         """`isinstance(value, kind)`, where that can be told."""
