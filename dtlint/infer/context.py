@@ -228,9 +228,6 @@ class ModulesAndClasses(Protocol):
     def class_attribute(self, ctx: Context, order: Sequence[Value], name: str) -> Value | None:
         """What a name is in the first of some classes that has it."""
 
-    def enum_member(self, ctx: Context, cls: Any, name: str, value: Value) -> Value:
-        """A member of an enumeration."""
-
     def is_instance(self, ctx: Context, value: Value, kind: Value) -> bool | None:
         """`isinstance(value, kind)`."""
 

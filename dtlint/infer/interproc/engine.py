@@ -22,7 +22,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.program import Program
-from dtlint.infer.models import external_calls
+from dtlint.infer.models import enumerations, external_calls
 from dtlint.infer.semantics import attributes, containers, expressions, operators, statements
 from dtlint.infer.semantics.attributes import ANYTHING, class_attribute
 from dtlint.infer.semantics.branches import value_of_alternatives
@@ -178,8 +178,8 @@ class Engine:
             NeverReturns: its `__init__` raises for these arguments.
         """
         definition = cls.definition
-        if definition.inherits("enum.Enum"):
-            return TOP
+        if enumerations.is_enumeration(cls):
+            return enumerations.by_value(ctx, cls, arguments)
         if definition.made and definition.inherits("typing.NamedTuple"):
             return self._named_tuple(ctx, cls, arguments)
         maker = class_attribute(ctx, definition.order, "__new__")

@@ -20,7 +20,8 @@ from dtlint.infer.domain.values import (
     may_be_absent,
     present,
 )
-from dtlint.infer.models.mappings import content_of_mapping, merged, of_mapping_or_pairs, with_item
+from dtlint.infer.models.mappings import content_of_mapping, merged, of_mapping_or_pairs, set_content, with_item
+from dtlint.infer.models.module_views import is_view
 from dtlint.infer.models.registry import model
 from dtlint.infer.state import CONTENT
 
@@ -174,14 +175,14 @@ def _pop_key(ctx: Context, arguments: Arguments) -> Value:
     content = _mapping(ctx, arguments)
     key = arguments.args[1] if len(arguments.args) > 1 else TOP
     result = _get(ctx, arguments)
-    if content is not None and isinstance(arguments.args[0], Ref):
+    if content is not None:
         if content.get(key) is not None:
             left = Mapping(tuple((name, value) for name, value in content.items if name != key), content.rest)
         elif isinstance(key, Const):
             left = content
         else:
             left = Mapping(tuple((name, join(value, ABSENT)) for name, value in content.items), content.rest)
-        ctx.store.write(arguments.args[0].address, CONTENT, left)
+        set_content(ctx, arguments.args[0], left)
     return result
 
 
@@ -191,21 +192,21 @@ def _setdefault(ctx: Context, arguments: Arguments) -> Value:
     key = arguments.args[1] if len(arguments.args) > 1 else TOP
     default = arguments.args[2] if len(arguments.args) > 2 else NONE
     result = _get(ctx, Arguments([arguments.args[0], key, default], {}, True, arguments.node))
-    if content is not None and isinstance(arguments.args[0], Ref):
-        ctx.store.write(arguments.args[0].address, CONTENT, with_item(content, key, result))
+    if content is not None:
+        set_content(ctx, arguments.args[0], with_item(content, key, result))
     return result
 
 
 @model("builtins.dict.update")
 def _update(ctx: Context, arguments: Arguments) -> Value:
     content = _mapping(ctx, arguments)
-    if content is None or not isinstance(arguments.args[0], Ref):
+    if content is None:
         return NONE
     if len(arguments.args) > 1:
         content = merged(content, of_mapping_or_pairs(ctx, arguments.args[1], arguments.node))
     named = Mapping(tuple((Const(name), value) for name, value in arguments.keywords.items()))
     content = merged(content, named if arguments.complete else Mapping(named.items, TOP))
-    ctx.store.write(arguments.args[0].address, CONTENT, content)
+    set_content(ctx, arguments.args[0], content)
     return NONE
 
 
@@ -239,6 +240,8 @@ def _keys(ctx: Context, arguments: Arguments) -> Value:
 @model("builtins.dict.copy", "copy.copy")
 def _copy_dict(ctx: Context, arguments: Arguments) -> Value:
     value = arguments.args[0] if arguments.args else TOP
+    if is_view(value):
+        return ctx.allocate(arguments.node, "builtins.dict", _mapping(ctx, arguments))
     content = ctx.store.read(value.address, CONTENT) if isinstance(value, Ref) else None
     if isinstance(value, Ref) and value.address.kind in ("builtins.dict", "builtins.list") and content is not None:
         return ctx.allocate(arguments.node, value.address.kind, content)
@@ -247,8 +250,7 @@ def _copy_dict(ctx: Context, arguments: Arguments) -> Value:
 
 @model("builtins.dict.clear")
 def _clear_dict(ctx: Context, arguments: Arguments) -> Value:
-    if isinstance(arguments.args[0], Ref):
-        ctx.store.write(arguments.args[0].address, CONTENT, Mapping())
+    set_content(ctx, arguments.args[0], Mapping())
     return NONE
 
 

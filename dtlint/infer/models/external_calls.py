@@ -43,7 +43,7 @@ def call(ctx: Context, name: str, arguments: Arguments) -> Value:
     """
     name = canonical(name)
     model = MODELS.get(name)
-    if model is not None:
+    if model is not None and (arguments.args or not _is_method(name)):
         return model(ctx, arguments)
     if layers.is_layer(name):
         return layers.construct(ctx, name, arguments)
@@ -55,6 +55,13 @@ def call(ctx: Context, name: str, arguments: Arguments) -> Value:
         return NO_TENSOR
     ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
     return TOP
+
+
+def _is_method(name: str) -> bool:
+    """Is it a method, named after its class: `builtins.set.union`, `torch.Tensor.add`? Called by that name, it is given its
+    receiver as an argument, which is missing where `*sets` has no known length."""
+    owner, _, last = name.rpartition(".")
+    return owner.rpartition(".")[2][:1].isupper() or (owner.startswith("builtins.") and last != "fromkeys")
 
 
 def _is_exception(name: str) -> bool:

@@ -18,6 +18,7 @@ __all__ = ["ANYTHING", "KIND", "instance_dict", "stored"]
 ANYTHING = "*anything"
 """The field of an object that may have attributes nobody knows: `setattr(x, name, value)` with an unknown name."""
 KIND = "builtins.object.__dict__"
+_NAMESPACE = "types.SimpleNamespace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,5 +79,6 @@ for _name in ("pop", "setdefault", "update", "clear"):
 @model("builtins.vars")
 def _vars(ctx: Context, arguments: Arguments) -> Value:
     owner = arguments.args[0] if arguments.args else TOP
-    is_object = isinstance(owner, Ref) and isinstance(owner.address.kind, ProjectClass)
-    return instance_dict(ctx, owner) if is_object and isinstance(owner, Ref) else TOP
+    if isinstance(owner, Ref) and (isinstance(owner.address.kind, ProjectClass) or owner.address.kind == _NAMESPACE):
+        return instance_dict(ctx, owner)
+    return TOP

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import collections.abc
+import numbers
 from typing import TYPE_CHECKING
 
 from dtlint.infer.domain.values import (
@@ -22,6 +25,7 @@ from dtlint.infer.domain.values import (
     Unknown,
     Value,
 )
+from dtlint.infer.models import enumerations
 from dtlint.infer.models.kinds import bases_of, class_of
 
 if TYPE_CHECKING:
@@ -51,18 +55,28 @@ def is_known_class(name: str) -> bool:
 
 
 _ABSTRACT: dict[str, frozenset[str]] = {
-    "collections.abc.Mapping": frozenset({"builtins.dict"}),
-    "collections.abc.MutableMapping": frozenset({"builtins.dict"}),
-    "collections.abc.Sequence": frozenset({"builtins.list", "builtins.tuple", "builtins.str", "torch.Size"}),
-    "collections.abc.Iterable": frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "builtins.set"}),
-    "typing.Mapping": frozenset({"builtins.dict"}),
-    "typing.Sequence": frozenset({"builtins.list", "builtins.tuple", "builtins.str"}),
-    "numbers.Number": frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.complex"}),
     "torch.nn.Parameter": frozenset({"torch.nn.Parameter"}),
     "torch.Tensor": frozenset({"torch.nn.Parameter", "torch.nn.Buffer"}),
     "numpy.generic": frozenset(),
 }
 """Classes that are bases of others by more than their names."""
+
+
+_ABSTRACT_MODULES = ("collections.abc.", "numbers.", "typing.")
+
+
+_METACLASSES = frozenset({"builtins.type", "enum.EnumMeta", "enum.EnumType"})
+
+
+def _by_python(own: str, name: str) -> bool | None:
+    """Is a builtin class a subclass of an abstract one, as `collections.abc.Hashable`? Python says; None of other classes."""
+    package, _, last = own.rpartition(".")
+    cls = getattr(builtins, last, None) if package == "builtins" and last != "set" else None
+    module = numbers if name.startswith("numbers.") else collections.abc
+    abstract = getattr(module, name.rpartition(".")[2], None)
+    if not isinstance(cls, type) or not isinstance(abstract, type):
+        return None
+    return issubclass(cls, abstract)
 
 
 def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
@@ -78,7 +92,11 @@ def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
     if not isinstance(kind, External):
         return None
     if isinstance(value, Ref) and isinstance(value.address.kind, ProjectClass):
-        return True if kind.name == "builtins.object" else value.address.kind.definition.inherits(kind.name)
+        known = True if kind.name == "builtins.object" else value.address.kind.definition.inherits(kind.name)
+        # Whether it is a Mapping or Hashable, its methods decide.
+        return None if known is False and kind.name.startswith(_ABSTRACT_MODULES) else known
+    if isinstance(value, ProjectClass) and kind.name in _METACLASSES:
+        return kind.name == "builtins.type" or enumerations.is_enumeration(value)
     if isinstance(value, (Function, Partial, ProjectClass)):
         return False if kind.name in ("torch.Tensor", "torch.nn.Module", "builtins.str") else None
     if isinstance(value, Const) and value.value is None:
@@ -92,6 +110,8 @@ def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
         return True
     if own in _ABSTRACT.get(kind.name, frozenset()):
         return True
+    if kind.name.startswith(_ABSTRACT_MODULES):
+        return _by_python(own, kind.name)
     if isinstance(value, Tensor) and kind.name in ("torch.nn.Parameter", "torch.Tensor"):
         return kind.name == "torch.Tensor" or None
     if isinstance(value, (Many, Mapping)) and kind.name in ("builtins.list", "builtins.tuple", "builtins.set"):

@@ -22,6 +22,7 @@ from dtlint.infer.domain.values import (
     Value,
 )
 from dtlint.infer.models import mutation
+from dtlint.infer.models.module_views import is_view
 from dtlint.infer.models.plain_tensors import plain
 from dtlint.infer.models.registry import ATTRIBUTES, MODELS
 from dtlint.infer.state import CONTENT
@@ -72,7 +73,7 @@ def class_of(value: Value) -> str | None:
         return "torch.amp.autocast"
     if isinstance(value, Ref) and isinstance(value.address.kind, str):
         return value.address.kind
-    return None
+    return "builtins.dict" if is_view(value) else None
 
 
 def bases_of(name: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.domain.lattice import join
 from dtlint.infer.domain.values import (
     TOP,
+    Bound,
     Const,
     Dtype,
     External,
@@ -19,6 +20,7 @@ from dtlint.infer.domain.values import (
     Value,
     present,
 )
+from dtlint.infer.models.module_views import content_of_view, is_view, set_content_of_view
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.context import Context
 
-__all__ = ["content_of_mapping", "is_key", "merged", "of_items", "of_mapping_or_pairs", "with_item"]
+__all__ = ["content_of_mapping", "is_key", "merged", "of_items", "of_mapping_or_pairs", "set_content", "with_item"]
 
 _MOST_KEYS = 1000
 
@@ -95,10 +97,20 @@ def merged(content: Mapping, other: Mapping | None) -> Mapping:
 
 def content_of_mapping(ctx: Context, value: Value) -> Mapping | None:
     """What a dict holds; None where it is not known to be one."""
+    if isinstance(value, Bound) and is_view(value):
+        return content_of_view(ctx, value)
     if isinstance(value, Ref):
         content = ctx.store.read(value.address, CONTENT)
         return content if isinstance(content, Mapping) else None
     return value if isinstance(value, Mapping) else None
+
+
+def set_content(ctx: Context, owner: Value, content: Mapping) -> None:
+    """A dict holds this from now on."""
+    if isinstance(owner, Ref):
+        ctx.store.write(owner.address, CONTENT, content)
+    elif isinstance(owner, Bound) and is_view(owner):
+        set_content_of_view(ctx, owner, content)
 
 
 def of_mapping_or_pairs(ctx: Context, value: Value, node: ast.AST) -> Mapping:

@@ -252,7 +252,7 @@ def _namespace(ctx: Context, arguments: Arguments) -> Value:
     *(f"os.path.{name}" for name in ("join", "exists", "dirname", "basename", "abspath", "isfile", "isdir")),
     *(f"time.{name}" for name in ("time", "perf_counter", "sleep", "monotonic", "strftime")),
     *("random.seed", "random.random", "random.randint", "json.dumps", "json.dump", "uuid.uuid4", "gc.collect"),
-    *("pathlib.Path", "sys.getsizeof", "inspect.signature", "re.compile", "re.match", "re.search", "textwrap.dedent"),
+    *("pathlib.Path", "sys.getsizeof", "re.compile", "re.match", "re.search", "textwrap.dedent"),
 )
 def _no_tensor(ctx: Context, arguments: Arguments) -> Value:
     return NO_TENSOR

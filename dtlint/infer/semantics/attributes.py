@@ -8,6 +8,7 @@ from dtlint.dtypes.dtype import named
 from dtlint.infer.context import Arguments, NeverReturns
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
+    NONE,
     TOP,
     Bound,
     Const,
@@ -28,7 +29,7 @@ from dtlint.infer.domain.values import (
     choices,
     present,
 )
-from dtlint.infer.models import kinds, plain_tensors
+from dtlint.infer.models import enumerations, kinds, plain_tensors
 from dtlint.infer.models.instance_dicts import ANYTHING, instance_dict
 from dtlint.infer.models.registry import ATTRIBUTES, MODELS, canonical
 from dtlint.infer.state import CONTENT
@@ -81,6 +82,8 @@ def _attribute(ctx: Context, value: Value, name: str, node: ast.AST) -> Value | 
         return {"func": value.callee, "args": Tuple(value.args)}.get(name, TOP)
     if isinstance(value, Unknown) and name not in _OF_TENSORS:
         return TOP
+    if value == NONE and not name.startswith("__"):
+        return None
     kind = kinds.class_of(value)
     return TOP if kind is None else _of_kind(ctx, value, kind, name)
 
@@ -161,6 +164,10 @@ def _of_instance(
     if name == "__dict__":
         return instance_dict(ctx, value)
     found = class_attribute(ctx, cls.definition.order, name)
+    if isinstance(found, Union) and field is None:
+        return join_all(
+            _bound(ctx, one, value, cls, node) if isinstance(one, Function) else one for one in found.choices
+        )
     if (isinstance(found, Function) and field is None) or _is_property(found):
         assert isinstance(found, Function)
         return _bound(ctx, found, value, cls, node)
@@ -181,7 +188,10 @@ def _of_instance(
     fallback = class_attribute(ctx, cls.definition.order, "__getattr__")
     if isinstance(fallback, Function):
         bound = Function(fallback.definition, fallback.frame, value)
-        return ctx.semantics.call(ctx, bound, Arguments([Const(name)], {}, True, node))
+        try:
+            return ctx.semantics.call(ctx, bound, Arguments([Const(name)], {}, True, node))
+        except NeverReturns:  # that is how it says that there is no such attribute
+            return None
     if cls.definition.opaque or ctx.store.read(value.address, ANYTHING) is not None:
         return TOP
     return None
@@ -239,9 +249,11 @@ def _of_class(ctx: Context, value: ProjectClass, name: str, node: ast.AST) -> Va
     if found is not None:
         if isinstance(found, Function) and "classmethod" in found.definition.decorators:
             return Function(found.definition, found.frame, value)
-        if value.definition.inherits("enum.Enum") and not isinstance(found, Function):
-            return ctx.modules.enum_member(ctx, value, name, found)
+        if enumerations.is_enumeration(value) and name in enumerations.names_of(value):
+            return enumerations.member(ctx, value, name, found)
         return found
+    if name == "__members__" and enumerations.is_enumeration(value):
+        return enumerations.members_by_name(ctx, value)
     for one in value.definition.order:
         if isinstance(one, External):
             for owner in (one.name, *kinds.bases_of(one.name)):

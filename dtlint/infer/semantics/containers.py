@@ -9,6 +9,7 @@ from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
     ABSENT,
     NO_TENSOR,
+    NONE,
     TOP,
     Array,
     Bound,
@@ -30,8 +31,9 @@ from dtlint.infer.domain.values import (
     may_be_absent,
     present,
 )
-from dtlint.infer.models import arrays, indexing, instance_dicts, mutation, plain_tensors
-from dtlint.infer.models.mappings import with_item
+from dtlint.infer.models import arrays, enumerations, indexing, instance_dicts, mutation, plain_tensors
+from dtlint.infer.models.mappings import set_content, with_item
+from dtlint.infer.models.module_views import content_of_view, is_view
 from dtlint.infer.models.ranges import elements
 from dtlint.infer.state import CONTENT
 
@@ -71,6 +73,8 @@ def _subscript(ctx: Context, value: Value, index: Value, node: ast.AST) -> Value
         return _of_sequence(value, index)
     if isinstance(value, Mapping):
         return of_mapping(value, index)
+    if isinstance(value, Bound) and is_view(value):
+        return of_mapping(content_of_view(ctx, value), index)
     if isinstance(value, Unknown):
         return TOP
     if isinstance(value, Ref):
@@ -79,7 +83,7 @@ def _subscript(ctx: Context, value: Value, index: Value, node: ast.AST) -> Value
         is_place = isinstance(index, Const) and _is_place(index, len(value.value))
         return Const(value.value[index.value]) if is_place else NO_TENSOR  # type: ignore[attr-defined]
     if isinstance(value, (External, ProjectClass)):  # `List[int]`, `Generic[T]`
-        if isinstance(value, ProjectClass) and value.definition.inherits("enum.Enum") and isinstance(index, Const):
+        if isinstance(value, ProjectClass) and enumerations.is_enumeration(value) and isinstance(index, Const):
             return ctx.semantics.attribute(ctx, value, str(index.value), node) or TOP
         return value
     return TOP
@@ -168,6 +172,13 @@ def assign_item(ctx: Context, value: Value, index: Value, given: Value, node: as
             mutation.elements_became(ctx, one, elements(plain_tensors.plain(ctx, given)))
         elif isinstance(one, Unknown):
             ctx.modules.escape(ctx, [given])
+        elif isinstance(one, Bound) and is_view(one):
+            content = content_of_view(ctx, one)
+            if given is ABSENT:
+                content = Mapping(tuple(pair for pair in content.items if pair[0] != index), content.rest)
+            else:
+                content = with_item(content, index, given)
+            set_content(ctx, one, content)
 
 
 def _assign_item(ctx: Context, owner: Ref, index: Value, given: Value, node: ast.AST, certain: bool) -> None:
@@ -223,9 +234,9 @@ def _assign_item(ctx: Context, owner: Ref, index: Value, given: Value, node: ast
 
 def items(ctx: Context, value: Value, node: ast.AST) -> Value:
     """What iterating over a value gives: a `Tuple` of items that are known one by one, or `Many`."""
-    found: list[Value] = []
-    for one in choices(plain_tensors.plain(ctx, value)):
-        found.append(_items(ctx, one, node))
+    ones = choices(plain_tensors.plain(ctx, value))
+    # None has no items: where it is one of several, it is not the one that is iterated over
+    found = [_items(ctx, one, node) for one in ones if len(ones) == 1 or one != NONE]
     return join_all(found) or Many(TOP)
 
 
@@ -234,6 +245,8 @@ def _items(ctx: Context, value: Value, node: ast.AST) -> Value:
         return value
     if isinstance(value, Mapping):
         return _keys(value)
+    if isinstance(value, Bound) and is_view(value):
+        return _keys(content_of_view(ctx, value))
     if isinstance(value, Tensor):
         return Many(indexing.of_tensor(ctx, value, Number(indexing.INTEGER)))
     if isinstance(value, Array):
@@ -247,8 +260,8 @@ def _items(ctx: Context, value: Value, node: ast.AST) -> Value:
         if isinstance(content, Mapping):
             return _keys(content)
         return ctx.modules.iterated(ctx, value, node)
-    if isinstance(value, ProjectClass):
-        return Many(TOP)
+    if isinstance(value, ProjectClass) and enumerations.is_enumeration(value):
+        return Tuple(tuple(enumerations.members(ctx, value)))
     return Many(TOP)
 
 
@@ -287,6 +300,8 @@ def _truth(ctx: Context, value: Value) -> bool | None:
                 ctx.modules.class_attribute(ctx, order, name) for name in methods
             ):
                 return True
+        return None
+    if is_view(value):
         return None
     if isinstance(value, (Function, ProjectClass, Namespace, Dtype, Bound, External)):
         return True

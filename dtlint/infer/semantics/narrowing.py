@@ -60,7 +60,15 @@ def _narrow_comparison(ctx: Context, test: ast.Compare, holds: bool) -> None:
     if isinstance(operator, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)) and isinstance(right, ast.Constant):
         wanted = Const(right.value)
         identity = isinstance(operator, (ast.Is, ast.IsNot))
-        _keep(ctx, subject, lambda value: _may_equal(value, wanted, identity) if holds else value != wanted)
+
+        def restricted(value: Value) -> Value | None:
+            if not holds:
+                return value if value != wanted else None
+            if identity and isinstance(value, Unknown):
+                return wanted
+            return value if _may_equal(value, wanted, identity) else None
+
+        _restrict(ctx, subject, restricted)
     elif isinstance(operator, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
         _narrow_dtype(ctx, subject, [right], holds)
     elif isinstance(operator, (ast.In, ast.NotIn)) and isinstance(right, (ast.Tuple, ast.List, ast.Set)):
@@ -132,7 +140,7 @@ def _may_equal(value: Value, wanted: Const, identity: bool) -> bool:
     if isinstance(value, Const):
         return value == wanted or (not identity and value.value == wanted.value)
     if wanted.value is None:
-        return isinstance(value, Unknown) and value.dtypes is None
+        return isinstance(value, Unknown)
     if isinstance(wanted.value, str):
         return isinstance(value, Unknown)
     return not isinstance(value, (Tensor, Array, Dtype)) or not identity

@@ -14,6 +14,7 @@ from dtlint.infer.domain.values import (
     NO_TENSOR,
     TOP,
     Array,
+    Bound,
     Const,
     Dtype,
     Function,
@@ -27,7 +28,8 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
-from dtlint.infer.models import arrays, plain_tensors, tensors
+from dtlint.infer.models import arrays, enumerations, plain_tensors, tensors
+from dtlint.infer.models.module_views import content_of_view, is_view
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
@@ -282,6 +284,8 @@ def compare(ctx: Context, operator: type[ast.cmpop], left: Value, right: Value, 
 
 
 def _compare(ctx: Context, operator: type[ast.cmpop], left: Value, right: Value, node: ast.AST) -> Value:
+    if operator not in (ast.Is, ast.IsNot):
+        left, right = enumerations.plain(ctx, left), enumerations.plain(ctx, right)
     if operator in (ast.Is, ast.IsNot):
         known = _identical(left, right)
         return _TRUTH if known is None else Const(known is (operator is ast.Is))
@@ -366,7 +370,7 @@ def _equal(left: Value, right: Value) -> bool | None:
     if isinstance(left, Unknown) or isinstance(right, Unknown):
         return None
     if isinstance(left, Ref) and isinstance(right, Ref):
-        return None
+        return left == right if enumerations.is_member(left) and enumerations.is_member(right) else None
     if type(left).__name__ in _NAMED and type(right).__name__ in _NAMED:
         return left == right
     if isinstance(left, Tuple) and isinstance(right, Tuple):
@@ -390,13 +394,15 @@ def _contains(ctx: Context, container: Value, item: Value) -> bool | None:
     content: Value | None = container
     if isinstance(container, Ref):
         content = ctx.store.read(container.address, CONTENT)
+    elif isinstance(container, Bound) and is_view(container):
+        content = content_of_view(ctx, container)
     if isinstance(content, Mapping):
         known = content.get(item)
         if known is not None:
             return True if not _perhaps(known) else None
         return False if content.rest is None and isinstance(item, Const) else None
     if isinstance(content, Tuple):
-        answers = [_equal_items(one, item) for one in content.items]
+        answers = [_equal_items(enumerations.plain(ctx, one), item) for one in content.items]
         return True if True in answers else None if None in answers else False
     if isinstance(container, Const) and isinstance(item, Const):
         try:

@@ -1,0 +1,39 @@
+"""The parameters of functions: each program's variables are compared with a run of it."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tests.infer.programs import loose, mistaken
+
+pytest.importorskip("torch")
+
+PROGRAMS = {
+    "the parameters of a function": """
+        import inspect
+        def f(x, scale=2.0, *rest, key=None, **others):
+            return x
+        class C:
+            def __init__(self, size, dtype=torch.float16):
+                self.made = torch.zeros(size, dtype=dtype)
+            def run(self, x, y=1):
+                return x
+        a = list(inspect.signature(f).parameters)
+        b = inspect.signature(f).parameters["scale"].default
+        c = "y" in inspect.signature(C(1).run).parameters
+        d = list(inspect.signature(C).parameters)
+        e = {k: v for k, v in {"size": 2, "dtype": torch.float64, "z": 1}.items() if k in inspect.signature(C).parameters}
+        g = C(**e).made
+        h = inspect.isclass(C)
+        i = inspect.getfullargspec(f).args
+    """,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values(name: str) -> None:
+    text = textwrap.dedent(PROGRAMS[name])
+    assert mistaken(text) == []
+    assert loose(text) <= set()
