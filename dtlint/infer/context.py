@@ -35,12 +35,14 @@ class Arguments:
         keywords: those by name, `**mappings` of known keys spread out.
         complete: are these all? Not where a sequence or a mapping of unknown length was spread.
         node: the call, for places and allocation sites.
+        positional: are these all of the positional ones, though others may be given by name?
     """
 
     args: Sequence[Value]
     keywords: Mapping[str, Value]
     complete: bool
     node: Any
+    positional: bool = False
 
     def get(self, position: int | None, name: str) -> Value | None:
         """The argument at a position or by a name; None where it is not given, or is not known to be."""
@@ -50,11 +52,11 @@ class Arguments:
 
     def without_first(self) -> Arguments:
         """The others, behind the first positional one."""
-        return Arguments(self.args[1:], self.keywords, self.complete, self.node)
+        return Arguments(self.args[1:], self.keywords, self.complete, self.node, self.positional)
 
     def before(self, *values: Value) -> Arguments:
         """The same behind other positional ones: a receiver."""
-        return Arguments([*values, *self.args], self.keywords, self.complete, self.node)
+        return Arguments([*values, *self.args], self.keywords, self.complete, self.node, self.positional)
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.domain.values import Address, External, ProjectClass, Value
@@ -50,9 +51,24 @@ class ClassDefinition:
     def transformed(self) -> bool:
         """Is it like a dataclass because a base says so of its subclasses? Its body alone can give it an `__init__` then."""
         behind = (one.definition for one in self.order[1:] if isinstance(one, ProjectClass))
-        return any(one.transforms for one in behind) and not any(
-            isinstance(one, ast.FunctionDef) and one.name == "__init__" for one in self.node.body
-        )
+        return any(one.transforms for one in behind) and self.method("__init__") is None
+
+    def method(self, name: str) -> ast.FunctionDef | None:
+        """The method of that name in its body."""
+        return self._methods.get(name)
+
+    @cached_property
+    def _methods(self) -> dict[str, ast.FunctionDef]:
+        return {one.name: one for one in self.node.body if isinstance(one, ast.FunctionDef)}
+
+    @property
+    def all_fields(self) -> list[tuple[str, ast.expr | None]]:
+        """The fields of it and of its bases, in order, with their defaults."""
+        found: dict[str, ast.expr | None] = {}
+        for one in reversed(self.order):
+            if isinstance(one, ProjectClass):
+                found.update(one.definition.fields)
+        return list(found.items())
 
     def inherits(self, name: str) -> bool | None:
         """Is it a subclass of what has that qualified name? None where a base is not known."""

@@ -27,7 +27,7 @@ from dtlint.infer.semantics import attributes, containers, expressions, operator
 from dtlint.infer.semantics.attributes import ANYTHING, class_attribute
 from dtlint.infer.semantics.branches import value_of_alternatives
 from dtlint.infer.semantics.regions import GENERATOR_CONTEXT, in_region
-from dtlint.infer.state import CONTENT, Store
+from dtlint.infer.state import Store
 
 if TYPE_CHECKING:
     import ast
@@ -154,7 +154,8 @@ class Engine:
         if callee.callee == GENERATOR_CONTEXT:  # a context as a decorator
             return arguments.args[0] if arguments.args else TOP
         keywords = {**dict(callee.keywords), **arguments.keywords}
-        given = Arguments([*callee.args, *arguments.args], keywords, arguments.complete, arguments.node)
+        args = [*callee.args, *arguments.args]
+        given = Arguments(args, keywords, arguments.complete, arguments.node, arguments.positional)
         return self.call(ctx, callee.callee, given)
 
     def _call_object(self, ctx: Context, callee: Ref, arguments: Arguments) -> Value:
@@ -189,7 +190,7 @@ class Engine:
                 return given
             made = given
         else:
-            made = ctx.allocate(arguments.node, cls)
+            made = ctx.allocate(arguments.node, cls, Mapping() if definition.inherits("builtins.dict") else None)
         self.initialise(ctx, made, cls, arguments)
         return made
 
@@ -217,7 +218,7 @@ class Engine:
         `__post_init__` that takes any keywords."""
         given = list(arguments.args)
         others = dict(arguments.keywords)
-        for name, default in _all_fields(cls):
+        for name, default in cls.definition.all_fields:
             named = others.pop(name, None)
             if given:
                 value: Value = given.pop(0)
@@ -236,11 +237,9 @@ class Engine:
             complete = arguments.complete or not others
             given_on = Arguments([], others, complete, arguments.node)
             self.call(ctx, Function(after.definition, after.frame, made), given_on)
-        if cls.definition.inherits("builtins.dict"):
-            ctx.store.write(made.address, CONTENT, Mapping((), TOP))
 
     def _named_tuple(self, ctx: Context, cls: ProjectClass, arguments: Arguments) -> Value:
-        fields = _all_fields(cls)
+        fields = cls.definition.all_fields
         values: list[Value] = []
         for place, (name, default) in enumerate(fields):
             value = arguments.get(place, name)
@@ -248,12 +247,3 @@ class Engine:
                 value = TOP if default is None or not arguments.complete else self.evaluate(ctx, default)
             values.append(value)
         return Tuple(tuple(values), tuple(name for name, _ in fields))
-
-
-def _all_fields(cls: ProjectClass) -> list[tuple[str, ast.expr | None]]:
-    """The fields of a class and of its bases, in order."""
-    found: dict[str, ast.expr | None] = {}
-    for one in reversed(cls.definition.order):
-        if isinstance(one, ProjectClass):
-            found.update(one.definition.fields)
-    return list(found.items())

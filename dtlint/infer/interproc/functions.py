@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import copy
+import types
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dtlint.infer.domain.lattice import join
-from dtlint.infer.domain.values import TOP, Const, Mapping, Tuple, Unknown, Value
+from dtlint.infer.domain.lattice import join, join_all
+from dtlint.infer.domain.values import TOP, Const, Many, Mapping, Tuple, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +75,19 @@ class FunctionDefinition:
         return tuple(one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs))
 
     @cached_property
+    def variables(self) -> tuple[tuple[str, ...], int]:
+        """The names of its variables as its code lists them, and how many of them are positional parameters."""
+        bare: Any = copy.copy(self.node)
+        if not isinstance(bare, ast.Lambda):
+            bare.decorator_list = []
+            body: ast.Module | ast.Expression = ast.Module([bare], [])
+        else:
+            body = ast.Expression(bare)
+        made = compile(body, "<function>", "exec" if isinstance(body, ast.Module) else "eval")
+        code = next(one for one in made.co_consts if isinstance(one, types.CodeType))
+        return code.co_varnames, code.co_argcount
+
+    @cached_property
     def default_nodes(self) -> tuple[tuple[str, ast.expr], ...]:
         """The parameters with a default, and the default's expression."""
         given = self.node.args
@@ -129,7 +144,7 @@ def bound_arguments(definition: FunctionDefinition, arguments: Arguments) -> dic
     positional = [one.arg for one in (*given.posonlyargs, *given.args)]
     values: dict[str, Value] = dict(zip(positional, arguments.args, strict=False))
     extra = tuple(arguments.args[len(positional) :])
-    if extra and given.vararg is None and arguments.complete:
+    if extra and given.vararg is None and (arguments.complete or arguments.positional):
         return None
     by_name = {one.arg for one in (*given.args, *given.kwonlyargs)}
     rest: list[tuple[Value, Value]] = []
@@ -153,7 +168,8 @@ def bound_arguments(definition: FunctionDefinition, arguments: Arguments) -> dic
         else:
             values[name] = TOP
     if given.vararg is not None:
-        values[given.vararg.arg] = Tuple(extra) if arguments.complete else Unknown()
+        known = arguments.complete or arguments.positional
+        values[given.vararg.arg] = Tuple(extra) if known else Many(join_all([*extra, TOP]) or TOP)
     if given.kwarg is not None:
         values[given.kwarg.arg] = Mapping(tuple(rest), None if arguments.complete else TOP)
     return values

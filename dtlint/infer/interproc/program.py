@@ -7,6 +7,7 @@ import builtins
 import contextlib
 from typing import TYPE_CHECKING
 
+from dtlint.dtypes.dtype import Category
 from dtlint.infer.context import Arguments, Context, Frame, NeverReturns
 from dtlint.infer.domain.values import (
     TOP,
@@ -19,11 +20,12 @@ from dtlint.infer.domain.values import (
     Many,
     Mapping,
     Namespace,
+    Number,
     Partial,
     ProjectClass,
     Ref,
     Region,
-    Unknown,
+    Tuple,
     Value,
     choices,
     present,
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Program"]
 
+_MOST_LISTED = 12
+"""Items of a sequence that are told apart."""
 _BUILTINS = frozenset(vars(builtins))
 _LIST_KINDS = frozenset({"builtins.list", "builtins.set", "builtins.dict", "collections.deque"})
 
@@ -367,8 +371,18 @@ class Program:
             return ctx.semantics.items(ctx, made, node)
         method = ctx.semantics.attribute(ctx, value, "__getitem__", node)
         if isinstance(method, Function):
-            return Many(ctx.semantics.call(ctx, method, Arguments([Unknown(frozenset())], {}, True, node)))
+            length = ctx.semantics.attribute(ctx, value, "__len__", node)
+            count: Value = TOP
+            if isinstance(length, Function):
+                count = ctx.semantics.call(ctx, length, Arguments([], {}, True, node))
+            if isinstance(count, Const) and isinstance(count.value, int) and count.value <= _MOST_LISTED:
+                places: list[Value] = [Const(place) for place in range(count.value)]
+                return Tuple(tuple(self._item(ctx, method, place, node) for place in places))
+            return Many(self._item(ctx, method, Number(Category.INTEGER), node))
         return Many(TOP)
+
+    def _item(self, ctx: Context, method: Function, place: Value, node: ast.AST) -> Value:
+        return ctx.semantics.call(ctx, method, Arguments([place], {}, True, node))
 
     def escape(self, ctx: Context, values: Iterable[Value]) -> None:
         """Values reach code that is not seen: the containers reachable from them may hold anything then. Objects keep their

@@ -254,6 +254,43 @@ def _clear_dict(ctx: Context, arguments: Arguments) -> Value:
     return NONE
 
 
+@model("builtins.dict.__getitem__")
+def _item_of_dict(ctx: Context, arguments: Arguments) -> Value:
+    content = _mapping(ctx, arguments)
+    key = arguments.get(1, "key") or TOP
+    if content is None:
+        return TOP
+    known = content.get(key)
+    found = None if known is None else present(known)
+    if found is not None:
+        return found
+    if isinstance(key, Const) and content.rest is None:
+        raise NeverReturns
+    return _any_value(content) if not isinstance(key, Const) or content.rest is None else content.rest
+
+
+@model("builtins.dict.__setitem__")
+def _set_item_of_dict(ctx: Context, arguments: Arguments) -> Value:
+    content = _mapping(ctx, arguments)
+    if content is not None and len(arguments.args) == 3 and isinstance(arguments.args[0], Ref):
+        ctx.store.write(arguments.args[0].address, CONTENT, with_item(content, *arguments.args[1:]))
+    return NONE
+
+
+@model("builtins.dict.__delitem__")
+def _delete_item_of_dict(ctx: Context, arguments: Arguments) -> Value:
+    _pop_key(ctx, arguments)
+    return NONE
+
+
+@model("builtins.dict.__init__")
+def _initialise_dict(ctx: Context, arguments: Arguments) -> Value:
+    if isinstance(arguments.args[0], Ref):
+        ctx.store.write(arguments.args[0].address, CONTENT, Mapping())
+        _update(ctx, arguments)
+    return NONE
+
+
 # -- texts ---------------------------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dtlint.infer.models import (
+    abstract_containers,
     amp,
     builtin_functions,
     builtin_methods,
@@ -27,6 +28,7 @@ from dtlint.infer.models import (
 __all__ = ["MODULES"]
 
 MODULES = (
+    abstract_containers,
     amp,
     builtin_functions,
     builtin_methods,

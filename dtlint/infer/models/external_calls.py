@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.infer.context import Arguments, NeverReturns
+from dtlint.infer.domain.lattice import join_all
 from dtlint.infer.domain.values import (
     NO_TENSOR,
+    NONE,
     TOP,
     Bound,
     Const,
@@ -17,6 +19,7 @@ from dtlint.infer.domain.values import (
     ProjectClass,
     Ref,
     Tensor,
+    Union,
     Unknown,
     Value,
     choices,
@@ -106,9 +109,17 @@ def _opened(ctx: Context, value: Value) -> Value:
     from dtlint.infer.domain.values import Tuple
 
     if isinstance(value, Tuple):
-        return Tuple(tuple(plain_tensors.plain(ctx, item) for item in value.items))
+        return Tuple(tuple(_item(ctx, item) for item in value.items))
     if isinstance(value, Many):
-        return Many(plain_tensors.plain(ctx, value.item))
+        return Many(_item(ctx, value.item))
+    return value
+
+
+def _item(ctx: Context, value: Value) -> Value:
+    """An item of a list that an operator is given: None among tensors would raise."""
+    value = plain_tensors.plain(ctx, value)
+    if isinstance(value, Union):
+        return join_all(one for one in value.choices if one != NONE) or value
     return value
 
 

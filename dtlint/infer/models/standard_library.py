@@ -125,6 +125,36 @@ def _dataclass(ctx: Context, arguments: Arguments) -> Value:
     return arguments.args[0] if arguments.args else External("dataclasses.dataclass")
 
 
+@model("dataclasses.fields")
+def _fields(ctx: Context, arguments: Arguments) -> Value:
+    value = arguments.args[0] if arguments.args else TOP
+    cls = value.address.kind if isinstance(value, Ref) else value
+    if not isinstance(cls, ProjectClass):
+        return Many(TOP)
+    found: list[Value] = []
+    for name, node in cls.definition.all_fields:
+        default = None if node is None else ctx.modules.class_attribute(ctx, cls.definition.order, name)
+        made: dict[str, Value] = {"default": TOP if default is None and node is not None else default or _MISSING}
+        if isinstance(default, Partial) and default.callee == External("dataclasses.field"):
+            made = {"default": _MISSING, **dict(default.keywords)}
+        made = {"name": Const(name), "default_factory": _MISSING, "metadata": Mapping(), "type": TOP} | made
+        found.append(Tuple(tuple(made.values()), tuple(made)))
+    return Tuple(tuple(found))
+
+
+_MISSING = External("dataclasses.MISSING")
+
+
+@model("dataclasses.is_dataclass")
+def _is_dataclass(ctx: Context, arguments: Arguments) -> Value:
+    value = arguments.args[0] if arguments.args else TOP
+    cls = value.address.kind if isinstance(value, Ref) else value
+    if not isinstance(cls, ProjectClass) or cls.definition.opaque:
+        return Number(Category.BOOL)
+    order = [one.definition for one in cls.definition.order if isinstance(one, ProjectClass)]
+    return Const(True) if any(one.made or one.transformed for one in order) else Number(Category.BOOL)
+
+
 @model("dataclasses.replace")
 def _replace(ctx: Context, arguments: Arguments) -> Value:
     value = arguments.args[0] if arguments.args else TOP

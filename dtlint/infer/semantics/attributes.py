@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import named
@@ -78,6 +79,8 @@ def _attribute(ctx: Context, value: Value, name: str, node: ast.AST) -> Value | 
         return value.items[value.names.index(name)]
     if isinstance(value, Function):
         return _of_function(ctx, value, name)
+    if isinstance(value, Bound) and value.name == "types.CodeType":
+        return _of_code(value.receiver, name)
     if isinstance(value, Partial):
         return {"func": value.callee, "args": Tuple(value.args)}.get(name, TOP)
     if isinstance(value, Unknown) and name not in _OF_TENSORS:
@@ -93,7 +96,7 @@ _OF_TENSORS = frozenset({"dtype", "T", "mT", "H", "mH", "data", "grad", "real", 
 are called."""
 
 
-def _of_kind(ctx: Context, value: Value, kind: str, name: str) -> Value:
+def _of_kind(ctx: Context, value: Value, kind: str, name: str) -> Value | None:
     """An attribute of an instance of a class that is not read as source."""
     for owner in (kind, *kinds.bases_of(kind)):
         getter = ATTRIBUTES.get(f"{owner}.{name}")
@@ -101,7 +104,14 @@ def _of_kind(ctx: Context, value: Value, kind: str, name: str) -> Value:
             return getter(ctx, value)
         if f"{owner}.{name}" in MODELS:
             return Bound(value, f"{owner}.{name}")
-    return Bound(value, f"{kind}.{name}")
+    known = getattr(builtins, kind.removeprefix("builtins."), None) if kind in _EXACT else None
+    return None if known is not None and not hasattr(known, name) else Bound(value, f"{kind}.{name}")
+
+
+_EXACT = frozenset(
+    f"builtins.{name}" for name in ("list", "dict", "set", "tuple", "str", "bytes", "bool", "int", "float")
+)
+"""Classes whose attributes are those that Python has here."""
 
 
 def _of_external(value: External, name: str) -> Value:
@@ -137,14 +147,24 @@ def _of_object(ctx: Context, value: Ref, name: str, node: ast.AST) -> Value | No
         if known is not None:
             return known
         return _of_kind(ctx, value, address.kind, name)
-    hook = class_attribute(ctx, address.kind.definition.order, "__getattribute__")
-    if isinstance(hook, Function):
+    hook = _hook(ctx, address.kind, "__getattribute__")
+    if hook is not None:
         bound = Function(hook.definition, hook.frame, value)
         try:
             return ctx.semantics.call(ctx, bound, Arguments([Const(name)], {}, True, node))
         except NeverReturns:
             return None
     return _of_instance(ctx, value, address.kind, name, known, node)
+
+
+def _hook(ctx: Context, cls: ProjectClass, name: str) -> Function | None:
+    """The method that the body of a class or of a base defines. What is stored into a class later is taken to be a check."""
+    for one in cls.definition.order:
+        if isinstance(one, ProjectClass):
+            node = one.definition.method(name)
+            if node is not None:
+                return Function(ctx.modules.function(one.definition.module, node, one))
+    return None
 
 
 def own_attribute(ctx: Context, value: Ref, name: str, node: ast.AST) -> Value | None:
@@ -259,7 +279,10 @@ def _of_class(ctx: Context, value: ProjectClass, name: str, node: ast.AST) -> Va
             for owner in (one.name, *kinds.bases_of(one.name)):
                 if f"{owner}.{name}" in MODELS:
                     return External(f"{owner}.{name}")
-    return TOP if value.definition.opaque or value.definition.inherits("torch.autograd.Function") else None
+    if name == "__dataclass_fields__" and (value.definition.made or value.definition.transformed):
+        return NO_TENSOR
+    unknown = value.definition.opaque or value.definition.inherits("torch.autograd.Function") or hasattr(type, name)
+    return TOP if unknown else None
 
 
 _OF_OBJECT = frozenset(
@@ -304,9 +327,20 @@ def _of_function(ctx: Context, value: Function, name: str) -> Value | None:
         return Const(value.definition.name)
     if name == "__self__":
         return TOP if value.receiver is None else value.receiver
+    if name == "__code__":
+        return Bound(Function(value.definition), "types.CodeType")
     if name == "__func__":
         return Function(value.definition, value.frame)
     return TOP
+
+
+def _of_code(function: Value, name: str) -> Value:
+    """An attribute of a function's code: the names of its variables, the parameters first, and how many of these there are."""
+    assert isinstance(function, Function)
+    names, count = function.definition.variables
+    if name == "co_varnames":
+        return Tuple(tuple(map(Const, names)))
+    return Const(count) if name == "co_argcount" else NO_TENSOR
 
 
 def assign_attribute(ctx: Context, value: Value, name: str, given: Value, node: ast.AST) -> None:
@@ -333,8 +367,8 @@ def _assign(ctx: Context, owner: Ref, name: str, given: Value, node: ast.AST, ce
         kinds.assign_weight_attribute(ctx, owner, name, given)
         return
     if isinstance(address.kind, ProjectClass):
-        hook = class_attribute(ctx, address.kind.definition.order, "__setattr__")
-        if isinstance(hook, Function):
+        hook = _hook(ctx, address.kind, "__setattr__")
+        if hook is not None:
             bound = Function(hook.definition, hook.frame, owner)
             ctx.semantics.call(ctx, bound, Arguments([Const(name), given], {}, True, node))
             return

@@ -206,14 +206,14 @@ def arguments_of(ctx: Context, node: ast.Call) -> Arguments:
     """The arguments of a call, evaluated."""
     args: list[Value] = []
     keywords: dict[str, Value] = {}
-    complete = True
+    complete = positional = True
     for given in node.args:
         if isinstance(given, ast.Starred):
             spread = ctx.semantics.items(ctx, evaluate(ctx, given.value), given)
             if isinstance(spread, Tuple) and complete:
                 args += spread.items
             else:
-                complete = False
+                complete = positional = False
         else:
             value = evaluate(ctx, given)
             if complete:
@@ -229,7 +229,7 @@ def arguments_of(ctx: Context, node: ast.Call) -> Arguments:
         for key, item in () if content is None else content.items:
             if isinstance(key, Const) and isinstance(key.value, str):
                 keywords[key.value] = item
-    return Arguments(args, keywords, complete, node)
+    return Arguments(args, keywords, complete, node, positional)
 
 
 def _call(ctx: Context, node: ast.Call) -> Value:

@@ -290,6 +290,10 @@ def _compare(ctx: Context, operator: type[ast.cmpop], left: Value, right: Value,
         known = _identical(left, right)
         return _TRUTH if known is None else Const(known is (operator is ast.Is))
     if operator in (ast.In, ast.NotIn):
+        own = _special(ctx, right, "__contains__", left, node)
+        if own is not None:
+            answer = ctx.semantics.truth(ctx, own)
+            return _TRUTH if answer is None else Const(answer is (operator is ast.In))
         known = _contains(ctx, right, left)
         return _TRUTH if known is None else Const(known is (operator is ast.In))
     name, function = _COMPARED[operator]

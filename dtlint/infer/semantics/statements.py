@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["execute"]
 
-_MOST_UNROLLED = 8
+_MOST_UNROLLED = 12
 """A loop over no more items than this, all known one by one, is run once for each."""
 _ROUNDS_JOINED = 2
 _MOST_ROUNDS = 10
