@@ -16,6 +16,7 @@ from dtlint.infer.domain.values import (
     Mapping,
     Ref,
     Tuple,
+    Union,
     Value,
     may_be_absent,
     present,
@@ -161,6 +162,10 @@ def _get(ctx: Context, arguments: Arguments) -> Value:
     key = arguments.args[1] if len(arguments.args) > 1 else TOP
     if content is None:
         return TOP
+    if isinstance(key, Union) and all(isinstance(one, Const) for one in key.choices):
+        owner = arguments.args[0]
+        each = (_get(ctx, Arguments([owner, one, default], {}, True, arguments.node)) for one in key.choices)
+        return join_all(each) or TOP
     known = content.get(key)
     if known is not None:
         found = present(known)
@@ -294,10 +299,20 @@ def _initialise_dict(ctx: Context, arguments: Arguments) -> Value:
 # -- texts ---------------------------------------------------------------------------------------------------------------
 
 
+def _joined(ctx: Context, between: str, arguments: Arguments) -> Value:
+    """`between.join(texts)`."""
+    items = ctx.semantics.items(ctx, arguments.args[1], arguments.node)
+    texts = [one.value for one in items.items if isinstance(one, Const)] if isinstance(items, Tuple) else [None]
+    known = isinstance(items, Tuple) and len(texts) == len(items.items) and all(isinstance(one, str) for one in texts)
+    return Const(between.join(map(str, texts))) if known else NO_TENSOR
+
+
 def _of_text(name: str) -> None:
     @model(f"builtins.str.{name}")
     def call(ctx: Context, arguments: Arguments) -> Value:
         known = [value.value for value in arguments.args if isinstance(value, Const)]
+        if name == "join" and len(known) == 1 and len(arguments.args) == 2:
+            return _joined(ctx, str(known[0]), arguments)
         if (
             len(known) == len(arguments.args)
             and not arguments.keywords

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
@@ -298,6 +299,31 @@ def _choice(ctx: Context, arguments: Arguments) -> Value:
 @model("typing.cast")
 def _cast(ctx: Context, arguments: Arguments) -> Value:
     return arguments.args[1] if len(arguments.args) > 1 else TOP
+
+
+def _of_patterns(name: str) -> None:
+    function = getattr(re, name)
+
+    @model(f"re.{name}")
+    def call(ctx: Context, arguments: Arguments) -> Value:
+        given = [value.value for value in arguments.args if isinstance(value, Const)]
+        plain = len(given) == len(arguments.args) and all(isinstance(one, str) for one in given)
+        if not plain or arguments.keywords or sum(map(len, given)) > _LONGEST:
+            return NO_TENSOR if name == "sub" else ctx.allocate(arguments.node, "builtins.list", Many(NO_TENSOR))
+        try:
+            found = function(*given)
+        except (re.error, IndexError, TypeError):
+            return TOP
+        if isinstance(found, str):
+            return Const(found)
+        listed = [Tuple(tuple(map(Const, one))) if isinstance(one, tuple) else Const(one) for one in found]
+        return ctx.allocate(arguments.node, "builtins.list", Tuple(tuple(listed)))
+
+
+_LONGEST = 10_000
+"""Characters of a pattern and of the texts that it is looked for in."""
+for _name in ("findall", "split", "sub"):
+    _of_patterns(_name)
 
 
 @model("importlib.util.find_spec")

@@ -213,6 +213,11 @@ def _einsum(ctx: Context, arguments: Arguments) -> Value:
     return Tensor(made.dtypes, made.symbol) if isinstance(made, Tensor) else Tensor()
 
 
+def _not_none(value: Value) -> Value:
+    """What a value is where None would raise."""
+    return join_all(one for one in choices(value) if one != NONE) or value
+
+
 _LISTED = ("cat", "stack", "hstack", "vstack", "row_stack", "dstack", "column_stack")
 
 
@@ -231,9 +236,9 @@ def _in_one(ctx: Context, op: str, arguments: Arguments) -> Value:
     first = arguments.args[0] if arguments.args else arguments.keywords.get("tensors", TOP)
     items = ctx.semantics.items(ctx, first, arguments.node)
     if isinstance(items, Tuple):
-        operands: list[Value] = [plain_tensors.plain(ctx, item) for item in items.items]
+        operands: list[Value] = [_not_none(plain_tensors.plain(ctx, item)) for item in items.items]
     elif isinstance(items, Many):
-        item = plain_tensors.plain(ctx, items.item)
+        item = _not_none(plain_tensors.plain(ctx, items.item))
         alike = not isinstance(item, Tensor) or item.dtypes is None or len(item.dtypes) == 1
         operands = [item, item] if alike else []
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import named
@@ -104,13 +103,13 @@ def _of_kind(ctx: Context, value: Value, kind: str, name: str) -> Value | None:
             return getter(ctx, value)
         if f"{owner}.{name}" in MODELS:
             return Bound(value, f"{owner}.{name}")
-    known = getattr(builtins, kind.removeprefix("builtins."), None) if kind in _EXACT else None
+    known = _EXACT.get(kind)
     return None if known is not None and not hasattr(known, name) else Bound(value, f"{kind}.{name}")
 
 
-_EXACT = frozenset(
-    f"builtins.{name}" for name in ("list", "dict", "set", "tuple", "str", "bytes", "bool", "int", "float")
-)
+_EXACT: dict[str, type] = {
+    f"builtins.{cls.__name__}": cls for cls in (list, dict, set, tuple, str, bytes, bool, int, float, type(None))
+}
 """Classes whose attributes are those that Python has here."""
 
 

@@ -336,16 +336,21 @@ def _filtered(ctx: Context, node: Any, depth: int, found: list[Value]) -> bool:
 
 def _joined_text(ctx: Context, node: ast.JoinedStr) -> Value:
     """An f-string, where its parts are constants."""
-    text = ""
-    known = True
+    texts: list[str] | None = [""]
     for part in node.values:
         value = evaluate(ctx, part.value if isinstance(part, ast.FormattedValue) else part)
-        plain = isinstance(value, Const) and isinstance(value.value, (str, int))
-        if plain and not (isinstance(part, ast.FormattedValue) and (part.format_spec or part.conversion != -1)):
-            text += str(value.value)  # type: ignore[attr-defined]
+        plain = [one.value for one in choices(value) if isinstance(one, Const) and isinstance(one.value, (str, int))]
+        formatted = isinstance(part, ast.FormattedValue) and (part.format_spec or part.conversion != -1)
+        known = len(plain) == len(choices(value)) and not formatted
+        if texts is not None and known and len(texts) * len(plain) <= _MOST_TEXTS:
+            texts = [f"{text}{one}" for text in texts for one in plain]
         else:
-            known = False
-    return Const(text) if known else NO_TENSOR
+            texts = None
+    return NO_TENSOR if texts is None else join_all(map(Const, texts)) or NO_TENSOR
+
+
+_MOST_TEXTS = 8
+"""Texts that an f-string of alternatives can be."""
 
 
 def _named(ctx: Context, node: ast.NamedExpr) -> Value:
