@@ -9,6 +9,7 @@ from dtlint.infer.context import Arguments, NeverReturns
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
     NONE,
+    NO_TENSOR,
     TOP,
     Bound,
     Const,
