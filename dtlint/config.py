@@ -12,18 +12,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dtlint.source.declared_torch import OLDEST, Declarations
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from dtlint.catalogue import AnyRule
+    from dtlint.source.declared_torch import Declared
 
 __all__ = ["ConfigError", "Configuration", "Selection", "Settings"]
 
 EVERYTHING = "ALL"
 COMMAND_LINE = "the command line"
-
-OLDEST = (2, 4)
-"""The torch that code has to run on where nothing is said: the oldest with all of `torch.amp`, which the advice names."""
 
 _TURNING_ON = frozenset({"select", "extend-select"})
 
@@ -94,6 +94,8 @@ class Settings:
     """Are files given by name excluded too?"""
     target_torch: tuple[int, int] | None = None
     """The oldest torch that the code has to run on. None: any from OLDEST on, so that the newest advice is given, too."""
+    declared_torch: Declared | None = None
+    """What the project's own metadata say of the oldest torch, where `target_torch` says nothing."""
     preview: bool = False
     """Are the opt-in rules on as well?"""
     baseline: Path | None = None
@@ -138,9 +140,15 @@ class Settings:
             preview=preview or self.preview,
         )
 
+    @property
+    def oldest_torch(self) -> tuple[int, int]:
+        """The oldest torch that the code has to run on: as it is set, as the project declares it, or OLDEST."""
+        declared = self.declared_torch.oldest if self.declared_torch is not None else OLDEST
+        return self.target_torch or declared
+
     def concerned(self, until: tuple[int, int] | None) -> bool:
         """May the code run on a torch older than this release? None is newer than all."""
-        return until is None or (self.target_torch or OLDEST) < until
+        return until is None or self.oldest_torch < until
 
     def enabled(self, rules: Mapping[str, AnyRule], path: Path | None = None) -> list[AnyRule]:
         """The static rules that are on for a file, in the order of their codes.
@@ -219,6 +227,7 @@ class Configuration:
         self._force_exclude = force_exclude
         self._preview = preview
         self._known: dict[Path, Settings] = {}
+        self._declarations = Declarations()
         self._fixed: Settings | None = None
         if isolated:
             self._fixed = self._merged(Settings())
@@ -231,15 +240,18 @@ class Configuration:
         Raises:
             ConfigError: its configuration file is wrong.
         """
-        if self._fixed is not None:
-            return self._fixed
         path = path.absolute()
         return self._of_directory(path if os.path.isdir(path) else path.parent)
 
     def _of_directory(self, directory: Path) -> Settings:
         if directory not in self._known:
-            self._known[directory] = self._read(directory)
+            self._known[directory] = self._declaring(self._fixed or self._read(directory), directory)
         return self._known[directory]
+
+    def _declaring(self, settings: Settings, directory: Path) -> Settings:
+        """The settings with the torch that the project declares; what is set goes before, and nothing is read for it."""
+        declared = None if settings.target_torch is not None else self._declarations.of(directory)
+        return settings if declared == settings.declared_torch else replace(settings, declared_torch=declared)
 
     def _read(self, directory: Path) -> Settings:
         for name in ("dtlint.toml", "pyproject.toml"):

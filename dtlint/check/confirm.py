@@ -6,10 +6,11 @@ and comments stand among them, and only then is it loaded: importing it takes lo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dtlint.check.judge import Judged, Suspicion, crash
-from dtlint.diagnostic import Diagnostic, Fix, Note
+from dtlint.diagnostic import Applicability, Diagnostic, Fix, Note
 from dtlint.source.concrete import ConcreteTree, TooDeep
 from dtlint.source.imports import Imports, NoEdit
 from dtlint.source.place import Place
@@ -18,6 +19,7 @@ from dtlint.source.standing import Standing
 if TYPE_CHECKING:
     import ast
 
+    from dtlint.config import Settings
     from dtlint.source.file import Source
 
 __all__ = ["Confirmed", "confirm"]
@@ -26,9 +28,10 @@ Confirmed = tuple[Diagnostic, tuple[int, int]]
 """A diagnostic, and the first and last line of the source text whose suppression comments it obeys."""
 
 
-def confirm(judged: Judged, source: Source, tree: ast.Module) -> list[Confirmed]:
+def confirm(judged: Judged, source: Source, tree: ast.Module, settings: Settings) -> list[Confirmed]:
     """Diagnostics of what stands where ast says, each place and code once, with the fixes that can be made there: of two, the
-    one that is not conditional. A crash of a fix is added to the judgement."""
+    one that is not conditional. A crash of a fix is added to the judgement. A fix that needs a newer torch than the project
+    has to run on is no safe one."""
     standing, concrete = Standing(source, tree), ConcreteTree(source, tree)
     imports = Imports(source, tree)
     confirmed: dict[tuple[str, int, int], Confirmed] = {}
@@ -40,7 +43,9 @@ def confirm(judged: Judged, source: Source, tree: ast.Module) -> list[Confirmed]
         fix: Fix | None = None
         if finding.fix is not None:
             try:
-                fix = finding.fix(Place(finding.node, standing, concrete, imports))
+                place = Place(finding.node, standing, concrete, imports)
+                fix = finding.fix(place)
+                fix = None if fix is None else _bounded(fix, place.since, settings)
             except (NoEdit, TooDeep):
                 pass
             except Exception as error:
@@ -48,6 +53,23 @@ def confirm(judged: Judged, source: Source, tree: ast.Module) -> list[Confirmed]
                 judged.crashes.append(crash(suspicion.rule, source.path, finding.node.lineno, error))
         confirmed[key] = _diagnostic(suspicion, source, fix)
     return list(confirmed.values())
+
+
+def _bounded(fix: Fix, since: tuple[int, int], settings: Settings) -> Fix:
+    """The fix, and what it says, where its code runs from this release of torch on."""
+    told = settings.target_torch is not None or settings.declared_torch is not None
+    if since == (0, 0) or (told and since <= settings.oldest_torch):
+        return fix
+    message = f"{fix.message}, which needs torch {_shown(since)}"
+    if since <= settings.oldest_torch:
+        return replace(fix, message=message)
+    by = settings.declared_torch.file if settings.declared_torch is not None else "the target"
+    unsafe = Applicability.UNSAFE if fix.applicability is Applicability.SAFE else fix.applicability
+    return replace(fix, message=f"{message}; {by} allows {_shown(settings.oldest_torch)}", applicability=unsafe)
+
+
+def _shown(release: tuple[int, int]) -> str:
+    return ".".join(map(str, release))
 
 
 def _diagnostic(suspicion: Suspicion, source: Source, fix: Fix | None) -> Confirmed:

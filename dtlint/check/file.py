@@ -201,6 +201,6 @@ def _confirmed(
         if judged.suspicions:
             from dtlint.check.confirm import confirm
 
-            found = confirm(judged, source, tree)
+            found = confirm(judged, source, tree, settings)
         judged.forget()
     return found, withheld

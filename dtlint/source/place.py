@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Edit, Span
 from dtlint.source.arguments import arguments_of
+from dtlint.source.first_releases import FIRST_RELEASES
 from dtlint.source.imports import NoEdit
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class Place:
         self.abstract = abstract
         """The ast node of the finding."""
         self.source = standing.source
+        self.since: tuple[int, int] = (0, 0)
+        """The oldest release of torch that has all that the edits so far name."""
         self._standing = standing
         self._concrete = concrete
         self._imports = imports
@@ -89,7 +92,12 @@ class Place:
 
     def spelled(self, name: str) -> tuple[str, tuple[Edit, ...]]:
         """How to write a qualified name here, and the import that takes: see Imports.spelled."""
+        self.needs(name)
         return self._imports.spelled(name, self.abstract)
+
+    def needs(self, name: str) -> None:
+        """Note that an edit names this of torch, which may be newer than the torch that the project has to run on."""
+        self.since = max(self.since, FIRST_RELEASES.get(name, (0, 0)))
 
     def insert_line(self, statement: ast.stmt, text: str) -> Edit:
         """Put a statement of one line before another, in the same block.

@@ -100,11 +100,12 @@ class DeprecatedAmpApi(Rule):
 
     ## Fix safety
     The fix is safe: the old names call the new ones with the same values. Positional arguments of autocast become
-    keywords, `import torch` is added where the file needs it, and an import that is left without a use is removed. In
-    `functools.partial(autocast, ...)` it is unsafe, for the partial may be called with positional arguments. There is
-    no fix where the arguments are hidden in `*args`, where a class inherits, where the name is looked up on an object
-    or handed on, inside of f-strings, or where the program changes autocast's default dtype, which the old autocast
-    does not heed.
+    keywords, `import torch` is added where the file needs it, and an import that is left without a use is removed. It
+    is unsafe where the project declares an older torch than has the new name, or `target-torch` is older: `autocast`
+    is in `torch.amp` since torch 1.12, `GradScaler` since 2.3, the others since 2.4. In `functools.partial(autocast,
+    ...)` it is unsafe, too, for the partial may be called with positional arguments. There is no fix where the
+    arguments are hidden in `*args`, where a class inherits, where the name is looked up on an object or handed on,
+    inside of f-strings, or where the program changes autocast's default dtype, which the old autocast does not heed.
 
     ## References
     - [torch.amp](https://docs.pytorch.org/docs/stable/amp.html)
@@ -224,6 +225,7 @@ class DeprecatedAmpApi(Rule):
         new, last = f"torch.amp.{_last(name)}", _last(name)
         if not isinstance(node, (ast.Name, ast.Attribute)):
             return None
+        place.needs(new)
         base = _below(node, (last, "amp", _DEVICES[name]))
         if base is not None:
             return f"{place.text(base)}.amp.{last}", (), ()
