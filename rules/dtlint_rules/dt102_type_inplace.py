@@ -9,6 +9,7 @@ from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Dtype, Module, Tensor, Trait
 from dtlint.rule import Finding, Rule
+from dtlint_rules._fixes import trust_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +50,7 @@ class TypeInplace(Rule):
     ## Fix safety
     The fix is safe: the call raises as it stands. It assigns the result of `.to(dtype)` where the call is a statement
     of its own on a name or an attribute that can be bound there; a module is cast in place by `.to(dtype)` and needs no
-    assignment.
+    assignment. On what is not known to be a tensor or a module the fix is unsafe.
 
     ## References
     - [torch.Tensor.type](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.type.html)
@@ -91,4 +92,4 @@ def _fix(place: Place, call: Call) -> Fix | None:
         if refused or not place.can_assign(function.value):
             return None  # a module refuses a tensor for its parameter
         edits.append(place.insert_before(call.node, f"{path_of(function.value)} = "))
-    return Fix("Assign the result of `.to(dtype)`", tuple(edits), Applicability.SAFE)
+    return Fix("Assign the result of `.to(dtype)`", tuple(edits), trust_in(call.receiver))

@@ -112,8 +112,8 @@ class WrongDtypeArgument(Rule):
     ```
 
     ## Fix safety
-    The fix is safe where the call raises as it stands. It is unsafe for `torch_dtype` on what may not be a tensor or
-    a module, and for autocast, which then begins to work.
+    The fix is safe where the call raises as it stands. It is unsafe on what may not be a tensor, a module or an array,
+    for `torch_dtype` and `.astype()` among others, and for autocast, which then begins to work.
 
     ## References
     - [torch.dtype](https://docs.pytorch.org/docs/stable/tensor_attributes.html#torch.dtype)
@@ -259,13 +259,13 @@ class WrongDtypeArgument(Rule):
         value = call.argument(1 if call.target in _ARRAY_MAKERS else None, "dtype")
         node = call.argument_node(1 if call.target in _ARRAY_MAKERS else None, "dtype")
         if isinstance(value, Dtype) and node is not None:
-            yield self._array_finding(node, value)
+            yield self._array_finding(node, value, sure=True)
 
     def _array_cast(self, call: Call) -> Iterator[Finding]:
         value, node = call.argument(0, "dtype"), call.argument_node(0, "dtype")
-        arrays = isinstance(call.receiver, Unknown) or call.target == "numpy.ndarray.astype"
-        if isinstance(value, Dtype) and node is not None and arrays:
-            yield self._array_finding(node, value)
+        is_array = call.target == "numpy.ndarray.astype"
+        if isinstance(value, Dtype) and node is not None and (is_array or isinstance(call.receiver, Unknown)):
+            yield self._array_finding(node, value, is_array)
 
     def _finding(self, node: ast.expr, name: str, happens: str, sure: bool) -> Finding:
         return Finding(
@@ -275,13 +275,13 @@ class WrongDtypeArgument(Rule):
             fix=_respelled(node, f"torch.{name}", sure),
         )
 
-    def _array_finding(self, node: ast.expr, dtype: Dtype) -> Finding:
+    def _array_finding(self, node: ast.expr, dtype: Dtype, sure: bool) -> Finding:
         held = _NUMPY.get(dtype.name) or ("bool_" if dtype.name == "bool" else None)
         return Finding(
             node,
             f"`{ast.unparse(node)}` is not a NumPy dtype: this raises TypeError",
             help=f"Use `np.{held}`" if held else f"Make a tensor first: NumPy has no {dtype.name}",
-            fix=_respelled(node, f"numpy.{held}", sure=True) if held else None,
+            fix=_respelled(node, f"numpy.{held}", sure) if held else None,
         )
 
 

@@ -15,7 +15,7 @@ from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments, source_above, source_of
 from dtlint_rules._edges import behind, is_kept, is_mended, keeps
-from dtlint_rules._fixes import bracketed
+from dtlint_rules._fixes import bracketed, trust_in
 from dtlint_rules._layers import LAYERS, layers_of
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._parts import below, given, keyword, receiver, same
@@ -104,7 +104,7 @@ class UnstableFormulation(Rule):
 
     ## Fix safety
     The fix replaces the two functions where they stand together; they are equal but for rounding, where the first does
-    not overflow.
+    not overflow. Methods of what is not known to be a tensor are replaced as an unsafe fix.
 
     ## References
     - [torch.nn.functional.log_softmax](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.log_softmax.html)
@@ -271,6 +271,8 @@ class UnstableFormulation(Rule):
             return
         last = better.function.rpartition(".")[2]
         way = self._way(made) if made is inner else None
+        subject = call.argument(0, "input") if function else call.receiver
+        trust = Applicability.SAFE if way == "function" else trust_in(subject)
         yield Finding(
             call.node,
             f"The logarithm of {_CALLED[kind]} in two steps: {better.happens}",
@@ -278,7 +280,7 @@ class UnstableFormulation(Rule):
             notes=() if made is inner else ((made, "computed here"),),
             fix=None
             if way is None or not isinstance(made, ast.Call)
-            else partial(_fix, made, better.function, last, way == "method"),
+            else partial(_fix, made, better.function, last, way == "method", trust),
         )
 
     def _returned(self, call: Call, inner: ast.expr) -> Iterator[Finding]:
@@ -528,7 +530,7 @@ def _is_replaced(flow: Flow) -> bool:
 _ASKING = frozenset({"isinf", "isfinite", "nan_to_num", "isposinf"})
 
 
-def _fix(inner: ast.Call, function: str, last: str, is_method: bool, place: Place) -> Fix | None:
+def _fix(inner: ast.Call, function: str, last: str, is_method: bool, trust: Applicability, place: Place) -> Fix | None:
     """One call in place of two: the inner one, by its new name, with its arguments."""
     whole = place.abstract
     if not isinstance(whole, ast.Call) or len(given(whole)) > 1:  # `torch.log(torch.softmax(x, -1), out=y)`
@@ -553,7 +555,7 @@ def _fix(inner: ast.Call, function: str, last: str, is_method: bool, place: Plac
     if place.text(whole).count("#") != kept.count("#"):
         return None
     edit = place.replace(whole, bracketed(replaced))
-    return Fix(f"Use `{last}`", (edit, *imports), Applicability.SAFE)
+    return Fix(f"Use `{last}`", (edit, *imports), trust)
 
 
 _PACKAGES = frozenset({"torch", "th", "F", "nn.functional", "torch.nn.functional", "torch.special"})
