@@ -23,13 +23,14 @@ from dtlint_rules._handed import is_handed_wide
 from dtlint_rules._kept import kept
 from dtlint_rules._names import last_name, said
 from dtlint_rules._needs import TORCH, attributes
-from dtlint_rules._operands import called, cast_fix, tensor_op
+from dtlint_rules._operands import called, tensor_op
 from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import given, receiver, subject_of
 from dtlint_rules._scripts import is_script
 from dtlint_rules._subjects import operand
 from dtlint_rules._texts import short
+from dtlint_rules._widened import can_widen, widened
 from dtlint_rules._within import within
 
 if TYPE_CHECKING:
@@ -81,6 +82,21 @@ _IN_AUTOCAST = frozenset({"nn.functional.ctc_loss", "stft", "istft", "cdist"}) |
 }
 """CUDA's autocast gives these float32; the rest takes what it gets."""
 
+_OF_ITS_DTYPE = frozenset(
+    {
+        *("linalg.inv", "inverse", "linalg.pinv", "pinverse", "linalg.cholesky", "cholesky", "cholesky_inverse"),
+        *("linalg.det", "det", "logdet", "quantile", "nanquantile", "nn.functional.interpolate"),
+    }
+)
+"""Those that give one tensor, of the dtype of their operand."""
+_NOT_ALONE = frozenset(
+    {
+        *("linalg.solve", "linalg.lstsq", "linalg.solve_triangular", "triangular_solve", "cholesky_solve", "cdist"),
+        *("lobpcg", "nn.init.orthogonal_"),
+    }
+)
+"""Those that take another tensor of the same dtype, or write into their operand: to cast one operand mends nothing."""
+
 _ON_ACTIVATIONS = frozenset({"quantile", "nanquantile", "fft", "interpolate", "view_as_complex"})
 """What models do to their activations, in whatever dtype they compute. The others work on statistics and weights, which
 numerical code keeps in float32."""
@@ -115,7 +131,7 @@ class HalfUnsupportedOp(Rule):
     def threshold(sample: torch.Tensor, ratio: float) -> torch.Tensor:
         if sample.dtype == torch.bfloat16:
             sample = sample.half()
-        return torch.quantile(sample.abs(), ratio)
+        return torch.quantile(sample, ratio)
     ```
 
     ## Use instead
@@ -126,12 +142,13 @@ class HalfUnsupportedOp(Rule):
     def threshold(sample: torch.Tensor, ratio: float) -> torch.Tensor:
         if sample.dtype == torch.bfloat16:
             sample = sample.half()
-        return torch.quantile(sample.abs().float(), ratio)
+        return torch.quantile(sample.to(torch.promote_types(sample.dtype, torch.float32)), ratio).to(sample.dtype)
     ```
 
     ## Fix safety
-    The fix casts the operand to float32. It is unsafe, for the result is float32 then: cast it back to the operand's dtype
-    where what follows needs that.
+    The fix casts the operand to float32, or to what float32 and its dtype promote to where that may be float64 or complex,
+    and one result of the same dtype back. It is unsafe: results of other kinds stay float32, or complex. There is no fix
+    for an expression of an unknown dtype, nor for what takes two tensors of one dtype or fills a weight in place.
 
     ## References
     - [torch.quantile](https://docs.pytorch.org/docs/stable/generated/torch.quantile.html)
@@ -160,6 +177,7 @@ class HalfUnsupportedOp(Rule):
             return ()
         half = is_half(subject.value)
         raises = "this raises for" if half else "this raises for a half"
+        op = tensor_op(call)
         notes = (
             ()
             if level.lineno == call.node.lineno
@@ -168,11 +186,13 @@ class HalfUnsupportedOp(Rule):
         return (
             Finding(
                 call.node,
-                f"`{tensor_op(call).rpartition('.')[2]}` {why}: {raises} `{short(subject.node)}`",
+                f"`{op.rpartition('.')[2]}` {why}: {raises} `{short(subject.node)}`",
                 help="Compute in float32: cast the operand with `.float()`, and the result back",
                 notes=notes,
                 conditional=not half,
-                fix=partial(cast_fix, subject.node, "float()", "Compute it in float32", Applicability.UNSAFE),
+                fix=None
+                if op in _NOT_ALONE or not can_widen(subject)
+                else partial(widened, call, subject, op in _OF_ITS_DTYPE),
             ),
         )
 

@@ -66,7 +66,7 @@ FIXES = {
         "n = torch.arange(3)\nn /= 1 + 1": "n = torch.arange(3)\nn = n / (1 + 1)",
     },
     "DT311": {
-        "x = torch.rand(4).half()\nx.quantile(0.5)": "x = torch.rand(4).half()\nx.float().quantile(0.5)",
+        "x = torch.rand(4).half()\nx.quantile(0.5)": "x = torch.rand(4).half()\nx.float().quantile(0.5).to(x.dtype)",
         "x = torch.rand(4, 4).half()\ntorch.linalg.svd(x + 1)": "x = torch.rand(4, 4).half()\ntorch.linalg.svd((x + 1).float())",
     },
     "DT312": {
