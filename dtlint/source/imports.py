@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Edit, Span
+from dtlint.source.definite import is_bound
 from dtlint.source.enclosing import Enclosing, FunctionNode, Scope
 
 if TYPE_CHECKING:
@@ -103,6 +104,14 @@ class Imports:
         if scopes[-1] not in self._own:
             self._own[scopes[-1]] = _bound_in(scopes[-1])
         return name in self._own[scopes[-1]]
+
+    def is_bound(self, name: str, at: ast.expr | ast.stmt) -> bool:
+        """Has a name a value for certain when the program comes to a place? What the scope does not bind itself comes from
+        an outer one, and is taken to be there."""
+        scopes = self._enclosing.of(at)
+        if scopes and not self.binds(name, at):
+            return True
+        return is_bound(name, at, scopes[-1] if scopes else self.tree)
 
     def defines_property(self, name: str) -> bool:
         """Does a class of the file compute the attribute, so that it may refuse to be assigned?"""

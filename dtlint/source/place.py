@@ -90,6 +90,10 @@ class Place:
             and _is_path(subject)
         )
 
+    def is_bound(self, path: str) -> bool:
+        """Has the name that a path begins with a value for certain when the program comes here?"""
+        return self._imports.is_bound(path.partition(".")[0], self.abstract)
+
     def spelled(self, name: str) -> tuple[str, tuple[Edit, ...]]:
         """How to write a qualified name here, and the import that takes: see Imports.spelled."""
         self.needs(name)

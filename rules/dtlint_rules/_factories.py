@@ -191,7 +191,7 @@ def fix_after(tensor: str) -> Callable[[Place], Fix | None]:
 
 
 def _pass_dtype_of(tensor: str, place: Place) -> Fix | None:
-    if last_name(place.abstract) in UNTOLD:
-        return None  # it takes none
+    if last_name(place.abstract) in UNTOLD or not place.is_bound(tensor):
+        return None  # it takes none, or the tensor is made below
     edit = place.append_argument(f"dtype={tensor}.dtype")
     return Fix(f"Make it in the dtype of `{tensor}`", (edit,), Applicability.UNSAFE)
