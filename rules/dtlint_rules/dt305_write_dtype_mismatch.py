@@ -29,6 +29,7 @@ from dtlint_rules._parts import receiver
 from dtlint_rules._ranks import rank_of
 from dtlint_rules._sinks import RAISING
 from dtlint_rules._statements import statements
+from dtlint_rules._tensors import looks_like_tensor
 from dtlint_rules._texts import as_operand, short
 from dtlint_rules._widths import cast_to_float32, is_open, may_be_cast
 
@@ -147,6 +148,8 @@ class WriteDtypeMismatch(Rule):
             certain = None
         if not certain and (not _is_by_tensor(target.slice) or _is_counted(target.slice, assign.flow.scope)):
             return ()
+        if not isinstance(assign.base, Tensor) and not _holds_numbers(target, assign.flow):
+            return ()
         return _judge(target.value, assign.base, value, assign.value, assign.flow, assign.node, "[...] =")
 
 
@@ -208,6 +211,20 @@ def _is_of_expert(assign: Assign) -> bool:
         return False
     owner = function.owner if function is not None else None
     return owner is not None and ends_with_layer(made.func, assign.flow.scope, owner.node, assign.flow.tree)
+
+
+def _holds_numbers(target: ast.Subscript, flow: Flow) -> bool:
+    """Is it a tensor of which nothing is known that is written into, and neither a dict nor a list: by its other uses, or
+    by an index that none of these takes?"""
+    path = path_of(target.value)
+    if path is not None and looks_like_tensor(path, flow.scope):
+        return True
+    parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    return any(isinstance(part, (ast.Compare, ast.UnaryOp)) or _has_dtype(known(flow, part)) for part in parts)
+
+
+def _has_dtype(index: Value) -> bool:
+    return isinstance(index, Tensor) and index.dtypes is not None
 
 
 def _is_by_tensor(index: ast.expr) -> bool:

@@ -1,0 +1,42 @@
+"""A fix names only tensors that are there where it stands."""
+
+from __future__ import annotations
+
+from tests.rules.bench import Bench
+
+BENCH = Bench("DT304", "DT305", "import torch\n")
+
+MOVED = """
+def f(x: torch.Tensor, half: bool):
+    x = x.half() if half else x
+    {}
+    noise = noise.to(var.device)
+    return torch.matmul(noise, var)
+"""
+
+
+def test_a_factory_takes_its_dtype_from_a_tensor_that_is_made_above() -> None:
+    text = MOVED.format("var = x * 2\n    noise = torch.ones(3, 3)")
+    assert BENCH.fixed("DT304", text) == MOVED.format("var = x * 2\n    noise = torch.ones(3, 3, dtype=var.dtype)")
+
+
+def test_it_does_not_from_one_that_is_made_below() -> None:
+    text = MOVED.format("noise = torch.ones(3, 3)\n    var = x * 2")
+    assert len(BENCH.found("DT304", text)) == 1
+    assert BENCH.fixed("DT304", text) == text
+
+
+WRITTEN = "def f({}, x: torch.Tensor, idx):\n    {}[idx] = x.float()\n    return outs\n"
+
+
+def test_what_is_written_into_by_a_name_may_be_a_dict() -> None:
+    for parameter in ("outs", "outs: dict", "outs: list"):
+        assert BENCH.found("DT305", WRITTEN.format(parameter, "outs")) == []
+
+
+def test_it_is_a_tensor_where_it_has_a_shape_or_is_indexed_by_a_mask() -> None:
+    shaped = WRITTEN.format("outs", "outs.fill_(0) if outs.shape[0] else None\n    outs")
+    masked = WRITTEN.format("outs", "outs").replace("[idx]", "[idx > 0]")
+    for text in (shaped, masked):
+        assert len(BENCH.found("DT305", text)) == 1
+        assert "x.float().to(outs.dtype)" in BENCH.fixed("DT305", text)
