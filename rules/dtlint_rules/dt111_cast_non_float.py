@@ -12,7 +12,7 @@ from dtlint.infer.around import parents
 from dtlint.infer.conditions import atoms
 from dtlint.infer.names import path_of
 from dtlint.infer.survey import scopes
-from dtlint.infer.values import Module
+from dtlint.infer.values import Dtype, DtypeOf, Module
 from dtlint.infer.walk import SCOPES
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
@@ -118,7 +118,8 @@ class CastNonFloat(Rule):
     ```
 
     ## Fix safety
-    The fix guards the cast by `is_floating_point()`. It is unsafe, for integers then keep their dtype.
+    The fix guards the cast by `is_floating_point()`, and moves what is not floating to the same device. It is unsafe, for
+    integers then keep their dtype.
 
     ## References
     - [torch.is_floating_point](https://docs.pytorch.org/docs/stable/generated/torch.is_floating_point.html)
@@ -203,7 +204,7 @@ class CastNonFloat(Rule):
             f"Every tensor of {source} is cast to {to}, integers too",
             help=f"Cast only where `{text}.is_floating_point()`",
             conditional=not self._is_seen(source, call.flow),
-            fix=_guarded(text) if whole and cast is bare else None,
+            fix=_guarded(text, call) if whole and cast is bare else None,
         )
 
     def _is_seen(self, source: str, flow: Flow) -> bool:
@@ -531,9 +532,43 @@ def _is_no_question(test: ast.expr) -> bool:
     )
 
 
-def _guarded(name: str) -> Callable[[Place], Fix]:
+def _guarded(name: str, call: Call) -> Callable[[Place], Fix] | None:
+    """The fix that casts floating tensors, and takes the others where the cast takes all: to a device, if there is one."""
+    moved = _moved(call)
+    if moved is None:
+        return None
+
     def fix(place: Place) -> Fix:
-        text = f"{place.text(place.abstract)} if {name}.is_floating_point() else {name}"
+        kept = f"{name}.to({', '.join(place.between(place.source.span(each)) for each in moved)})" if moved else name
+        text = f"{place.text(place.abstract)} if {name}.is_floating_point() else {kept}"
         return Fix("Cast floating tensors only", (place.replace(place.abstract, text),), Applicability.UNSAFE)
 
     return fix
+
+
+def _moved(call: Call) -> list[ast.expr | ast.keyword] | None:
+    """The arguments of `.to()` besides the dtype, if they do anything; None where it cannot be told which that is."""
+    node = call.node
+    if call.method != "to":
+        by_type = call.method == "type" and not (node.args and _names_dtype(node.args[0], call))
+        return None if by_type else []
+    if not call.complete or any(keyword.arg is None for keyword in node.keywords):
+        return None
+    at = next((i for i, each in enumerate(node.args) if _names_dtype(each, call)), None)
+    if (at is None) == (keyword(node, "dtype") is None):
+        return None
+    rest: list[ast.expr | ast.keyword] = list(node.args)
+    if at is not None:
+        # what stands behind the device and the dtype is `non_blocking` and `copy`, by position
+        if len(node.args) > at + 1:
+            return None
+        del rest[at]
+    named = [each for each in node.keywords if each.arg != "dtype"]
+    moves = bool(rest) or any(each.arg != "non_blocking" for each in named)
+    return [*rest, *named] if moves else []
+
+
+def _names_dtype(node: ast.expr, call: Call) -> bool:
+    """Is it a dtype: known as one, or called one?"""
+    value = next((value for each, value in zip(call.node.args, call.args, strict=False) if each is node), None)
+    return isinstance(value, (Dtype, DtypeOf)) or (path_of(node) or "").endswith("dtype")
