@@ -7,7 +7,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability
+from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.names import path_of
 from dtlint.infer.survey import facts
@@ -25,6 +25,7 @@ from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH, attributes
 from dtlint_rules._numbers import number_at
 from dtlint_rules._parts import keyword, receiver, root_of
+from dtlint_rules._sinks import RAISING
 from dtlint_rules._subjects import ABSENT, operand
 from dtlint_rules._tensors import looks_like_tensor
 from dtlint_rules._texts import short
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.events import Call, Flow
     from dtlint.infer.values import Value
+    from dtlint.source.place import Place
 
 __all__ = ["LowPrecisionPositions"]
 
@@ -111,14 +113,15 @@ class LowPrecisionPositions(Rule):
     import torch
 
     def rotary(x: torch.Tensor, inv_freq: torch.Tensor) -> torch.Tensor:
-        positions = torch.arange(x.shape[1], device=x.device, dtype=torch.float32)
+        positions = torch.arange(x.shape[1], device=x.device, dtype=torch.promote_types(x.dtype, torch.float32))
         angles = torch.outer(positions, inv_freq)
         return angles.cos()
     ```
 
     ## Fix safety
-    The fix counts in float32. It is unsafe: what is computed from the positions becomes float32 too, and has to be cast
-    to the dtype of the data at the end.
+    The fix counts in float32, or in float64 where that is asked for. It is unsafe: what is computed from the positions
+    becomes float32 too, and has to be cast to the dtype of the data at the end. There is no fix in functions that multiply
+    matrices or call layers, which raise for float32 beside half weights.
 
     ## References
     - [torch.arange](https://docs.pytorch.org/docs/stable/generated/torch.arange.html)
@@ -167,7 +170,7 @@ class LowPrecisionPositions(Rule):
             f"`{name}` counts in {_shown(chosen)}: {_lost(call.node)}",
             help=f"Count in float32 or int64, and cast {'at' if labels else 'the encoding at'} the end",
             conditional=not _is_half(chosen),
-            fix=partial(respell, node=given, name="torch.float32", message="Count in float32") if given else None,
+            fix=partial(_widened, given) if given is not None and not _multiplies(call.flow.scope) else None,
         )
 
     def _counts(self, scope: ast.AST) -> bool:
@@ -244,6 +247,30 @@ class LowPrecisionPositions(Rule):
             notes=() if cast.lineno == call.node.lineno else ((call.node, "taken here"),),
             conditional=not _is_half(chosen),
         )
+
+
+def _widened(given: ast.expr, place: Place) -> Fix:
+    """The fix that counts in float32, or in float64 where that may be asked for."""
+    if last_name(given) in _HALVES:
+        return respell(place, given, "torch.float32", "Count in float32")
+    promote, first = place.spelled("torch.promote_types")
+    float32, second = place.spelled("torch.float32")
+    edit = place.replace(given, f"{promote}({place.text(given)}, {float32})")
+    return Fix("Count in float32", (edit, *dict.fromkeys((*first, *second))), Applicability.UNSAFE)
+
+
+def _multiplies(scope: ast.AST) -> bool:
+    """Does the function call a product or a layer, which raise for float32 positions beside half weights?"""
+    return any(
+        (isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult))
+        or (isinstance(part, ast.Call) and (last_name(part) in RAISING or _is_of_self(part.func)))
+        for part in nodes([scope])
+    )
+
+
+def _is_of_self(function: ast.expr) -> bool:
+    """`self.proj(...)`: a layer, or a method that may call one."""
+    return isinstance(function, ast.Attribute) and path_of(function.value) == "self"
 
 
 _CALLED = {"sin": "sine", "cos": "cosine"}
