@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dtlint.diagnostic import Applicability
 from dtlint.infer.names import path_of
 from dtlint.infer.values import UNKNOWN, Constant, Tensor
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import limit_of
 from dtlint_rules._half import half_at, is_assumed
@@ -94,8 +95,9 @@ class MaskFillOverflow(Rule):
     ```
 
     ## Fix safety
-    The fix puts the limit of the tensor's own dtype in place of the number, where the tensor is a name. It is unsafe:
-    two such limits added up are -inf, which two times -1e9 is not in float32.
+    The fix puts the limit of the tensor's own dtype in place of the number, where the tensor is a name. In a mask that is
+    added to scores it puts half of it, for the whole limit is -inf as soon as something negative is added. It is unsafe:
+    scores may be that large themselves, which they are not beside -1e9 in float32.
 
     ## References
     - [torch.finfo](https://docs.pytorch.org/docs/stable/type_info.html#torch.finfo)
@@ -323,6 +325,9 @@ class MaskFillOverflow(Rule):
         end, limit = ("-65504", "min") if number.value < 0 else ("65504", "max")
         message = f"{spelled(number.value)} is beyond {end}, the {limit} of float16: {happens.format(inf=inf)}"
         path = path_of(subject) if subject is not None else None
+        added = isinstance(node, ast.expr) and _is_added(node, subject, flow)
+        halved = f": `{limit}` itself becomes {inf} once something is added" if added else ""
+        limit += " / 2" if added else ""
         fix = None
         if number.literal and written is not None and path is not None:
             fix = partial(limit_of, node=written, path=path, limit=limit, verb="Use")
@@ -330,11 +335,38 @@ class MaskFillOverflow(Rule):
         yield Finding(
             number.written if elsewhere else node,
             message,
-            help=f"Use `torch.finfo({path or 'scores'}.dtype).{limit}`",
+            help=f"Use `torch.finfo({path or 'scores'}.dtype).{limit}`" + halved,
             notes=((node, "written into a tensor here"),) if elsewhere else (),
             conditional=is_assumed(half),
             fix=fix,
         )
+
+
+def _is_added(node: ast.expr, subject: ast.expr | None, flow: Flow) -> bool:
+    """Is what holds the number added to scores: at once, as a mask, or by the name that it is bound to?"""
+    parent = parents_at(node, flow).get(node)
+    if _is_sum(parent) or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
+        return True
+    if subject is not None and is_mask(subject):
+        return True
+    targets = flow.statement.targets if isinstance(flow.statement, ast.Assign) else []
+    names = {target.id for target in targets if isinstance(target, ast.Name)}
+    return any(map(is_mask, targets)) or any(
+        isinstance(part, ast.Name) and part.id in names
+        for total in (nodes([flow.scope]) if names else ())
+        if _is_sum(total) and getattr(total, "lineno", 0) > node.lineno
+        for part in _summands(total)
+    )
+
+
+def _is_sum(node: ast.AST | None) -> bool:
+    return isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, (ast.Add, ast.Sub))
+
+
+def _summands(node: ast.AST) -> tuple[ast.expr, ...]:
+    if isinstance(node, ast.BinOp):
+        return node.left, node.right
+    return (node.target, node.value) if isinstance(node, ast.AugAssign) else ()
 
 
 def _cast_to(call: Call) -> ast.expr | None:
