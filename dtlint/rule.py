@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dtlint.source.place import Place
     from dtlint.trace.record import TraceRecord
 
-__all__ = ["ENTRY_POINT", "Finding", "Rule", "RulesError", "RuntimeRule", "discover", "registered"]
+__all__ = ["ENTRY_POINT", "Finding", "Rule", "RulesError", "RuntimeRule", "demand", "discover", "registered"]
 
 ENTRY_POINT = "dtlint.rules"
 """The entry-point group. Each entry names a package; every Rule in its modules belongs to the catalogue."""
@@ -205,6 +205,19 @@ def discover() -> dict[str, type[Rule]]:
                         f"{rule.code} is claimed by both {other.__module__} and {rule.__module__}; choose another code"
                     )
     return dict(sorted(rules.items()))
+
+
+def demand(rules: Mapping[str, object]) -> None:
+    """Refuse to go on without any rule: a check by none finds nothing, and would pass for one that is clean.
+
+    Raises:
+        RulesError: there is no rule.
+    """
+    if not rules:
+        raise RulesError(
+            f"no installed package registers rules as {ENTRY_POINT}, so nothing can be checked; install dtlint itself,"
+            " which brings them: `pip install dtlint`, or `pip install -e .` in a checkout"
+        )
 
 
 def _modules(package: str) -> Iterator[ModuleType]:

@@ -189,9 +189,11 @@ def _check(paths: tuple[str, ...], options: Mapping[str, Any]) -> int:
     """Run, report, and say the exit code."""
     from dtlint.catalogue import catalogue
     from dtlint.check.run import run
+    from dtlint.rule import demand
     from dtlint.source.discover import discover
 
     rules = catalogue()
+    demand(rules)
     configuration = _configuration(options)
     mode = _mode(options)
     if paths == (STDIN,):

@@ -56,7 +56,7 @@ def command(rule: str | None, output_format: str, new: str | None) -> None:
 
     A rule marked `opt-in` runs only when it is selected, or with `dtlint check --preview`.
     """
-    from dtlint.rule import discover
+    from dtlint.rule import demand, discover
 
     if new is not None and output_format != "text":
         raise click.UsageError("--new prints a module of Python, so it cannot go with --output-format")
@@ -64,6 +64,7 @@ def command(rule: str | None, output_format: str, new: str | None) -> None:
     if new is not None:
         click.echo(_scaffold(rule, new, rules), nl=False)
         return
+    demand(rules)
     listed = [known for known in rules.values() if rule is None or _is_prefix(rule, known.code)]
     if rule is None or listed:
         text = _json([_facts(known) for known in listed]) if output_format == "json" else "\n".join(_table(listed))
