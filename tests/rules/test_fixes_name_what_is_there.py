@@ -29,11 +29,6 @@ def test_it_does_not_from_one_that_is_made_below() -> None:
 WRITTEN = "def f({}, x: torch.Tensor, idx):\n    {}[idx] = x.float()\n    return outs\n"
 
 
-def test_what_is_written_into_by_a_name_may_be_a_dict() -> None:
-    for parameter in ("outs", "outs: dict", "outs: list"):
-        assert BENCH.found("DT305", WRITTEN.format(parameter, "outs")) == []
-
-
 def test_it_is_a_tensor_where_it_has_a_shape_or_is_indexed_by_a_mask() -> None:
     shaped = WRITTEN.format("outs", "outs.fill_(0) if outs.shape[0] else None\n    outs")
     masked = WRITTEN.format("outs", "outs").replace("[idx]", "[idx > 0]")
