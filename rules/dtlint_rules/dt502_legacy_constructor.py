@@ -217,18 +217,17 @@ def _asked(call: Call) -> Iterator[Finding]:
     subject = path_of(call.node.args[0])
     if all(parameter.arg != subject for parameter in parameters(call.flow.scope)):
         return  # what the function makes or loads itself can be on the CPU for certain
-    parent = next(within(call.node, call.flow), None)
-    if isinstance(call.flow.statement, ast.Assert) or (
-        isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
-    ):
+    if isinstance(call.flow.statement, ast.Assert) or _is_refused_otherwise(call):
         return  # who demands the type may well mean the device too
     if any(_demands(held, subject, call.node.args[1]) for held in asserted(call.flow.scope)):
         return  # it has demanded one of some types, and asks which it is
     given = call.args[1]
-    kinds = [tensor_type(value) for value in (given.items if isinstance(given, Items) else [given])]
-    known = [kind for kind in kinds if kind is not None]
-    if not known or len(known) != len(kinds) or any(kind.device != "the CPU" for kind in known):
+    values = given.items if isinstance(given, Items) else [given]
+    known = [kind for value in values if (kind := tensor_type(value)) is not None]
+    if not known or any(kind.device != "the CPU" for kind in known):
         return
+    if any(tensor_type(value) is None and not _is_of_python(value) for value in values):
+        return  # it may be a class of tensors, which those of the GPU are instances of
     if any("cuda" in names_in(held.test) or "device" in names_in(held.test) for held in call.flow.conditions):
         return
     yield Finding(
@@ -236,6 +235,19 @@ def _asked(call: Call) -> Iterator[Finding]:
         f"`{known[0].name}` is {known[0].dtype} on the CPU only: this is False on other devices",
         help=f"Use `{subject}.dtype == torch.{known[0].dtype}`",
     )
+
+
+def _is_refused_otherwise(call: Call) -> bool:
+    """`if not isinstance(x, torch.LongTensor): raise TypeError`."""
+    parent, statement = next(within(call.node, call.flow), None), call.flow.statement
+    if not isinstance(parent, ast.UnaryOp) or not isinstance(parent.op, ast.Not):
+        return False
+    return not isinstance(statement, ast.If) or isinstance(statement.body[-1], ast.Raise)
+
+
+def _is_of_python(value: Value) -> bool:
+    """Is it a type of numbers or of containers: `int`, `list`?"""
+    return isinstance(value, External) and value.name.startswith("builtins.")
 
 
 def _demands(held: ast.expr, subject: str | None, kind: ast.expr) -> bool:
