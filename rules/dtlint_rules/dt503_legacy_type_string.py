@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
-from dtlint.infer.values import Constant, Module
+from dtlint.infer.values import Constant, Items, Module
 from dtlint.rule import Finding, Rule
 from dtlint_rules._legacy import METHODS, TensorType, cast_by_method, tensor_type
 
@@ -23,8 +23,8 @@ class LegacyTypeString(Rule):
     """A tensor type is given, or compared, as a string.
 
     ## What it does
-    Reports `x.type("torch.FloatTensor")` and comparisons of `x.type()` with such a string, but for assertions and files
-    that ask for the type of the CPU and for that of the GPU.
+    Reports `x.type("torch.FloatTensor")` and comparisons of `x.type()` with such a string, or `in` a list of them, but
+    for assertions and files that ask for the type of the CPU and for that of the GPU.
 
     ## Why it matters
     The string names a dtype and a device. `x.type("torch.FloatTensor")` moves the tensor to the CPU, and
@@ -59,7 +59,7 @@ class LegacyTypeString(Rule):
     triggers = ('"torch',)
     needs = ((".type",),)
     calls = frozenset({"type"})
-    operators = frozenset({ast.Eq, ast.NotEq})
+    operators = frozenset({ast.Eq, ast.NotEq, ast.In, ast.NotIn})
 
     def __init__(self) -> None:
         self.compared: list[tuple[ast.Compare, TensorType]] = []
@@ -88,9 +88,10 @@ class LegacyTypeString(Rule):
         if not isinstance(operation.node, ast.Compare) or isinstance(operation.flow.statement, ast.Assert):
             return ()  # a test may well mean the device too
         for side, other in ((operation.left, operation.node.comparators[0]), (operation.right, operation.node.left)):
-            kind = tensor_type(side) if isinstance(side, Constant) else None
-            if kind is not None and _is_type(other):
-                self.compared.append((operation.node, kind))
+            named = side.items if isinstance(side, Items) else (side,)
+            kinds = [tensor_type(each) if isinstance(each, Constant) else None for each in named]
+            if _is_type(other):
+                self.compared += [(operation.node, kind) for kind in kinds if kind is not None]
         return ()
 
     def on_end(self, end: End) -> Iterator[Finding]:
@@ -99,7 +100,8 @@ class LegacyTypeString(Rule):
         devices: dict[str, set[str]] = {}
         for _, kind in self.compared:
             devices.setdefault(kind.dtype, set()).add(kind.device)
-        yield from (_compared(node, kind) for node, kind in self.compared if len(devices[kind.dtype]) == 1)
+        alone = {node: kind for node, kind in reversed(self.compared) if len(devices[kind.dtype]) == 1}
+        yield from (_compared(node, kind) for node, kind in reversed(alone.items()))
 
 
 def _compared(node: ast.Compare, kind: TensorType) -> Finding:
