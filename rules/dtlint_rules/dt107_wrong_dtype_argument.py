@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity
-from dtlint.dtypes.dtype import named
+from dtlint.dtypes.dtype import DTYPES, Category, named
 from dtlint.infer.around import around
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Constant, Device, Dtype, External, Instance, Module, Tensor, Unknown, Value
@@ -25,6 +25,7 @@ from dtlint_rules._known import known
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import STRINGS, attributes
 from dtlint_rules._no_methods import NO_METHODS, is_no_method
+from dtlint_rules._tried import is_tried
 from dtlint_rules._truths import Truth, bools_for_dtypes
 
 if TYPE_CHECKING:
@@ -60,6 +61,10 @@ _MIXED_UP = ("device = dtype", "device = self.dtype", "device or ")
 _BEHIND_OR = ("or torch.", "or th.")
 """How a dtype stands behind `or`."""
 _UNKNOWN_CASTS = attributes(NO_METHODS, of_self=True)
+_LIMITS = attributes(("finfo", "iinfo"))
+_LIMITED = {"torch.finfo": (Category.INTEGER, "iinfo"), "torch.iinfo": (Category.FLOAT, "finfo")}
+"""What gives the limits of dtypes: what it refuses, and what takes that."""
+_OF_PYTHON = {"builtins.int": "int64", "builtins.float": "float64"}
 _TENSORS = re.compile(r"(^|_)(tensors?|weights?|param|grad|logits|embeds|embeddings|hidden_states)$")
 """How tensors are called, and no dtype."""
 _HAVE_DEVICE = frozenset({"from_pretrained", "from_single_file", "Accelerator", "Fabric"})
@@ -79,7 +84,7 @@ class WrongDtypeArgument(Rule):
     `dtype = x is None or torch.float16`; and casts by methods that no tensor has, `x.as_type(y)`. A dtype that is given by
     position where torch takes it by its name, `torch.zeros(2, torch.float32)`, or takes something else,
     `nn.Linear(2, 2, torch.float32)`; a type that torch or NumPy never had, `dtype=np.float6432`; and a number, a dtype or
-    an array of NumPy where a tensor is due, `x.type_as(3)`.
+    an array of NumPy where a tensor is due, `x.type_as(3)`; and `torch.finfo` of integers, `torch.iinfo` of floats.
 
     Conditional, and so reported with `--preview` only: a tensor in place of a dtype, where no more than its name
     says that it is one.
@@ -135,6 +140,7 @@ class WrongDtypeArgument(Rule):
         *_MIXED_UP,
         *_BEHIND_OR,
         *_UNKNOWN_CASTS,
+        *_LIMITS,
     )
     needs = (
         (
@@ -143,6 +149,7 @@ class WrongDtypeArgument(Rule):
             *_MIXED_UP,
             *_BEHIND_OR,
             *_UNKNOWN_CASTS,
+            *_LIMITS,
         ),
     )
     calls = frozenset({"astype", "to", "type", "type_as", "torch.", "numpy.", *NO_METHODS})
@@ -168,6 +175,8 @@ class WrongDtypeArgument(Rule):
             return (_no_method(call),) if is_no_method(call) else ()
         if call.target == "torch.dtype":
             return (_uncallable(call),)
+        if call.target in _LIMITED:
+            return _limits(call, *_LIMITED[call.target])
         if call.target == "torch.amp.autocast" and (given := _device_given(call)) is not None:
             return (given,)
         if call.target in JUDGED and call.args and (given := dtype_by_position(call)) is not None:
@@ -369,6 +378,21 @@ def _uncallable(call: Call) -> Finding:
         "`torch.dtype` cannot be called: this raises TypeError",
         help="Look the dtype up by its name: `getattr(torch, name)`",
     )
+
+
+def _limits(call: Call, refused: Category, instead: str) -> Iterator[Finding]:
+    """`torch.finfo(int)`, `torch.iinfo(torch.float16)`. A name may be bound to what a test has asked before."""
+    value, node = call.argument(0, "type"), call.argument_node(0, "type")
+    name = value.name if isinstance(value, Dtype) else _OF_PYTHON.get(value.name) if type(value) is External else None
+    if name is None or node is None or named(name) is None or DTYPES[name].category != refused:
+        return
+    written = isinstance(node, ast.Attribute) or type(value) is External
+    if written and not call.flow.version_gated and not is_tried(call, ("TypeError",)):
+        yield Finding(
+            call.node,
+            f"`{last_name(call.node)}` raises TypeError for `{ast.unparse(node)}`",
+            help=f"Use `torch.{instead}`, or a {'floating' if refused is Category.INTEGER else 'whole'} dtype",
+        )
 
 
 def _device_given(call: Call) -> Finding | None:
