@@ -108,7 +108,7 @@ class ScalerWithBf16(Rule):
             region, surely = next(
                 ((node, sure) for node, sure, place in self.regions if place is scaler.place), (None, False)
             )
-            if region is None or mentions(scaler.conditions, _SPEAKS_OF_DTYPE):
+            if region is None or mentions(_deciding(scaler.conditions), _SPEAKS_OF_DTYPE):
                 continue
             if not self.scaled or (surely and scaler.place not in self.scaled and _stays_in(scaler)):
                 when = "with bfloat16" if surely else "also with bfloat16"
@@ -194,8 +194,21 @@ def _is_decided(call: Call) -> bool:
     enabled = call.argument_node(None, "enabled")
     if enabled is None:
         return False
+    if _is_of_none(enabled):
+        return False
     text = " ".join(said(enabled)).lower()
     return any(part in text for part in _SPEAKS_OF_DTYPE) or _is_setting(enabled)
+
+
+def _deciding(conditions: list[Condition]) -> list[Condition]:
+    """The tests that may tell dtypes apart: not whether there is one, `amp_dtype is not None`."""
+    return [condition for condition in atoms(conditions) if not _is_of_none(condition.test)]
+
+
+def _is_of_none(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and any(
+        isinstance(part, ast.Constant) and part.value is None for part in test.comparators
+    )
 
 
 def _switched_by_bf16(call: Call) -> ast.expr | None:
