@@ -290,6 +290,7 @@ class WrongDtypeArgument(Rule):
             node,
             f"`{ast.unparse(node)}` is not a NumPy dtype: this raises TypeError",
             help=f"Use `np.{held}`" if held else f"Make a tensor first: NumPy has no {dtype.name}",
+            severity=None if sure else Severity.WARNING,
             fix=_respelled(node, f"numpy.{held}", sure) if held else None,
         )
 
