@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dtlint.infer.releases import always
 from dtlint.infer.values import Array, Constant, Phase, Tensor
 
 if TYPE_CHECKING:
@@ -86,7 +87,11 @@ class Flow:
     @property
     def version_gated(self) -> bool:
         """Does this code run only on some versions or builds, by a test that the author wrote for the purpose?"""
-        return any(_asks_version(condition.test) for condition in self.conditions)
+        return any(
+            _asks_version(condition.test)
+            for condition in self.conditions
+            if always(condition.test) is not condition.holds
+        )
 
     @property
     def scope(self) -> ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda:

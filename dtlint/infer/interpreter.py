@@ -21,6 +21,7 @@ from dtlint.infer.events import Condition, Discard, End, Enter, Exit, Flow, List
 from dtlint.infer.names import path_of
 from dtlint.infer.narrowing import narrow_dtypes, speaks_of_dtypes
 from dtlint.infer.program_state import State, differing
+from dtlint.infer.releases import always
 from dtlint.infer.scopes import ClassInfo, FunctionInfo, FunctionNode, is_module_class
 from dtlint.infer.summaries import parameter_atom
 from dtlint.infer.survey import facts
@@ -312,6 +313,9 @@ class Interpreter(Calling):
                 # A switch that is set by hand: read what it would turn on, though this run does not get there.
                 self.branch(start, passed, Condition(node.test, not test.value))
             self.resume(self.branch(start, taken, Condition(node.test, bool(test.value))))
+            return
+        if (today := always(node.test)) is not None:
+            self.resume(self.branch(start, node.body if today else node.orelse, Condition(node.test, today)))
             return
         body = self.branch(start, node.body, Condition(node.test, True))
         otherwise = Condition(node.test, False)

@@ -70,7 +70,8 @@ class DeprecatedAmpApi(Rule):
     annotation, `isinstance` or `functools.partial`, or are returned, kept or handed on; where an `if` for the hardware
     takes the name from another package, the import. So are calls of
     `torch.get_autocast_gpu_dtype`, `torch.is_autocast_cpu_enabled` and their kin, one for each device. Code that runs
-    only with an older torch, by a version test or an `except ImportError`, is left alone.
+    only with an older torch, by a version test or an `except ImportError`, is left alone; a test that every torch from 2.4
+    on passes, `V(torch.__version__) >= V("1.6")`, does not count.
 
     ## Why it matters
     Since torch 2.4 calling them gives a FutureWarning, and the names are to go. Their successors take the device as an
@@ -102,7 +103,8 @@ class DeprecatedAmpApi(Rule):
     The fix is safe: the old names call the new ones with the same values. Positional arguments of autocast become
     keywords, `import torch` is added where the file needs it, and an import that is left without a use is removed. It
     is unsafe where the project declares an older torch than has the new name, or `target-torch` is older: `autocast`
-    is in `torch.amp` since torch 1.12, `GradScaler` since 2.3, the others since 2.4. In `functools.partial(autocast,
+    is in `torch.amp` since torch 1.12, `GradScaler` since 2.3, the others since 2.4; and in a file that asks for
+    `torch.__version__`. In `functools.partial(autocast,
     ...)` it is unsafe, too, for the partial may be called with positional arguments. There is no fix where the
     arguments are hidden in `*args`, where a class inherits, where the name is looked up on an object or handed on,
     inside of f-strings, or where the program changes autocast's default dtype, which the old autocast does not heed.
@@ -244,7 +246,7 @@ class DeprecatedAmpApi(Rule):
             return None
         spelling, edits, orphans = successor
         edits = (place.replace(node, spelling + behind), *edits, *more)
-        return Fix(_help(name), edits, Applicability.SAFE, orphans)
+        return Fix(_help(name), edits, _trust(place), orphans)
 
     def _decorating(self, place: Place, name: str, node: ast.expr) -> Fix | None:
         if _last(name) not in ("custom_fwd", "custom_bwd"):
@@ -342,7 +344,12 @@ def _of_all_devices(place: Place, call: Call) -> Fix | None:
     spelling, edits = place.spelled(f"torch.{new}")
     orphans = ((path_of(function) or "").partition(".")[0],)
     edits = (place.replace(function, spelling), place.insert_argument(f'"{device}"'), *edits)
-    return Fix(f"Use `torch.{new}`", edits, Applicability.SAFE, orphans)
+    return Fix(f"Use `torch.{new}`", edits, _trust(place), orphans)
+
+
+def _trust(place: Place) -> Applicability:
+    """How far the fix can be trusted: a file that asks for the release of torch may be meant for older ones, too."""
+    return Applicability.UNSAFE if "torch.__version__" in place.source.text else Applicability.SAFE
 
 
 def _last(name: str) -> str:

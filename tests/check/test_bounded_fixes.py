@@ -82,3 +82,8 @@ def test_a_warning_of_what_only_an_older_torch_does_ends_with_the_declaration() 
     assert codes() == ["DT507"]
     Path("requirements.txt").write_text("torch>=2.5\n")
     assert codes() == []
+
+
+def test_a_file_that_asks_for_the_release_may_run_on_older_ones() -> None:
+    text = 'import torch\nif torch.__version__ >= "1.6":\n    scaler = torch.cuda.amp.GradScaler()\n'
+    assert fix(text).applicability is Applicability.UNSAFE
