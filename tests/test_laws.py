@@ -270,7 +270,7 @@ def test_checking_a_clean_file_loads_no_interpreter(tmp_path: Path) -> None:
 def test_telling_what_is_known_of_a_program_loads_no_interpreter(tmp_path: Path) -> None:
     """Most of what a second `dtlint infer` costs is what it loads."""
     (tmp_path / "program.py").write_text("import torch\n\nx = torch.zeros(3)\nprint(x * 2)\n")
-    heavy = {"dtlint.infer.interpreter", "dtlint.infer.program.claims", "dtlint.dtypes.table", "rich", "libcst"}
+    heavy = {"dtlint.infer.interproc.engine", "dtlint.infer.claims.reading", "dtlint.dtypes.table", "rich", "libcst"}
     for arguments in (["program.py"], ["--at", "program.py:3:1"], ["program.py", "--output-format", "json"]):
         loaded_by("infer", *arguments, cwd=tmp_path)
         assert loaded_by("infer", *arguments, cwd=tmp_path, heavy=heavy) == set(), arguments

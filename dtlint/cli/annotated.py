@@ -13,8 +13,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.infer.program.told import Told
-    from dtlint.infer.values import Dtypes
+    from dtlint.infer.claims.account import Account
+    from dtlint.infer.domain.values import Dtypes
     from dtlint.source.file import Source
 
 __all__ = ["annotate"]
@@ -23,13 +23,13 @@ COLOURS = {"float16": "red", "bfloat16": "magenta", "float64": "bright_red", "fl
 """What is narrow, or wider than it should be, stands out."""
 
 
-def annotate(told: Told) -> None:
+def annotate(account: Account) -> None:
     """Print the main file of a program with its dtypes."""
     from dtlint.report.colour import coloured
 
     colour = coloured(sys.stdout)
-    notes = told.notes()
-    for number, line in _lines(told.main):
+    notes = account.notes()
+    for number, line in _lines(account.main):
         note = notes.get(number)
         said = f"  # {note.text}" if note is not None else ""
         if note is not None and colour:

@@ -11,18 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    import ast
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from dtlint.diagnostic import Span
-    from dtlint.infer.program.kept import Kept
-    from dtlint.infer.program.told import Claim, Step, Told
+    from dtlint.infer.claims.account import Account, Claim, Step
+    from dtlint.infer.claims.kept import Kept
     from dtlint.source.file import Source
 
 __all__ = ["command"]
-
-DEEPEST = 12_000
-"""Python's recursion limit while a program is read: calls are followed as calls, some tens of frames each."""
 
 
 @click.command(name="infer")
@@ -62,42 +58,19 @@ def command(path: Path | None, at: str | None, output_format: str, no_cache: boo
         return
     if path is None:
         raise click.UsageError("name a file, or a place with --at FILE:LINE:COL")
-    if os.environ.get("DTLINT_NEW_ENGINE") and output_format == "json":
-        _print_json(_claims_of_new_engine(path))
-        return
-    told = _told(path, no_cache)
+    account = _told(path, no_cache)
     if output_format == "json":
-        _print_json(_as_json(told, file, claim) for file, given in told.claims().items() for claim in given)
+        _print_json(_as_json(account, file, claim) for file, given in account.claims().items() for claim in given)
     else:
         from dtlint.cli.annotated import annotate
 
-        annotate(told)
+        annotate(account)
 
 
-def _claims_of_new_engine(path: Path) -> list[object]:
-    """The claims of the engine that takes the place of the other, while both are there."""
-    import threading
-
-    from dtlint.infer.interproc.disk import Disk
-    from dtlint.infer.interproc.reading import claims
-
-    sys.setrecursionlimit(100_000)
-    threading.stack_size(512 * 1024 * 1024)
-    found: list[object] = []
-    program = _absolute(path)
-    thread = threading.Thread(target=lambda: found.extend(claims(program, [program.parent, *_installed()], Disk())))
-    thread.start()
-    thread.join()
-    return found
-
-
-def _told(path: Path, no_cache: bool) -> Told:
+def _told(path: Path, no_cache: bool) -> Account:
     """What a reading of the program tells, or told an earlier run, if nothing has changed that it depends on."""
     if not path.is_file():
         raise click.UsageError(f"{path} is no regular file; name a file of Python source, or a notebook")
-    usual = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(usual, DEEPEST))
-    click.get_current_context().call_on_close(lambda: sys.setrecursionlimit(usual))
     program = _absolute(path)
     # Python, too, looks beside the script that a link leads to, and takes the links of its folder as they are.
     roots = [Path(os.path.realpath(program)).parent if program.is_symlink() else program.parent, *_installed()]
@@ -107,6 +80,8 @@ def _told(path: Path, no_cache: bool) -> Told:
         known, is_whole = _read(path, program, roots)
         if kept is not None and is_whole:
             kept.keep(known)
+    if known.broken_off:
+        click.echo(f"{path}: {known.broken_off}; some dtypes are not known for that", err=True)
     _tell_of_cells(known.main)
     return known
 
@@ -126,7 +101,7 @@ def _kept(program: Path, roots: list[Path]) -> Kept | None:
     """What earlier runs have told, kept where `dtlint check` keeps its results; None where that cannot be known."""
     from dtlint.cache import beside
     from dtlint.config import ConfigError, Configuration
-    from dtlint.infer.program.kept import Kept
+    from dtlint.infer.claims.kept import Kept
 
     try:
         return Kept(beside(Configuration().settings_for(Path()).root), program, roots)
@@ -134,21 +109,19 @@ def _kept(program: Path, roots: list[Path]) -> Kept | None:
         return None
 
 
-def _read(path: Path, program: Path, roots: list[Path]) -> tuple[Told, bool]:
+def _read(path: Path, program: Path, roots: list[Path]) -> tuple[Account, bool]:
     """What a reading of the program tells now, and whether another one would tell the same."""
+    from dtlint.infer.claims.account import Account
+    from dtlint.infer.claims.reading import read
+    from dtlint.infer.claims.tables import tables
     from dtlint.infer.interproc.disk import Disk
-    from dtlint.infer.program.claims import read
-    from dtlint.infer.program.telling import tables
-    from dtlint.infer.program.told import Told
 
     disk = Disk()
     try:
         reading = read(program, roots, disk)
     except (SyntaxError, ValueError, OSError, RecursionError) as error:
         raise click.UsageError(_why_unread(path, error)) from None
-    if reading.broken_off:
-        click.echo(f"{path}: {reading.broken_off}; what dtypes it has is not known", err=True)
-    return Told(program, disk, tables(reading)), not reading.broken_off and not reading.starved
+    return Account(program, disk, tables(reading)), not reading.starved
 
 
 def _absolute(path: Path) -> Path:
@@ -176,10 +149,10 @@ def _installed() -> list[Path]:
     return [Path(entry) for entry in sys.path if entry]
 
 
-def _as_json(told: Told, path: Path, claim: Claim) -> dict[str, object]:
+def _as_json(account: Account, path: Path, claim: Claim) -> dict[str, object]:
     return {
         "path": str(path),
-        **_extent(told.source(path), claim.span),
+        **_extent(account.source(path), claim.span),
         "dtypes": None if claim.dtypes is None else sorted(claim.dtypes),
         "symbolic": claim.symbolic,
     }
@@ -206,42 +179,42 @@ def _print_json(values: Iterable[object]) -> None:
 
 def _tell(program: Path | None, at: str, output_format: str, no_cache: bool) -> None:
     """The dtype at one place, and the steps that led there."""
-    from dtlint.infer.program.told import shown
+    from dtlint.infer.claims.account import shown
 
     file, cell, line, column = _place(at)
-    told = _told(program or file, no_cache)
+    account = _told(program or file, no_cache)
     path = _absolute(file)
     name, found = "", None
-    if path in told.files:
-        line = _line_of_text(told.source(path), cell, line, at)
-        found = told.at(path, line, column - 1)
+    if path in account.files:
+        line = _line_of_text(account.source(path), cell, line, at)
+        found = account.at(path, line, column - 1)
         if found is None:
-            name, found = _assigned(told, path, line, column - 1)
+            name, found = _assigned(account, path, line, column - 1)
     if found is None:
         raise click.UsageError(
             f"nothing at {at} is known to be a tensor; point at an expression that `dtlint infer` shows"
         )
-    steps = told.why(found)
+    steps = account.why(found)
     if output_format == "json":
-        _print_json(_step_as_json(told, step) for step in steps)
+        _print_json(_step_as_json(account, step) for step in steps)
         return
     click.echo(f"{name or steps[0].expression}: {steps[0].symbolic or shown(steps[0].dtypes)}")
     for step in steps:
-        click.echo(f"  {_in_words(told, step)}")
+        click.echo(f"  {_in_words(account, step)}")
 
 
-def _in_words(told: Told, step: Step) -> str:
-    from dtlint.infer.program.told import shown
+def _in_words(account: Account, step: Step) -> str:
+    from dtlint.infer.claims.account import shown
     from dtlint.report.legible import place
 
     known = step.dtypes is not None and step.symbolic is None
     has = f"is {shown(step.dtypes)}" if known else f"has {step.symbolic or 'a dtype that is not known'}"
-    where = place(told.source(step.path).location(step.span))
+    where = place(account.source(step.path).location(step.span))
     return f"{where}: `{step.expression}` {has}: {step.reason}"
 
 
-def _step_as_json(told: Told, step: Step) -> dict[str, object]:
-    extent = _extent(told.source(step.path), step.span)
+def _step_as_json(account: Account, step: Step) -> dict[str, object]:
+    extent = _extent(account.source(step.path), step.span)
     return {
         "path": str(step.path),
         **{key: number for key, number in extent.items() if not key.startswith("end")},
@@ -252,39 +225,22 @@ def _step_as_json(told: Told, step: Step) -> dict[str, object]:
     }
 
 
-def _assigned(told: Told, path: Path, line: int, column: int) -> tuple[str, int | None]:
+def _assigned(account: Account, path: Path, line: int, column: int) -> tuple[str, int | None]:
     """The target of an assignment at a place, and the number of the tensor expression that is assigned to it."""
     import ast
 
     from dtlint.diagnostic import Span
+    from dtlint.infer.claims.bindings import bound_in
     from dtlint.infer.interproc.project import tree_of
 
-    source, here = told.source(path), Span(line, column, line, column)
+    source, here = account.source(path), Span(line, column, line, column)
     for statement in ast.walk(tree_of(source)):
-        for target, value in _bound(statement):
+        for target, value in bound_in(statement):
             if source.span(target).contains(here):
-                found = told.exactly(path, source.span(value))
+                found = account.exactly(path, source.span(value))
                 if found is not None:
                     return ast.unparse(target), found
     return "", None
-
-
-def _bound(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Each target with the expression that is assigned to it, those of `a, b = x, y` one by one."""
-    import ast
-
-    def paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-        if not isinstance(target, (ast.Tuple, ast.List)):
-            yield target, value
-        elif isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
-            for one, given in zip(target.elts, value.elts, strict=True):
-                yield from paired(one, given)
-
-    if isinstance(node, ast.Assign):
-        for target in node.targets:
-            yield from paired(target, node.value)
-    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
-        yield node.target, node.value
 
 
 def _place(at: str) -> tuple[Path, int | None, int, int]:

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from dtlint.infer.domain.values import Address, CallPath
     from dtlint.infer.state import Difference, Store
 
-__all__ = ["Arguments", "Context", "Frame", "NeverReturns", "Recorder", "Semantics"]
+__all__ = ["Arguments", "Context", "Frame", "NeverReturns", "Recorder", "Semantics", "TooLong"]
+
+
+class TooLong(Exception):
+    """The reading has taken as many steps as it may."""
 
 
 class NeverReturns(Exception):
@@ -212,6 +216,9 @@ class ModulesAndClasses(Protocol):
     def is_installed(self, name: str) -> bool | None:
         """Is a module there for the program to import? None where that is not known."""
 
+    def is_missing(self, module: Any, node: ast.Import | ast.ImportFrom) -> bool:
+        """Is a module that a statement imports certainly not there?"""
+
     def function(self, module: Any, node: Any, owner: Any) -> Any:
         """The definition of a function."""
 
@@ -265,6 +272,7 @@ class Context:
         semantics: how expressions, statements and calls are evaluated.
         modules: finds modules and looks names up in them.
         recorder: is told of each expression.
+        steps_left: statements that may still be run before the reading is given up.
         notes: what is worth saying of the reading as a whole: a budget that ran out.
     """
 
@@ -274,6 +282,7 @@ class Context:
     modules: ModulesAndClasses
     recorder: Recorder | None = None
     notes: list[str] = field(default_factory=list)
+    steps_left: int = 1_000_000
     site: ast.AST | None = None
     """The call or the operator whose operands were evaluated last: what a model speaks of."""
 

@@ -6,15 +6,25 @@ values would invent mismatches: {half, float32} with {half, float32}.
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dtlint.infer.domain.lattice import join
-from dtlint.infer.domain.values import NO_TENSOR, Ref, Tensor, Unknown, Value, choices
+from dtlint.infer.domain.values import (
+    NO_TENSOR,
+    Function,
+    ProjectClass,
+    Ref,
+    Tensor,
+    Unknown,
+    Value,
+    choices,
+)
 from dtlint.infer.models.plain_tensors import is_weight, plain
+from dtlint.infer.semantics.attributes import class_attribute
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dtlint.infer.context import Arguments, Context, Frame
@@ -93,6 +103,7 @@ class Facts:
         """For each expression the join of the tensors that it was; NO_TENSOR where it never was one."""
         self.modules: dict[ast.expr, object] = {}
         self.context: Context | None = None
+        self._calls: dict[ast.AST, dict[ast.Call, int]] = {}
         self._detailed = detailed
         self._operations: dict[tuple[object, ...], Operation] = {}
         self._count: dict[object, int] = {}
@@ -114,6 +125,17 @@ class Facts:
 
     def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value, frame: Frame) -> None:
         """A call was evaluated."""
+        if not isinstance(node, ast.Call):
+            return
+        for one in choices(callee):
+            function: Value | None = one
+            bound = True
+            if isinstance(one, Ref) and isinstance(one.address.kind, ProjectClass) and self.context is not None:
+                function = class_attribute(self.context, one.address.kind.definition.order, "forward")
+            elif isinstance(one, Function):
+                bound = one.receiver is not None
+            if isinstance(function, Function):
+                self._calls.setdefault(function.definition.node, {})[node] = int(bound)
 
     def operation(
         self,
@@ -152,6 +174,10 @@ class Facts:
     def events(self, *kinds: str) -> Iterator[Event]:
         """The events of some kinds."""
         return (event for event in self._events.values() if event.kind in kinds)
+
+    def calls_of(self, function: ast.AST) -> Iterable[tuple[ast.Call, int]]:
+        """The calls in view of a function, by its syntax, and how many parameters each fills in with a receiver."""
+        return self._calls.get(function, {}).items()
 
     def tensors(self) -> Iterator[tuple[ast.expr, object, Value]]:
         """Each expression that may be a tensor, with its module and its value."""

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "check"))
 
 from test_robust import hold, mutated
 
-from dtlint.infer.program.claims import claims
+from dtlint.infer.claims.reading import claims
 
 
 def infer(text: str) -> None:

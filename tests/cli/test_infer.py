@@ -218,7 +218,7 @@ import torch
 def scaled(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     h = x.float() * 2
     y = h.to(x.dtype)
-    return y + table
+    return x + table
 """
 
 
@@ -228,7 +228,7 @@ def test_what_the_caller_decides_is_told_by_its_name(tmp_path: Path) -> None:
     assert infer(path).output.splitlines()[3:] == [
         "    h = x.float() * 2  # float32",
         "    y = h.to(x.dtype)  # the dtype of `x`",
-        "    return y + table  # the dtypes of `table` and `x` promoted",
+        "    return x + table  # the dtypes of `table` and `x` promoted",
     ]
     found = json.loads(infer(path, "--output-format", "json").output)
     told = {(claim["line"], claim["column"], claim["end_column"]): claim for claim in found}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from dtlint.infer.program.claims import claims
+from dtlint.infer.claims.reading import claims
 
 if TYPE_CHECKING:
     from pathlib import Path

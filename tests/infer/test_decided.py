@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dtlint.infer.program.claims import read
+from dtlint.infer.claims.reading import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ PROGRAMS = {
             b = a.transpose(0, 1).reshape(4, 4).contiguous()  # the dtype of `x`, if that is floating
             c = a @ b  # the dtype of `x`, if that is floating, outside autocast
             d = c.exp()  # the dtype of `x`, if that is floating, outside autocast
-            e = torch.cat([a, b])  # the dtype of `x`, if that is floating, outside autocast
+            e = torch.cat([a, b])  # the dtype of `x`, if that is floating
             f = x.new_zeros(4, 4)  # the dtype of `x`
             g = torch.zeros_like(x)  # the dtype of `x`
             h = x.float().to(x.dtype)  # the dtype of `x`
@@ -54,13 +54,13 @@ PROGRAMS = {
             a = x + y  # the dtypes of `x` and `y` promoted
             b = x * 0.5 + y  # the dtypes of `x` and `y` promoted, if all are floating
             c = a.to(y.dtype)  # the dtype of `y`
-            d = x @ y  # the dtype of `x`, outside autocast
+            d = x @ y  # the dtype of `x`, unless that is bool, outside autocast
             g = y * x.mean()  #
             k = F.poisson_nll_loss(x, y)  #
             h = x.float()[0] + y  #
             i = x[0] + y  #
             j = torch.where(y > 0, y, x.min())  #
-            e = x.type_as(y) * x  # the dtypes of `x` and `y` promoted
+            e = x.type_as(y) * x  #
             f = (x + 1j) * 2  #
     """,
     "a module, which whoever has it may have cast": """
@@ -84,14 +84,14 @@ PROGRAMS = {
                 w = e * self.scale  # the dtypes of `self.scale` and `self.table.weight` promoted
                 y = self.steps(x)  # the dtype of `self.steps[0].weight`, outside autocast
                 m = q.masked_fill(self.mask > 0, 0.0)  # the dtype of `self.q.weight`, outside autocast
-                o = nn.Linear(4, 4)(x)  #
+                o = nn.Linear(4, 4)(x)  # the dtype of `x`, outside autocast
                 return z
     """,
     "whole numbers and truths": """
         def run(x: torch.Tensor):
             a = F.pad(x, (1, 1))  # the dtype of `x`, outside autocast
             b = x.clamp(0.5, 1.5)  # the dtype of `x`, if that is floating
-            c = torch.clamp(x, 0)  # the dtype of `x`, unless that is bool
+            c = torch.clamp(x, 0)  # the dtype of `x`, if that is floating
             d = x.div(2)  # the dtype of `x`, if that is floating
             e = nn.Sigmoid()(x)  # the dtype of `x`, if that is floating, outside autocast
             f = x.cumsum(0)  # the dtype of `x`, if that is floating, outside autocast
@@ -106,7 +106,7 @@ PROGRAMS = {
             b = y  # the dtype of `x` as given
             x = x.float()
             c = y * x.to(kind)  # the dtype of `x` as given
-            d = torch.broadcast_tensors(x, y)[1]  #
+            d = torch.broadcast_tensors(x, y)[1]  # the dtype of `x` as given
     """,
     "a dtype, which may be left out": """
         def run(x: torch.Tensor, dtype=None):
@@ -158,7 +158,7 @@ PROGRAMS = {
     "a region of its own": """
         def run(x: torch.Tensor):
             with torch.autocast("cpu", enabled=False):
-                a = x @ x  # the dtype of `x`, outside autocast
+                a = x @ x  # the dtype of `x`, unless that is bool, outside autocast
                 b = a.sum(-1)  # the dtype of `x`, if that is floating, outside autocast
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 c = x.reshape(4, 4)  # the dtype of `x`
@@ -188,7 +188,7 @@ def told(path: Path) -> dict[int, str]:
     """What is said of each value that is bound to a name."""
     reading = read(path, [path.parent])
     bound = (node for node in ast.walk(reading.tree) if isinstance(node, ast.Assign))
-    return {node.lineno: reading.decided[node.value].text for node in bound if node.value in reading.decided}
+    return {node.lineno: reading.symbolic[node.value] for node in bound if node.value in reading.symbolic}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dtlint.infer.program import absent
+from dtlint.infer.models import layer_arguments
 from tests.infer.test_program import HEAD, hold
 
 PROGRAMS = {
@@ -231,8 +231,10 @@ def test_what_is_held_and_what_calling_it_gives(name: str, tmp_path: Path) -> No
 
 def test_the_flags_of_layers_stand_where_torch_has_them() -> None:
     torch = pytest.importorskip("torch")
-    told = {(kind, place, "bias", True) for kind, place in absent._BIAS.items()}
-    told |= {(kind, *flag) for table in (absent._AFFINE, absent._TRACKED) for kind, flag in table.items()}
+    told = {(kind, place, "bias", True) for kind, place in layer_arguments.BIAS.items()}
+    told |= {
+        (kind, *flag) for table in (layer_arguments.AFFINE, layer_arguments.TRACKED) for kind, flag in table.items()
+    }
     for kind, place, name, default in told:
         parameters = list(inspect.signature(getattr(torch.nn, kind)).parameters.values())
         assert (parameters[place].name, parameters[place].default) == (name, default), kind

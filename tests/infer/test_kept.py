@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dtlint.infer.program.making import _DTYPE_PLACES
+from dtlint.infer.models.layer_arguments import DTYPE_PLACES
 from tests.infer.test_program import HEAD, hold
 
 PROGRAMS = {
@@ -174,8 +174,8 @@ def test_what_is_kept_is_known(name: str, tmp_path: Path) -> None:
     hold(program)
 
 
-@pytest.mark.parametrize("name", sorted(_DTYPE_PLACES.keys() - {"LSTM", "GRU", "RNN"}))  # these take *args
+@pytest.mark.parametrize("name", sorted(DTYPE_PLACES.keys() - {"LSTM", "GRU", "RNN"}))  # these take *args
 def test_the_places_of_dtypes_are_those_of_torch(name: str) -> None:
     layers = pytest.importorskip("torch.nn")
     parameters = list(inspect.signature(getattr(layers, name).__init__).parameters)[1:]
-    assert parameters.index("dtype") == _DTYPE_PLACES[name]
+    assert parameters.index("dtype") == DTYPE_PLACES[name]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dtlint.infer.program.claims import claims, read
-from dtlint.infer.values import Dtypes
+from dtlint.infer.claims.reading import claims, read
+from dtlint.infer.domain.values import Dtypes
 from dtlint.source.file import Source
 
 HEAD = "import torch, torch.nn as nn, torch.nn.functional as F\n"
@@ -1366,7 +1366,7 @@ def test_a_loop_that_fills_a_table_makes_no_program(tmp_path: Path) -> None:
 def test_a_program_that_takes_too_long_to_read_is_claimed_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dtlint.infer.program.machine._MOST_STATEMENTS", 300)
+    monkeypatch.setattr("dtlint.infer.interproc.engine.STEPS", 300)
     script = tmp_path / "loops.py"
     loops = "".join("    " * depth + f"for i{depth} in range(3):\n" for depth in range(15))
     script.write_text(f"import torch\nx = torch.zeros(3)\n{loops}{'    ' * 15}y = x + 1\n")

@@ -80,9 +80,9 @@ def join_symbols(left: Symbol | None, right: Symbol | None) -> Symbol | None:
     return Symbol(
         left.of,
         left.met,
-        left.lifted or right.lifted,
+        max(left.least, right.least),
         left.outside or right.outside,
-        left.reduced or right.reduced,
+        left.reshaped or right.reshaped,
     )
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dtlint.dtypes.dtype import Category
 from dtlint.infer.domain.interval import ANY, Range
-
-if TYPE_CHECKING:
-    from dtlint.dtypes.dtype import Category
 
 __all__ = [
     "ABSENT",
@@ -45,6 +43,7 @@ __all__ = [
     "choices",
     "may_be_absent",
     "present",
+    "reshaped",
 ]
 
 Dtypes = frozenset[str] | None
@@ -73,21 +72,28 @@ class Atom:
 class Symbol:
     """A dtype that the caller decides: that of an atom, or the promotion of several.
 
-    It stands for floating dtypes. Another category is kept by what moves numbers, and lifted by arithmetic.
-
     Attributes:
         of: the atoms.
         met: floating dtypes that they are promoted with.
-        lifted: has an operation been at it that makes floats of whole numbers, or int64 of narrower ones?
+        least: it holds where all atoms are at least of that category: `x * 0.5` has the dtype of a floating `x` alone,
+            `x + 1` that of any `x` but bool.
         outside: does it hold outside autocast only?
-        reduced: may the tensor be 0-dim where its atom is not, so that promotion with others is uncertain?
+        reshaped: may the tensor have no dimensions where its atom has some, or the other way round, so that its promotion
+            with others is not that of its atom?
     """
 
     of: frozenset[Atom]
     met: frozenset[str] = frozenset()
-    lifted: bool = False
+    least: Category = Category.BOOL
     outside: bool = False
-    reduced: bool = False
+    reshaped: bool = False
+
+
+def reshaped(symbol: Symbol | None) -> Symbol | None:
+    """The same dtype, of a tensor that may have dimensions where its atom has none, or none where that has some."""
+    if symbol is None or symbol.reshaped:
+        return symbol
+    return Symbol(symbol.of, symbol.met, symbol.least, symbol.outside, True)
 
 
 # -- identity ------------------------------------------------------------------------------------------------------------

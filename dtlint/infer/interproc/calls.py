@@ -113,6 +113,8 @@ class Calls:
                     raise NeverReturns
                 return one.assumed
         if len(inside) >= _MOST_RECURSIVE or path.depth > _DEEPEST or self.followed > self.budget:
+            if self.followed > self.budget:
+                ctx.notes.append("following what it calls takes too long")
             ctx.modules.escape(ctx, list(bound.values()))
             return TOP
         if on_yield is None:
@@ -125,20 +127,7 @@ class Calls:
         if self.readings.get(definition, 0) >= self._most_readings and on_yield is None:
             ctx.modules.escape(ctx, list(bound.values()))
             return first if first is not None and self._gives_first.get(definition) else TOP
-        running = _Running(definition, key)
-        self._running.append(running)
-        try:
-            while True:
-                running.provisional.clear()
-                summary = self._read(ctx, function, bound, path, on_yield)
-                if not running.recursive or summary.result == running.assumed or summary.result is None:
-                    break
-                known = running.assumed
-                running.assumed = summary.result if known is None else join(known, summary.result)
-                if running.assumed == known:
-                    break
-        finally:
-            self._running.pop()
+        summary = self._settled(ctx, function, bound, path, key, on_yield)
         self._gives_first[definition] = self._gives_first.get(definition, True) and summary.result == first
         if on_yield is None:
             # within a recursion this rests on what is assumed of its result, and holds until that changes
@@ -148,6 +137,35 @@ class Calls:
                 summaries.pop(0)
             summaries.append(summary)
         return self._again(ctx, summary)
+
+    def openly(self, ctx: Context, function: Function, bound: dict[str, Value]) -> Summary:
+        """What a function does that nobody is seen to call. The state is as before; nothing is remembered."""
+        return self._settled(ctx, function, bound, None, (function.definition, "openly"), None)
+
+    def _settled(
+        self,
+        ctx: Context,
+        function: Function,
+        bound: dict[str, Value],
+        path: CallPath | None,
+        key: object,
+        on_yield: Callable[[Value], Value] | None,
+    ) -> Summary:
+        """Read a function until what its calls of itself give is what it gives."""
+        running = _Running(function.definition, key)
+        self._running.append(running)
+        try:
+            while True:
+                running.provisional.clear()
+                summary = self._read(ctx, function, bound, path, on_yield)
+                if not running.recursive or summary.result == running.assumed or summary.result is None:
+                    return summary
+                known = running.assumed
+                running.assumed = summary.result if known is None else join(known, summary.result)
+                if running.assumed == known:
+                    return summary
+        finally:
+            self._running.pop()
 
     def _known(self, key: object) -> Iterator[Summary]:
         """What earlier calls with these arguments were found to do."""
@@ -182,7 +200,7 @@ class Calls:
         ctx: Context,
         function: Function,
         bound: dict[str, Value],
-        path: CallPath,
+        path: CallPath | None,
         on_yield: Callable[[Value], Value] | None,
     ) -> Summary:
         """Run the body from here; the state is as before afterwards."""

@@ -23,6 +23,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.program import Program
 from dtlint.infer.models import enumerations, external_calls
+from dtlint.infer.models.hooks import hooked
 from dtlint.infer.semantics import attributes, containers, expressions, operators, statements
 from dtlint.infer.semantics.attributes import ANYTHING, class_attribute
 from dtlint.infer.semantics.branches import value_of_alternatives
@@ -40,6 +41,8 @@ __all__ = ["BUDGET", "Engine", "context_for"]
 
 BUDGET = 60_000
 """Calls that are followed in one reading."""
+STEPS = 10_000_000
+"""Statements that are run in one reading."""
 
 
 def context_for(project: Project, module: ModuleInfo, recorder: Recorder | None, calls: Calls | None = None) -> Context:
@@ -47,7 +50,7 @@ def context_for(project: Project, module: ModuleInfo, recorder: Recorder | None,
     store, calls = Store(), calls or Calls(BUDGET)
     program = Program(project, store, calls)
     frame = Frame(program.address_of(module), None, module)
-    return Context(store, frame, Engine(calls), program, recorder)
+    return Context(store, frame, Engine(calls), program, recorder, steps_left=STEPS)
 
 
 class Engine:
@@ -168,7 +171,7 @@ class Engine:
         if kind.definition.inherits("torch.nn.Module") is not False or own is None:
             forward = self.attribute(ctx, callee, "forward", arguments.node)
             if forward is not None and forward != TOP:
-                return self.call(ctx, forward, arguments)
+                return hooked(ctx, callee, arguments, lambda given: self.call(ctx, forward, given))
         ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
         return TOP
 

@@ -231,6 +231,12 @@ class Program:
             return True if "." not in name else None
         return False if self.project.absent(name) else None
 
+    def is_missing(self, module: ModuleInfo, node: ast.Import | ast.ImportFrom) -> bool:
+        """Is a module that a statement imports certainly not there?"""
+        if isinstance(node, ast.Import):
+            return any(self.project.absent(alias.name) for alias in node.names)
+        return not node.level and self.project.absent(node.module or "")
+
     # -- functions and classes -------------------------------------------------------------------------------------------
 
     def function(self, module: ModuleInfo, node: FunctionNode, owner: ProjectClass | None) -> FunctionDefinition:
@@ -239,6 +245,15 @@ class Program:
         if known is None:
             known = self._functions[node] = FunctionDefinition(node, module, owner)
         return known
+
+    def defined_function(self, node: FunctionNode) -> FunctionDefinition | None:
+        """The function that a definition has made; None where that was not reached."""
+        known = self._functions.get(node)
+        return known if known is not None and known.defaults is not None else None
+
+    def class_at(self, node: ast.ClassDef) -> ProjectClass | None:
+        """The class that a definition outside of functions has made; None where that was not reached."""
+        return self._defining.get(self.store.address(None, node, "class"))
 
     def class_under_definition(self, ctx: Context) -> ProjectClass | None:
         """The class whose body is being run."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from dtlint.infer.domain.values import Value
     from dtlint.infer.interproc.disk import Disk
-    from dtlint.infer.values import Value
     from dtlint.source.file import Source
 
 __all__ = ["ModuleInfo", "Project", "parsed", "tree_of"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.infer.domain.values import Tensor, Unknown
+from dtlint.infer.context import TooLong
 from dtlint.infer.facts import Facts
 from dtlint.infer.interproc.engine import context_for
+from dtlint.infer.interproc.open_contexts import OpenContexts, runs_something
 from dtlint.infer.interproc.project import ModuleInfo, Project, tree_of
 from dtlint.source.file import Source, shown_path
 
@@ -17,14 +18,21 @@ if TYPE_CHECKING:
     from dtlint.infer.context import Context
     from dtlint.infer.interproc.disk import Disk
 
-__all__ = ["Program", "claims", "read"]
+__all__ = ["Program", "read"]
 
 
 class Program:
     """A program that was read: its main module, and the facts."""
 
-    def __init__(self, main: ModuleInfo, source: Source, ctx: Context, facts: Facts) -> None:
+    def __init__(self, main: ModuleInfo, source: Source, ctx: Context, facts: Facts, project: Project) -> None:
         self.main, self.source, self.context, self.facts = main, source, ctx, facts
+        self.starved = project.starved
+        """Was a file not followed for want of memory? Another time it may be."""
+
+    @property
+    def broken_off(self) -> str:
+        """What was not followed to its end, in a sentence; empty where everything was."""
+        return "; ".join(dict.fromkeys(self.context.notes))
 
 
 def read(path: Path, roots: Sequence[Path], disk: Disk) -> Program:
@@ -40,30 +48,13 @@ def read(path: Path, roots: Sequence[Path], disk: Disk) -> Program:
     facts = Facts()
     ctx = context_for(project, main, facts)
     facts.context = ctx
-    ctx.modules.run_main(ctx, main)
-    return Program(main, source, ctx, facts)
-
-
-def claims(path: Path, roots: Sequence[Path], disk: Disk) -> list[dict[str, object]]:
-    """What is known of each tensor expression of a program, as JSON has it."""
-    program = read(path, roots, disk)
-    sources: dict[Path, Source] = {path: program.source}
-    found: list[dict[str, object]] = []
-    for node, module, value in program.facts.tensors():
-        file = getattr(module, "path", None)
-        if file is None or not isinstance(value, (Tensor, Unknown)) or not value.dtypes:
-            continue
-        if file not in sources:
-            sources[file] = Source.from_bytes(disk.read(file), shown_path(file))
-        span = sources[file].span(node)
-        found.append(
-            {
-                "path": str(file),
-                "line": span.line,
-                "column": span.column,
-                "end_line": span.end_line,
-                "end_column": span.end_column,
-                "dtypes": sorted(value.dtypes),
-            }
-        )
-    return found
+    try:
+        if runs_something(main.tree):
+            ctx.modules.run_main(ctx, main)
+        else:
+            OpenContexts(main, facts).read(ctx)
+    except (TooLong, RecursionError) as error:  # what was found so far may have been on the way to something else
+        facts.values.clear()
+        too_long = isinstance(error, TooLong)
+        ctx.notes.append("following what it calls takes too long" if too_long else "the code is nested too deeply")
+    return Program(main, source, ctx, facts, project)

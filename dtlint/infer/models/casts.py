@@ -23,6 +23,7 @@ from dtlint.infer.domain.values import (
     Unknown,
     Value,
     choices,
+    reshaped,
 )
 from dtlint.infer.models import plain_tensors
 from dtlint.infer.models.ranges import as_whole_numbers
@@ -60,8 +61,6 @@ def dtype_of(value: Value | None) -> Dtype | None:
             return Dtype(frozenset({LEGACY_TENSORS[last]}))
         known = named(last) if value.value.startswith("torch.") else None
         return None if known is None else Dtype(frozenset({known}))
-    if isinstance(value, Unknown) and value.symbol is not None:
-        return Dtype(None, value.symbol)
     return None
 
 
@@ -141,7 +140,7 @@ def _target(ctx: Context, arguments: Arguments) -> tuple[Dtype | None, bool, str
     for value in given:
         value = plain_tensors.plain(ctx, value)
         if isinstance(value, Tensor):
-            return Dtype(value.dtypes, value.symbol), False, value.device
+            return Dtype(value.dtypes, reshaped(value.symbol)), False, value.device
         found = [dtype_of(one) if not isinstance(one, Unknown) else None for one in choices(value)]
         if all(one is not None for one in found) and not isinstance(value, Const):
             dtype = _joined([one for one in found if one is not None])
@@ -211,7 +210,7 @@ def _type(ctx: Context, arguments: Arguments) -> Value:
 def _type_as(ctx: Context, arguments: Arguments) -> Value:
     other = plain_tensors.plain(ctx, arguments.args[1]) if len(arguments.args) > 1 else TOP
     if isinstance(other, (Tensor, Unknown)):
-        return _cast(plain_tensors.plain(ctx, arguments.args[0]), Dtype(other.dtypes, other.symbol))
+        return _cast(plain_tensors.plain(ctx, arguments.args[0]), Dtype(other.dtypes, reshaped(other.symbol)))
     return _cast(plain_tensors.plain(ctx, arguments.args[0]), None)
 
 

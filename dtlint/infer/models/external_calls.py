@@ -25,6 +25,7 @@ from dtlint.infer.domain.values import (
     choices,
 )
 from dtlint.infer.models import catalogue, kinds, layers, mutation, plain_tensors
+from dtlint.infer.models.hooks import hooked
 from dtlint.infer.models.ops import ask, is_op
 from dtlint.infer.models.registry import MODELS, canonical
 
@@ -138,6 +139,8 @@ def method(ctx: Context, bound: Bound, arguments: Arguments) -> Value:
         model = MODELS.get(f"{base}.{last}")
         if model is not None:
             return model(ctx, arguments.before(receiver))
+    if last == "__call__" and isinstance(receiver, Ref):
+        return hooked(ctx, receiver, arguments, lambda given: layers.called(ctx, receiver, owner, given))
     if last == "__call__" or last == "forward":
         return layers.called(ctx, receiver, owner, arguments)
     if last == "__init__" and isinstance(receiver, Ref):

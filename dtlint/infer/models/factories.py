@@ -17,6 +17,7 @@ from dtlint.infer.domain.values import (
     Unknown,
     Value,
     choices,
+    reshaped,
 )
 from dtlint.infer.models import plain_tensors, shapes
 from dtlint.infer.models.casts import device_of, dtype_of
@@ -99,7 +100,7 @@ def _full(ctx: Context, arguments: Arguments) -> Value:
         plain = None if value is None else plain_tensors.plain(ctx, value)
         if isinstance(plain, Tensor):
             made = plain
-    return Tensor(made.dtypes, made.symbol, rank, filled, _device(arguments))
+    return Tensor(made.dtypes, reshaped(made.symbol), rank, filled, _device(arguments))
 
 
 def _of_category(ctx: Context, category: Category | None) -> frozenset[str] | None:
@@ -263,7 +264,9 @@ def _new(name: str) -> None:
         if given and dtype is None:
             return Tensor(None, None, rank, device=device)
         made = other if dtype is None else dtype
-        return Tensor(made.dtypes, made.symbol, rank, range_of(name, arguments.args, arguments.keywords), device)
+        return Tensor(
+            made.dtypes, reshaped(made.symbol), rank, range_of(name, arguments.args, arguments.keywords), device
+        )
 
 
 for _name in ("new_zeros", "new_ones", "new_empty", "new_full"):
@@ -277,7 +280,7 @@ def _new_tensor(ctx: Context, arguments: Arguments) -> Value:
     if given:
         return Tensor() if dtype is None else Tensor(dtype.dtypes, dtype.symbol)
     if isinstance(other, (Tensor, Unknown)):
-        return Tensor(other.dtypes, other.symbol)
+        return Tensor(other.dtypes, reshaped(other.symbol))
     return Tensor()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
-from dtlint.infer.domain.values import Const, Many, Number, Tensor, Tuple, Value
+from dtlint.infer.domain.values import Const, Many, Number, Tensor, Tuple, Value, reshaped
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
@@ -18,8 +18,7 @@ INTEGER = Category.INTEGER
 def of_tensor(ctx: Context, value: Tensor, index: Value) -> Tensor:
     """`x[index]`: as many dimensions as before, less one for each whole number, more for None and index tensors."""
     rank = _rank(value.rank, index.items if isinstance(index, Tuple) else (index,))
-    symbol = value.symbol
-    return Tensor(value.dtypes, symbol, rank, value.range, value.device)
+    return Tensor(value.dtypes, reshaped(value.symbol), rank, value.range, value.device)
 
 
 def _rank(rank: int | None, places: tuple[Value, ...]) -> int | None:

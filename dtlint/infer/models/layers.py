@@ -6,8 +6,10 @@ for inputs of which nothing is known.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dtlint.dtypes.dtype import Category
 from dtlint.infer.context import Arguments
 from dtlint.infer.domain.lattice import join
 from dtlint.infer.domain.values import (
@@ -18,12 +20,15 @@ from dtlint.infer.domain.values import (
     Many,
     Ref,
     Region,
+    Symbol,
     Tensor,
     Tuple,
     Unknown,
     Value,
+    reshaped,
 )
 from dtlint.infer.models import plain_tensors
+from dtlint.infer.models.layer_arguments import dtype_argument, weights_there
 from dtlint.infer.models.ops import ask, default_dtypes
 from dtlint.infer.state import CONTENT
 
@@ -66,6 +71,8 @@ _KEEPING = frozenset(
     | {"PixelShuffle", "PixelUnshuffle", "ChannelShuffle", "Unfold", "Fold", "UpsamplingNearest2d"}
 )
 """The result has the input's dtype, in autocast, too."""
+_MOVING = frozenset({"Identity", "Flatten", "Unflatten", "PixelShuffle", "PixelUnshuffle", "ChannelShuffle"})
+"""Those of them that compute nothing."""
 _CONTAINERS = frozenset({"Module", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
 _OWN = frozenset({"Parameter", "Buffer", "UninitializedParameter", "DataParallel"})
 
@@ -89,7 +96,7 @@ def initialise(ctx: Context, made: Ref, name: str, arguments: Arguments) -> None
     if last in _CONTAINERS:
         _initialise_container(ctx, made, last, arguments)
         return
-    given = arguments.keywords.get("dtype")
+    given = dtype_argument(last, arguments)
     if given is None and not arguments.complete:
         dtypes = None
     elif isinstance(given, Dtype):
@@ -101,12 +108,12 @@ def initialise(ctx: Context, made: Ref, name: str, arguments: Arguments) -> None
     tensor = Tensor(dtypes, given.symbol if isinstance(given, Dtype) else None, -1, device=_device(arguments))
     for field in WEIGHTS.get(last, ()):
         make_weight(ctx, made, field, tensor, plain_tensors.PARAMETER)
-    if arguments.keywords.get("bias") == Const(False):
-        for field in WEIGHTS.get(last, ()):
-            if "bias" in field:
-                ctx.store.overwrite(made.address, field, NONE)
     for field in _BUFFERS.get(last, ()):
         make_weight(ctx, made, field, tensor, plain_tensors.BUFFER)
+    for field, there in weights_there(last, arguments):
+        known = ctx.store.read(made.address, field)
+        if there is not True and known is not None:
+            ctx.store.write(made.address, field, NONE if there is False else join(known, NONE))
     for key, value in arguments.keywords.items():
         if key not in ("dtype", "device", "bias"):
             ctx.store.write(made.address, key, value)
@@ -273,13 +280,29 @@ def _otherwise(ctx: Context, last: str, weights: Sequence[Value], first: Value) 
         if last in _CELLS:
             return Tuple((result, result)) if last == "LSTMCell" else result
         return Tensor(result.dtypes, result.symbol, rank if rank is not None else -1)
+    symbol = first.symbol if isinstance(first, (Tensor, Unknown)) else None
+    if last in (*_NORMS, *_BATCH_NORMS) and symbol is not None and (outside or region == TOP):
+        # of the input's dtype, or it raises
+        return Tensor(None, replace(symbol, outside=symbol.outside or region == TOP), -1)
     if last in _KEEPING and isinstance(first, Tensor):
-        return Tensor(first.dtypes, first.symbol, None if last in ("Flatten", "Unflatten") else first.rank)
+        return Tensor(
+            first.dtypes, _kept(symbol, last, region), None if last in ("Flatten", "Unflatten") else first.rank
+        )
     if last in _KEEPING and isinstance(first, Unknown):
-        return first
+        return Unknown(first.dtypes, _kept(symbol, last, region))
     if last.endswith("Loss"):
         return Tensor(None, None, None)
     return TOP if not isinstance(first, Tensor) else Tensor() if last in WEIGHTS else TOP
+
+
+def _kept(symbol: Symbol | None, last: str, region: Value) -> Symbol | None:
+    """What decides the dtype of what a layer gives that computes in the dtype of its input: of floating ones, where autocast
+    leaves it alone."""
+    if symbol is None or last in _MOVING:
+        return reshaped(symbol)
+    if isinstance(region, Region) and region.enabled is not False:
+        return None
+    return Symbol(symbol.of, symbol.met, Category.FLOAT, symbol.outside or region == TOP, True)
 
 
 def _agreed(weight: Tensor, first: Value, region: Value, outside: bool) -> Tensor:

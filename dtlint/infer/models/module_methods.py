@@ -156,7 +156,7 @@ def _get_parameter(ctx: Context, arguments: Arguments) -> Value:
     *(
         f"torch.nn.Module.register_{name}"
         for name in (
-            *("forward_hook", "forward_pre_hook", "full_backward_hook", "full_backward_pre_hook", "backward_hook"),
+            *("full_backward_hook", "full_backward_pre_hook", "backward_hook"),
             *("state_dict_pre_hook", "load_state_dict_post_hook", "load_state_dict_pre_hook", "state_dict_post_hook"),
         )
     ),

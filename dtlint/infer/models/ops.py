@@ -8,14 +8,15 @@ always comes out alike is known.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from dtlint.dtypes.dtype import ARITHMETIC, DTYPES, Category
+from dtlint.dtypes.dtype import ARITHMETIC, COMPLEX, DTYPES, Category
 from dtlint.dtypes.promotion import promote
-from dtlint.dtypes.table import DTYPE, UNKNOWN, load
+from dtlint.dtypes.table import DTYPE, UNKNOWN, Outcome, load
 from dtlint.infer.context import NeverReturns
-from dtlint.infer.domain.lattice import join
+from dtlint.infer.domain.lattice import join, join_symbols
 from dtlint.infer.domain.values import (
     TOP,
     Array,
@@ -89,8 +90,9 @@ def ask(
     if not is_op(op):
         return None
     region = ctx.ambient("region")
-    operands = tuple(_operand(value) for value in args)
-    named = tuple((name, _operand(value)) for name, value in keywords.items())
+    as_given = _are_as_given((*args, *keywords.values()))
+    operands = tuple(_operand(value, as_given) for value in args)
+    named = tuple((name, _operand(value, as_given)) for name, value in keywords.items())
     device = shapes.device_of_operands(args, keywords)
     key = op, operands, named, region, default_dtypes(ctx), device
     if key not in _ANSWERS:
@@ -151,7 +153,26 @@ _ANYWHERE = tuple(Region(device, dtype) for device in ("cpu", "cuda") for dtype 
 """What a caller may have opened."""
 
 
-def _operand(value: Value) -> _Operand:
+def _are_as_given(values: Sequence[Value]) -> bool:
+    """Have tensors whose dtype the caller decides the dimensions that it has given them, and the others some? Then the
+    promotion of all is that of what was given, dimensions or not: it is asked as if they had some."""
+    for value in values:
+        if isinstance(value, Tuple):
+            if not _are_as_given(value.items):
+                return False
+        elif isinstance(value, Tensor):
+            if value.symbol is not None and value.dtypes is None:
+                if value.symbol.reshaped or value.rank == 0:
+                    return False
+            elif value.rank in (None, 0) and (value.dtypes is None or value.dtypes & _FLOATING):
+                return False
+    return True
+
+
+_FLOATING = _ALL_FLOATS | COMPLEX
+
+
+def _operand(value: Value, as_given: bool) -> _Operand:
     """What an argument can be, to the table."""
     kind = type(value)
     if kind is Tensor:
@@ -159,6 +180,7 @@ def _operand(value: Value) -> _Operand:
         ranks = (2, 1) if value.rank is None else (1,) if value.rank == 0 else (2,)
         if value.dtypes is None:
             if value.symbol is not None:
+                ranks = (2,) if as_given else ranks if value.rank in (None, 0) else (2, 1)
                 return _Operand(tuple(("?", rank) for rank in ranks), value.symbol)
             return _Operand(tuple((dtype, rank) for dtype in ARITHMETIC for rank in ranks))
         return _Operand(tuple((dtype, rank) for dtype in sorted(value.dtypes) for rank in ranks))
@@ -178,14 +200,14 @@ def _operand(value: Value) -> _Operand:
         category = DTYPES[next(iter(value.dtypes))].category
         return _Operand((_SAMPLES[category],))
     if isinstance(value, Union):
-        inner = [_operand(one) for one in value.choices]
+        inner = [_operand(one, as_given) for one in value.choices]
         if all(one.symbol is None for one in inner):
             return _Operand(tuple(sorted({option for one in inner for option in one.options}, key=repr)))
         return _Operand((UNKNOWN,))
     if isinstance(value, Tuple):
-        return _of_items(value)
+        return _of_items(value, as_given)
     if isinstance(value, Many):
-        item = _operand(value.item)
+        item = _operand(value.item, as_given)
         if isinstance(value.item, Number):
             return _Operand(((1, 1),))
         if isinstance(value.item, Tensor) and (item.symbol is not None or len(item.options) == 1):
@@ -193,13 +215,15 @@ def _operand(value: Value) -> _Operand:
     return _Operand((UNKNOWN,))
 
 
-def _of_items(value: Tuple) -> _Operand:
-    items = [_operand(item) for item in value.items]
+def _of_items(value: Tuple, as_given: bool) -> _Operand:
+    items = [_operand(item, as_given) for item in value.items]
     if value.items and all(isinstance(item, (Number, Const)) for item in value.items):
         return _Operand((tuple(item.options[0] for item in items),))
     symbols = {item.symbol for item in items}
-    if items and len(symbols) == 1 and all(len(item.options) == 1 for item in items):
-        return _Operand((tuple(item.options[0] for item in items),), symbols.pop())
+    one = reduce(join_symbols, symbols) if items else None
+    if one is not None or (items and symbols == {None} and all(len(item.options) == 1 for item in items)):
+        # of one dtype all, whichever have dimensions
+        return _Operand((tuple(item.options[0] for item in items),), one)
     combined = 1
     for item in items:
         combined *= len(item.options)
@@ -257,21 +281,22 @@ def _answer(
     whole = _of_whole_numbers(op, operands, named, atoms, tried, defaults, device)
     if not found:
         if whole:
-            return _joined([value for _, value in whole])
+            known = [value for _, value in whole if value is not None]
+            return _joined(known) if len(known) == len(whole) else TOP
         if outside and _runs_somewhere(op, operands, named, atoms, defaults, device):
             return TOP
         return refused
     symbols = [operand.symbol for operand in every if operand.symbol is not None]
-    result = _abstracted(found, symbols)
-    if whole:
-        result = _lifted(result, whole)
+    result = _restricted(_abstracted(found, symbols), whole, symbols)
     if outside and _is_touched(op, operands, named, defaults, found, device):
         result = _only_outside(result)
     return result
 
 
-_WHOLE = ("int64", "bool")
+_WHOLE = ("int64", "int32", "bool")
 """What stands in for dtypes of the caller's that are not floating."""
+_Whole = list[tuple["dict[Atom, str]", "Value | None"]]
+"""What the op gives for each choice of dtypes of which some are not floating; None: that is not known."""
 
 
 def _of_whole_numbers(
@@ -282,16 +307,16 @@ def _of_whole_numbers(
     regions: tuple[Region | None, ...],
     defaults: frozenset[str],
     device: str | None,
-) -> list[tuple[str, Value]]:
-    """What the op gives where the caller's dtypes are not floating, as far as they may be something else."""
-    if not atoms or all(atom.floating for atom in atoms):
-        return []
-    found: list[tuple[str, Value]] = []
-    for dtype in _WHOLE:
-        chosen = {atom: "float32" if atom.floating else dtype for atom in atoms}
+) -> _Whole:
+    """What the op gives where the caller's dtypes are not all floating, as far as they may be something else."""
+    found: _Whole = []
+    for assigned in product(*(("float32",) if atom.floating else ("float32", *_WHOLE) for atom in atoms)):
+        if not set(assigned) & set(_WHOLE):
+            continue
+        chosen = dict(zip(atoms, assigned, strict=True))
         value = _with_atoms(op, operands, named, chosen, regions, defaults, device)
-        if isinstance(value, Value):
-            found.append((dtype, value))
+        if not isinstance(value, _Refusal):
+            found.append((chosen, value))
     return found
 
 
@@ -302,16 +327,16 @@ def _joined(values: list[Value]) -> Value:
     return result
 
 
-def _lifted(result: Value, whole: list[tuple[str, Value]]) -> Value:
-    """What is known for floating dtypes, told from what whole numbers would give."""
+def _restricted(result: Value, whole: _Whole, symbols: list[Symbol]) -> Value:
+    """What is known for floating dtypes, restricted to what holds for whole numbers and truths, too, or to where it holds."""
     if isinstance(result, Tensor):
-        given = [(dtype, value.dtypes) for dtype, value in whole if isinstance(value, Tensor)]
+        given = [(chosen, value.dtypes if isinstance(value, Tensor) else None) for chosen, value in whole]
         symbol = result.symbol
         if symbol is not None:
-            kept = all(dtypes == frozenset({dtype}) for dtype, dtypes in given)
-            if not kept and not symbol.lifted:
-                symbol = Symbol(symbol.of, symbol.met, True, symbol.outside, symbol.reduced)
-            return Tensor(result.dtypes, symbol)
+            least = max((_least(symbol, given), *(one.least for one in symbols)))
+            outside = any(one.outside for one in symbols)
+            reshaped = any(one.reshaped for one in symbols)
+            return Tensor(result.dtypes, Symbol(symbol.of, symbol.met, least, outside, reshaped))
         dtypes: Dtypes = result.dtypes
         for _, these in given:
             dtypes = None if dtypes is None or these is None else dtypes | these
@@ -319,16 +344,25 @@ def _lifted(result: Value, whole: list[tuple[str, Value]]) -> Value:
     if isinstance(result, Tuple):
         items = []
         for place, item in enumerate(result.items):
-            parts = [
-                (dtype, value.items[place])
-                for dtype, value in whole
-                if isinstance(value, Tuple) and len(value.items) == len(result.items)
-            ]
-            items.append(_lifted(item, parts))
+            parts: _Whole = [(chosen, _item(value, place, len(result.items))) for chosen, value in whole]
+            items.append(_restricted(item, parts, symbols))
         return Tuple(tuple(items))
     if isinstance(result, Many):
-        return Many(_lifted(result.item, [(dtype, value.item) for dtype, value in whole if isinstance(value, Many)]))
+        inner: _Whole = [(chosen, value.item if isinstance(value, Many) else None) for chosen, value in whole]
+        return Many(_restricted(result.item, inner, symbols))
     return result
+
+
+def _item(value: Value | None, place: int, count: int) -> Value | None:
+    return value.items[place] if isinstance(value, Tuple) and len(value.items) == count else None
+
+
+def _least(symbol: Symbol, whole: Sequence[tuple[dict[Atom, str], Dtypes]]) -> Category:
+    """The least category of atoms for which a symbol holds."""
+    wrong = [chosen for chosen, dtypes in whole if dtypes != frozenset({_dtype_of(symbol, chosen)})]
+    if not wrong:
+        return Category.BOOL
+    return Category.INTEGER if all("bool" in chosen.values() for chosen in wrong) else Category.FLOAT
 
 
 def _with_atoms(
@@ -358,7 +392,7 @@ def _with_atoms(
                 return None
             for policy, default in product(policies, sorted(defaults)):
                 now = [as_cast(argument, policy, region, given) for argument in given]
-                outcome = table.call(op, now[:places], dict(zip(names, now[places:], strict=True)), default=default)
+                outcome = _called(op, now[:places], dict(zip(names, now[places:], strict=True)), default)
                 if outcome.error is not None:
                     if outcome.is_of_cpu and device != "cpu":  # the table was learned there; a GPU may have the kernel
                         unknown = True
@@ -376,6 +410,17 @@ def _with_atoms(
     if unknown:
         return None
     return refused if result is None else result
+
+
+def _called(op: str, args: list[Any], keywords: dict[str, Any], default: str) -> Outcome:
+    """The table's answer. It was learned with the default dtypes float32 and float64: what these do not change, no other
+    changes."""
+    table = load()
+    outcome = table.call(op, args, keywords, default=default)
+    if outcome.known or outcome.error is not None or default not in ("float16", "bfloat16"):
+        return outcome
+    single, double = (table.call(op, args, keywords, default=other) for other in ("float32", "float64"))
+    return single if single == double else outcome
 
 
 def _instances(operand: _Operand, chosen: dict[Atom, str]) -> tuple[Any, ...]:
@@ -480,9 +525,6 @@ def _promoted(symbols: list[Symbol]) -> Symbol:
     return Symbol(
         frozenset().union(*(symbol.of for symbol in symbols)),
         frozenset().union(*(symbol.met for symbol in symbols)),
-        True,
-        any(symbol.outside for symbol in symbols),
-        any(symbol.reduced for symbol in symbols),
     )
 
 
@@ -523,7 +565,7 @@ def _only_outside(value: Value) -> Value:
     if isinstance(value, Tensor):
         symbol = value.symbol
         if symbol is not None:
-            symbol = Symbol(symbol.of, symbol.met, symbol.lifted, True, symbol.reduced)
+            symbol = Symbol(symbol.of, symbol.met, symbol.least, True, symbol.reshaped)
         return Tensor(None, symbol)
     if isinstance(value, Tuple):
         return Tuple(tuple(map(_only_outside, value.items)))

@@ -15,7 +15,7 @@ from dtlint.infer.domain.values import Const, Dtype, Many, Number, Ref, Tensor, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["RANK_CHANGING", "broadcast", "is_elementwise", "of_parts", "of_result", "of_sizes"]
+__all__ = ["RANK_CHANGING", "broadcast", "is_elementwise", "keeps", "of_parts", "of_result", "of_sizes"]
 
 Rank = int | None
 
@@ -589,6 +589,16 @@ def is_elementwise(op: str) -> bool:
     """Does it broadcast its operands, those without dimensions included?"""
     last = op.rpartition(".")[2]
     return last.startswith("__") or _RULES.get(last.rstrip("_")) in (_elementwise, _elementwise_loss)
+
+
+_OF_WEIGHTS = frozenset({"Embedding", "EmbeddingBag", "embedding", "Linear", "linear", "cat"})
+"""Results that have dimensions, as the operands have whose dtype they are of."""
+
+
+def keeps(op: str) -> bool:
+    """Has the result dimensions just where the operand has some whose dtype it is of?"""
+    last = op.rpartition(".")[2].rstrip("_")
+    return last in _OF_WEIGHTS or _RULES.get(last) in (_same, _elementwise)
 
 
 _PARTS: dict[str, Callable[[Asked], tuple[Rank, ...]]] = {

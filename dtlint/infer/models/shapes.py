@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.infer.domain.values import Many, Tensor, Tuple, Value
+from dtlint.infer.domain.values import Many, Tensor, Tuple, Value, reshaped
 from dtlint.infer.models import ranges, ranks
 from dtlint.infer.models.ranks import broadcast, of_sizes
 
@@ -30,7 +30,8 @@ def with_shape(
     if isinstance(answer, Tensor):
         device = device_of_operands(args, keywords)
         rank = ranks.of_result(op, args, keywords, settings)
-        return Tensor(answer.dtypes, answer.symbol, rank, ranges.of_op(op, args, keywords), device)
+        symbol = answer.symbol if ranks.keeps(op) else reshaped(answer.symbol)
+        return Tensor(answer.dtypes, symbol, rank, ranges.of_op(op, args, keywords), device)
     if isinstance(answer, (Tuple, Many)):
         parts = ranks.of_parts(op, args, keywords, settings)
         device = device_of_operands(args, keywords)
@@ -62,7 +63,7 @@ def _tensors(values: Iterable[Value]) -> Iterable[Tensor]:
 
 def _with_rank(value: Value, rank: int | None, device: str | None) -> Value:
     if isinstance(value, Tensor):
-        return Tensor(value.dtypes, value.symbol, rank, value.range, device)
+        return Tensor(value.dtypes, reshaped(value.symbol), rank, value.range, device)
     if isinstance(value, Tuple):
         return Tuple(tuple(_with_rank(item, rank, device) for item in value.items), value.names)
     return Many(_with_rank(value.item, rank, device)) if isinstance(value, Many) else value

@@ -19,6 +19,7 @@ from dtlint.infer.domain.values import (
     Tuple,
     Unknown,
     Value,
+    reshaped,
 )
 from dtlint.infer.models import mutation, plain_tensors, ranges, ranks
 from dtlint.infer.models.ranges import elements
@@ -35,7 +36,7 @@ _SIZE = Number(Category.INTEGER, Range(0.0, float("inf"), True, False, False))
 @attribute("torch.Tensor.dtype")
 def _dtype(ctx: Context, value: Value) -> Value:
     if isinstance(value, (Tensor, Unknown)):
-        return Dtype(value.dtypes or None, value.symbol)
+        return Dtype(value.dtypes or None, reshaped(value.symbol))
     return TOP
 
 
@@ -199,7 +200,8 @@ def _keeping(name: str) -> None:
         args = _listed(ctx, [value, *(plain_tensors.plain(ctx, one) for one in arguments.args[1:])])
         rank = ranks.of_result(f"torch.Tensor.{name}", args, arguments.keywords) if arguments.complete else None
         values = _written(name, value, args, arguments)
-        made = Tensor(value.dtypes, value.symbol, rank, values, value.device)
+        symbol = reshaped(value.symbol) if rank != value.rank else value.symbol
+        made = Tensor(value.dtypes, symbol, rank, values, value.device)
         if plain_tensors.is_weight(receiver):
             return receiver
         mutation.elements_became(ctx, value, values)
@@ -268,7 +270,7 @@ def _moving(name: str) -> None:
     def move(ctx: Context, arguments: Arguments) -> Value:
         value = plain_tensors.plain(ctx, arguments.args[0]) if arguments.args else arguments.keywords.get("input", TOP)
         if isinstance(value, Unknown):
-            return Unknown(value.dtypes, value.symbol)
+            return Unknown(value.dtypes, reshaped(value.symbol))
         if not isinstance(value, Tensor):
             return TOP
         given = arguments.args[1] if len(arguments.args) > 1 else None
@@ -277,7 +279,7 @@ def _moving(name: str) -> None:
         args = [plain_tensors.plain(ctx, one) for one in arguments.args]
         made = Tensor(value.dtypes, value.symbol)
         if not arguments.complete:
-            return Tensor(value.dtypes, value.symbol, None, value.range, value.device)
+            return Tensor(value.dtypes, reshaped(value.symbol), None, value.range, value.device)
         return with_shape(f"torch.Tensor.{name}", made, _listed(ctx, args), arguments.keywords)
 
 
@@ -304,7 +306,7 @@ def _splitting(name: str) -> None:
         rank = value.rank
         if name == "unbind" and rank is not None:
             rank = rank - 1 if rank > 0 else None
-        part = Tensor(value.dtypes, value.symbol, rank, value.range, value.device)
+        part = Tensor(value.dtypes, reshaped(value.symbol), rank, value.range, value.device)
         count = arguments.get(1, "chunks" if name == "chunk" else "split_size_or_sections")
         if name == "chunk" and isinstance(count, Const) and type(count.value) is int and 0 < count.value < 9:
             return Tuple((part,) * count.value)

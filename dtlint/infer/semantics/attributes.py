@@ -8,8 +8,8 @@ from dtlint.dtypes.dtype import named
 from dtlint.infer.context import Arguments, NeverReturns
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
-    NONE,
     NO_TENSOR,
+    NONE,
     TOP,
     Bound,
     Const,

@@ -77,13 +77,25 @@ def _one_of(regions: list[Region]) -> Region:
     )
 
 
+_ANY = Region(None, None, None)
+"""Some region, or none."""
+
+
+def _within(around: Value, region: Value) -> Value:
+    """A region inside another. Where a caller may have opened one, it stays on for other devices than the inner one's."""
+    if around == TOP:
+        off = isinstance(region, Region) and region.enabled is False
+        return TOP if off else _ANY
+    return _ANY if around == _ANY else region
+
+
 def in_region(ctx: Context, region: Value, run: Callable[[], bool]) -> bool:
     """Run a block in an autocast region, and put the one around it back on every way out."""
     store, frame = ctx.store, ctx.frame
     around = ctx.ambient("region")
     loops = frame.loops[-1] if frame.loops else None
     before = len(frame.returns), len(loops.breaks) if loops else 0, len(loops.continues) if loops else 0
-    ctx.set_ambient("region", region)
+    ctx.set_ambient("region", _within(around, region))
     try:
         reached = run()
     except NeverReturns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from dtlint.infer.context import Exits, NeverReturns
+from dtlint.infer.context import Exits, NeverReturns, TooLong
 from dtlint.infer.domain.lattice import join, join_all, widen
 from dtlint.infer.domain.values import (
     ABSENT,
@@ -39,6 +39,9 @@ _MOST_ROUNDS = 10
 
 def execute(ctx: Context, body: Sequence[ast.stmt]) -> bool:
     """Run statements one after the other; is the end reached?"""
+    ctx.steps_left -= len(body)
+    if ctx.steps_left < 0:
+        raise TooLong
     for node in body:
         function = _EXECUTE.get(type(node))
         if function is None:
@@ -49,6 +52,19 @@ def execute(ctx: Context, body: Sequence[ast.stmt]) -> bool:
         except NeverReturns:
             return False
     return True
+
+
+IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+"""What catches that an imported module is not there."""
+
+
+def execute_up_to_missing(ctx: Context, body: Sequence[ast.stmt]) -> bool:
+    """Run statements up to the first import of what is certainly not there; is the end reached?"""
+    for place, node in enumerate(body):
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and ctx.modules.is_missing(ctx.frame.module, node):
+            execute(ctx, body[:place])
+            return False
+    return execute(ctx, body)
 
 
 def _expression(ctx: Context, node: ast.Expr) -> bool:
@@ -292,7 +308,9 @@ def _try(ctx: Context, node: Any) -> bool:
     store, frame = ctx.store, ctx.frame
     returned = len(frame.returns)
     mark = store.mark()
-    reached = execute(ctx, node.body)
+    reached = (
+        execute_up_to_missing(ctx, node.body) if any(map(_catches_import, node.handlers)) else execute(ctx, node.body)
+    )
     perhaps = store.changed_since(mark)
     ends: list[Difference] = []
     if reached and (not node.orelse or execute(ctx, node.orelse)):
@@ -312,6 +330,12 @@ def _try(ctx: Context, node: Any) -> bool:
         return False
     store.merge(ends)
     return not node.finalbody or execute(ctx, node.finalbody)
+
+
+def _catches_import(handler: ast.ExceptHandler) -> bool:
+    """Does it catch the import of a module that is not there?"""
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(one is None or (isinstance(one, ast.Name) and one.id in IMPORT_ERRORS) for one in caught)
 
 
 def _is_missing_import(ctx: Context, node: Any, handler: ast.ExceptHandler) -> bool:

@@ -13,8 +13,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from dtlint.cache import Shelf, identity
+from dtlint.infer.claims.account import Account
 from dtlint.infer.interproc.disk import Disk
-from dtlint.infer.program.told import Told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,18 +47,18 @@ class Kept:
             raise OSError(f"{path} cannot be read")
         self._key = _key(path, content, roots)
 
-    def find(self) -> Told | None:
+    def find(self) -> Account | None:
         """What a reading would tell; None where that is not known."""
         entry = self._shelf.get(self._key)
         try:
             if entry is None:
                 return None
             known = json.loads(zlib.decompress(entry))
-            return Told(self._path, self._disk, known["told"]) if self._disk.gives(known["answers"]) else None
+            return Account(self._path, self._disk, known["told"]) if self._disk.gives(known["answers"]) else None
         except (zlib.error, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
 
-    def keep(self, told: Told) -> None:
+    def keep(self, told: Account) -> None:
         """Keep what a reading has told, with the answers that it has had."""
         known = {"answers": told.disk.answers(), "told": told.data}
         entry = json.dumps(known, separators=(",", ":")).encode()
@@ -68,6 +68,6 @@ class Kept:
 
 def _key(path: Path, content: str, roots: Sequence[Path]) -> str:
     """The name of the entry: what the reading depends on beside the disk, and where it begins."""
-    depends = [identity(), str(sys.getrecursionlimit()), *sys.builtin_module_names]
+    depends = [identity(), *sys.builtin_module_names]
     parts = [*depends, "", str(path), content, *map(str, roots)]
     return blake2b("\0".join(parts).encode(errors="surrogatepass"), digest_size=20).hexdigest()

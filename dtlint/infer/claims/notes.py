@@ -7,11 +7,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.program.told import Note, shown, text
+from dtlint.infer.claims.account import Note, shown, text
 
 if TYPE_CHECKING:
     from dtlint.diagnostic import Span
-    from dtlint.infer.program.claims import Reading
+    from dtlint.infer.claims.reading import Reading
 
 __all__ = ["notes"]
 
@@ -30,14 +30,14 @@ def notes(reading: Reading) -> dict[int, Note]:
     whole = {id(node.value) for node in statements}
     bound = {node.end_lineno for node in statements if isinstance(node, _BINDING)}
     found = {
-        reading.main.span(node).end_line: Note(decided.text, None)
-        for node, decided in reading.decided.items()
+        reading.main.span(node).end_line: Note(words, None)
+        for node, words in reading.symbolic.items()
         if id(node) in whole and not reading.knows(node)
     }
     for line, nodes in _widest(reading).items():
         values = [node for _, node in nodes if id(node) in whole]
-        dtypes = reading.tensors[values[-1] if values else nodes[-1][1]][1].dtypes
-        written = {text(reading.main, span): shown(reading.tensors[node][1].dtypes) for span, node in nodes}
+        dtypes = reading.tensors[values[-1] if values else nodes[-1][1]][1]
+        written = {text(reading.main, span): shown(reading.tensors[node][1]) for span, node in nodes}
         told = [f"{expression}: {has}" for expression, has in written.items() if len(expression) <= LONGEST]
         if values:
             found[line] = Note(shown(dtypes), dtypes)

@@ -1,14 +1,14 @@
-"""Puts what a reading of a program has shown of its syntax trees into plain data (told.py)."""
+"""Puts what a reading of a program has shown of its syntax trees into plain data (account.py)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dtlint.infer.program.notes import notes
-from dtlint.infer.program.why import link
+from dtlint.infer.claims.derivations import Derivations
+from dtlint.infer.claims.notes import notes
 
 if TYPE_CHECKING:
-    from dtlint.infer.program.claims import Reading
+    from dtlint.infer.claims.reading import Reading
 
 __all__ = ["tables"]
 
@@ -27,7 +27,7 @@ class _Numbers:
 
 
 def tables(reading: Reading) -> dict[str, Any]:
-    """What `Told` is made from."""
+    """What an `Account` is made from."""
     paths, dtypes, texts, places = _Numbers(), _Numbers(), _Numbers(), _Numbers()
     claims = []
     for path, given in reading.claims().items():
@@ -37,10 +37,11 @@ def tables(reading: Reading) -> dict[str, Any]:
             places.sure((path, span))
             where = [number, span.line, span.column, span.end_line, span.end_column]
             claims.append([*where, dtypes.of(claim.dtypes), texts.of(claim.symbolic)])
-    nodes = {node: number for number, node in enumerate(dict.fromkeys((*reading.tensors, *reading.decided)))}
+    nodes = {node: number for number, node in enumerate(reading.tensors)}
     expressions = []
+    derivations = Derivations(reading)
     for node in nodes:
-        known = link(reading, node)
+        known = derivations.link(node)
         cause = None if known.cause is None else nodes.get(known.cause)
         place = places.known[reading.file(node), reading.span(node)]
         decides, reason = texts.of(known.symbolic), texts.sure(known.reason)
@@ -53,4 +54,5 @@ def tables(reading: Reading) -> dict[str, Any]:
         "claims": claims,
         "expressions": expressions,
         "notes": beside,
+        "broken off": reading.broken_off,
     }

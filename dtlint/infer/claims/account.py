@@ -15,10 +15,10 @@ from dtlint.source.file import Source, shown_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dtlint.infer.domain.values import Dtypes
     from dtlint.infer.interproc.disk import Disk
-    from dtlint.infer.values import Dtypes
 
-__all__ = ["Claim", "Note", "Step", "Told", "shown", "text"]
+__all__ = ["Account", "Claim", "Note", "Step", "shown", "text"]
 
 LONGEST = 12
 """Steps; a chain beyond that helps nobody."""
@@ -56,7 +56,7 @@ class Step:
     """What decides the dtype where it is not known."""
 
 
-class Told:
+class Account:
     """What a reading of the program at `path` tells.
 
     Args:
@@ -68,6 +68,7 @@ class Told:
             expressions: for each the number of the claim at its place, of its own dtypes, of what decides them and of
                 the reason for them, of the expression that they come from; and whether it only passes them on.
             notes: for each its line, its text and the number of its dtypes.
+            broken off: what was not followed to its end.
     """
 
     def __init__(self, path: Path, disk: Disk, data: dict[str, Any]) -> None:
@@ -80,6 +81,8 @@ class Told:
         self._claims: list[list[Any]] = data["claims"]
         self._expressions: list[list[Any]] = data["expressions"]
         self._notes: list[list[Any]] = data["notes"]
+        self.broken_off: str = data["broken off"]
+        """What was not followed to its end, in a sentence; empty where everything was."""
 
     @property
     def main(self) -> Source:

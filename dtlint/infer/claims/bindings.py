@@ -1,0 +1,77 @@
+"""Reaching definitions, by syntax: the expressions that a name may stand for where it is read."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Bindings", "bound_in"]
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+class Bindings:
+    """What the names of a file are bound to, scope by scope."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._scopes: dict[ast.Name, ast.AST] = {}
+        self._bound: dict[tuple[ast.AST, str], list[tuple[ast.expr, ast.expr]]] = {}
+        self._outer: dict[ast.AST, ast.AST] = {}
+        waiting: list[tuple[ast.AST, ast.AST]] = [(tree, tree)]
+        while waiting:
+            node, scope = waiting.pop()
+            if isinstance(node, ast.Name):
+                self._scopes[node] = scope
+            for target, value in bound_in(node):
+                if isinstance(target, ast.Name):
+                    self._bound.setdefault((scope, target.id), []).append((target, value))
+            inner = scope
+            if isinstance(node, _Function):
+                inner = self._outer.setdefault(node, scope) and node
+            waiting += ((child, inner) for child in ast.iter_child_nodes(node))
+
+    def reaching(self, name: ast.Name) -> list[ast.expr]:
+        """What a name was bound to in its function, the nearest above first, then what is below; else in those around."""
+        scope: ast.AST | None = self._scopes.get(name)
+        while scope is not None:
+            found = self._bound.get((scope, name.id), [])
+            if found:
+                above = [one for one in found if _place(one[1]) < _place(name)]
+                below = [one for one in found if _place(one[1]) >= _place(name)]
+                ordered = sorted(above, key=lambda one: _place(one[0]), reverse=True) + below
+                return [value for _, value in ordered if value is not name]
+            scope = self._outer.get(scope)
+        return []
+
+    def parameter(self, name: ast.Name) -> tuple[_Function, ast.arg] | None:
+        """The function of which a name is a parameter, and that."""
+        scope = self._scopes.get(name)
+        if not isinstance(scope, _Function):
+            return None
+        given = scope.args
+        every = (*given.posonlyargs, *given.args, *given.kwonlyargs)
+        return next(((scope, one) for one in every if one.arg == name.id), None)
+
+
+def bound_in(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Each target with the expression that is assigned to it, those of `a, b = x, y` one by one."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from _paired(target, node.value)
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+        yield node.target, node.value
+
+
+def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        yield target, value
+    elif isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+        for one, given in zip(target.elts, value.elts, strict=True):
+            yield from _paired(one, given)
+
+
+def _place(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset

@@ -1,0 +1,130 @@
+"""What annotations say of a parameter: a tensor, of which dtype, or a number. They are taken at their word."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import Category
+from dtlint.infer.context import NeverReturns
+from dtlint.infer.domain.lattice import join, join_all
+from dtlint.infer.domain.values import NO_TENSOR, NONE, Array, Device, Dtype, External, Number, Tensor, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dtlint.infer.context import Context
+    from dtlint.infer.domain.values import Symbol
+
+__all__ = ["declared"]
+
+_UNIONS = frozenset({"typing.Optional", "typing.Union", "typing_extensions.Optional", "typing_extensions.Union"})
+_WRAPPERS = frozenset(
+    {f"{package}.{name}" for package in ("typing", "typing_extensions") for name in ("Annotated", "Final")}
+)
+
+_TENSORS: dict[str, str | None] = {
+    "torch.Tensor": None,
+    "torch.nn.Parameter": None,
+    "torch.FloatTensor": None,
+    "torch.HalfTensor": "float16",
+    "torch.BFloat16Tensor": "bfloat16",
+    "torch.DoubleTensor": "float64",
+    "torch.LongTensor": None,
+    "torch.BoolTensor": "bool",
+}
+"""Classes of tensors. FloatTensor and LongTensor say no more than Tensor: programs write the one for whatever is no index,
+half included, and the other for labels and masks of every dtype."""
+
+_JAXTYPING = re.compile(r"jaxtyping\.(Float16|BFloat16|Float32|Float64|Int8|Int16|Int32|Int64|UInt8|Bool)")
+_JAXTYPING_KINDS = re.compile(r"jaxtyping\.(Float|Int|Integer|Real|Num|Shaped|Inexact|Complex\w*|UInt\w*|Key)")
+_LONGEST = 200
+"""Characters of an annotation that is written as a text."""
+
+_OTHERS: dict[str, Value] = {
+    "builtins.int": Number(Category.INTEGER),
+    "builtins.float": join(Number(Category.INTEGER), Number(Category.FLOAT)),  # an int will do as well, by PEP 484
+    "builtins.bool": Number(Category.BOOL),
+    "builtins.str": NO_TENSOR,
+    "builtins.NoneType": NONE,
+    "numpy.ndarray": Array(),
+    "torch.dtype": Dtype(),
+    "torch.device": Device(),
+}
+
+
+def declared(ctx: Context, annotation: ast.expr, symbol: Symbol) -> Value | None:
+    """What an annotation says that a parameter is; None where it says nothing that is known here.
+
+    Args:
+        symbol: decides the dtype of a tensor, where the annotation does not.
+    """
+    if isinstance(annotation, ast.Constant):
+        if annotation.value is None:
+            return NONE
+        parsed = _parsed(annotation.value) if isinstance(annotation.value, str) else None
+        return None if parsed is None else declared(ctx, parsed, symbol)
+    if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
+        return _any_of(ctx, (annotation.left, annotation.right), symbol)
+    if isinstance(annotation, ast.Subscript):
+        return _subscripted(ctx, annotation, symbol)
+    name = _name(ctx, annotation)
+    if name in _TENSORS:
+        return _tensor(_TENSORS[name], symbol)
+    return None if name is None else _OTHERS.get(name)
+
+
+def _tensor(dtype: str | None, symbol: Symbol) -> Tensor:
+    return Tensor(None, symbol) if dtype is None else Tensor(frozenset({dtype}))
+
+
+def _subscripted(ctx: Context, annotation: ast.Subscript, symbol: Symbol) -> Value | None:
+    """`Optional[Tensor]`, `Union[Tensor, None]`, `Float16[Tensor, "batch dim"]`."""
+    name = _name(ctx, annotation.value)
+    inner = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+    if name is None or not inner:
+        return None
+    if name in _WRAPPERS:
+        return declared(ctx, inner[0], symbol)
+    if name in _UNIONS:
+        found = _any_of(ctx, inner, symbol)
+        return join(found, NONE) if found is not None and name.endswith("Optional") else found
+    exact = _JAXTYPING.fullmatch(name)
+    if exact is not None or _JAXTYPING_KINDS.fullmatch(name):
+        of = declared(ctx, inner[0], symbol)
+        if isinstance(of, Tensor):
+            return _tensor(exact[1].lower() if exact is not None else None, symbol)
+    return None
+
+
+def _any_of(ctx: Context, alternatives: Sequence[ast.expr], symbol: Symbol) -> Value | None:
+    found = [declared(ctx, one, symbol) for one in alternatives]
+    known = [one for one in found if one is not None]
+    return join_all(known) if len(known) == len(found) else None
+
+
+def _name(ctx: Context, node: ast.expr) -> str | None:
+    """The qualified name of a class that is not read as source."""
+    if not isinstance(node, (ast.Name, ast.Attribute)):
+        return None
+    recorder, ctx.recorder = ctx.recorder, None
+    try:
+        value = ctx.semantics.evaluate(ctx, node)
+    except NeverReturns:
+        return None
+    finally:
+        ctx.recorder = recorder
+    return value.name if isinstance(value, External) else None
+
+
+@lru_cache(maxsize=512)
+def _parsed(text: str) -> ast.expr | None:
+    """An annotation that is written as a text."""
+    if len(text) > _LONGEST:
+        return None
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return None

@@ -1,0 +1,413 @@
+"""Libraries: functions and methods that are read as called by anybody, for parameters whose dtypes are symbols.
+
+A method starts from what `__init__` leaves in `self`, joined with what all other functions may leave there and in globals.
+Whoever has a module may have cast it: its weights have symbols, too. The autocast region around a call is not known, nor
+is the default dtype, unless the file sets it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from dtlint.dtypes.dtype import FLOATING
+from dtlint.infer.context import Arguments, NeverReturns
+from dtlint.infer.domain.lattice import join, join_all
+from dtlint.infer.domain.values import (
+    ABSENT,
+    NONE,
+    TOP,
+    Atom,
+    Const,
+    Dtype,
+    External,
+    Function,
+    Many,
+    Mapping,
+    Partial,
+    ProjectClass,
+    Ref,
+    Region,
+    Symbol,
+    Tensor,
+    Tuple,
+    Union,
+    Unknown,
+    Value,
+    choices,
+)
+from dtlint.infer.interproc.annotations import declared
+from dtlint.infer.models.plain_tensors import PARAMETER, WEIGHTS
+from dtlint.infer.names import path_of
+from dtlint.infer.semantics.attributes import class_attribute
+from dtlint.infer.state import AMBIENT, CONTENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping as MappingOf
+
+    from dtlint.infer.context import Context, Frame, Recorder
+    from dtlint.infer.domain.values import Address
+    from dtlint.infer.interproc.engine import Engine
+    from dtlint.infer.interproc.functions import FunctionDefinition
+    from dtlint.infer.interproc.program import Program
+    from dtlint.infer.interproc.project import ModuleInfo
+    from dtlint.infer.interproc.summaries import Summary
+
+__all__ = ["OpenContexts", "runs_something"]
+
+_MOST_ROUNDS = 4
+"""Readings of all functions, until what they leave behind stays as it is."""
+_ANY_REGION = Region(None, None, None)
+
+
+def runs_something(tree: ast.Module) -> bool:
+    """Is the file a program, and not only definitions for others: has it a main guard, a loop or a region, or does it
+    call what it has made itself?"""
+    made: set[str] = set()
+    for statement in tree.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            made.add(statement.name)
+        elif isinstance(statement, ast.Assign):
+            made.update(target.id for target in statement.targets if isinstance(target, ast.Name))
+        elif isinstance(statement, (ast.For, ast.While, ast.With)):
+            if any(isinstance(part, ast.Expr) and isinstance(part.value, ast.Call) for part in ast.walk(statement)):
+                return True
+        elif isinstance(statement, ast.If) and "__name__" in {
+            part.id for part in ast.walk(statement.test) if isinstance(part, ast.Name)
+        }:
+            return True
+        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            root = (path_of(statement.value.func) or "").partition(".")[0]
+            if root in made and root != "logger":
+                return True
+    return False
+
+
+class OpenContexts:
+    """Reads a library: its functions, and the methods of its classes.
+
+    It is the recorder meanwhile: of a function of the library only its own open context is told, for what others in view
+    give it is one case of that.
+
+    Args:
+        recorder: who is told what expressions are.
+    """
+
+    def __init__(self, main: ModuleInfo, recorder: Recorder) -> None:
+        self.main = main
+        self._recorder = recorder
+        self._entry: FunctionDefinition | None = None
+        self._inside: frozenset[ast.AST] = frozenset()
+        self._summaries: dict[tuple[FunctionDefinition, Value | None], Summary] = {}
+
+    # -- as a recorder ---------------------------------------------------------------------------------------------------
+
+    def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:
+        """An expression was evaluated."""
+        if self._is_told(frame):
+            self._recorder.expression(node, value, frame)
+
+    def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value, frame: Frame) -> None:
+        """A call was evaluated."""
+        if self._is_told(frame):
+            self._recorder.call(node, callee, arguments, result, frame)
+
+    def operation(
+        self,
+        op: str,
+        args: Sequence[Value],
+        keywords: MappingOf[str, Value],
+        result: Value | None,
+        error: str | None,
+        ctx: Context,
+    ) -> None:
+        """One of torch's ops was evaluated."""
+        if self._is_told(ctx.frame):
+            self._recorder.operation(op, args, keywords, result, error, ctx)
+
+    def event(self, kind: str, ctx: Context, *about: Value) -> None:
+        """A protocol took a step."""
+        if self._is_told(ctx.frame):
+            self._recorder.event(kind, ctx, *about)
+
+    def _is_told(self, frame: Frame) -> bool:
+        function: FunctionDefinition | None = frame.function
+        if function is None:
+            return True
+        if self._entry is None:
+            return frame.module is not self.main
+        return function.node in self._inside and (function is not self._entry or frame.path is None)
+
+    # -- reading ---------------------------------------------------------------------------------------------------------
+
+    def read(self, ctx: Context) -> None:
+        """Read the module's body, then everything that it defines."""
+        ctx.recorder = self
+        modules: Program = ctx.modules  # type: ignore[assignment]
+        modules.run_main(ctx, self.main)
+        ctx.set_ambient("region", TOP)
+        if ctx.store.read(AMBIENT, "default dtype") is None:
+            ctx.set_ambient("default dtype", TOP)
+        functions = [one for one in map(self._defined(modules), _functions(self.main.tree.body)) if one is not None]
+        methods: list[tuple[FunctionDefinition, Value | None]] = []
+        for node in _classes(self.main.tree.body):
+            cls = modules.class_at(node)
+            if cls is not None and cls.definition.inherits("enum.Enum") is not True:
+                made = self._made(ctx, cls)
+                methods += [(one, made) for one in self._methods(modules, cls)]
+        self._read_until_nothing_changes(ctx, [*((one, None) for one in functions), *methods])
+
+    def _defined(self, modules: Program) -> Any:
+        def defined(node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionDefinition | None:
+            return modules.defined_function(node)
+
+        return defined
+
+    def _methods(self, modules: Program, cls: ProjectClass) -> Iterator[FunctionDefinition]:
+        """The methods of a class and of those that it inherits from, as far as they are in the library itself."""
+        for one in cls.definition.order:
+            if isinstance(one, ProjectClass) and one.definition.module is self.main:
+                for node in _functions(one.definition.node.body):
+                    found = modules.defined_function(node)
+                    if found is not None and found.name not in ("__init__", "__new__", "__init_subclass__"):
+                        yield found
+
+    def _read_until_nothing_changes(
+        self, ctx: Context, entries: Sequence[tuple[FunctionDefinition, Value | None]]
+    ) -> None:
+        """Read all functions from one state: what each of them leaves, any other may find."""
+        store = ctx.store
+        for count in range(_MOST_ROUNDS):
+            left = [self._entered(ctx, definition, receiver).changes for definition, receiver in entries]
+            changed = [one for one in left if one]
+            if not changed:
+                return
+            mark = store.mark()
+            store.merge([{}, *changed])
+            grown = {
+                cell: value
+                for cell, value in store.difference(mark).items()
+                if cell[1] != "*made" and _before(store.trail[mark:], cell) != value
+            }
+            if not grown:
+                return
+            if count >= _MOST_ROUNDS - 2:
+                for address, field in grown:
+                    store.overwrite(address, field, TOP)
+
+    def _entered(self, ctx: Context, definition: FunctionDefinition, receiver: Value | None) -> Summary:
+        """What a function does from here, as called by anybody."""
+        known = self._summaries.get((definition, receiver))
+        if known is not None and _holds(ctx, known):
+            return known
+        engine: Engine = ctx.semantics  # type: ignore[assignment]
+        bound = _parameters(ctx, definition)
+        first = next(iter(bound), None)
+        if receiver is not None and first is not None and "staticmethod" not in definition.decorators:
+            of_class = "classmethod" in definition.decorators and isinstance(receiver, Ref)
+            bound[first] = receiver.address.kind if of_class else receiver  # type: ignore[attr-defined]
+        around = ctx.ambient("region")
+        self._entry, self._inside = definition, frozenset(ast.walk(definition.node))
+        ctx.set_ambient("region", _region_of(ctx, definition))
+        try:
+            summary = engine.calls.openly(ctx, Function(definition, None), bound)
+        finally:
+            self._entry = None
+            ctx.set_ambient("region", around)
+        self._summaries[definition, receiver] = summary
+        return summary
+
+    def _made(self, ctx: Context, cls: ProjectClass) -> Ref:
+        """An object of a class as `__init__` leaves it, whatever that is given."""
+        engine: Engine = ctx.semantics  # type: ignore[assignment]
+        definition = cls.definition
+        made = Ref(ctx.store.allocate(ctx.store.address(None, (definition.node, "self"), cls)))
+        init = class_attribute(ctx, definition.order, "__init__")
+        if isinstance(init, Function) and not definition.made:
+            summary = self._entered(ctx, init.definition, made)
+            if summary.result is not None:
+                ctx.store.apply(summary.changes)
+        else:
+            given: dict[str, Value] = {}
+            if definition.made:
+                given = {name: _unknown(f"self.{name}") for name, _ in definition.fields}
+            with suppress(NeverReturns):
+                engine.initialise(ctx, made, cls, Arguments([], given, definition.made, definition.node))
+        _name_what_it_holds(ctx, made)
+        return made
+
+
+def _before(trail: Sequence[tuple[Address, object, Value]], cell: tuple[Address, object]) -> Value:
+    return next(old for address, field, old in trail if (address, field) == cell)
+
+
+def _holds(ctx: Context, summary: Summary) -> bool:
+    """Would it be read the same again?"""
+    objects = ctx.store.objects
+    return all(
+        objects.get(address, {}).get(field, ABSENT) == value for (address, field), value in summary.reads.items()
+    )
+
+
+def _functions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The functions that statements define, those in functions and classes aside."""
+    for node in _statements(body):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node
+
+
+def _classes(body: Sequence[ast.stmt]) -> Iterator[ast.ClassDef]:
+    return (node for node in _statements(body) if isinstance(node, ast.ClassDef))
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
+    waiting: deque[ast.AST] = deque(body)
+    while waiting:
+        node = waiting.popleft()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _region_of(ctx: Context, definition: FunctionDefinition) -> Value:
+    """The region that a function begins in: that of its caller, unless a decorator may open one."""
+    node = definition.node
+    if isinstance(node, ast.Lambda) or not node.decorator_list:
+        return TOP
+    owner = definition.owner
+    modules: Program = ctx.modules  # type: ignore[assignment]
+    namespace = modules.address_of(definition.module) if owner is None else owner.definition.namespace
+    bound = ctx.store.read(namespace, node.name)
+    if isinstance(bound, Function) and bound.definition is definition:
+        return TOP
+    if isinstance(bound, Partial) and bound.callee == External("torch.amp.autocast.__call__"):
+        region = bound.args[0]
+        return TOP if isinstance(region, Region) and region.enabled is False else _ANY_REGION
+    return TOP if not definition.decorators.isdisjoint(_PLAIN) else _ANY_REGION
+
+
+_PLAIN = frozenset({"property", "cached_property", "setter", "getter", "staticmethod", "classmethod", "overload"})
+
+
+# -- what anybody may give -----------------------------------------------------------------------------------------------
+
+
+def _parameters(ctx: Context, definition: FunctionDefinition) -> dict[str, Value]:
+    """The parameters of a function, as anybody may give them."""
+    given = definition.node.args
+    defaults = definition.defaults or {}
+    found: dict[str, Value] = {}
+    for one in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+        default = defaults.get(one.arg)
+        symbol = Symbol(frozenset({Atom(f"{one.arg}@{one.lineno}:{one.col_offset}", one.arg)}))
+        value = None if one.annotation is None else declared(ctx, one.annotation, symbol)
+        if value is None:
+            number = isinstance(default, Const) and default.value is not None
+            value = TOP if number else Unknown(None, symbol)
+        found[one.arg] = join(value, NONE) if default == NONE else value
+    if given.vararg is not None:
+        found[given.vararg.arg] = Many(TOP)
+    if given.kwarg is not None:
+        found[given.kwarg.arg] = Mapping((), TOP)
+    return found
+
+
+def _unknown(text: str) -> Unknown:
+    return Unknown(None, Symbol(frozenset({Atom(text, text)})))
+
+
+def _name_what_it_holds(ctx: Context, made: Ref) -> None:
+    """Give the dtypes of all that an object holds the names by which its methods know it: `self.fc.weight`."""
+    store = ctx.store
+    waiting: deque[tuple[Address, str | None]] = deque([(made.address, "self")])
+    seen = {made.address}
+    while waiting:
+        address, text = waiting.popleft()
+        if store.is_several(address):
+            text = None
+        for field, value in list(store.objects[address].items()):
+            if address.kind in WEIGHTS:
+                named = _weight(value, text, address.kind == PARAMETER) if field == CONTENT else value
+            else:
+                named = _named(value, _within(text, field))
+            if named != value:
+                store.overwrite(address, field, named)
+            for inner, path in _held(named, _within(text, field)):
+                if inner not in seen and inner in store.objects and inner.kind not in ("frame", "module", "class"):
+                    seen.add(inner)
+                    waiting.append((inner, path))
+
+
+def _within(text: str | None, field: object) -> str | None:
+    """The path of a field; the content of a container goes by the container's."""
+    if field == CONTENT or text is None:
+        return text
+    return f"{text}.{field}" if isinstance(field, str) and field.isidentifier() else None
+
+
+def _held(value: Value, text: str | None) -> Iterator[tuple[Address, str | None]]:
+    """The objects in a value, with their paths."""
+    if isinstance(value, Ref):
+        yield value.address, text
+    elif isinstance(value, Union):
+        for one in value.choices:
+            yield from _held(one, text)
+    elif isinstance(value, Tuple):
+        for place, one in enumerate(value.items):
+            yield from _held(one, _item(text, place, value.names))
+    elif isinstance(value, Many):
+        yield from _held(value.item, None)
+    elif isinstance(value, Mapping):
+        for key, one in value.items:
+            yield from _held(one, f"{text}[{key.value!r}]" if text is not None and isinstance(key, Const) else None)
+        if value.rest is not None:
+            yield from _held(value.rest, None)
+
+
+def _item(text: str | None, place: int, names: Sequence[str]) -> str | None:
+    if text is None:
+        return None
+    return f"{text}.{names[place]}" if names else f"{text}[{place}]"
+
+
+def _symbol(text: str | None, floating: bool) -> Symbol | None:
+    return None if text is None else Symbol(frozenset({Atom(text, text, floating)}))
+
+
+def _weight(value: Value, text: str | None, parameter: bool) -> Value:
+    """A weight of whatever dtype its module was cast to."""
+    if not isinstance(value, Tensor) or (value.dtypes is not None and not value.dtypes & FLOATING):
+        return value
+    floating = value.dtypes <= FLOATING if value.dtypes is not None else parameter
+    symbol = _symbol(text, floating) if floating or value.dtypes is None else None
+    return Tensor(None, symbol, value.rank)
+
+
+def _named(value: Value, text: str | None) -> Value:
+    """A value of an attribute: what is not known of its dtype goes by its path."""
+    if isinstance(value, Tensor):
+        if value.dtypes is not None and len(value.dtypes) == 1:
+            return value
+        symbol = _symbol(text, value.dtypes is not None and value.dtypes <= FLOATING)
+        return Tensor(None if symbol is not None else value.dtypes, symbol, value.rank, device=value.device)
+    if isinstance(value, Unknown):
+        return value if value.symbol is None else Unknown(value.dtypes, _symbol(text, floating=False))
+    if isinstance(value, Dtype):
+        return value if value.symbol is None else Dtype(value.dtypes)
+    if isinstance(value, Tuple):
+        items = (_named(one, _item(text, place, value.names)) for place, one in enumerate(value.items))
+        return Tuple(tuple(items), value.names)
+    if isinstance(value, Many):
+        return Many(_named(value.item, None))
+    if isinstance(value, Mapping):
+        held = (
+            (key, _named(one, f"{text}[{key.value!r}]" if text and isinstance(key, Const) else None))
+            for key, one in value.items
+        )
+        return Mapping(tuple(held), None if value.rest is None else _named(value.rest, None))
+    if isinstance(value, Union):
+        return join_all(_named(one, text) for one in choices(value)) or value
+    return value
