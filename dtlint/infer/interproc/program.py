@@ -160,8 +160,9 @@ class Program:
     def imported(self, ctx: Context, value: Imported) -> Value:
         """What an imported name stands for."""
         key = value.module, value.name
-        if key in self._resolving:
-            return TOP
+        if key in self._resolving:  # `from . import name` of a package: the module in it
+            name = f"{value.module}.{value.name}"
+            return TOP if self.project.locate(name) is None else Namespace(name)
         self._resolving.add(key)
         try:
             return self.imported_member(ctx, value.module, value.name)

@@ -31,6 +31,7 @@ _BY_NAME = frozenset({"torch", "numpy", "scipy", "pandas", "PIL", "matplotlib", 
 
 _STAR = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+\*", re.MULTILINE)
 _ALL = re.compile(r"^__all__\b[^=]*=\s*[\[(]([^\])]*)", re.MULTILINE)
+_IMPORTED = re.compile(r"^from\s+[\w.]+\s+import\s+(?:\(([^)]*)\)|([^\n(*]+))", re.MULTILINE)
 _BOUND = re.compile(r"^(?:class|(?:async )?def)\s+(\w+)|^(\w+)\s*(?::[^=\n]+)?=[^=]", re.MULTILINE)
 
 _REGISTERED = re.compile(
@@ -150,11 +151,15 @@ class Project:
             here = ModuleInfo(module, path, ast.Module([], []), package)
             stars = tuple(self.absolute(here, len(dots), source or None) for dots, source in _STAR.findall(text))
         start = max(text.find("\n__all__"), 0)
-        listed = _ALL.search(text, start) if start or text.startswith("__all__") else None
-        if listed is not None:
-            names = {*re.findall(r"[\"'](\w+)[\"']", listed[1]), *_REGISTERED.findall(text)}
+        declared = _ALL.search(text, start) if start or text.startswith("__all__") else None
+        if declared is not None:
+            names = {*re.findall(r"[\"'](\w+)[\"']", declared[1]), *_REGISTERED.findall(text)}
             return frozenset(names), stars
-        names = {name for pair in _BOUND.findall(text) for name in pair if name and not name.startswith("_")}
+        names = {name for pair in _BOUND.findall(text) for name in pair}
+        for listed in _IMPORTED.findall(text):
+            parts = re.sub(r"#[^\n]*", "", "".join(listed)).split(",")
+            names.update(part.split()[-1] for part in parts if part.strip())
+        names = {name for name in names if name and not name.startswith("_")}
         return frozenset(names), stars
 
     def locate(self, name: str) -> Path | None:

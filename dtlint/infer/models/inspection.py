@@ -106,3 +106,13 @@ def _isclass(ctx: Context, arguments: Arguments) -> Value:
 def _isfunction(ctx: Context, arguments: Arguments) -> Value:
     value = arguments.get(0, "object")
     return Const(False) if isinstance(value, (ProjectClass, Ref, Const, Tuple)) else NO_TENSOR
+
+
+@model("inspect.getattr_static")
+def _getattr_static(ctx: Context, arguments: Arguments) -> Value:
+    """What a class has under a name, bound to nothing."""
+    owner, name = arguments.get(0, "obj"), arguments.get(1, "attr")
+    if not isinstance(owner, ProjectClass) or not isinstance(name, Const):
+        return TOP
+    found = ctx.modules.class_attribute(ctx, owner.definition.order, str(name.value))
+    return TOP if found is None else found

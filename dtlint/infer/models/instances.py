@@ -98,6 +98,8 @@ def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
     if isinstance(value, ProjectClass) and kind.name in _METACLASSES:
         return kind.name == "builtins.type" or enumerations.is_enumeration(value)
     if isinstance(value, (Function, Partial, ProjectClass)):
+        if kind.name in ("types.FunctionType", "types.LambdaType"):
+            return isinstance(value, Function) and value.receiver is None
         is_plain = kind.name.startswith("builtins.") and kind.name not in ("builtins.type", "builtins.object")
         return False if is_plain or kind.name in ("torch.Tensor", "torch.nn.Module") else None
     if isinstance(value, Const) and value.value is None:

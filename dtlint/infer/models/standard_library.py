@@ -78,7 +78,12 @@ def _partial(ctx: Context, arguments: Arguments) -> Value:
     return Partial(arguments.args[0], tuple(arguments.args[1:]), tuple(arguments.keywords.items()))
 
 
-@model("functools.wraps", "functools.update_wrapper")
+@model("functools.update_wrapper")
+def _update_wrapper(ctx: Context, arguments: Arguments) -> Value:
+    return arguments.get(0, "wrapper") or TOP
+
+
+@model("functools.wraps")
 def _wraps(ctx: Context, arguments: Arguments) -> Value:
     return External("functools.wraps.decorator")
 

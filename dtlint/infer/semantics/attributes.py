@@ -30,7 +30,7 @@ from dtlint.infer.domain.values import (
     choices,
     present,
 )
-from dtlint.infer.models import enumerations, kinds, plain_tensors
+from dtlint.infer.models import code_objects, enumerations, kinds, plain_tensors
 from dtlint.infer.models.instance_dicts import ANYTHING, instance_dict
 from dtlint.infer.models.registry import ATTRIBUTES, MODELS, canonical
 from dtlint.infer.state import CONTENT
@@ -82,7 +82,12 @@ def _attribute(ctx: Context, value: Value, name: str, node: ast.AST) -> Value | 
     if isinstance(value, Bound) and value.name == "types.CodeType":
         return _of_code(value.receiver, name)
     if isinstance(value, Partial):
+        of_code = code_objects.code_attribute(value, name)
+        if of_code is not None:
+            return of_code
         return {"func": value.callee, "args": Tuple(value.args)}.get(name, TOP)
+    if isinstance(value, Unknown) and name in _CASTS:
+        return Bound(value, f"torch.Tensor.{name}")
     if isinstance(value, Unknown) and name not in _OF_TENSORS:
         return TOP
     if value == NONE and not name.startswith("__"):
@@ -91,6 +96,9 @@ def _attribute(ctx: Context, value: Value, name: str, node: ast.AST) -> Value | 
     return TOP if kind is None else _of_kind(ctx, value, kind, name)
 
 
+_CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "long", "type_as"})
+"""Methods that give a tensor of a known dtype whatever they are called on, if it is a tensor: nothing else goes by these
+names."""
 _OF_TENSORS = frozenset({"dtype", "T", "mT", "H", "mH", "data", "grad", "real", "imag", "device", "shape"})
 """Attributes that are told even of what may not be a tensor: if it is one, they are these. Methods are looked up when they
 are called."""
@@ -325,6 +333,8 @@ def _of_super(ctx: Context, value: SuperOf, name: str, node: ast.AST) -> Value |
 def _of_function(ctx: Context, value: Function, name: str) -> Value | None:
     if name in ("__name__", "__qualname__"):
         return Const(value.definition.name)
+    if name == "__code__":
+        return code_objects.code_of(value)
     if name == "__self__":
         return TOP if value.receiver is None else value.receiver
     if name == "__code__":

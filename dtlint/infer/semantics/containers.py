@@ -301,7 +301,7 @@ def _truth(ctx: Context, value: Value) -> bool | None:
             ):
                 return True
         return None
-    if is_view(value):
+    if is_view(value) or (isinstance(value, Bound) and isinstance(value.receiver, Unknown)):
         return None
     if isinstance(value, (Function, ProjectClass, Namespace, Dtype, Bound, External)):
         return True

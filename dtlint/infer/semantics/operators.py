@@ -217,10 +217,16 @@ def augmented(ctx: Context, operator: type[ast.operator], known: Value, given: V
         if isinstance(content, (Tuple, Many)) and isinstance(more, (Tuple, Many)):
             ctx.store.write(known.address, CONTENT, concatenated(content, more))
         return known
+    if isinstance(known, Ref) and known.address.kind in _LISTS_OF_MODULES and name == "add":
+        extend = Bound(known, f"{known.address.kind}.extend")
+        return ctx.semantics.call(ctx, extend, Arguments([given], {}, True, node))
     own = _special(ctx, known, f"__i{name}__", given, node)
     if own is not None:
         return own
     return binary(ctx, operator, known, given, node)
+
+
+_LISTS_OF_MODULES = frozenset({"torch.nn.ModuleList", "torch.nn.ParameterList"})
 
 
 def unary(ctx: Context, operator: type[ast.unaryop], value: Value, node: ast.AST) -> Value:

@@ -29,6 +29,22 @@ PROGRAMS = {
         h = inspect.isclass(C)
         i = inspect.getfullargspec(f).args
     """,
+    "a function that is made of the code of another": """
+        import types
+        from functools import update_wrapper
+        from inspect import getattr_static
+        class Base:
+            def __init_subclass__(cls):
+                run = getattr_static(cls, "run")
+                if isinstance(run, types.FunctionType):
+                    clone = types.FunctionType(run.__code__.replace(co_name="other"), run.__globals__, "run")
+                    cls.run = update_wrapper(clone, run)
+            def run(self, x):
+                return x.double()
+        class Derived(Base):
+            pass
+        a = Derived().run(S)
+    """,
 }
 
 
