@@ -243,6 +243,14 @@ class ModulesAndClasses(Protocol):
     def match_args(self, ctx: Context, cls: Value) -> list[str] | None:
         """The attributes that positional patterns of a class are matched with."""
 
+    def made_tuple(self, ctx: Context, cls: Any, arguments: Arguments) -> Value:
+        """A named tuple of a class."""
+
+    def named_tuple_class(
+        self, ctx: Context, node: Any, name: str, names: Sequence[str], defaults: Sequence[Value]
+    ) -> Value:
+        """The class that `collections.namedtuple` makes."""
+
     def entered(self, ctx: Context, manager: Value) -> Value | None:
         """What `with manager as x` binds."""
 

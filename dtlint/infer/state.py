@@ -65,8 +65,16 @@ class Store:
         self.footprints: list[Footprint] = [Footprint()]
         self.frozen: set[Address] = set()
         """Objects that do not change once made, modules and classes: reads of them need not be remembered."""
+        self.thawed = 0
+        """How often an object that was frozen began to change."""
         self._addresses: dict[tuple[CallPath | None, object, object], Address] = {}
         self._paths: dict[tuple[CallPath | None, object], CallPath] = {}
+
+    def unfreeze(self, address: Address) -> None:
+        """What was taken not to change does: whatever rests on reads of it that were not remembered is void."""
+        if address in self.frozen:
+            self.frozen.discard(address)
+            self.thawed += 1
 
     # -- identity --------------------------------------------------------------------------------------------------------
 

@@ -133,7 +133,7 @@ def _run(tree: ast.Module, more: dict[str, Any]) -> dict[str, Any]:
     names: dict[str, Any] = {"__name__": "__main__", **more}
     usual = torch.get_default_dtype()
     try:
-        builtins.exec(compile(tree, "program.py", "exec"), names)
+        builtins.exec(compile(tree, "program.py", "exec", dont_inherit=True), names)
     finally:
         torch.set_default_dtype(usual)
     return names

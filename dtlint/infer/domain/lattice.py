@@ -152,7 +152,8 @@ def _same_kind(left: Value, right: Value, ranges: Callable[[Range, Range], Range
     if isinstance(left, Tuple) and isinstance(right, Tuple):
         if len(left.items) == len(right.items):
             items = tuple(_join(a, b, ranges, depth + 1) for a, b in zip(left.items, right.items, strict=True))
-            return Tuple(items, left.names if left.names == right.names else ())
+            named = left.names == right.names and left.kind == right.kind
+            return Tuple(items, left.names if named else (), left.kind if named else None)
         return _many(left, right, ranges, depth)
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         return _join_mappings(left, right, ranges, depth)

@@ -218,10 +218,17 @@ class Device(Value):
 
 @dataclass(unsafe_hash=True, slots=True)
 class Tuple(Value):
-    """A tuple whose items are known one by one; also what a list holds. `names`: those of a named tuple's fields."""
+    """A tuple whose items are known one by one; also what a list holds.
+
+    Attributes:
+        items: what it holds.
+        names: those of a named tuple's fields.
+        kind: the class of a named tuple that is read as source, a `ProjectClass`.
+    """
 
     items: tuple[Value, ...]
     names: tuple[str, ...] = ()
+    kind: Value | None = None
 
 
 @dataclass(unsafe_hash=True, slots=True)

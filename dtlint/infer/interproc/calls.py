@@ -75,6 +75,7 @@ class Calls:
         self.readings: dict[FunctionDefinition, int] = {}
         self._summaries: dict[object, list[Summary]] = {}
         self._running: list[_Running] = []
+        self._thawed = 0
 
     def call(self, ctx: Context, function: Function, arguments: Arguments) -> Value:
         """The result of calling a function.
@@ -117,10 +118,15 @@ class Calls:
                 ctx.notes.append("following what it calls takes too long")
             ctx.modules.escape(ctx, list(bound.values()))
             return TOP
+        if self._thawed != store.thawed:
+            self._thawed = store.thawed
+            self._summaries.clear()
         if on_yield is None:
             for summary in self._known(key):
                 if _holds(ctx, summary.reads):
                     if summary.path is not None and summary.path is not path:
+                        if summary.defines_classes:
+                            continue
                         summary = moved(ctx.store, summary, path)
                     return self._again(ctx, summary)
         first = next(iter(bound.values()), None)

@@ -12,6 +12,8 @@ from dtlint.infer.domain.values import Address, External, ProjectClass, Value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dtlint.infer.interproc.fields import Field
+
 __all__ = ["MODULE", "ClassDefinition", "linearised"]
 
 MODULE = "torch.nn.Module"
@@ -29,6 +31,9 @@ class ClassDefinition:
         order: the classes in which attributes are looked up, itself first.
         opaque: is there a base of which nothing is known?
         made: is it a dataclass or the like, with an `__init__` that its fields decide?
+        fields: the annotated names of its body.
+        by_keyword: are its fields given by name alone?
+        loose: is it made by a decorator that may let it take other keywords, too?
         transforms: is it decorated with `dataclass_transform`, so that its subclasses are like dataclasses (PEP 681)?
     """
 
@@ -40,7 +45,9 @@ class ClassDefinition:
     opaque: bool = False
     made: bool = False
     transforms: bool = False
-    fields: list[tuple[str, ast.expr | None]] = field(default_factory=list)
+    fields: list[Field] = field(default_factory=list)
+    by_keyword: bool = False
+    loose: bool = False
 
     @property
     def name(self) -> str:
@@ -62,13 +69,13 @@ class ClassDefinition:
         return {one.name: one for one in self.node.body if isinstance(one, ast.FunctionDef)}
 
     @property
-    def all_fields(self) -> list[tuple[str, ast.expr | None]]:
-        """The fields of it and of its bases, in order, with their defaults."""
-        found: dict[str, ast.expr | None] = {}
+    def all_fields(self) -> list[tuple[Field, ProjectClass]]:
+        """The fields of it and of its bases, in order, with the class that has each last."""
+        found: dict[str, tuple[Field, ProjectClass]] = {}
         for one in reversed(self.order):
             if isinstance(one, ProjectClass):
-                found.update(one.definition.fields)
-        return list(found.items())
+                found.update({field.name: (field, one) for field in one.definition.fields})
+        return list(found.values())
 
     def inherits(self, name: str) -> bool | None:
         """Is it a subclass of what has that qualified name? None where a base is not known."""

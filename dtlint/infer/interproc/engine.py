@@ -20,6 +20,7 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
+from dtlint.infer.interproc import fields
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.program import Program
 from dtlint.infer.models import enumerations, external_calls
@@ -51,6 +52,15 @@ def context_for(project: Project, module: ModuleInfo, recorder: Recorder | None,
     program = Program(project, store, calls)
     frame = Frame(program.address_of(module), None, module)
     return Context(store, frame, Engine(calls), program, recorder, steps_left=STEPS)
+
+
+_EMPTY: tuple[tuple[str, Value], ...] = (
+    ("builtins.dict", Mapping()),
+    ("builtins.list", Tuple(())),
+    ("builtins.set", Tuple(())),
+)
+"""What an object of a subclass of Python's containers holds when it is made."""
+_TYPED_DICTS = frozenset({"typing.TypedDict", "typing_extensions.TypedDict"})
 
 
 class Engine:
@@ -184,16 +194,19 @@ class Engine:
         definition = cls.definition
         if enumerations.is_enumeration(cls):
             return enumerations.by_value(ctx, cls, arguments)
-        if definition.made and definition.inherits("typing.NamedTuple"):
-            return self._named_tuple(ctx, cls, arguments)
+        if any(isinstance(one, External) and one.name in _TYPED_DICTS for one in definition.order):
+            return fields.made_dict(ctx, arguments)
         maker = class_attribute(ctx, definition.order, "__new__")
         if isinstance(maker, Function):
             given = self.call(ctx, Function(maker.definition, maker.frame), arguments.before(cls))
             if not isinstance(given, Ref) or given.address.kind != cls:
                 return given
             made = given
+        elif definition.inherits("typing.NamedTuple"):
+            return fields.made_tuple(ctx, cls, arguments)
         else:
-            made = ctx.allocate(arguments.node, cls, Mapping() if definition.inherits("builtins.dict") else None)
+            empty = next((content for name, content in _EMPTY if definition.inherits(name)), None)
+            made = ctx.allocate(arguments.node, cls, empty)
         self.initialise(ctx, made, cls, arguments)
         return made
 
@@ -208,45 +221,10 @@ class Engine:
                 continue
             init = class_attribute(ctx, (one,), "__init__")
             if one.definition.transformed or (one.definition.made and init is None):
-                self._fill_fields(ctx, made, cls, arguments)
+                fields.fill(ctx, made, cls, arguments)
                 return
             if isinstance(init, Function):
                 self.call(ctx, Function(init.definition, init.frame, made), arguments)
                 return
         if definition.opaque:
             ctx.store.write(made.address, ANYTHING, Const(True))
-
-    def _fill_fields(self, ctx: Context, made: Ref, cls: ProjectClass, arguments: Arguments) -> None:
-        """What a dataclass's `__init__` does: a field for each argument, or its default. What is no field is for a
-        `__post_init__` that takes any keywords."""
-        given = list(arguments.args)
-        others = dict(arguments.keywords)
-        for name, default in cls.definition.all_fields:
-            named = others.pop(name, None)
-            if given:
-                value: Value = given.pop(0)
-            elif named is not None:
-                value = named
-            elif not arguments.complete or default is None:
-                value = TOP
-            else:
-                known = class_attribute(ctx, cls.definition.order, name)
-                value = external_calls.field_default(ctx, TOP if known is None else known, default)
-            ctx.store.write(made.address, name, value)
-        after = class_attribute(ctx, cls.definition.order, "__post_init__")
-        if isinstance(after, Function):
-            if after.definition.node.args.kwarg is None:
-                others = {}
-            complete = arguments.complete or not others
-            given_on = Arguments([], others, complete, arguments.node)
-            self.call(ctx, Function(after.definition, after.frame, made), given_on)
-
-    def _named_tuple(self, ctx: Context, cls: ProjectClass, arguments: Arguments) -> Value:
-        fields = cls.definition.all_fields
-        values: list[Value] = []
-        for place, (name, default) in enumerate(fields):
-            value = arguments.get(place, name)
-            if value is None:
-                value = TOP if default is None or not arguments.complete else self.evaluate(ctx, default)
-            values.append(value)
-        return Tuple(tuple(values), tuple(name for name, _ in fields))

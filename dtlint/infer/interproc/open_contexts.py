@@ -233,7 +233,7 @@ class OpenContexts:
         else:
             given: dict[str, Value] = {}
             if definition.made:
-                given = {name: _unknown(f"self.{name}") for name, _ in definition.fields}
+                given = {field.name: _unknown(f"self.{field.name}") for field in definition.fields}
             with suppress(NeverReturns):
                 engine.initialise(ctx, made, cls, Arguments([], given, definition.made, definition.node))
         _name_what_it_holds(ctx, made)

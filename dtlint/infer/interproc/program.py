@@ -30,6 +30,7 @@ from dtlint.infer.domain.values import (
     choices,
     present,
 )
+from dtlint.infer.interproc import fields
 from dtlint.infer.interproc.classes import ClassDefinition, linearised
 from dtlint.infer.interproc.functions import FunctionDefinition, FunctionNode
 from dtlint.infer.interproc.summaries import addresses_in
@@ -143,7 +144,7 @@ class Program:
     def set_global(self, ctx: Context, module: ModuleInfo, name: str, value: Value) -> None:
         """A function binds a global name."""
         address = self.address_of(module)
-        ctx.store.frozen.discard(address)
+        ctx.store.unfreeze(address)
         ctx.store.blend(address, name, value) if ctx.frame.function is not None else ctx.store.overwrite(
             address, name, value
         )
@@ -276,7 +277,8 @@ class Program:
             or any(isinstance(base, External) and not instances.is_known_class(base.name) for base in known_bases)
         )
         definition.order = linearised(itself, [base for base in known_bases if base is not None])
-        definition.fields = _fields(node)
+        definition.fields = fields.fields_of(node)
+        definition.by_keyword = any(_says_keyword(one) for one in node.decorator_list)
         definition.made = _is_made(definition)
         definition.transforms = "dataclass_transform" in _decorator_names(node)
         self._defining[namespace] = itself
@@ -297,9 +299,13 @@ class Program:
         self._tell_bases(ctx, itself, node)
         value: Value = itself
         for decorator in reversed(node.decorator_list):
+            if isinstance(decorator, ast.Call) and _is_transform(ctx.semantics.evaluate(ctx, decorator.func)):
+                itself.definition.made = itself.definition.loose = True
+                continue
             called = ctx.semantics.evaluate(ctx, decorator)
-            if isinstance(called, Function):
-                itself.definition.made |= "dataclass_transform" in called.definition.decorators
+            if _is_transform(called):  # PEP 681 says what it does
+                itself.definition.made = itself.definition.loose = True
+            elif isinstance(called, Function):
                 result = self._applied(ctx, called, value, decorator)
                 value = result if isinstance(result, (ProjectClass, Function)) else value
         return value
@@ -357,7 +363,29 @@ class Program:
 
     def match_args(self, ctx: Context, cls: Value) -> list[str] | None:
         """The attributes that positional patterns of a class are matched with."""
-        return [name for name, _ in cls.definition.fields] if isinstance(cls, ProjectClass) else None
+        return [one.name for one, _ in cls.definition.all_fields] if isinstance(cls, ProjectClass) else None
+
+    def made_tuple(self, ctx: Context, cls: ProjectClass, arguments: Arguments) -> Value:
+        """A named tuple of a class."""
+        return fields.made_tuple(ctx, cls, arguments)
+
+    def named_tuple_class(
+        self, ctx: Context, node: ast.AST, name: str, names: Sequence[str], defaults: Sequence[Value]
+    ) -> Value:
+        """The class that `collections.namedtuple` makes."""
+        namespace = ctx.store.address(ctx.frame.path, node, "class")
+        known = self._defining.get(namespace)
+        if known is None:
+            module = ctx.frame.module
+            syntax = ast.ClassDef(name=name, bases=[], keywords=[], body=[], decorator_list=[])
+            definition = ClassDefinition(syntax, module, namespace, (External("typing.NamedTuple"),))
+            known = self._defining[namespace] = ProjectClass(f"{module.name}.{name}", definition)
+            definition.order = (known, *definition.bases)
+            definition.made, definition.fields = True, [fields.Field(each) for each in names]
+        ctx.store.allocate(namespace)
+        for each, value in zip(names[len(names) - len(defaults) :], defaults, strict=False):
+            ctx.store.overwrite(namespace, each, value)
+        return known
 
     # -- calls -----------------------------------------------------------------------------------------------------------
 
@@ -458,16 +486,14 @@ def _decorator_names(node: ast.ClassDef) -> list[str]:
     return [one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in called]
 
 
-def _fields(node: ast.ClassDef) -> list[tuple[str, ast.expr | None]]:
-    """The annotated names of a class's body, with their defaults."""
-    return [
-        (one.target.id, one.value)
-        for one in node.body
-        if isinstance(one, ast.AnnAssign)
-        and isinstance(one.target, ast.Name)
-        and not _is_class_variable(one.annotation)
-    ]
+def _says_keyword(decorator: ast.expr) -> bool:
+    """`@dataclass(kw_only=True)`."""
+    return isinstance(decorator, ast.Call) and any(
+        one.arg == "kw_only" and isinstance(one.value, ast.Constant) and one.value.value is True
+        for one in decorator.keywords
+    )
 
 
-def _is_class_variable(annotation: ast.expr) -> bool:
-    return "ClassVar" in ast.unparse(annotation)
+def _is_transform(value: Value) -> bool:
+    """Is it a decorator that makes classes of their fields, by PEP 681?"""
+    return isinstance(value, Function) and "dataclass_transform" in value.definition.decorators

@@ -18,6 +18,7 @@ from dtlint.infer.domain.values import (
     Mapping,
     Number,
     Partial,
+    ProjectClass,
     Ref,
     SuperOf,
     Tensor,
@@ -51,6 +52,11 @@ class Summary:
     changes: Difference
     result: Value | None
     path: CallPath | None
+
+    @property
+    def defines_classes(self) -> bool:
+        """Do classes outlive it that it has defined? Theirs is one path."""
+        return any(address.kind == "class" for address, _ in self.changes)
 
 
 def moved(store: Store, summary: Summary, path: CallPath) -> Summary:
@@ -104,7 +110,7 @@ class _Move:
         if isinstance(value, Ref):
             return Ref(self.address(value.address))
         if isinstance(value, Tuple):
-            return Tuple(tuple(map(self.value, value.items)), value.names)
+            return Tuple(tuple(map(self.value, value.items)), value.names, value.kind)
         if isinstance(value, Many):
             return Many(self.value(value.item))
         if isinstance(value, Mapping):
@@ -132,9 +138,13 @@ def addresses_in(value: Value) -> Iterator[Address]:
         yield value.address  # type: ignore[attr-defined]
     elif kind in _PLAIN:
         return
+    elif isinstance(value, ProjectClass):
+        yield value.definition.namespace
     elif isinstance(value, Tuple):
         for item in value.items:
             yield from addresses_in(item)
+        if value.kind is not None:
+            yield from addresses_in(value.kind)
     elif isinstance(value, Many):
         yield from addresses_in(value.item)
     elif isinstance(value, Mapping):

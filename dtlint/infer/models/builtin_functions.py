@@ -135,10 +135,19 @@ def _sequence(name: str, kind: str | None, keeps_order: bool) -> None:
     def make(ctx: Context, arguments: Arguments) -> Value:
         items = _items(ctx, arguments.args[0], arguments) if arguments.args else Tuple(())
         if isinstance(items, Tuple) and not keeps_order and len(items.items) > 1:
-            items = Tuple(items.items[::-1]) if name == "reversed" else Many(_item(items))
+            items = Tuple(items.items[::-1]) if name == "reversed" else _sorted(name, items, arguments)
         if name == "tuple" and isinstance(items, Tuple):
             items = Tuple(items.items)
         return items if kind is None else ctx.allocate(arguments.node, kind, items)
+
+
+def _sorted(name: str, items: Tuple, arguments: Arguments) -> Tuple | Many:
+    """Constants of one type in order; the order of others is not known."""
+    known = [one.value for one in items.items if isinstance(one, Const) and isinstance(one.value, (str, int, float))]
+    plain = name == "sorted" and not arguments.keywords and len(known) == len(items.items)
+    if plain and len({isinstance(one, str) for one in known}) == 1:
+        return Tuple(tuple(map(Const, sorted(known))))
+    return Many(_item(items))
 
 
 for _name, _kind, _keeps in (
@@ -449,6 +458,8 @@ def _type(ctx: Context, arguments: Arguments) -> Value:
     value = _first(arguments)
     if len(arguments.args) != 1:
         return TOP
+    if isinstance(value, Tuple) and value.kind is not None:
+        return value.kind
     if isinstance(value, Ref):
         kind = value.address.kind
         return kind if isinstance(kind, ProjectClass) else External(str(kind))
@@ -501,8 +512,14 @@ def _object_getattribute(ctx: Context, arguments: Arguments) -> Value:
 
 @model("builtins.object.__new__")
 def _object_new(ctx: Context, arguments: Arguments) -> Value:
-    cls = arguments.args[-1] if arguments.args else TOP
-    return ctx.allocate(arguments.node, cls) if isinstance(cls, ProjectClass) else TOP
+    given = arguments.args[1:] if len(arguments.args) > 1 else arguments.args  # behind what `super()` is bound to
+    cls = given[0] if given else TOP
+    if not isinstance(cls, ProjectClass):
+        return TOP
+    if cls.definition.inherits("typing.NamedTuple"):
+        rest = Arguments(given[1:], arguments.keywords, arguments.complete, arguments.node)
+        return ctx.modules.made_tuple(ctx, cls, rest)
+    return ctx.allocate(arguments.node, cls)
 
 
 @model("builtins.slice")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dtlint.dtypes.dtype import Category
 from dtlint.infer.context import Arguments, NeverReturns
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
@@ -14,6 +15,7 @@ from dtlint.infer.domain.values import (
     Const,
     Many,
     Mapping,
+    Number,
     Ref,
     Tuple,
     Union,
@@ -294,6 +296,45 @@ def _initialise_dict(ctx: Context, arguments: Arguments) -> Value:
         ctx.store.write(arguments.args[0].address, CONTENT, Mapping())
         _update(ctx, arguments)
     return NONE
+
+
+# -- lists, past what a subclass defines -----------------------------------------------------------------------------
+
+
+@model("builtins.list.__init__", "builtins.set.__init__")
+def _initialise_list(ctx: Context, arguments: Arguments) -> Value:
+    return _extend(ctx, arguments) if len(arguments.args) > 1 else NONE
+
+
+@model("builtins.list.__getitem__", "builtins.tuple.__getitem__")
+def _get_place(ctx: Context, arguments: Arguments) -> Value:
+    content = _content(ctx, arguments)
+    place = arguments.args[1] if len(arguments.args) > 1 else TOP
+    if isinstance(content, Tuple) and isinstance(place, Const) and type(place.value) is int:
+        if -len(content.items) <= place.value < len(content.items):
+            return content.items[place.value]
+        raise NeverReturns
+    return TOP if isinstance(place, Const) and isinstance(place.value, tuple) else _any(content)
+
+
+@model("builtins.list.__setitem__")
+def _set_place(ctx: Context, arguments: Arguments) -> Value:
+    content = _content(ctx, arguments)
+    if content is not None:
+        given = arguments.args[2] if len(arguments.args) > 2 else TOP
+        _set(ctx, arguments, Many(join(_any(content), given)))
+    return NONE
+
+
+@model("builtins.list.__iter__")
+def _iterate(ctx: Context, arguments: Arguments) -> Value:
+    return _content(ctx, arguments) or Many(TOP)
+
+
+@model("builtins.list.__len__")
+def _length(ctx: Context, arguments: Arguments) -> Value:
+    content = _content(ctx, arguments)
+    return Const(len(content.items)) if isinstance(content, Tuple) else Number(Category.INTEGER)
 
 
 # -- texts ---------------------------------------------------------------------------------------------------------------

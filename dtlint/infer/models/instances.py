@@ -83,6 +83,13 @@ def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
     """`isinstance(value, kind)`, for one value and one class."""
     if isinstance(value, Unknown):
         return False if value.dtypes == frozenset() and kind == External("torch.Tensor") else None
+    if isinstance(kind, Tuple):
+        answers = [is_instance(ctx, value, one) for one in kind.items]
+        return True if True in answers else None if None in answers else False
+    if isinstance(value, Tuple) and isinstance(value.kind, ProjectClass) and isinstance(kind, ProjectClass):
+        return kind in value.kind.definition.order
+    if kind == Const(None):
+        kind = External("builtins.NoneType")
     if isinstance(kind, ProjectClass):
         if isinstance(value, Ref) and isinstance(value.address.kind, ProjectClass):
             if kind in value.address.kind.definition.order:

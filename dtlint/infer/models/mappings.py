@@ -20,6 +20,7 @@ from dtlint.infer.domain.values import (
     Value,
     present,
 )
+from dtlint.infer.models import enumerations
 from dtlint.infer.models.module_views import content_of_view, is_view, set_content_of_view
 from dtlint.infer.state import CONTENT
 
@@ -38,7 +39,7 @@ def is_key(value: Value) -> bool:
     """Can a value be told apart from others as a key?"""
     if isinstance(value, Tuple):
         return all(map(is_key, value.items))
-    return isinstance(value, (Const, Dtype, ProjectClass, External, Function))
+    return isinstance(value, (Const, Dtype, ProjectClass, External, Function)) or enumerations.is_member(value)
 
 
 def with_item(content: Mapping, key: Value, value: Value) -> Mapping:

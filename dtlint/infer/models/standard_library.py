@@ -26,6 +26,8 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.models.registry import model
 
 if TYPE_CHECKING:
+    import ast
+
     from dtlint.infer.context import Context
 
 _FLOAT = Number(Category.FLOAT)
@@ -128,7 +130,15 @@ def _field(ctx: Context, arguments: Arguments) -> Value:
 
 @model("dataclasses.dataclass")
 def _dataclass(ctx: Context, arguments: Arguments) -> Value:
-    return arguments.args[0] if arguments.args else External("dataclasses.dataclass")
+    """As a function of a class: its fields make it from now on."""
+    if not arguments.args:
+        return Partial(External("dataclasses.dataclass"), (), tuple(arguments.keywords.items()))
+    cls = arguments.args[0]
+    if isinstance(cls, ProjectClass):
+        cls.definition.made = True
+        if arguments.keywords.get("kw_only") == Const(True):
+            cls.definition.by_keyword = True
+    return cls
 
 
 @model("dataclasses.fields")
@@ -138,7 +148,8 @@ def _fields(ctx: Context, arguments: Arguments) -> Value:
     if not isinstance(cls, ProjectClass):
         return Many(TOP)
     found: list[Value] = []
-    for name, node in cls.definition.all_fields:
+    for field, _ in cls.definition.all_fields:
+        name, node = field.name, field.default
         default = None if node is None else ctx.modules.class_attribute(ctx, cls.definition.order, name)
         made: dict[str, Value] = {"default": TOP if default is None and node is not None else default or _MISSING}
         if isinstance(default, Partial) and default.callee == External("dataclasses.field"):
@@ -161,19 +172,51 @@ def _is_dataclass(ctx: Context, arguments: Arguments) -> Value:
     return Const(True) if any(one.made or one.transformed for one in order) else Number(Category.BOOL)
 
 
-@model("dataclasses.replace")
+def _field_names(ctx: Context, value: Value) -> list[str] | None:
+    """The fields of an object that fields make."""
+    cls = value.address.kind if isinstance(value, Ref) else value
+    return ctx.modules.match_args(ctx, cls) or None if isinstance(cls, ProjectClass) else None
+
+
+@model("dataclasses.replace", "copy.replace")
 def _replace(ctx: Context, arguments: Arguments) -> Value:
     value = arguments.args[0] if arguments.args else TOP
-    if not isinstance(value, Ref) or not isinstance(value.address.kind, ProjectClass):
+    names = _field_names(ctx, value)
+    if names is None or not isinstance(value, Ref):
         return TOP
-    made = ctx.allocate(arguments.node, value.address.kind)
-    for field in ctx.store.fields(value.address):
-        known = ctx.store.read(value.address, field)
-        if known is not None:
-            ctx.store.write(made.address, field, known)
-    for name, given in arguments.keywords.items():
-        ctx.store.write(made.address, name, given)
-    return made
+    given = dict(arguments.keywords)
+    for name in names:
+        options = ctx.modules.class_attribute(ctx, value.address.kind.definition.order, name)
+        made = isinstance(options, Partial) and dict(options.keywords).get("init") == Const(False)
+        known = ctx.store.read(value.address, name)
+        if known is not None and not made:
+            given.setdefault(name, known)
+    again = Arguments([], given, arguments.complete, arguments.node)
+    return ctx.semantics.call(ctx, value.address.kind, again)
+
+
+@model("dataclasses.asdict")
+def _asdict(ctx: Context, arguments: Arguments) -> Value:
+    """The fields in a dict, and theirs in theirs: what is in them is copied."""
+    value = arguments.args[0] if arguments.args else TOP
+    return _as_dict(ctx, value, arguments.node, 0)
+
+
+def _as_dict(ctx: Context, value: Value, node: ast.AST, depth: int) -> Value:
+    names = _field_names(ctx, value)
+    if names is None or not isinstance(value, Ref) or depth > _DEEPEST:
+        return (
+            _copied(ctx, value, (node, "copy"), {}) if depth else ctx.allocate(node, "builtins.dict", Mapping((), TOP))
+        )
+    items = []
+    for name in names:
+        known = ctx.store.read(value.address, name)
+        items.append((Const(name), TOP if known is None else _as_dict(ctx, known, node, depth + 1)))
+    made = ctx.store.address(ctx.frame.path, (node, value.address), "builtins.dict")
+    return Ref(ctx.store.allocate(made, Mapping(tuple(items))))
+
+
+_DEEPEST = 4
 
 
 @model("copy.deepcopy")
@@ -196,7 +239,7 @@ def _copied(ctx: Context, value: Value, site: object, done: dict[Value, Value]) 
                 ctx.store.write(made.address, field, _copied(ctx, known, site, done))
         return made
     if isinstance(value, Tuple):
-        return Tuple(tuple(_copied(ctx, item, site, done) for item in value.items), value.names)
+        return Tuple(tuple(_copied(ctx, item, site, done) for item in value.items), value.names, value.kind)
     if isinstance(value, Many):
         return Many(_copied(ctx, value.item, site, done))
     if isinstance(value, Mapping):
@@ -262,16 +305,59 @@ def _namedtuple(ctx: Context, arguments: Arguments) -> Value:
             names = tuple(str(one.value) for one in items.items if isinstance(one, Const))
     if names is None:
         return TOP
-    return Partial(External("collections.namedtuple.make"), (Tuple(tuple(map(Const, names))),))
+    name = arguments.get(0, "typename")
+    last = arguments.keywords.get("defaults")
+    given = Tuple(()) if last is None else ctx.semantics.items(ctx, last, arguments.node)
+    defaults = given.items if isinstance(given, Tuple) else (TOP,) * len(names)
+    text = name.value if isinstance(name, Const) and isinstance(name.value, str) else "tuple"
+    return ctx.modules.named_tuple_class(ctx, arguments.node, text, names, defaults)
 
 
-@model("collections.namedtuple.make")
+@model("typing.NamedTuple")
+def _typed_namedtuple(ctx: Context, arguments: Arguments) -> Value:
+    name, fields = arguments.get(0, "typename"), arguments.get(1, "fields")
+    items = Many(TOP) if fields is None else ctx.semantics.items(ctx, fields, arguments.node)
+    names = []
+    for one in items.items if isinstance(items, Tuple) else ():
+        if not isinstance(one, Tuple) or not one.items or not isinstance(one.items[0], Const):
+            return TOP
+        names.append(str(one.items[0].value))
+    if not names or not isinstance(name, Const):
+        return TOP
+    return ctx.modules.named_tuple_class(ctx, arguments.node, str(name.value), names, ())
+
+
+@model("typing.NamedTuple._make")
 def _make_named(ctx: Context, arguments: Arguments) -> Value:
-    fields = arguments.args[0]
-    assert isinstance(fields, Tuple)
-    names = tuple(str(one.value) for one in fields.items if isinstance(one, Const))
-    values = [arguments.get(place + 1, name) or TOP for place, name in enumerate(names)]
-    return Tuple(tuple(values), names)
+    cls = arguments.args[0]
+    items = ctx.semantics.items(ctx, arguments.args[1], arguments.node) if len(arguments.args) > 1 else Many(TOP)
+    given = Arguments(items.items, {}, True, arguments.node) if isinstance(items, Tuple) else None
+    item = items.item if isinstance(items, Many) else TOP
+    if given is None:
+        names = ctx.modules.match_args(ctx, cls) or []
+        given = Arguments([item] * len(names), {}, True, arguments.node)
+    return ctx.modules.made_tuple(ctx, cls, given)
+
+
+@model("typing.NamedTuple._replace")
+def _replace_named(ctx: Context, arguments: Arguments) -> Value:
+    value = arguments.args[0]
+    if not isinstance(value, Tuple):
+        return TOP
+    known = dict(zip(value.names, value.items, strict=True))
+    if not arguments.complete:
+        known = {name: join(item, TOP) for name, item in known.items()}
+    items = tuple(arguments.keywords.get(name, item) for name, item in known.items())
+    return Tuple(items, value.names, value.kind)
+
+
+@model("typing.NamedTuple._asdict")
+def _asdict_named(ctx: Context, arguments: Arguments) -> Value:
+    value = arguments.args[0]
+    if not isinstance(value, Tuple):
+        return TOP
+    items = tuple((Const(name), item) for name, item in zip(value.names, value.items, strict=True))
+    return ctx.allocate(arguments.node, "builtins.dict", Mapping(items))
 
 
 @model("types.SimpleNamespace", "argparse.Namespace")

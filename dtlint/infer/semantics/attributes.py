@@ -75,8 +75,10 @@ def _attribute(ctx: Context, value: Value, name: str, node: ast.AST) -> Value | 
         return _of_class(ctx, value, name, node)
     if isinstance(value, SuperOf):
         return _of_super(ctx, value, name, node)
-    if isinstance(value, Tuple) and name in value.names:
-        return value.items[value.names.index(name)]
+    if isinstance(value, Tuple) and value.names:
+        found = _of_named_tuple(ctx, value, name, node)
+        if found is not None:
+            return found
     if isinstance(value, Function):
         return _of_function(ctx, value, name)
     if isinstance(value, Bound) and value.name == "types.CodeType":
@@ -120,6 +122,23 @@ _EXACT: dict[str, type] = {
     f"builtins.{cls.__name__}": cls for cls in (list, dict, set, tuple, str, bytes, bool, int, float, type(None))
 }
 """Classes whose attributes are those that Python has here."""
+
+
+def _of_named_tuple(ctx: Context, value: Tuple, name: str, node: ast.AST) -> Value | None:
+    """A field of a named tuple, or what its class has."""
+    if name in value.names:
+        return value.items[value.names.index(name)]
+    if name == "_fields":
+        return Tuple(tuple(map(Const, value.names)))
+    if isinstance(value.kind, ProjectClass):
+        if name == "__class__":
+            return value.kind
+        found = class_attribute(ctx, value.kind.definition.order, name)
+        if isinstance(found, Function):
+            return _bound(ctx, found, value, value.kind, node)
+        if found is not None:
+            return found
+    return Bound(value, f"typing.NamedTuple.{name}") if name in ("_replace", "_asdict") else None
 
 
 def _of_external(value: External, name: str) -> Value:
@@ -196,11 +215,22 @@ def _of_instance(
         return join_all(
             _bound(ctx, one, value, cls, node) if isinstance(one, Function) else one for one in found.choices
         )
-    if (isinstance(found, Function) and field is None) or _is_property(found):
-        assert isinstance(found, Function)
-        return _bound(ctx, found, value, cls, node)
+    if isinstance(found, Function):
+        cached = "cached_property" in found.definition.decorators
+        if field is None or (_is_property(found) and not cached):
+            made = _bound(ctx, found, value, cls, node)
+            if cached:
+                ctx.store.write(value.address, name, made)
+            return made
     if field is not None:
         return field
+    if isinstance(found, Ref) and isinstance(found.address.kind, ProjectClass):
+        describing = class_attribute(ctx, found.address.kind.definition.order, "__get__")
+        if isinstance(describing, Function):
+            bound = Function(describing.definition, describing.frame, found)
+            return ctx.semantics.call(ctx, bound, Arguments([value, cls], {}, True, node))
+    if isinstance(found, Partial) and found.callee == External("dataclasses.field"):
+        return TOP
     if found is not None:
         if isinstance(found, Union):
             return _bound_each(ctx, found, value, cls, node)
@@ -273,6 +303,9 @@ def _of_class(ctx: Context, value: ProjectClass, name: str, node: ast.AST) -> Va
         return Mapping(tuple((key, one) for key, one in named if one is not None))
     if name == "__bases__":
         return Tuple(tuple(value.definition.bases))
+    if name in ("_fields", "_make") and value.definition.inherits("typing.NamedTuple"):
+        names = ctx.modules.match_args(ctx, value) or []
+        return Tuple(tuple(map(Const, names))) if name == "_fields" else Bound(value, "typing.NamedTuple._make")
     found = class_attribute(ctx, value.definition.order, name)
     if found is not None:
         if isinstance(found, Function) and "classmethod" in found.definition.decorators:
@@ -302,6 +335,8 @@ _OF_OBJECT = frozenset(
 def _of_super(ctx: Context, value: SuperOf, name: str, node: ast.AST) -> Value | None:
     receiver = value.receiver
     cls = receiver.address.kind if isinstance(receiver, Ref) else receiver
+    if isinstance(receiver, Tuple) and receiver.kind is not None:
+        cls = receiver.kind
     if not isinstance(cls, ProjectClass):
         return TOP
     order = cls.definition.order
@@ -360,6 +395,7 @@ def assign_attribute(ctx: Context, value: Value, name: str, given: Value, node: 
         if isinstance(one, Ref):
             _assign(ctx, one, name, given, node, certain=len(ones) == 1)
         elif isinstance(one, ProjectClass):
+            ctx.store.unfreeze(one.definition.namespace)
             ctx.store.overwrite(one.definition.namespace, name, given)
         elif isinstance(one, Namespace):
             ctx.modules.set_member(ctx, one.name, name, given)

@@ -35,6 +35,7 @@ from dtlint.infer.models import arrays, enumerations, indexing, instance_dicts, 
 from dtlint.infer.models.mappings import set_content, with_item
 from dtlint.infer.models.module_views import content_of_view, is_view
 from dtlint.infer.models.ranges import elements
+from dtlint.infer.models.registry import MODELS
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
@@ -278,6 +279,22 @@ def truth(ctx: Context, value: Value) -> bool | None:
     return answers.pop() if len(answers) == 1 else None
 
 
+def _truth_of_object(ctx: Context, value: Ref, cls: ProjectClass) -> bool | None:
+    """By `__bool__` or `__len__`; without either it is true."""
+    for name in ("__bool__", "__len__"):
+        method = ctx.modules.class_attribute(ctx, cls.definition.order, name)
+        if isinstance(method, Function):
+            bound = Function(method.definition, method.frame, value)
+            answer = ctx.semantics.call(ctx, bound, Arguments([], {}, True, method.definition.node))
+            return _truth(ctx, answer) if isinstance(answer, (Const, Number)) else None
+        if method is not None:
+            return None
+    plain = enumerations.plain(ctx, value)
+    if plain is not value:
+        return _truth(ctx, plain)
+    return None if cls.definition.opaque else True
+
+
 def _truth(ctx: Context, value: Value) -> bool | None:
     if isinstance(value, Const):
         return bool(value.value)
@@ -294,15 +311,12 @@ def _truth(ctx: Context, value: Value) -> bool | None:
                 return True
             return False if not content.items and content.rest is None else None
         if content is None and isinstance(value.address.kind, ProjectClass):
-            methods = ("__bool__", "__len__")
-            order = value.address.kind.definition.order
-            if not value.address.kind.definition.opaque and not any(
-                ctx.modules.class_attribute(ctx, order, name) for name in methods
-            ):
-                return True
+            return _truth_of_object(ctx, value, value.address.kind)
         return None
     if is_view(value) or (isinstance(value, Bound) and isinstance(value.receiver, Unknown)):
         return None
-    if isinstance(value, (Function, ProjectClass, Namespace, Dtype, Bound, External)):
+    if isinstance(value, Bound):
+        return True if value.name in MODELS else None
+    if isinstance(value, (Function, ProjectClass, Namespace, Dtype, External)):
         return True
     return None

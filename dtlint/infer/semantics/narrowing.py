@@ -9,6 +9,7 @@ from dtlint.infer.context import NeverReturns
 from dtlint.infer.domain.lattice import join_all
 from dtlint.infer.domain.values import (
     Array,
+    Bound,
     Const,
     Dtype,
     External,
@@ -20,6 +21,7 @@ from dtlint.infer.domain.values import (
     choices,
     present,
 )
+from dtlint.infer.models.registry import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,6 +141,8 @@ def _may_equal(value: Value, wanted: Const, identity: bool) -> bool:
     """Can a value be that constant?"""
     if isinstance(value, Const):
         return value == wanted or (not identity and value.value == wanted.value)
+    if isinstance(value, Bound) and value.name not in MODELS:
+        return True  # an attribute of something that is not seen
     if wanted.value is None:
         return isinstance(value, Unknown)
     if isinstance(wanted.value, str):

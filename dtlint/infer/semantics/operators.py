@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dtlint.dtypes.dtype import Category
 from dtlint.infer.context import Arguments, NeverReturns
 from dtlint.infer.domain.interval import ANY
-from dtlint.infer.domain.lattice import category_of, join, number_of
+from dtlint.infer.domain.lattice import category_of, join, join_all, number_of
 from dtlint.infer.domain.values import (
     NO_TENSOR,
     TOP,
@@ -17,10 +17,13 @@ from dtlint.infer.domain.values import (
     Bound,
     Const,
     Dtype,
+    External,
     Function,
     Many,
     Mapping,
+    Namespace,
     Number,
+    ProjectClass,
     Ref,
     Tensor,
     Tuple,
@@ -30,6 +33,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models import arrays, enumerations, plain_tensors, tensors
 from dtlint.infer.models.module_views import content_of_view, is_view
+from dtlint.infer.models.registry import MODELS
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
@@ -85,13 +89,21 @@ def binary(ctx: Context, operator: type[ast.operator], left: Value, right: Value
 
 def _binary(ctx: Context, operator: type[ast.operator], left: Value, right: Value, node: ast.AST) -> Value:
     name, function = _BINARY[operator]
+    left, right = enumerations.plain(ctx, left), enumerations.plain(ctx, right)
+    if operator is ast.BitOr and _is_type(left) and _is_type(right):
+        return Tuple(
+            tuple(one for each in (left, right) for one in (each.items if isinstance(each, Tuple) else (each,)))
+        )
+    own = _special(ctx, left, f"__{name}__", right, node)
+    if own is None or _NOT_IMPLEMENTED in choices(own):
+        other = _special(ctx, right, f"__r{name}__", left, node)
+        own = other if own is None or own == _NOT_IMPLEMENTED else join(_without(own), TOP if other is None else other)
+    if own is not None:
+        return own
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         return tensors.operator_result(ctx, name, left, right)
     if isinstance(left, Array) or isinstance(right, Array):
         return arrays.operator_result(ctx, name, left, right)
-    own = _special(ctx, left, f"__{name}__", right, node) or _special(ctx, right, f"__r{name}__", left, node)
-    if own is not None:
-        return own
     if isinstance(left, Const) and isinstance(right, Const):
         known = _of_constants(function, left.value, right.value)
         if known is not None:
@@ -102,6 +114,20 @@ def _binary(ctx: Context, operator: type[ast.operator], left: Value, right: Valu
     if numbers[0] is not None and numbers[1] is not None:
         return _of_numbers(name, numbers[0], numbers[1])
     return _of_containers(ctx, name, left, right, node)
+
+
+_NOT_IMPLEMENTED = External("builtins.NotImplemented")
+
+
+def _without(value: Value) -> Value:
+    return join_all(one for one in choices(value) if one != _NOT_IMPLEMENTED) or TOP
+
+
+def _is_type(value: Value) -> bool:
+    """Can it stand in `int | None`?"""
+    if isinstance(value, Tuple):
+        return bool(value.items) and all(map(_is_type, value.items))
+    return isinstance(value, (External, ProjectClass)) or (isinstance(value, Const) and value.value is None)
 
 
 def _of_constants(function: Callable[[Any, Any], Any], left: object, right: object) -> Value | None:
@@ -197,10 +223,11 @@ def _special(ctx: Context, value: Value, name: str, other: Value, node: ast.AST)
     """What a method of an object's class gives, as `__add__`; None where there is none."""
     if not isinstance(value, Ref) or isinstance(value.address.kind, str):
         return None
-    method = ctx.semantics.attribute(ctx, value, name, node)
+    method = ctx.modules.class_attribute(ctx, value.address.kind.definition.order, name)
     if not isinstance(method, Function):
         return None
-    return ctx.semantics.call(ctx, method, Arguments([other], {}, True, node))
+    bound = Function(method.definition, method.frame, value)
+    return ctx.semantics.call(ctx, bound, Arguments([other], {}, True, node))
 
 
 def augmented(ctx: Context, operator: type[ast.operator], known: Value, given: Value, node: ast.AST) -> Value:
@@ -293,7 +320,7 @@ def _compare(ctx: Context, operator: type[ast.cmpop], left: Value, right: Value,
     if operator not in (ast.Is, ast.IsNot):
         left, right = enumerations.plain(ctx, left), enumerations.plain(ctx, right)
     if operator in (ast.Is, ast.IsNot):
-        known = _identical(left, right)
+        known = _identical(ctx, left, right)
         return _TRUTH if known is None else Const(known is (operator is ast.Is))
     if operator in (ast.In, ast.NotIn):
         own = _special(ctx, right, "__contains__", left, node)
@@ -313,7 +340,11 @@ def _compare(ctx: Context, operator: type[ast.cmpop], left: Value, right: Value,
         except TypeError:
             return _TRUTH
     own = _special(ctx, left, f"__{name}__", right, node)
-    if own is not None:
+    if own is None and operator is ast.NotEq:
+        equal = _special(ctx, left, "__eq__", right, node)
+        known = None if equal is None else ctx.semantics.truth(ctx, equal)
+        own = None if equal is None else _TRUTH if known is None else Const(not known)
+    if own is not None and _NOT_IMPLEMENTED not in choices(own):
         return own
     if operator in (ast.Eq, ast.NotEq):
         known = _equal(left, right)
@@ -347,13 +378,15 @@ def _ordered(name: str, left: Number, right: Number) -> bool | None:
     return None
 
 
-def _identical(left: Value, right: Value) -> bool | None:
+def _identical(ctx: Context, left: Value, right: Value) -> bool | None:
     """`left is right`, where that is certain."""
     if isinstance(left, Const) and isinstance(right, Const):
         singletons = (None, True, False, Ellipsis)
         if any(left.value is one for one in singletons) or any(right.value is one for one in singletons):
             return left.value is right.value
         return None
+    if any(isinstance(one, Bound) and one.name not in MODELS and not is_view(one) for one in (left, right)):
+        return None  # an attribute of something that is not seen
     if isinstance(left, Unknown) or isinstance(right, Unknown):
         certain = (left, right) if isinstance(right, Const) else (right, left)
         if isinstance(certain[1], Const) and certain[1].value is None and isinstance(certain[0], Unknown):
@@ -362,6 +395,12 @@ def _identical(left: Value, right: Value) -> bool | None:
     if isinstance(left, Const) or isinstance(right, Const):
         if isinstance(left, Number) or isinstance(right, Number):
             return False if Const(None) in (left, right) else None
+        return False
+    if isinstance(left, Ref) and isinstance(right, Ref):
+        if left.address is not right.address:
+            return False
+        return None if ctx.store.is_several(left.address) else True
+    if isinstance(left, Ref) and isinstance(right, (ProjectClass, External, Function, Namespace, Dtype)):
         return False
     return _equal(left, right)
 
