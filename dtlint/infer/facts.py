@@ -95,7 +95,7 @@ class Facts:
     """Remembers what a reading shows: the recorder of its context.
 
     Args:
-        detailed: are operators and events kept, too?
+        detailed: are operators and events kept, for rules, instead of what each expression was?
     """
 
     def __init__(self, *, detailed: bool = False) -> None:
@@ -115,6 +115,8 @@ class Facts:
 
     def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:
         """An expression was evaluated, not for the first time perhaps."""
+        if self._detailed:
+            return
         seen = self._as_tensor(value)
         known = self.values.get(node)
         if known is None:
