@@ -103,6 +103,13 @@ def project_findings(jobs: Sequence[Job], rules: Mapping[str, AnyRule]) -> Proje
 
 _SPEAKS = re.compile(rb"\b(?:autocast|GradScaler|b?float16|float64|u?int(?:8|16|32)|half|double|bool|numpy|np)\b")
 """Words of which one stands in a project that rules about several files may have something to say of."""
+_MIXES = re.compile(
+    rb"^(?![ \t]*(?:>>>|\.\.\.|#)).*(?:\bautocast\b|\bGradScaler\b|\.(?:half|double|bfloat16)\(\)|=[ ]*torch\.b?float(?:16|64))",
+    re.MULTILINE,
+)
+"""What stands in a library whose functions are worth reading as called by anybody, examples in its texts aside."""
+_MAY_RUN = re.compile(rb"__main__|^(?:for|while|with|async)\b|^[A-Za-z_][\w.]*\(", re.MULTILINE)
+"""What stands in a file that may be a program: a main guard, a loop, a call at its top."""
 _IMPORTS = re.compile(rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import|import[ \t]+([.\w]+))", re.MULTILINE)
 
 
@@ -139,6 +146,11 @@ def _own_imports(data: bytes, path: Path, root: Path) -> Iterator[Path]:
                 yield file
 
 
+def _is_mixed(data: bytes) -> bool:
+    """Does a file speak of torch and of dtypes that do not mix?"""
+    return b"torch" in data and _MIXES.search(data) is not None
+
+
 def _bytes(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
@@ -164,7 +176,10 @@ def _read(jobs: Sequence[Job], rules: Sequence[type[Rule]], found: ProjectFindin
         groups.setdefault(import_root(job.path.absolute()), []).append(job)
     for root, group in groups.items():
         project = WholeProject(root, [], disk)
-        modules = project.read(job.path.absolute() for job in group)
+        paths = [job.path.absolute() for job in group]
+        texts = {path: _bytes(path) or b"" for path in paths}
+        programs = [path for path, data in texts.items() if _MAY_RUN.search(data)]
+        modules = project.read(paths, programs, {path: None for path, data in texts.items() if _is_mixed(data)})
         for job in group:
             info = modules.get(job.path.absolute())
             if info is not None:

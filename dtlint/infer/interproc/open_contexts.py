@@ -94,11 +94,13 @@ class OpenContexts:
 
     Args:
         recorder: who is told what expressions are.
+        with_callees: is it told of what the functions call, too, with what these are given?
     """
 
-    def __init__(self, main: ModuleInfo, recorder: Recorder) -> None:
+    def __init__(self, main: ModuleInfo, recorder: Recorder, *, with_callees: bool = False) -> None:
         self.main = main
         self._recorder = recorder
+        self._with_callees = with_callees
         self._entry: FunctionDefinition | None = None
         self._inside: frozenset[ast.AST] = frozenset()
         self._summaries: dict[tuple[FunctionDefinition, Value | None], Summary] = {}
@@ -135,7 +137,7 @@ class OpenContexts:
 
     def _is_told(self, frame: Frame) -> bool:
         function: FunctionDefinition | None = frame.function
-        if function is None:
+        if function is None or self._with_callees:
             return True
         if self._entry is None:
             return frame.module is not self.main
@@ -146,8 +148,13 @@ class OpenContexts:
     def read(self, ctx: Context) -> None:
         """Read the module's body, then everything that it defines."""
         ctx.recorder = self
+        ctx.modules.run_main(ctx, self.main)
+        self.read_definitions(ctx)
+
+    def read_definitions(self, ctx: Context) -> None:
+        """Read everything that the module defines, behind its body."""
+        ctx.recorder = self
         modules: Program = ctx.modules  # type: ignore[assignment]
-        modules.run_main(ctx, self.main)
         ctx.set_ambient("region", TOP)
         if ctx.store.read(AMBIENT, "default dtype") is None:
             ctx.set_ambient("default dtype", TOP)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.context import Frame, NeverReturns
+from dtlint.infer.context import Frame, NeverReturns, TooLong
 from dtlint.infer.facts import Facts
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.engine import context_for
+from dtlint.infer.interproc.open_contexts import OpenContexts, runs_something
 from dtlint.infer.interproc.project import ModuleInfo, Project
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from dtlint.infer.interproc.disk import Disk
@@ -49,17 +50,48 @@ class WholeProject:
         self.context = context_for(self.project, main, self.facts, Calls(_BUDGET, _MOST_READINGS))
         self.facts.context = self.context
 
-    def read(self, paths: Iterable[Path]) -> dict[Path, ModuleInfo]:
-        """Read some modules of the project; those that cannot be read are left out."""
-        found: dict[Path, ModuleInfo] = {}
-        for path in paths:
-            info = self.context.modules.module(self.context, module_name(path, self.root))
-            if info is not None and info.path == path:
-                found[path] = info
+    def read(
+        self, judged: Sequence[Path], programs: Sequence[Path], libraries: Collection[Path]
+    ) -> dict[Path, ModuleInfo]:
+        """Run the programs among some modules, and read the definitions of some libraries as called by anybody.
+
+        Args:
+            judged: the modules that rules judge.
+            programs: those that may be programs.
+            libraries: those of which the definitions are read, unless they are programs.
+
+        Returns:
+            The judged modules that were read, or reached from these.
+        """
+        ctx = self.context
+        for path, name in [(path, module_name(path, self.root)) for path in (*programs, *libraries)]:
+            info = self.project.module(name)
+            if info is None or info.path != path:
+                continue
+            is_program = runs_something(info.tree)
+            if is_program or path in libraries:
+                ctx.modules.module(ctx, name)
+            if is_program:
+                self._run_as_program(info)
+            elif path in libraries:
+                self._read_openly(info)
+        reached = {info.path: info for info in self.project.modules.values() if info is not None and info.path}
+        found = {path: reached[path] for path in judged if path in reached}
         self.facts.judged += found.values()
-        for info in found.values():
-            self._run_as_program(info)
         return found
+
+    def _read_openly(self, info: ModuleInfo) -> None:
+        """Read what a module defines as called by anybody. The state is as before afterwards."""
+        ctx, store = self.context, self.context.store
+        mark, usual = store.mark(), ctx.frame
+        ctx.frame = Frame(store.address(None, info.name, "module"), None, info, mark=mark)
+        try:
+            OpenContexts(info, self.facts, with_callees=True).read_definitions(ctx)
+        except (NeverReturns, TooLong):
+            pass
+        finally:
+            store.undo(mark)
+            ctx.frame, ctx.recorder = usual, self.facts
 
     def _run_as_program(self, info: ModuleInfo) -> None:
         """Run what stands under `if __name__ == "__main__":`. The state is as before afterwards."""
@@ -67,12 +99,11 @@ class WholeProject:
         address = store.address(None, info.name, "module")
         for node in info.tree.body:
             if isinstance(node, ast.If) and _is_main_guard(node.test):
-                mark = store.mark()
-                usual = ctx.frame
+                mark, usual = store.mark(), ctx.frame
                 ctx.frame = Frame(address, None, info, mark=mark)
                 try:
                     ctx.semantics.execute(ctx, node.body)
-                except NeverReturns:
+                except (NeverReturns, TooLong):
                     pass
                 finally:
                     store.undo(mark)
