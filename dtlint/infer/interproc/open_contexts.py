@@ -95,12 +95,16 @@ class OpenContexts:
     Args:
         recorder: who is told what expressions are.
         with_callees: is it told of what the functions call, too, with what these are given?
+        rounds: how often everything is read. Once is enough for who asks what happens in an object that was just made.
     """
 
-    def __init__(self, main: ModuleInfo, recorder: Recorder, *, with_callees: bool = False) -> None:
+    def __init__(
+        self, main: ModuleInfo, recorder: Recorder, *, with_callees: bool = False, rounds: int = _MOST_ROUNDS
+    ) -> None:
         self.main = main
         self._recorder = recorder
         self._with_callees = with_callees
+        self._rounds = rounds
         self._entry: FunctionDefinition | None = None
         self._inside: frozenset[ast.AST] = frozenset()
         self._summaries: dict[tuple[FunctionDefinition, Value | None], Summary] = {}
@@ -187,10 +191,10 @@ class OpenContexts:
     ) -> None:
         """Read all functions from one state: what each of them leaves, any other may find."""
         store = ctx.store
-        for count in range(_MOST_ROUNDS):
+        for count in range(self._rounds):
             left = [self._entered(ctx, definition, receiver).changes for definition, receiver in entries]
             changed = [one for one in left if one]
-            if not changed:
+            if not changed or count == self._rounds - 1:
                 return
             mark = store.mark()
             store.merge([{}, *changed])

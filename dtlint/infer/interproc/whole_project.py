@@ -86,7 +86,7 @@ class WholeProject:
         mark, usual = store.mark(), ctx.frame
         ctx.frame = Frame(store.address(None, info.name, "module"), None, info, mark=mark)
         try:
-            OpenContexts(info, self.facts, with_callees=True).read_definitions(ctx)
+            OpenContexts(info, self.facts, with_callees=True, rounds=1).read_definitions(ctx)
         except (NeverReturns, TooLong):
             pass
         finally:
