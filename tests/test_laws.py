@@ -264,6 +264,7 @@ def test_checking_a_clean_file_loads_no_interpreter(tmp_path: Path) -> None:
     (tmp_path / "clean.py").write_text("import torch\n\nx = torch.zeros(3)\nprint(x * 2)\n")
     loaded_by("check", "clean.py", cwd=tmp_path)  # from the second run on the rules are listed
     heavy = {"dtlint.infer.interpreter", "dtlint.infer.events", "dtlint.source.concrete", "importlib.metadata"}
+    heavy |= {"dtlint.infer.interproc.engine", "dtlint.infer.facts"}
     assert loaded_by("check", "clean.py", cwd=tmp_path, heavy=heavy) == set()
 
 
@@ -335,3 +336,68 @@ def test_a_rule_that_promises_a_fix_shows_it(rule: type[Rule]) -> None:
     text = document(rule)
     if rule.fix in (Applicability.SAFE, Applicability.UNSAFE):
         assert len(text.instead) == len(text.example), "each example is mended by the block at the same place"
+
+
+# -- the rooms of the engine -------------------------------------------------------------------------------------------------
+
+ROOMS = ("domain", "state", "context", "models", "semantics", "facts", "interproc", "claims")
+"""The rooms of `infer`, lowest first: each imports those before it, the plain names of torch, and nothing above."""
+PLAIN = {"names", "walk"}
+"""Modules on names and syntax that all rooms share."""
+
+
+def room_of(file: Path) -> str:
+    relative = file.relative_to(ROOT / "dtlint" / "infer")
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+def engine_files() -> list[Path]:
+    return [file for file in modules("infer") if room_of(file) in ROOMS]
+
+
+def test_rooms_of_the_engine_import_downward_only() -> None:
+    assert {room_of(file) for file in engine_files()} == set(ROOMS)
+    found = []
+    for file in engine_files():
+        allowed = {*ROOMS[: ROOMS.index(room_of(file)) + 1], *PLAIN}
+        for imported in imports(file):
+            parts = imported.module.split(".")
+            if parts[:2] == ["dtlint", "infer"] and len(parts) > 2 and parts[2] not in allowed:
+                found.append(f"{file.relative_to(ROOT)}:{imported.line} imports {imported.module}")
+    assert found == []
+
+
+def classes_of(file: Path) -> list[ast.ClassDef]:
+    return [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.ClassDef)]
+
+
+def test_no_class_of_the_engine_inherits_from_a_class_that_inherits() -> None:
+    """Values and exceptions aside: composition, not a ladder."""
+    bases = {
+        node.name: [base.id for base in node.bases if isinstance(base, ast.Name)]
+        for file in engine_files()
+        for node in classes_of(file)
+    }
+    plain = {"Value", "Exception", "Protocol", "Generic", "NamedTuple", "Enum"}
+    ladder = [
+        f"{name}({base})"
+        for name, given in bases.items()
+        for base in given
+        if base in bases and set(bases[base]) - plain
+    ]
+    assert bases
+    assert ladder == []
+
+
+def test_classes_of_the_engine_are_small_and_delegate_to_nobody() -> None:
+    for file in engine_files():
+        for node in classes_of(file):
+            methods = [part.name for part in node.body if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))]
+            assert len(methods) <= 40, f"{file}: {node.name}"
+            assert "__getattr__" not in methods, f"{file}: {node.name}"
+
+
+def test_the_context_stays_a_small_container() -> None:
+    from dtlint.infer.context import Context
+
+    assert len(Context.__dataclass_fields__) <= 15
