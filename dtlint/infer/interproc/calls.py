@@ -213,7 +213,7 @@ class Calls:
         definition: FunctionDefinition = function.definition
         self.followed += 1
         self.readings[definition] = self.readings.get(definition, 0) + 1
-        store, caller = ctx.store, ctx.frame
+        store, caller, place = ctx.store, ctx.frame, ctx.site
         mark = store.mark()
         footprint = Footprint()
         store.footprints.append(footprint)
@@ -226,7 +226,7 @@ class Calls:
             changes = {} if result is None else store.difference(mark)
         finally:
             store.footprints.pop()
-            ctx.frame = caller
+            ctx.frame, ctx.site = caller, place
         made = {cell[0] for cell in changes if cell[1] == "*made"} | footprint.made
         kept = _reachable(changes, made, result) if result is not None else set()
         changes = {cell: value for cell, value in changes.items() if cell[0] not in made or cell[0] in kept}

@@ -24,6 +24,8 @@ _NEVER_LOWERING = frozenset(
     | {"pad", "max_pool3d", "MaxPool3d", "LocalResponseNorm"}
 )
 """Ops that call others within, none of which autocast gives a lower dtype: on float32 it has nothing to do for them."""
+_KEEPING = frozenset({"torch.mean", "torch.Tensor.mean"})
+"""Ops that sum within on the CPU alone: on GPUs they have a kernel of their own, and are in no list of autocast."""
 _OF_SEVERAL = frozenset({"inner", "pad", "max_pool3d", "MaxPool3d", "LocalResponseNorm"})
 """Ops that call another aten op for another mode, or another number of dimensions, than the table has seen."""
 
@@ -44,6 +46,9 @@ def policies_for(
     last = op.rpartition(".")[2]
     if last in _OF_SEVERAL:
         policies.add("composite")
+    if "composite" in policies and op in _KEEPING:
+        policies -= {"composite"}
+        policies.add(None)
     if policies & {"composite", "unknown"} and last in _NEVER_LOWERING and _none_is_half(given):
         policies -= {"composite", "unknown"}
         policies.add(None)

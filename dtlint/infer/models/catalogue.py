@@ -5,6 +5,7 @@ from __future__ import annotations
 from dtlint.infer.models import (
     abstract_containers,
     amp,
+    autograd_functions,
     builtin_functions,
     builtin_methods,
     casts,
@@ -32,6 +33,7 @@ __all__ = ["MODULES"]
 MODULES = (
     abstract_containers,
     amp,
+    autograd_functions,
     builtin_functions,
     builtin_methods,
     casts,

@@ -26,13 +26,14 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models import catalogue, kinds, layers, mutation, plain_tensors
 from dtlint.infer.models.hooks import hooked
-from dtlint.infer.models.ops import ask, is_op
+from dtlint.infer.models.ops import ask, is_op, refusal
 from dtlint.infer.models.registry import MODELS, canonical
 
 if TYPE_CHECKING:
     import ast
 
     from dtlint.infer.context import Context
+    from dtlint.infer.models.registry import Model
 
 __all__ = ["call", "decorated", "entered", "field_default", "initialise", "iterated", "method"]
 
@@ -48,7 +49,7 @@ def call(ctx: Context, name: str, arguments: Arguments) -> Value:
     name = canonical(name)
     model = MODELS.get(name)
     if model is not None and (arguments.args or not _is_method(name)):
-        return model(ctx, arguments)
+        return _told(ctx, name, model, arguments)
     if layers.is_layer(name):
         return layers.construct(ctx, name, arguments)
     if name.startswith("torch.") and arguments.complete:
@@ -66,6 +67,24 @@ def _is_method(name: str) -> bool:
     receiver as an argument, which is missing where `*sets` has no known length."""
     owner, _, last = name.rpartition(".")
     return owner.rpartition(".")[2][:1].isupper() or (owner.startswith("builtins.") and last != "fromkeys")
+
+
+_UNTOLD = ("torch.nn.Module.", "torch.optim.", "torch.utils.", "torch.amp.", "torch.cuda.", "torch.device")
+
+
+def _told(ctx: Context, name: str, model: Model, arguments: Arguments) -> Value:
+    """What a model answers; where that is an op of torch, facts are told of it, and of what the operator table refuses."""
+    if ctx.recorder is None or not name.startswith("torch.") or name.startswith(_UNTOLD):
+        return model(ctx, arguments)
+    site = ctx.site
+    args = [as_operand(ctx, value) for value in arguments.args]
+    keywords = {key: as_operand(ctx, value) for key, value in arguments.keywords.items() if key != "out"}
+    result = model(ctx, arguments)
+    if isinstance(result, Tensor) or any(isinstance(value, Tensor) for value in (*args, *keywords.values())):
+        error = refusal(ctx, name, args, keywords) if arguments.complete else None
+        ctx.site = site
+        ctx.recorder.operation(name, args, keywords, None if error else result, error, ctx)
+    return result
 
 
 def _is_exception(name: str) -> bool:
@@ -133,7 +152,7 @@ def method(ctx: Context, bound: Bound, arguments: Arguments) -> Value:
     receiver, name = bound.receiver, bound.name
     model = MODELS.get(name)
     if model is not None:
-        return model(ctx, arguments.before(receiver))
+        return _told(ctx, name, model, arguments.before(receiver))
     owner, _, last = name.rpartition(".")
     for base in kinds.bases_of(owner):
         model = MODELS.get(f"{base}.{last}")

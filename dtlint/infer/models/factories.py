@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING, LEGACY_TENSORS, Category
-from dtlint.infer.domain.lattice import category_of
+from dtlint.infer.domain.lattice import category_of, number_of
 from dtlint.infer.domain.values import (
     NONE,
     Array,
@@ -188,7 +188,16 @@ def _tensor(ctx: Context, arguments: Arguments) -> Value:
     return Tensor(made.dtypes, made.symbol, rank, elements(content), device)
 
 
-@model("torch.from_numpy", "torch.from_dlpack", "torch.frombuffer")
+@model("torch.frombuffer")
+def _from_buffer(ctx: Context, arguments: Arguments) -> Value:
+    given, dtype = _asked_dtype(arguments)
+    if given and dtype is None:
+        return Tensor(None, None, 1, device="cpu")
+    dtypes, symbol = (default_dtypes(ctx), None) if dtype is None else (dtype.dtypes, dtype.symbol)
+    return Tensor(dtypes, symbol, 1, device="cpu")
+
+
+@model("torch.from_numpy", "torch.from_dlpack")
 def _from_numpy(ctx: Context, arguments: Arguments) -> Value:
     value = arguments.args[0] if arguments.args else NONE
     return Tensor(value.dtypes if isinstance(value, Array) else None, None, None, device="cpu")
@@ -289,11 +298,9 @@ def _arange(ctx: Context, arguments: Arguments) -> Value:
     given, dtype = _asked_dtype(arguments)
     device = _device(arguments)
     if given:
-        return (
-            Tensor(None, None, 1, device=device)
-            if dtype is None
-            else Tensor(dtype.dtypes, dtype.symbol, 1, device=device)
-        )
+        if dtype is None:
+            return Tensor(None, None, 1, device=device)
+        return Tensor(dtype.dtypes, dtype.symbol, 1, device=device, extra=_counted(arguments))
     bounds = [plain_tensors.plain(ctx, value) for value in arguments.args]
     bounds += [value for name, value in arguments.keywords.items() if name in ("start", "end", "step")]
     categories = [_category(value) for value in bounds]
@@ -301,6 +308,18 @@ def _arange(ctx: Context, arguments: Arguments) -> Value:
         return Tensor(None, None, 1, device=device)
     floats = any(category is Category.FLOAT for category in categories)
     return Tensor(default_dtypes(ctx) if floats else frozenset({"int64"}), None, 1, device=device)
+
+
+def _counted(arguments: Arguments) -> frozenset[tuple[str, object]]:
+    """What `arange` of whole numbers counts up to, the end left out, and where; nothing where it goes in steps."""
+    args = arguments.args
+    if not arguments.complete or len(args) > 2 or {"start", "step"} & set(arguments.keywords):
+        return frozenset()
+    end = args[-1] if args else arguments.keywords.get("end")
+    number = None if end is None else number_of(end)
+    if number is None or number.category is not Category.INTEGER:
+        return frozenset()
+    return frozenset({("counted", (number.range.high, arguments.node))})
 
 
 def _category(value: Value) -> Category | None:

@@ -106,8 +106,11 @@ def initialise(ctx: Context, made: Ref, name: str, arguments: Arguments) -> None
     else:
         dtypes = None
     tensor = Tensor(dtypes, given.symbol if isinstance(given, Dtype) else None, -1, device=_device(arguments))
+    weights = tensor
+    if last in _AGREEING or last in _OF_WEIGHT:
+        weights = Tensor(tensor.dtypes, tensor.symbol, -1, device=tensor.device, extra=_FRACTIONS)
     for field in WEIGHTS.get(last, ()):
-        make_weight(ctx, made, field, tensor, plain_tensors.PARAMETER)
+        make_weight(ctx, made, field, weights, plain_tensors.PARAMETER)
     for field in _BUFFERS.get(last, ()):
         make_weight(ctx, made, field, tensor, plain_tensors.BUFFER)
     for field, there in weights_there(last, arguments):
@@ -117,8 +120,28 @@ def initialise(ctx: Context, made: Ref, name: str, arguments: Arguments) -> None
     for key, value in arguments.keywords.items():
         if key not in ("dtype", "device", "bias"):
             ctx.store.write(made.address, key, value)
+    if last.endswith("Loss"):
+        _weigh(ctx, made, last, arguments)
     if last.startswith("Transformer") and arguments.args:
         ctx.store.write(made.address, "*of", arguments.args[0])
+
+
+_WEIGHTED_FIRST = frozenset({"CrossEntropyLoss", "NLLLoss", "BCELoss", "BCEWithLogitsLoss", "MultiLabelSoftMarginLoss"})
+
+
+def _weigh(ctx: Context, made: Ref, last: str, arguments: Arguments) -> None:
+    """Give a loss the weights of its classes, which are buffers."""
+    given = {field: arguments.keywords[field] for field in ("weight", "pos_weight") if field in arguments.keywords}
+    if last in _WEIGHTED_FIRST and arguments.args:
+        given["weight"] = arguments.args[0]
+    for field, value in given.items():
+        weight = plain_tensors.plain(ctx, value)
+        if isinstance(weight, Tensor):
+            make_weight(ctx, made, field, weight, plain_tensors.BUFFER)
+
+
+_FRACTIONS: frozenset[tuple[str, object]] = frozenset({("weight", True)})
+"""Says of a tensor that it is a weight: nearly all of its elements are between -1 and 1."""
 
 
 def _device(arguments: Arguments) -> str | None:
@@ -243,6 +266,9 @@ def _by_table(
     if asked is not None and last.endswith(("Pool1d", "Pool2d", "Pool3d")):
         keywords["return_indices"] = asked
     reduction = ctx.store.read(receiver.address, "reduction")
+    weighed = {field: ctx.store.read(receiver.address, field) for field in ("weight", "pos_weight")}
+    if last in ("CrossEntropyLoss", "NLLLoss") and isinstance(weighed["weight"], Ref):
+        keywords["weight"] = plain_tensors.plain(ctx, weighed["weight"])
     if reduction is not None and last.endswith("Loss"):
         result = ask(ctx, f"torch.nn.{last}", [*own, *args], keywords)
         if isinstance(result, Tensor) and reduction != Const("mean") and reduction != Const("sum"):

@@ -109,7 +109,11 @@ def _apply(ctx: Context, arguments: Arguments) -> Value:
 @model("torch.nn.Module.state_dict")
 def _state_dict(ctx: Context, arguments: Arguments) -> Value:
     found = [ctx.store.read(address, CONTENT) or Tensor() for address in weights_within(ctx, arguments.args[0])]
-    return ctx.allocate(arguments.node, "collections.OrderedDict", Mapping((), join_all(found) or Tensor()))
+    held = join_all(found) or Tensor()
+    if isinstance(held, Tensor) and any(isinstance(one, Tensor) and ("weight", True) in one.extra for one in found):
+        extra = held.extra | {("weight", True)}
+        held = Tensor(held.dtypes, held.symbol, held.rank, held.range, held.device, extra)
+    return ctx.allocate(arguments.node, "collections.OrderedDict", Mapping((), held))
 
 
 @model("torch.nn.Module.load_state_dict", "torch.nn.Module.add_module", "torch.nn.Module.register_module")

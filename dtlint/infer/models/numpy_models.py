@@ -487,3 +487,30 @@ def _norm(ctx: Context, arguments: Arguments) -> Value:
 @model("numpy.linalg.svd", "numpy.linalg.eigh", "numpy.linalg.qr", "numpy.linalg.eig")
 def _decomposition(ctx: Context, arguments: Arguments) -> Value:
     return Many(Array(None, False))
+
+
+# -- numpy.fft -----------------------------------------------------------------------------------------------------------
+
+
+@model(*(f"numpy.fft.{name}" for name in ("fft", "ifft", "rfft", "fft2", "ifft2", "rfft2", "fftn", "ifftn", "rfftn")))
+def _transform(ctx: Context, arguments: Arguments) -> Value:
+    """complex128 of float64 and of whole numbers; of narrower floats that depends on NumPy's release."""
+    operands = _operands(ctx, arguments.args[:1])
+    made = as_array(ctx, operands[0]) if operands else None
+    if made is None or made.dtypes is None:
+        return TOP if made is None else Array(None, False)
+    wide = all(dtype in ("float64", "complex128") or not _is_float(dtype) for dtype in made.dtypes)
+    return Array(frozenset({"complex128"}) if wide else None, False)
+
+
+@model("numpy.fft.irfft", "numpy.fft.irfft2", "numpy.fft.irfftn")
+def _back(ctx: Context, arguments: Arguments) -> Value:
+    operands = _operands(ctx, arguments.args[:1])
+    made = as_array(ctx, operands[0]) if operands else None
+    wide = made is not None and made.dtypes is not None and made.dtypes <= {"float64", "complex128", "int64"}
+    return Array(frozenset({"float64"}) if wide else None, False)
+
+
+@model("numpy.fft.fftfreq", "numpy.fft.rfftfreq")
+def _frequencies(ctx: Context, arguments: Arguments) -> Value:
+    return Array(frozenset({"float64"}), False)

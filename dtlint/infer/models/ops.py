@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from dtlint.infer.context import Context
     from dtlint.infer.domain.values import Atom, Dtypes
 
-__all__ = ["ask", "default_dtypes", "is_op"]
+__all__ = ["ask", "default_dtypes", "is_op", "refusal"]
 
 _MOST_QUESTIONS = 400
 """Combinations of operands that are asked for one call; past it, the result is unknown."""
@@ -89,6 +89,52 @@ def ask(
     """
     if not is_op(op):
         return None
+    answer = _asked(ctx, op, args, keywords)
+    if ctx.recorder is not None and _is_unsafe(ctx, op, args, keywords):
+        ctx.recorder.operation(op, args, keywords, None, UNSAFE, ctx)
+        return answer if isinstance(answer, Value) else TOP
+    if isinstance(answer, _Refusal):
+        if ctx.recorder is not None:
+            ctx.recorder.operation(op, args, keywords, None, answer.message, ctx)
+        raise NeverReturns
+    result = shapes.with_shape(op, answer, args, keywords, settings)
+    if ctx.recorder is not None:
+        error = _of_class_weights(ctx, args, keywords) if op in _CROSS_ENTROPY else None
+        ctx.recorder.operation(op, args, keywords, None if error else result, error, ctx)
+    return result
+
+
+_CROSS_ENTROPY = frozenset({"torch.nn.functional.cross_entropy", "torch.nn.CrossEntropyLoss"})
+
+
+def _of_class_weights(ctx: Context, args: Sequence[Value], keywords: Mapping[str, Value]) -> str | None:
+    """What torch says where the weight of the classes has another dtype than the logits: of classes, as `nll_loss`."""
+    target = args[1] if len(args) > 1 else keywords.get("target")
+    weight = args[2] if len(args) > 2 else keywords.get("weight")
+    if not isinstance(target, Tensor) or target.dtypes != frozenset({"int64"}) or not isinstance(weight, Tensor):
+        return None
+    return refusal(ctx, "torch.nn.functional.nll_loss", args[:2], {"weight": weight})
+
+
+def refusal(ctx: Context, op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> str | None:
+    """What torch says where it raises for all that the operands can be; None where it need not."""
+    answer = _asked(ctx, op, args, keywords) if is_op(op) else None
+    return answer.message if isinstance(answer, _Refusal) else None
+
+
+UNSAFE = "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast."
+"""What torch says of ops that a region refuses."""
+
+
+def _is_unsafe(ctx: Context, op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> bool:
+    """Does the region in force refuse the op, on a GPU at least if the device is not known?"""
+    regions = _region_for(ctx.ambient("region"), shapes.device_of_operands(args, keywords))
+    return regions is not None and all(
+        region is not None and load().autocast(region.device or "cuda", op) == "banned" for region in regions
+    )
+
+
+def _asked(ctx: Context, op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Value | _Refusal:
     region = ctx.ambient("region")
     as_given = _are_as_given((*args, *keywords.values()))
     operands = tuple(_operand(value, as_given) for value in args)
@@ -99,16 +145,7 @@ def ask(
         if len(_ANSWERS) > _MOST_KEPT:
             _ANSWERS.clear()
         _ANSWERS[key] = _answer(op, operands, named, _region_for(region, device), key[4], device)
-    answer = _ANSWERS[key]
-    if isinstance(answer, _Refusal):
-        if ctx.recorder is not None:
-            ctx.recorder.operation(op, args, keywords, None, answer.message, ctx)
-        raise NeverReturns
-    assert isinstance(answer, Value)
-    result = shapes.with_shape(op, answer, args, keywords, settings)
-    if ctx.recorder is not None:
-        ctx.recorder.operation(op, args, keywords, result, None, ctx)
-    return result
+    return _ANSWERS[key]
 
 
 @dataclass(slots=True)
@@ -394,7 +431,9 @@ def _with_atoms(
                 now = [as_cast(argument, policy, region, given) for argument in given]
                 outcome = _called(op, now[:places], dict(zip(names, now[places:], strict=True)), default)
                 if outcome.error is not None:
-                    if outcome.is_of_cpu and device != "cpu":  # the table was learned there; a GPU may have the kernel
+                    if (
+                        outcome.is_of_cpu and device != "cpu" and not _decomposes(op, given)
+                    ):  # the table was learned there; a GPU may have the kernel
                         unknown = True
                     refused = _Refusal(outcome.error)
                     continue
@@ -450,6 +489,31 @@ def _dtype_of(symbol: Symbol, chosen: dict[Atom, str]) -> str:
     for dtype in dtypes[1:]:
         result = promote(result, dtype) or result
     return result
+
+
+_DECOMPOSITIONS = frozenset(
+    {
+        "cholesky",
+        "det",
+        "eig",
+        "eigh",
+        "eigvals",
+        "eigvalsh",
+        "inv",
+        "inv_ex",
+        "inverse",
+        "ldl_factor",
+        "logdet",
+        "lstsq",
+    }
+    | {"lu", "lu_factor", "matrix_rank", "pinv", "pinverse", "qr", "slogdet", "solve", "svd", "svdvals", "cholesky_ex"}
+)
+"""Ops that torch documents for float32, float64 and their complex counterparts alone, whatever the device."""
+
+
+def _decomposes(op: str, given: Sequence[Any]) -> bool:
+    halves = any(isinstance(one, tuple) and one[:1] in (("float16",), ("bfloat16",)) for one in given)
+    return halves and op.rpartition(".")[2] in _DECOMPOSITIONS
 
 
 _PRODUCTS = frozenset({"addmm", "baddbmm", "addbmm", "addmv", "addr", "mm", "bmm", "matmul", "linear"})

@@ -31,7 +31,8 @@ def with_shape(
         device = device_of_operands(args, keywords)
         rank = ranks.of_result(op, args, keywords, settings)
         symbol = answer.symbol if ranks.keeps(op) else reshaped(answer.symbol)
-        return Tensor(answer.dtypes, symbol, rank, ranges.of_op(op, args, keywords), device)
+        extra = _BOUND if op.rpartition(".")[2] in _BOUNDS else frozenset()
+        return Tensor(answer.dtypes, symbol, rank, ranges.of_op(op, args, keywords), device, extra)
     if isinstance(answer, (Tuple, Many)):
         parts = ranks.of_parts(op, args, keywords, settings)
         device = device_of_operands(args, keywords)
@@ -40,6 +41,11 @@ def with_shape(
             return Tuple(tuple(_with_rank(item, rank, device) for item, rank in items), answer.names)
         return _with_rank(answer, None if isinstance(parts, tuple) else parts, device)
     return answer
+
+
+_BOUNDS = frozenset({"max", "min", "amax", "amin", "maximum", "minimum", "cummax", "cummin"})
+_BOUND: frozenset[tuple[str, object]] = frozenset({("bound", True)})
+"""Says of a tensor that its elements bound others: a difference with it is perhaps never negative."""
 
 
 def device_of_operands(args: Sequence[Value], keywords: Mapping[str, Value]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING
-from dtlint.infer.domain.interval import ANY
+from dtlint.infer.domain.interval import ANY, Range
 from dtlint.infer.domain.lattice import category_of
 from dtlint.infer.domain.values import (
     TOP,
@@ -15,7 +15,7 @@ from dtlint.infer.domain.values import (
     Value,
 )
 from dtlint.infer.models import arrays, mutation, ranges, shapes
-from dtlint.infer.models.ops import ask
+from dtlint.infer.models.ops import ask, refusal
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
@@ -36,6 +36,12 @@ _OPS = {
     "xor": "torch.bitwise_xor",
     "lshift": "torch.bitwise_left_shift",
     "rshift": "torch.bitwise_right_shift",
+}
+_IN_PLACE = {
+    "add": "torch.Tensor.add_",
+    "sub": "torch.Tensor.sub_",
+    "mul": "torch.Tensor.mul_",
+    "truediv": "torch.Tensor.div_",
 }
 _FLOATS = FLOATING | COMPLEX
 
@@ -68,7 +74,24 @@ def operator_result(ctx: Context, name: str, left: Value, right: Value) -> Value
     if name == "matmul":
         rank = result.rank
     made_range = ranges.range_of(op.rpartition(".")[2], [left, right], {})
-    return Tensor(result.dtypes, result.symbol, rank, made_range, shapes.device_of_operands([left, right], {}))
+    device = shapes.device_of_operands([left, right], {})
+    return Tensor(result.dtypes, result.symbol, rank, made_range, device, _wrapped(name, left, right))
+
+
+def _wrapped(name: str, left: Value, right: Value) -> frozenset[tuple[str, object]]:
+    """Of a sum or a difference of small integers: that it may have wrapped around.
+
+    Not where an operand is a bound of others, `x - x.min()`, and not for masks."""
+    if name not in ("add", "sub"):
+        return frozenset()
+    for one in (left, right):
+        small = isinstance(one, Tensor) and one.dtypes is not None and bool(one.dtypes) and one.dtypes <= _SMALL
+        if not isinstance(one, Tensor) or not small or one.range.magnitude <= 1 or ("bound", True) in one.extra:
+            return frozenset()
+    return frozenset({("wraps", name)})
+
+
+_SMALL = frozenset({"uint8"})
 
 
 def _with_unknown(ctx: Context, name: str, left: Value, right: Value) -> Value:
@@ -119,6 +142,11 @@ def in_place_result(ctx: Context, name: str, known: Tensor, given: Value) -> Val
     """`x += y`: the tensor keeps its dtype, or the statement raises."""
     result = operator_result(ctx, name, known, given)
     elements = result.range if isinstance(result, Tensor) else ANY
+    op = _IN_PLACE.get(name)
+    if op is not None and ctx.recorder is not None and not isinstance(given, Unknown):
+        error = refusal(ctx, op, [known, given], {})
+        made = None if error else Tensor(known.dtypes, known.symbol, known.rank, elements, known.device)
+        ctx.recorder.operation(op, [known, given], {}, made, error, ctx)
     mutation.elements_became(ctx, known, elements)
     return Tensor(known.dtypes, known.symbol, known.rank, elements, known.device)
 
@@ -134,6 +162,7 @@ def unary_result(ctx: Context, name: str, value: Tensor) -> Value:
 
 
 _BOOL = frozenset({"bool"})
+TRUTHS = Range(0.0, 1.0, True, False, False)
 
 
 def comparison_result(ctx: Context, name: str, left: Value, right: Value) -> Value:
@@ -141,4 +170,8 @@ def comparison_result(ctx: Context, name: str, left: Value, right: Value) -> Val
     ranks = [one.rank for one in (left, right) if isinstance(one, Tensor)]
     if any(isinstance(one, Unknown) for one in (left, right)):
         ranks.append(None)
-    return Tensor(_BOOL, None, shapes.broadcast(ranks), device=shapes.device_of_operands([left, right], {}))
+    device = shapes.device_of_operands([left, right], {})
+    result = Tensor(_BOOL, None, shapes.broadcast(ranks), TRUTHS, device)
+    if ctx.recorder is not None:
+        ctx.recorder.operation(f"torch.{name}", [left, right], {}, result, None, ctx)
+    return result

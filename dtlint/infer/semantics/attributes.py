@@ -31,6 +31,7 @@ from dtlint.infer.domain.values import (
     present,
 )
 from dtlint.infer.models import code_objects, enumerations, kinds, plain_tensors
+from dtlint.infer.models.autograd_functions import APPLY
 from dtlint.infer.models.instance_dicts import ANYTHING, instance_dict
 from dtlint.infer.models.registry import ATTRIBUTES, MODELS, canonical
 from dtlint.infer.state import CONTENT
@@ -315,6 +316,8 @@ def _of_class(ctx: Context, value: ProjectClass, name: str, node: ast.AST) -> Va
         return found
     if name == "__members__" and enumerations.is_enumeration(value):
         return enumerations.members_by_name(ctx, value)
+    if name == "apply" and value.definition.inherits("torch.autograd.Function"):
+        return Bound(value, APPLY)
     for one in value.definition.order:
         if isinstance(one, External):
             for owner in (one.name, *kinds.bases_of(one.name)):

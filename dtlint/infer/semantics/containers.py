@@ -170,7 +170,13 @@ def assign_item(ctx: Context, value: Value, index: Value, given: Value, node: as
         if isinstance(one, Ref):
             _assign_item(ctx, one, index, given, node, certain=len(ones) == 1)
         elif isinstance(one, Tensor):
-            mutation.elements_became(ctx, one, elements(plain_tensors.plain(ctx, given)))
+            written = plain_tensors.plain(ctx, given)
+            if ctx.recorder is not None and given is not ABSENT:
+                ctx.site = node
+                ctx.recorder.operation(
+                    "torch.Tensor.__setitem__", [one, plain_tensors.plain(ctx, index), written], {}, one, None, ctx
+                )
+            mutation.elements_became(ctx, one, elements(written))
         elif isinstance(one, Unknown):
             ctx.modules.escape(ctx, [given])
         elif isinstance(one, Bound) and is_view(one):
