@@ -101,7 +101,10 @@ def project_findings(jobs: Sequence[Job], rules: Mapping[str, AnyRule]) -> Proje
     return found
 
 
-_SPEAKS = re.compile(rb"\b(?:autocast|GradScaler|b?float16|float64|u?int(?:8|16|32)|half|double|bool|numpy|np)\b")
+_SPEAKS = re.compile(
+    rb"\b(?:autocast|GradScaler|b?float16|float64|u?int(?:8|16|32|64)|half|double|bool|long|byte|complex|numpy|np"
+    rb"|one_hot|linspace|argmax|masked_fill|stft|view_as_complex)\b"
+)
 """Words of which one stands in a project that rules about several files may have something to say of."""
 _MIXES = re.compile(
     rb"^(?![ \t]*(?:>>>|\.\.\.|#)).*(?:\bautocast\b|\bGradScaler\b|\.(?:half|double|bfloat16)\(\)|=[ ]*torch\.b?float(?:16|64))",

@@ -25,7 +25,7 @@ from dtlint.infer.models.plain_tensors import is_weight, plain
 from dtlint.infer.semantics.attributes import class_attribute
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dtlint.infer.context import Arguments, Context, Frame
     from dtlint.infer.domain.values import CallPath
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Event", "Facts", "ModuleFacts", "Operation", "Sighting", "Step"]
 
 MOST_CONTEXTS = 8
-"""Tuples of operands that are kept for one operator."""
+"""Tuples of operands that are kept for one operator, of one name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +153,10 @@ class Facts:
             return
         region = ctx.ambient("region")
         key = ctx.site, op, tuple(args), tuple(keywords.items()), region
-        if key in self._operations or self._count.get(ctx.site, 0) >= MOST_CONTEXTS:
+        place = ctx.site, op
+        if key in self._operations or self._count.get(place, 0) >= MOST_CONTEXTS:
             return
-        self._count[ctx.site] = self._count.get(ctx.site, 0) + 1
+        self._count[place] = self._count.get(place, 0) + 1
         self._operations[key] = Operation(
             ctx.site, ctx.frame.module, op, key[2], key[3], result, error, region, _steps(ctx.frame)
         )
@@ -172,6 +173,12 @@ class Facts:
     def operations(self) -> Iterable[Operation]:
         """All operations, in the order in which they were first evaluated."""
         return self._operations.values()
+
+    def contexts_beside(self, found: Sequence[Operation]) -> set[tuple[object, str]]:
+        """Of some operations the nodes, with the op, of which every call in view leads to one of them."""
+        left = {(one.node, one.op) for one in found}
+        chosen = set(map(id, found))
+        return left - {(one.node, one.op) for one in self._operations.values() if one.calls and id(one) not in chosen}
 
     def events(self, *kinds: str) -> Iterator[Event]:
         """The events of some kinds."""
@@ -214,7 +221,8 @@ def _steps(frame: Frame) -> tuple[Step, ...]:
     found: list[Step] = []
     path: CallPath | None = frame.path
     while path is not None:
-        found.append(Step(path.site, path.module))
+        site = path.site[0] if isinstance(path.site, tuple) else path.site
+        found.append(Step(site, path.module))
         path = path.caller
     return tuple(reversed(found))
 
@@ -230,17 +238,19 @@ class Sighting(Generic[_What]):
         what: the operation, or the event.
         node: where it stands in the module: itself, or the call of the module that leads there.
         behind: is `node` such a call?
+        call: where `node` is no such call, the one that leads to it; None for code that is read as called by anybody.
     """
 
     what: _What
     node: Any
     behind: bool
+    call: Step | None = None
 
 
 class ModuleFacts:
     """What the facts tell of one module: what happens in it, and what its calls lead to elsewhere.
 
-    What is wrong whoever calls stands where it happens; what only some call makes wrong stands at that call.
+    What is wrong for all calls in view stands where it happens; what only some of them make wrong stands at these.
 
     Args:
         module: the module, a `ModuleInfo`.
@@ -249,9 +259,14 @@ class ModuleFacts:
     def __init__(self, facts: Facts, module: object) -> None:
         self._facts, self.module = facts, module
 
-    def operations(self) -> Iterator[Sighting[Operation]]:
-        """The operations that concern the module."""
-        return self._sightings(self._facts.operations())
+    def operations(self, which: Callable[[Operation], bool] = lambda operation: True) -> Iterator[Sighting[Operation]]:
+        """The operations that concern the module, of those that are asked for: what holds of one whoever calls is told
+        once, where it happens."""
+        return self._sightings([one for one in self._facts.operations() if which(one)])
+
+    def anywhere(self, which: Callable[[Operation], bool]) -> Iterator[Operation]:
+        """The operations of the whole project that are asked for."""
+        return filter(which, self._facts.operations())
 
     def refusals(self) -> Iterator[Sighting[Operation]]:
         """Those with which torch raises for all that the operands can be."""
@@ -263,13 +278,17 @@ class ModuleFacts:
             if event.module is self.module:
                 yield Sighting(event, event.node, False)
 
-    def _sightings(self, found: Iterable[Operation]) -> Iterator[Sighting[Operation]]:
-        every = list(found)
-        unconditional = {(one.node, one.op) for one in every if not one.calls}
-        for one in every:
-            if one.module is self.module and not one.calls:
-                yield Sighting(one, one.node, False)
-            elif (one.node, one.op) not in unconditional:
-                near = next((step for step in reversed(one.calls) if step.module in self._facts.judged), None)
-                if near is not None and near.module is self.module:
-                    yield Sighting(one, near.node, True)
+    def _sightings(self, found: Sequence[Operation]) -> Iterator[Sighting[Operation]]:
+        everywhere = self._facts.contexts_beside(found)
+        for one in found:
+            near = self._call_behind(one)
+            if one.module in self._facts.judged and (near is None or (one.node, one.op) in everywhere):
+                if one.module is self.module:
+                    yield Sighting(one, one.node, False, near)
+            elif near is not None and near.module is self.module:
+                yield Sighting(one, near.node, True)
+
+    def _call_behind(self, operation: Operation) -> Step | None:
+        """The call by which the program came into the operation's module, or else the last."""
+        steps = [step for step in reversed(operation.calls) if step.module in self._facts.judged]
+        return next((step for step in steps if step.module is not operation.module), steps[0] if steps else None)

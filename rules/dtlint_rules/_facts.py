@@ -13,9 +13,11 @@ __all__ = ["op_name", "origin"]
 
 
 def origin(sighting: Sighting[Operation] | Sighting[Event], text: str) -> tuple[tuple[Step, str], ...]:
-    """A note where it happens, if the finding stands at a call that leads there."""
+    """A note where it happens, if the finding stands at a call that leads there; else one at the call that leads to it."""
     what = sighting.what
-    return ((Step(what.node, what.module), text),) if sighting.behind else ()
+    if sighting.behind:
+        return ((Step(what.node, what.module), text),)
+    return () if sighting.call is None else ((sighting.call, "from here"),)
 
 
 def op_name(op: str) -> str:
