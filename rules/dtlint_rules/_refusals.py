@@ -28,10 +28,22 @@ _INDEXING = frozenset(
 ) | (frozenset({"take", "take_along_dim", "index_copy", "index_fill", "Embedding", "EmbeddingBag"}))
 
 
+_WRITING = frozenset(
+    {"scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_put", "masked_scatter"}
+)
+
+
 def _code(operation: Operation) -> str:
     """The rule that an operation which raises is the matter of."""
     last = operation.op.rpartition(".")[2]
     plain = last.rstrip("_")
+    error = operation.error or ""
+    if "unsafe to autocast" in error:
+        return "DT207"
+    if (plain.startswith("masked_") and "mask" in error) or plain == "where":
+        return "DT308"
+    if plain in _WRITING and ("src" in error or "source" in error):
+        return "DT305"
     if last in _INDEXING or plain in _INDEXING:
         return "DT306"
     if plain in _LOSSES or last.endswith("Loss"):
@@ -70,7 +82,12 @@ def refused(facts: ModuleFacts, code: str) -> Iterator[Finding]:
         if not dtypes or _code(operation) != code:
             continue
         name = op_name(operation.op)
-        if code == "DT302" and len(dtypes) > 1:
+        if code == "DT207":
+            what = f"autocast refuses `{name}` on GPUs: it raises"
+        elif code == "DT305" and isinstance(operation.args[-1], Tensor):
+            written = " or ".join(sorted(operation.args[-1].dtypes or ()))
+            what = f"`{name}` raises where {written} is written into {dtypes[0]}"
+        elif code == "DT302" and len(dtypes) > 1:
             what = f"`{name}` with {dtypes[0]} weights gets {dtypes[1]}: it raises"
         else:
             what = f"`{name}` raises for {' and '.join(dtypes)}"
@@ -85,6 +102,9 @@ def refused(facts: ModuleFacts, code: str) -> Iterator[Finding]:
 _ADVICE = {
     "DT301": "Cast the operands to one dtype",
     "DT302": "Cast the input to the dtype of the weights, or the module to that of the input",
+    "DT207": "Leave the sigmoid out and use `binary_cross_entropy_with_logits`, or switch autocast off around it",
+    "DT305": "Cast what is written to the dtype of the tensor",
+    "DT308": "Make the mask bool: `mask.bool()`, `mask == 0`",
     "DT306": "Cast the index: `.long()`",
     "DT307": "Cast the target to the dtype that the loss takes",
     "DT309": "Cast first: `.float()`",

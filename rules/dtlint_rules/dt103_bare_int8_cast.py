@@ -10,6 +10,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import Tensor, Trait
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS
+from dtlint_rules._cut import cut_weights
 from dtlint_rules._functions import own_nodes
 from dtlint_rules._masks import is_named_mask
 from dtlint_rules._names import last_name, names_in
@@ -17,10 +18,11 @@ from dtlint_rules._needs import SMALL
 from dtlint_rules._within import within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.dtypes.dtype import Info
     from dtlint.infer.events import Call, Flow
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["BareInt8Cast"]
 
@@ -74,6 +76,9 @@ class BareInt8Cast(Rule):
     code, name = "DT103", "bare-int8-cast"
     triggers = SMALL
     calls = CAST_METHODS
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return cut_weights(facts)
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         from dtlint.dtypes.dtype import DTYPES, FLOATING

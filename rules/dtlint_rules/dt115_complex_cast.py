@@ -9,12 +9,14 @@ from dtlint.infer.conditions import exclusive
 from dtlint.infer.names import path_of
 from dtlint.infer.values import Module, Tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._cut import dropped_imaginary_parts
 from dtlint_rules._needs import TORCH, attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Assign, Call, Condition, Flow, Operation
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["ComplexCast"]
 
@@ -87,6 +89,9 @@ class ComplexCast(Rule):
         """Complex expressions, each with the call that made them so."""
         self.names: dict[tuple[ast.AST, str], tuple[ast.expr, list[Condition]]] = {}
         """The names, with their scopes, that hold complex tensors: what made them, and in which branches."""
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return dropped_imaginary_parts(facts)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         if call.target in _MAKERS or (call.target in _MAY_BE_REAL and call.constant(None, "return_complex") is True):

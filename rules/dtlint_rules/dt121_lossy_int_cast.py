@@ -12,6 +12,7 @@ from dtlint.infer.survey import facts
 from dtlint.infer.values import Constant, Tensor, Unknown, Value
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import assignments
+from dtlint_rules._cut import cut_fractions
 from dtlint_rules._fractions import has_fraction, tells_fractions
 from dtlint_rules._functions import own_nodes, parameters
 from dtlint_rules._known import known
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Assign, Call
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["LossyIntCast"]
 
@@ -108,6 +110,9 @@ class LossyIntCast(Rule):
         (*INTEGERS, ".to", ".type_as", ".tensor", *_FRACTIONS, *_CUT),
     )
     targets = frozenset({ast.Subscript})
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return cut_fractions(facts)
 
     def on_assign(self, assign: Assign) -> Iterable[Finding]:
         base = assign.base

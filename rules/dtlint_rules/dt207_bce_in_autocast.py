@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from dtlint.diagnostic import Severity
 from dtlint.infer.values import Module
 from dtlint.rule import Finding, Rule
+from dtlint_rules._refusals import refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["BceInAutocast"]
 
@@ -59,6 +61,9 @@ class BceInAutocast(Rule):
     needs = (("binary_cross_entropy", "BCELoss"),)
 
     calls = frozenset({"__call__", "binary_cross_entropy"})
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return refused(facts, self.code)
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         region = call.flow.autocast

@@ -27,6 +27,7 @@ from dtlint_rules._origin import Kind
 from dtlint_rules._origins import origins_of
 from dtlint_rules._parts import receiver
 from dtlint_rules._ranks import rank_of
+from dtlint_rules._refusals import refused
 from dtlint_rules._sinks import RAISING
 from dtlint_rules._statements import statements
 from dtlint_rules._tensors import looks_like_tensor
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Assign, Call, Flow
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.infer.values import Value
     from dtlint.source.place import Place
     from dtlint_rules._origin import Roots
@@ -119,6 +121,9 @@ class WriteDtypeMismatch(Rule):
     triggers = (*attributes(calls), "]=")
     needs = (TORCH, (*KNOWN, *attributes(_MADE_LIKE)))
     targets = frozenset({ast.Subscript})
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return refused(facts, self.code)
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         if not call.method or not call.complete or not isinstance(call.node.func, ast.Attribute):

@@ -18,14 +18,16 @@ from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH
 from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, certain, listed, origin_note, settled, tensor_op
 from dtlint_rules._parts import receiver
+from dtlint_rules._refusals import refused
 from dtlint_rules._subjects import Operand, operand
 from dtlint_rules._texts import short
 from dtlint_rules._within import parents_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, Flow, Lookup, Operation
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.infer.values import Value
     from dtlint.source.place import Place
 
@@ -107,6 +109,9 @@ class MaskDtype(Rule):
     of_known = True
     of_any = frozenset({ast.Invert})
     hears_where = MappingProxyType({"on_lookup": _OF_BYTES})
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return refused(facts, self.code)
 
     def on_call(self, call: Call) -> Iterator[Finding]:
         op = tensor_op(call)

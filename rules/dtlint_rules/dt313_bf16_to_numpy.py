@@ -13,6 +13,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.reach import Reach
 from dtlint.infer.values import Tensor, Unknown
 from dtlint.rule import Finding, Rule
+from dtlint_rules._arrays_of import made_arrays
 from dtlint_rules._fixes import operand_text
 from dtlint_rules._half import half_at, is_half
 from dtlint_rules._kept import kept
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dtlint.infer.events import Call, Flow
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.infer.values import Value
     from dtlint.source.place import Place
     from dtlint_rules._origin import Roots
@@ -104,6 +106,9 @@ class Bf16ToNumpy(Rule):
     calls = frozenset({"numpy", *(target.rpartition(".")[2] for target in _TAKING)})
     triggers = ("numpy",)
     needs = (TORCH, attributes(calls))
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return made_arrays(facts)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         method = call.method == "numpy" and isinstance(call.node.func, ast.Attribute)

@@ -13,6 +13,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.values import UNKNOWN, Constant, Tensor
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
+from dtlint_rules._beyond import MASKING, put_beyond
 from dtlint_rules._fixes import limit_of
 from dtlint_rules._half import half_at, is_assumed
 from dtlint_rules._handed import is_made_wide
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Assign, Call, Flow, Operation
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.infer.values import Value
     from dtlint_rules._numbers import Number
 
@@ -115,6 +117,9 @@ class MaskFillOverflow(Rule):
     def __init__(self) -> None:
         self.written: dict[ast.expr, bool] = {}
         """Numbers that have been reported, and whether only where half is assumed."""
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return put_beyond(facts, MASKING)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         target = call.target

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import DTYPES, FLOATING, INTEGRAL
 from dtlint.infer.values import Constant, Tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._beyond import PUTTING, put_beyond
 from dtlint_rules._half import is_half
 from dtlint_rules._limits import limit_beyond
 from dtlint_rules._masks import selects_scores
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Assign, Call, Flow, Operation
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["ConstantOverflow"]
 
@@ -77,6 +79,9 @@ class ConstantOverflow(Rule):
     calls = frozenset({*_FACTORIES, *_BOUNDS, *_CASTS, *_SUMS, "iinfo"})
     operators = frozenset({ast.Add, ast.Sub, ast.Mult})
     targets = frozenset({ast.Subscript})
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return put_beyond(facts, PUTTING)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         name = last_name(call.node)

@@ -16,6 +16,7 @@ from dtlint_rules._assignments import source_of
 from dtlint_rules._buffers import is_of_constants
 from dtlint_rules._guards import is_guarded
 from dtlint_rules._half import half_at, is_assumed
+from dtlint_rules._idle import lost_epsilons
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH
 from dtlint_rules._numbers import HALF, number_at, spelled
@@ -26,9 +27,10 @@ from dtlint_rules._subjects import ABSENT, is_function, operand
 from dtlint_rules._tensors import is_tensor, is_used_as_tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Assign, Call, Flow, Operation
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.infer.reach import Reached
     from dtlint.infer.values import Value
     from dtlint_rules._numbers import Number
@@ -117,6 +119,9 @@ class EpsilonUnderflow(Rule):
     def __init__(self) -> None:
         self.written: dict[ast.expr, bool] = {}
         """Numbers that have been reported, and whether only where half is assumed."""
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return lost_epsilons(facts)
 
     def on_operation(self, operation: Operation) -> Iterator[Finding]:
         node, left, right = operation.node, operation.left, operation.right

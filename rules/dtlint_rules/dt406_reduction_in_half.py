@@ -27,12 +27,14 @@ from dtlint_rules._parts import given, receiver, same
 from dtlint_rules._squares import is_widened, mean_of_squares, squared
 from dtlint_rules._subjects import ABSENT, operand
 from dtlint_rules._texts import as_operand, short
+from dtlint_rules._totals import sums_of_squares
 from dtlint_rules._within import parents_in, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from dtlint.infer.events import Call, Flow
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["ReductionInHalf"]
 
@@ -105,6 +107,9 @@ class ReductionInHalf(Rule):
     calls = frozenset({*_SUMS, *_NORMS, "mean", "batched_nms"})
     triggers = (*HALF, ".mean", ".batched_nms", ".stack")
     needs = (TORCH, attributes(calls))
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return sums_of_squares(facts)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         name = last_name(call.node)

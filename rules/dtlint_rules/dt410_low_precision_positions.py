@@ -17,6 +17,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._asserted import is_asserted_wide
 from dtlint_rules._assignments import source_of
 from dtlint_rules._calls import calls_of
+from dtlint_rules._counted import counted_in_half
 from dtlint_rules._effects import FLOAT32
 from dtlint_rules._fixes import respell
 from dtlint_rules._functions import body_of, defaults, parameters
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from dtlint.infer.events import Call, Flow
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.infer.values import Value
     from dtlint.source.place import Place
 
@@ -138,6 +140,9 @@ class LowPrecisionPositions(Rule):
         """Casts of frequencies and angles that have been reported."""
         self.counting: dict[ast.AST, bool] = {}
         """By function, whether it calls `torch.arange`."""
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return counted_in_half(facts)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         name = last_name(call.node)

@@ -13,11 +13,13 @@ from dtlint_rules._assignments import assignments
 from dtlint_rules._half import is_half
 from dtlint_rules._names import last_name
 from dtlint_rules._needs import HALF
+from dtlint_rules._totals import running_totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, Flow, Operation
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["LowPrecisionAccumulator"]
 
@@ -66,6 +68,9 @@ class LowPrecisionAccumulator(Rule):
     needs = (("+=", ".add_"), ("for",))
     calls = frozenset({"add_"})
     operators = frozenset({ast.Add})
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return running_totals(facts)
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         node = operation.node

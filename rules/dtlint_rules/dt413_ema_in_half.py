@@ -12,6 +12,7 @@ from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._assignments import bound_once
 from dtlint_rules._halfnames import CASTS
+from dtlint_rules._idle import idle_factors
 from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import HALF_BY_NAME
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Assign, Call, End
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["EmaInHalf"]
 
@@ -101,6 +103,9 @@ class EmaInHalf(Rule):
         """By function and path, where an average was made."""
         self.suspected: list[tuple[ast.expr, str, str, bool]] = []
         """Casts of averages, with what is averaged, the dtype, and whether only a name says that it is an average."""
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return idle_factors(facts)
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         is_cast, dtypes = call.cast if call.method else (False, None)

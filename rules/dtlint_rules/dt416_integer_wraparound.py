@@ -18,11 +18,13 @@ from dtlint_rules._numbers import number_at
 from dtlint_rules._parts import receiver, root_of, same
 from dtlint_rules._squares import WIDE_INTEGERS, is_widened
 from dtlint_rules._texts import short
+from dtlint_rules._wrapping import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Flow, Operation
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.infer.values import Value
 
 __all__ = ["IntegerWraparound"]
@@ -77,6 +79,9 @@ class IntegerWraparound(Rule):
     triggers = (*SMALL, "256", "8", "<<32")
     needs = ((*SMALL, "]*", "]<<", "])*", "])<<", "<<32"), (*SMALL, "256", "**8", "<<8", "<<32"))
     operators = frozenset({*_WORDS})
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        return wrapped(facts)
 
     def on_operation(self, operation: Operation) -> Iterable[Finding]:
         node = operation.node

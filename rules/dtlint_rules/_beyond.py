@@ -1,0 +1,110 @@
+"""Numbers that are beyond the largest of the dtype that they are put into, by the facts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import DTYPES
+from dtlint.infer.domain.values import Tensor
+from dtlint_rules._attained import beyond, found, largest, last_name_of, one_number, only
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.domain.values import Value
+    from dtlint.infer.facts import ModuleFacts, Operation
+    from dtlint.rule import Finding
+
+__all__ = ["MASKING", "PUTTING", "put_beyond"]
+
+MASKING = frozenset({"masked_fill", "where", "__setitem__"})
+"""Ops that put a number where a mask says so."""
+PUTTING = frozenset(
+    {
+        "full",
+        "full_like",
+        "new_full",
+        "fill",
+        "index_fill",
+        "add",
+        "sub",
+        "clamp",
+        "clamp_min",
+        "clamp_max",
+        "mul",
+        "div",
+    }
+)
+_RAISING = frozenset(
+    {
+        "masked_fill",
+        "full",
+        "full_like",
+        "new_full",
+        "fill",
+        "index_fill",
+        "clamp",
+        "clamp_min",
+        "clamp_max",
+        "__setitem__",
+    }
+)
+"""Ops that raise for a finite number which the dtype of the tensor does not have."""
+
+
+def put_beyond(facts: ModuleFacts, ops: frozenset[str]) -> Iterator[Finding]:
+    """The operations of some names with a number that the dtype of their tensor does not have."""
+    for seen in facts.operations(lambda one: last_name_of(one) in ops and _beyond(one) is not None):
+        text = _beyond(seen.what)
+        if text is not None:
+            yield found(seen, text, "Ask `torch.finfo(x.dtype)` for a number that the dtype has, or compute in float32")
+
+
+def _beyond(operation: Operation) -> str | None:
+    name = last_name_of(operation)
+    number, tensor = _put(operation, name)
+    if name in ("mul", "div") and number is not None:
+        return _scaled(number if name == "mul" else (1 / number if number else 0.0), tensor, operation, name)
+    dtype = beyond(number, tensor)
+    if dtype is None or number is None:
+        return None
+    outcome = "this raises" if name in _RAISING else f"it becomes {'-' * (number < 0)}inf"
+    return f"{number:g} is beyond {dtype}, which ends at {largest(dtype)}: {outcome}"
+
+
+def _put(operation: Operation, name: str) -> tuple[float | None, Value | None]:
+    """The number that is put somewhere, and the tensor that tells the dtype."""
+    args, keywords = list(operation.args), dict(operation.keywords)
+    if name == "where" and len(args) == 3:
+        one, other = args[1], args[2]
+        number = one_number(other) if isinstance(one, Tensor) and one.rank != 0 else one_number(one)
+        return number, operation.result
+    if name == "__setitem__":
+        return one_number(args[2]), args[0]
+    if name in ("full", "full_like", "new_full"):
+        return one_number(keywords.get("fill_value", args[-1] if args else None)), operation.result
+    if name.startswith("clamp"):
+        bounds = [*args[1:], *(keywords[key] for key in ("min", "max") if key in keywords)]
+        numbers = [one_number(bound) for bound in bounds]
+        return next((one for one in numbers if beyond(one, args[0])), None), args[0] if args else None
+    if name in ("masked_fill", "index_fill", "fill"):
+        return one_number(keywords.get("value", args[-1] if args else None)), args[0] if args else None
+    if len(args) != 2:
+        return None, None
+    tensor, other = (args[0], args[1]) if isinstance(args[0], Tensor) and args[0].rank != 0 else (args[1], args[0])
+    return one_number(other), tensor
+
+
+def _scaled(factor: float, tensor: Value | None, operation: Operation, name: str) -> str | None:
+    """A factor that makes even small numbers too large: of numbers that may be that large."""
+    if (
+        not isinstance(tensor, Tensor)
+        or not only(tensor, frozenset({"float16"}))
+        or not only(operation.result, frozenset({"float16"}))
+    ):
+        return None
+    top = DTYPES["float16"].max
+    if abs(factor) <= top or tensor.range.magnitude * abs(factor) <= top:
+        return None
+    given = f"{factor:g}" if name == "mul" else f"1/{1 / factor:g}"
+    return f"A factor of {given} is beyond float16, which ends at 65504: all above {top / abs(factor):.2g} becomes inf"

@@ -1,0 +1,105 @@
+"""Sums in half: running totals, which stop growing, and sums of squares, which leave its range."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import DTYPES, LOW_PRECISION
+from dtlint.infer.domain.values import Tensor
+from dtlint_rules._attained import dtypes_of, found, last_name_of, only
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.facts import ModuleFacts, Operation
+    from dtlint.rule import Finding
+
+__all__ = ["running_totals", "sums_of_squares"]
+
+_WIDE = frozenset({"float32", "float64"})
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+def running_totals(facts: ModuleFacts) -> Iterator[Finding]:
+    """`total = total + x`, of a tensor without dimensions, and `total += x` of what is wider, in a loop."""
+    for seen in facts.operations(_is_total):
+        total = min(dtypes_of(seen.what.args[0]))
+        end = 2 / DTYPES[total].eps
+        text = f"The running total is {total}: it stops growing at {end:.0f} times what is added"
+        yield found(seen, text, "Keep the total in float32, or add `.item()`")
+
+
+def _is_total(operation: Operation) -> bool:
+    if last_name_of(operation) != "add" or len(operation.args) != 2:
+        return False
+    total, added = operation.args
+    if not isinstance(total, Tensor) or not only(total, LOW_PRECISION) or not isinstance(added, Tensor):
+        return False
+    in_place = operation.op.endswith("_")
+    scalar = total.rank == 0 and only(added, LOW_PRECISION) and added.rank == 0
+    wider = in_place and only(added, _WIDE)
+    return (scalar or wider) and _is_its_own(operation.node, operation.module.tree) and _is_repeated(operation)
+
+
+def _is_its_own(node: ast.AST, tree: ast.Module) -> bool:
+    """Does the sum go where one of its operands is from?"""
+    if isinstance(node, ast.AugAssign):
+        return True
+    if not isinstance(node, ast.BinOp):
+        return False
+    operands = {ast.unparse(node.left), ast.unparse(node.right)}
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Assign) and any(inner is node for inner in ast.walk(one.value)):
+            return not operands.isdisjoint(map(ast.unparse, one.targets))
+    return False
+
+
+def _is_repeated(operation: Operation) -> bool:
+    """Does it, or a call that leads to it, stand in a loop?"""
+    places = [(operation.node, operation.module), *((step.node, step.module) for step in operation.calls)]
+    return any(_is_in_loop(node, module.tree) for node, module in places)
+
+
+def _is_in_loop(node: ast.AST, tree: ast.Module) -> bool:
+    line: int = getattr(node, "lineno", 0)
+    loops = (one for one in ast.walk(tree) if isinstance(one, _LOOPS))
+    return any(loop.lineno <= line <= (loop.end_lineno or 0) for loop in loops)
+
+
+def sums_of_squares(facts: ModuleFacts) -> Iterator[Finding]:
+    """Sums over all elements of squares of float16 with several dimensions."""
+    for seen in facts.operations(_sums_squares):
+        text = "The sum of squares is float16: beyond 65504 it is inf"
+        yield found(seen, text, "Sum in float32: `.sum(dtype=torch.float32)`")
+
+
+def _sums_squares(operation: Operation) -> bool:
+    if last_name_of(operation) != "sum" or len(operation.args) != 1 or operation.keywords:
+        return False
+    squares = operation.args[0]
+    if not only(squares, frozenset({"float16"})) or not only(operation.result, frozenset({"float16"})):
+        return False
+    many = (
+        isinstance(squares, Tensor) and squares.rank is not None and squares.rank >= 2 and squares.range.magnitude > 1
+    )
+    return many and isinstance(operation.node, ast.Call) and _is_square(_summed(operation.node))
+
+
+def _summed(call: ast.Call) -> ast.expr | None:
+    if call.args:
+        return call.args[0]
+    return call.func.value if isinstance(call.func, ast.Attribute) else None
+
+
+def _is_square(node: ast.expr | None) -> bool:
+    match node:
+        case ast.BinOp(op=ast.Mult(), left=left, right=right):
+            return ast.unparse(left) == ast.unparse(right)
+        case ast.BinOp(op=ast.Pow(), right=ast.Constant(value=2)):
+            return True
+        case ast.Call(func=ast.Attribute(attr="square")):
+            return True
+        case ast.Call(func=ast.Attribute(attr="pow"), args=[*_, ast.Constant(value=2)]):
+            return True
+    return False
