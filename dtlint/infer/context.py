@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dtlint.infer.domain.values import TOP, Const, Ref, Value
+from dtlint.infer.domain.lattice import join
+from dtlint.infer.domain.values import TOP, Const, Ref, Value, may_be_absent, present
 from dtlint.infer.state import AMBIENT
 
 if TYPE_CHECKING:
@@ -139,6 +140,9 @@ class Semantics(Protocol):
 
     def call(self, ctx: Context, callee: Value, arguments: Arguments) -> Value:
         """The result of a call. Raises NeverReturns."""
+
+    def perhaps(self, ctx: Context, run: Callable[[], None]) -> None:
+        """Run something that may not run at all: what it changes may have changed."""
 
     def attribute(self, ctx: Context, value: Value, name: str, node: ast.AST) -> Value | None:
         """The value of an attribute; None where it is certain that there is none."""
@@ -306,8 +310,12 @@ class Context:
 
     def ambient(self, name: str) -> Value:
         """What holds everywhere, as "region"."""
-        known = self.store.read(AMBIENT, name)
-        return _USUAL.get(name, TOP) if known is None else known
+        known, usual = self.store.read(AMBIENT, name), _USUAL.get(name, TOP)
+        if not may_be_absent(known):
+            assert known is not None
+            return known
+        found = None if known is None else present(known)
+        return usual if found is None else join(found, usual)  # set on some paths, and put back
 
     def set_ambient(self, name: str, value: Value) -> None:
         """Change what holds everywhere."""

@@ -86,6 +86,8 @@ class Calls:
         definition: FunctionDefinition = function.definition
         if function.receiver is not None:
             arguments = arguments.before(function.receiver)
+        if definition.model is not None:
+            return definition.model(ctx, arguments)
         bound = bound_arguments(definition, arguments)
         if bound is None:
             raise NeverReturns

@@ -27,7 +27,7 @@ from dtlint.infer.models import enumerations, external_calls
 from dtlint.infer.models.hooks import hooked
 from dtlint.infer.semantics import attributes, containers, expressions, operators, statements
 from dtlint.infer.semantics.attributes import ANYTHING, class_attribute
-from dtlint.infer.semantics.branches import value_of_alternatives
+from dtlint.infer.semantics.branches import alternatives, value_of_alternatives
 from dtlint.infer.semantics.regions import GENERATOR_CONTEXT, in_region
 from dtlint.infer.state import Store
 
@@ -76,6 +76,15 @@ class Engine:
     def execute(self, ctx: Context, body: Sequence[ast.stmt]) -> bool:
         """Run statements; is their end reached?"""
         return statements.execute(ctx, body)
+
+    def perhaps(self, ctx: Context, run: Callable[[], None]) -> None:
+        """Run something that may not run at all."""
+
+        def once() -> bool:
+            run()
+            return True
+
+        alternatives(ctx, [once, lambda: True])
 
     def attribute(self, ctx: Context, value: Value, name: str, node: ast.AST) -> Value | None:
         """The value of an attribute; None where it is certain that there is none."""

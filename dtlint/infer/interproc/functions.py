@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import TOP, Const, Many, Mapping, Tuple, Value
+from dtlint.infer.models.registry import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dtlint.infer.context import Arguments
+    from dtlint.infer.models.registry import Model
 
 __all__ = ["FunctionDefinition", "FunctionNode", "bound_arguments"]
 
@@ -46,8 +48,12 @@ class FunctionDefinition:
     @property
     def qualified_name(self) -> str:
         """Its name with the module's and the class's."""
-        owner = f"{self.owner.name}." if self.owner is not None else ""
-        return f"{self.module.name}.{owner}{self.name}"
+        return f"{self.module.name if self.owner is None else self.owner.name}.{self.name}"
+
+    @cached_property
+    def model(self) -> Model | None:
+        """What stands for the function though it can be read: a driver, whose source leads through machinery."""
+        return MODELS.get(self.qualified_name)
 
     @cached_property
     def decorators(self) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dtlint.infer.models import (
     abstract_containers,
+    accelerate,
     amp,
     autograd_functions,
     builtin_functions,
@@ -11,10 +12,12 @@ from dtlint.infer.models import (
     casts,
     code_objects,
     data_loading,
+    einops,
     factories,
     hooks,
     inspection,
     instance_dicts,
+    lightning,
     module_methods,
     module_views,
     numpy_methods,
@@ -32,6 +35,7 @@ __all__ = ["MODULES"]
 
 MODULES = (
     abstract_containers,
+    accelerate,
     amp,
     autograd_functions,
     builtin_functions,
@@ -39,9 +43,11 @@ MODULES = (
     casts,
     code_objects,
     data_loading,
+    einops,
     factories,
     hooks,
     inspection,
+    lightning,
     instance_dicts,
     module_views,
     module_methods,

@@ -1,6 +1,8 @@
 """The registry of models: a function for each thing that is called and not read as source, by its qualified name.
 
-A method's model is named after its class, `torch.Tensor.to`, and is given the receiver as its first argument.
+A method's model is named after its class, `torch.Tensor.to`, and is given the receiver as its first argument. A function that
+is read as source can have a model, too, under the name of the module that defines it, as `accelerate.accelerator.Accelerator.
+prepare`: it wins over the source and over the function's decorators. That is for drivers, which call back.
 """
 
 from __future__ import annotations
