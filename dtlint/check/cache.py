@@ -57,6 +57,27 @@ class Cache:
         """Remember a result."""
         self._shelf.put(key, json.dumps(encode(diagnostics), separators=(",", ":")).encode())
 
+    def project_key(self, parts: Iterable[str]) -> str:
+        """The name of what is known of files together.
+
+        Args:
+            parts: all that it depends on, but for files that are found on the way.
+        """
+        text = "\0".join([self._identity, "project", *parts])
+        return blake2b(text.encode(errors="surrogatepass"), digest_size=20).hexdigest()
+
+    def get_project(self, key: str) -> Any:
+        """What was kept under that name, as JSON has it; None if it is not known."""
+        entry = self._shelf.get(key)
+        try:
+            return None if entry is None else json.loads(entry)
+        except (ValueError, RecursionError):
+            return None
+
+    def put_project(self, key: str, entry: object) -> None:
+        """Keep what is known of files together."""
+        self._shelf.put(key, json.dumps(entry, separators=(",", ":")).encode())
+
     def prune(self) -> None:
         """Delete what is old and what is too much; at most once a day, after a run that has added something."""
         self._shelf.prune()

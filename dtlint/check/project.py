@@ -9,7 +9,8 @@ import re
 import sys
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
 
 from dtlint.diagnostic import Diagnostic, Location, Note, Span
 from dtlint.source.file import Source, shown_path
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dtlint.catalogue import AnyRule
+    from dtlint.check.cache import Cache
     from dtlint.check.job import Job
+    from dtlint.infer.interproc.disk import Disk
     from dtlint.infer.interproc.project import ModuleInfo
     from dtlint.infer.interproc.whole_project import WholeProject
     from dtlint.rule import Finding, Rule
@@ -72,21 +75,38 @@ class ProjectFindings:
     errors: list[str] = field(default_factory=list)
 
 
-def project_findings(jobs: Sequence[Job], rules: Mapping[str, AnyRule]) -> ProjectFindings:
+def project_findings(jobs: Sequence[Job], rules: Mapping[str, AnyRule], cache: Cache | None = None) -> ProjectFindings:
     """What the rules that ask for facts find in the files of a run. Never raises."""
     codes = {rule.code for rule in rules.values() if "on_facts" in rule.hears()}
-    wanted = [job for job in jobs if job.path.suffix == ".py" and not codes.isdisjoint(job.codes)]
-    wanted = _together(wanted)
+    texts: dict[Path, bytes] = {}
+    wanted: list[Job] = []
+    for job in jobs:
+        data = _bytes(job.path) if job.path.suffix == ".py" and not codes.isdisjoint(job.codes) else None
+        if data is not None:
+            wanted.append(job)
+            texts[job.path] = data
+    kept = None if cache is None or len(wanted) < 2 else _Kept(cache, wanted, texts)
+    known = None if kept is None else kept.find()
+    if known is not None:
+        return ProjectFindings(known)
+    wanted = _together(wanted, texts)
     if not wanted:
+        if kept is not None:
+            kept.keep({}, {})
         return ProjectFindings()
     asking = [rule.load() for code, rule in rules.items() if code in codes]
     found = ProjectFindings()
 
     def work() -> None:
+        from dtlint.infer.interproc.disk import Disk
+
+        disk = Disk()
         try:
-            _read(wanted, asking, found)
+            _read(wanted, texts, asking, found, disk)
         except Exception as error:
             found.errors.append(f"internal error: reading the project: {in_one_line(error)}; please report it")
+        if kept is not None and not found.errors:
+            kept.keep(found.by_file, disk.answers())
 
     usual, size = sys.getrecursionlimit(), threading.stack_size()
     sys.setrecursionlimit(max(usual, _DEEPEST))
@@ -99,6 +119,67 @@ def project_findings(jobs: Sequence[Job], rules: Mapping[str, AnyRule]) -> Proje
         threading.stack_size(size)
         sys.setrecursionlimit(usual)
     return found
+
+
+class _Kept:
+    """What an earlier run has found in the same files, as long as those that these led to are the same, too.
+
+    Args:
+        jobs: the files that are judged.
+        texts: what is in them.
+    """
+
+    def __init__(self, cache: Cache, jobs: Sequence[Job], texts: Mapping[Path, bytes]) -> None:
+        self._cache, self._texts = cache, texts
+        self._jobs = {str(job.path): job.path for job in jobs}
+        parts = []
+        for job in jobs:
+            parts += [job.shown, blake2b(texts[job.path], digest_size=16).hexdigest(), *job.codes]
+        self._key = cache.project_key(parts)
+
+    def find(self) -> dict[Path, tuple[Reported, ...]] | None:
+        """The findings by file; None where there are none that still hold."""
+        from dtlint.infer.interproc.disk import Disk
+
+        entry = self._cache.get_project(self._key)
+        try:
+            if entry is None or (entry["answers"] and not Disk().gives(entry["answers"])):
+                return None
+            return {
+                self._jobs[path]: tuple(
+                    Reported(
+                        code, Span(*span), message, help, tuple((at, Span(*where), text) for at, where, text in notes)
+                    )
+                    for code, span, message, help, notes in given
+                )
+                for path, given in entry["found"].items()
+            }
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+
+    def keep(self, found: Mapping[Path, tuple[Reported, ...]], answers: dict[str, Any]) -> None:
+        """Keep the findings, with what was asked of the disk beside the files themselves."""
+        own = {str(path.absolute()) for path in self._texts}
+        if answers:
+            answers["contents"] = {path: held for path, held in answers["contents"].items() if path not in own}
+        entry = {
+            str(path): [
+                [
+                    one.code,
+                    _numbers(one.span),
+                    one.message,
+                    one.help,
+                    [[at, _numbers(where), text] for at, where, text in one.notes],
+                ]
+                for one in given
+            ]
+            for path, given in found.items()
+        }
+        self._cache.put_project(self._key, {"found": entry, "answers": answers})
+
+
+def _numbers(span: Span) -> list[int]:
+    return [span.line, span.column, span.end_line, span.end_column]
 
 
 _SPEAKS = re.compile(
@@ -116,14 +197,12 @@ _MAY_RUN = re.compile(rb"__main__|^(?:for|while|with|async)\b|^[A-Za-z_][\w.]*\(
 _IMPORTS = re.compile(rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import|import[ \t]+([.\w]+))", re.MULTILINE)
 
 
-def _together(jobs: Sequence[Job]) -> list[Job]:
+def _together(jobs: Sequence[Job], texts: Mapping[Path, bytes]) -> list[Job]:
     """The files that import others of their project, where one of these speaks of dtypes, and the files beside them. Told
     from their text: a file alone is judged alone, at the cost of looking at its imports."""
     groups: dict[Path, list[tuple[Job, bytes]]] = {}
     for job in jobs:
-        data = _bytes(job.path)
-        if data is not None:
-            groups.setdefault(import_root(job.path.absolute()), []).append((job, data))
+        groups.setdefault(import_root(job.path.absolute()), []).append((job, texts[job.path]))
     return [job for root, group in groups.items() if _concerns(root, group) for job, _ in group]
 
 
@@ -169,20 +248,23 @@ def import_root(path: Path) -> Path:
     return folder
 
 
-def _read(jobs: Sequence[Job], rules: Sequence[type[Rule]], found: ProjectFindings) -> None:
-    from dtlint.infer.interproc.disk import Disk
+def _read(
+    jobs: Sequence[Job],
+    texts: Mapping[Path, bytes],
+    rules: Sequence[type[Rule]],
+    found: ProjectFindings,
+    disk: Disk,
+) -> None:
     from dtlint.infer.interproc.whole_project import WholeProject
 
-    disk = Disk()
     groups: dict[Path, list[Job]] = {}
     for job in jobs:
         groups.setdefault(import_root(job.path.absolute()), []).append(job)
     for root, group in groups.items():
         project = WholeProject(root, [], disk)
-        paths = [job.path.absolute() for job in group]
-        texts = {path: _bytes(path) or b"" for path in paths}
-        programs = [path for path, data in texts.items() if _MAY_RUN.search(data)]
-        modules = project.read(paths, programs, {path: None for path, data in texts.items() if _is_mixed(data)})
+        given = {job.path.absolute(): texts[job.path] for job in group}
+        programs = [path for path, data in given.items() if _MAY_RUN.search(data)]
+        modules = project.read([*given], programs, {path: None for path, data in given.items() if _is_mixed(data)})
         for job in group:
             info = modules.get(job.path.absolute())
             if info is not None:
