@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dtlint.infer.domain.lattice import join
-from dtlint.infer.domain.values import TOP, Const, Ref, Value, may_be_absent, present
+from dtlint.infer.domain.values import TOP, Const, Device, Ref, Value, may_be_absent, present
 from dtlint.infer.state import AMBIENT
 
 if TYPE_CHECKING:
@@ -322,5 +322,9 @@ class Context:
         self.store.overwrite(AMBIENT, name, value)
 
 
-_USUAL: dict[str, Value] = {"region": Const(None), "default dtype": Const("float32")}
-"""What holds before the program says otherwise: no region, the default dtype float32."""
+_USUAL: dict[str, Value] = {
+    "region": Const(None),
+    "default dtype": Const("float32"),
+    "default device": Device("cpu"),
+}
+"""What holds before the program says otherwise: no region, the default dtype float32, tensors made on the CPU."""

@@ -37,7 +37,7 @@ from dtlint.infer.state import CONTENT
 if TYPE_CHECKING:
     from dtlint.infer.domain.interval import Range
 
-__all__ = ["HEAD", "contradicted", "known", "loose", "mistaken"]
+__all__ = ["HEAD", "contradicted", "inexact", "known", "loose", "mistaken"]
 
 HEAD = """\
 import torch
@@ -72,6 +72,33 @@ def contradicted(text: str) -> list[str]:
     Raises:
         ImportError: torch is not there.
     """
+    return [
+        f"{text}: {sorted(ran)} ran, claimed was {sorted(_dtypes(value) or ())}"
+        for text, ran, value in _ran_and_claimed(text)
+        if ran - (_dtypes(value) or ran)
+    ]
+
+
+def inexact(text: str) -> list[str]:
+    """The tensor expressions of a program for which what ran is not just what is claimed, those aside that are told by what
+    a caller decides.
+
+    Raises:
+        ImportError: torch is not there.
+    """
+    return [
+        f"{text}: {sorted(ran)} ran, claimed was {sorted(_dtypes(value) or ())}"
+        for text, ran, value in _ran_and_claimed(text)
+        if ran and ran != _dtypes(value) and getattr(value, "symbol", None) is None
+    ]
+
+
+def _dtypes(value: Value | None) -> frozenset[str] | None:
+    return value.dtypes if isinstance(value, (Tensor, Unknown)) else None
+
+
+def _ran_and_claimed(text: str) -> list[tuple[str, set[str], Value | None]]:
+    """Each tensor expression, the dtypes that it had when it ran, and what is claimed of it."""
     import torch
 
     source = HEAD + textwrap.dedent(text)
@@ -85,15 +112,14 @@ def contradicted(text: str) -> list[str]:
     tree = ast.fix_missing_locations(_Seeing().visit(ast.parse(source)))
     _run(tree, {"_see": see})
     program = _read(source)
-    wrong = []
-    for node, module, value in program.facts.tensors():
-        dtypes = getattr(value, "dtypes", None)
-        ran = seen.get(_place(node), set())
-        if module is program.main and dtypes and ran - dtypes:
-            text = ast.get_source_segment(source, node) or ""
-            wrong.append(f"{text}: {sorted(ran)} ran, claimed was {sorted(dtypes)}")
+    claimed = {_place(node): value for node, module, value in program.facts.tensors() if module is program.main}
     assert seen
-    return wrong
+    nodes = {_place(node): node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.expr)}
+    return [
+        (ast.get_source_segment(source, nodes[place]) or "", seen.get(place, set()), claimed.get(place))
+        for place in dict.fromkeys((*seen, *claimed))
+        if place in nodes
+    ]
 
 
 def mistaken(text: str) -> list[str]:

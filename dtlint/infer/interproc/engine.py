@@ -23,8 +23,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.interproc import fields
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.program import Program
-from dtlint.infer.models import enumerations, external_calls
-from dtlint.infer.models.hooks import hooked
+from dtlint.infer.models import enumerations, external_calls, hooks
 from dtlint.infer.semantics import attributes, containers, expressions, operators, statements
 from dtlint.infer.semantics.attributes import ANYTHING, class_attribute
 from dtlint.infer.semantics.branches import alternatives, value_of_alternatives
@@ -190,7 +189,8 @@ class Engine:
         if kind.definition.inherits("torch.nn.Module") is not False or own is None:
             forward = self.attribute(ctx, callee, "forward", arguments.node)
             if forward is not None and forward != TOP:
-                return hooked(ctx, callee, arguments, lambda given: self.call(ctx, forward, given))
+                run = forward
+                return hooks.around(ctx, callee, arguments, lambda given: self.call(ctx, run, given))
         ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
         return TOP
 

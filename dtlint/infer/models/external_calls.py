@@ -24,8 +24,7 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
-from dtlint.infer.models import catalogue, kinds, layers, mutation, plain_tensors
-from dtlint.infer.models.hooks import hooked
+from dtlint.infer.models import catalogue, hooks, kinds, layers, mutation, plain_tensors
 from dtlint.infer.models.ops import ask, is_op, refusal
 from dtlint.infer.models.registry import MODELS, canonical
 
@@ -159,9 +158,12 @@ def method(ctx: Context, bound: Bound, arguments: Arguments) -> Value:
         if model is not None:
             return model(ctx, arguments.before(receiver))
     if last == "__call__" and isinstance(receiver, Ref):
-        return hooked(ctx, receiver, arguments, lambda given: layers.called(ctx, receiver, owner, given))
-    if last == "__call__" or last == "forward":
+        return hooks.around(ctx, receiver, arguments, lambda given: layers.called(ctx, receiver, owner, given))
+    if last in ("__call__", "forward"):
         return layers.called(ctx, receiver, owner, arguments)
+    like = _LIKE.get(owner)
+    if like is not None and f"{like}.{last}" in MODELS:
+        return MODELS[f"{like}.{last}"](ctx, arguments.before(receiver))
     if last == "__init__" and isinstance(receiver, Ref):
         initialise(ctx, receiver, owner, arguments)
         return Const(None)
@@ -171,6 +173,13 @@ def method(ctx: Context, bound: Bound, arguments: Arguments) -> Value:
             return result
     ctx.modules.escape(ctx, [receiver, *arguments.args, *arguments.keywords.values()])
     return TOP
+
+
+_LIKE = {
+    **dict.fromkeys(("torch.nn.ModuleDict", "torch.nn.ParameterDict"), "builtins.dict"),
+    **dict.fromkeys(("torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ParameterList"), "builtins.list"),
+}
+"""Containers of modules that have the methods of a dict or a list."""
 
 
 def _tensor_method(ctx: Context, receiver: Value, name: str, arguments: Arguments) -> Value | None:

@@ -9,6 +9,7 @@ from dtlint.infer.domain.lattice import category_of, number_of
 from dtlint.infer.domain.values import (
     NONE,
     Array,
+    Device,
     Dtype,
     Many,
     Ref,
@@ -42,9 +43,12 @@ def _asked_dtype(arguments: Arguments) -> tuple[bool, Dtype | None]:
     return True, dtype_of(value)
 
 
-def _device(arguments: Arguments) -> str | None:
+def _device(ctx: Context, arguments: Arguments) -> str | None:
     value = arguments.keywords.get("device")
-    return ("cpu" if arguments.complete else None) if value is None else device_of(value)
+    if value is not None and value != NONE:
+        return device_of(value)
+    usual = ctx.ambient("default device")
+    return usual.type if arguments.complete and isinstance(usual, Device) else None
 
 
 def _default(ctx: Context) -> Tensor:
@@ -70,7 +74,7 @@ def _sized(name: str) -> None:
             else Tensor(dtype.dtypes, dtype.symbol)
         )
         return Tensor(
-            made.dtypes, made.symbol, rank, range_of(name, arguments.args, arguments.keywords), _device(arguments)
+            made.dtypes, made.symbol, rank, range_of(name, arguments.args, arguments.keywords), _device(ctx, arguments)
         )
 
 
@@ -100,7 +104,7 @@ def _full(ctx: Context, arguments: Arguments) -> Value:
         plain = None if value is None else plain_tensors.plain(ctx, value)
         if isinstance(plain, Tensor):
             made = plain
-    return Tensor(made.dtypes, reshaped(made.symbol), rank, filled, _device(arguments))
+    return Tensor(made.dtypes, reshaped(made.symbol), rank, filled, _device(ctx, arguments))
 
 
 def _of_category(ctx: Context, category: Category | None) -> frozenset[str] | None:
@@ -166,7 +170,7 @@ def _scalar_tensor(ctx: Context, arguments: Arguments) -> Value:
         Tensor() if given and dtype is None else _default(ctx) if dtype is None else Tensor(dtype.dtypes, dtype.symbol)
     )
     values = elements(arguments.args[0]) if arguments.args else elements(NONE)
-    return Tensor(made.dtypes, made.symbol, 0, values, _device(arguments))
+    return Tensor(made.dtypes, made.symbol, 0, values, _device(ctx, arguments))
 
 
 @model("torch.tensor", "torch.as_tensor", "torch.asarray")
@@ -181,7 +185,7 @@ def _tensor(ctx: Context, arguments: Arguments) -> Value:
         made = Tensor() if dtype is None else Tensor(dtype.dtypes, dtype.symbol)
     else:
         made = Tensor(dtypes, plain.symbol if isinstance(plain, (Tensor, Unknown)) and dtypes is None else None)
-    device = _device(arguments)
+    device = _device(ctx, arguments)
     if isinstance(plain, Tensor) and "device" not in arguments.keywords:
         device = plain.device
     content = _plain_size(ctx, data) if data is not None else NONE
@@ -220,7 +224,7 @@ def _of_default(ctx: Context, arguments: Arguments) -> Value:
     plain = plain_tensors.plain(ctx, arguments.args[0]) if arguments.args else None
     if isinstance(plain, Tensor):
         return plain
-    return Tensor(default_dtypes(ctx), None, -1, device="cpu")
+    return Tensor(default_dtypes(ctx), None, -1, device=_device(ctx, arguments))
 
 
 @model("torch.nn.Parameter", "torch.nn.parameter.Parameter")
@@ -296,7 +300,7 @@ def _new_tensor(ctx: Context, arguments: Arguments) -> Value:
 @model("torch.arange")
 def _arange(ctx: Context, arguments: Arguments) -> Value:
     given, dtype = _asked_dtype(arguments)
-    device = _device(arguments)
+    device = _device(ctx, arguments)
     if given:
         if dtype is None:
             return Tensor(None, None, 1, device=device)
@@ -340,4 +344,4 @@ def _randint(ctx: Context, arguments: Arguments) -> Value:
         made = Tensor() if dtype is None else Tensor(dtype.dtypes, dtype.symbol)
     else:
         made = Tensor(frozenset({"int64"}))
-    return Tensor(made.dtypes, made.symbol, rank, device=_device(arguments))
+    return Tensor(made.dtypes, made.symbol, rank, device=_device(ctx, arguments))

@@ -1,4 +1,4 @@
-"""Hooks of modules: what is called before and behind their forward, and may put something in place of what it sees."""
+"""Forward hooks of modules: they run around `forward`, and may put another input or output in place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.context import Arguments
 from dtlint.infer.domain.lattice import join, join_all
-from dtlint.infer.domain.values import NO_TENSOR, NONE, TOP, Const, Ref, Tuple, Value, choices
+from dtlint.infer.domain.values import NO_TENSOR, NONE, TOP, Const, Many, Mapping, Ref, Tensor, Tuple, Value, choices
 from dtlint.infer.models.registry import model
 
 if TYPE_CHECKING:
@@ -14,52 +14,114 @@ if TYPE_CHECKING:
 
     from dtlint.infer.context import Context
 
-__all__ = ["hooked"]
+__all__ = ["around", "has_hooks"]
 
-_BEFORE, _BEHIND = "*forward pre hooks", "*forward hooks"
+FORWARD = "*forward hooks"
+BEFORE = "*forward pre-hooks"
+
+
+def has_hooks(ctx: Context, module: Ref) -> bool:
+    """Does a module have forward hooks?"""
+    return any(ctx.store.read(module.address, field) is not None for field in (FORWARD, BEFORE))
+
+
+def around(ctx: Context, module: Ref, arguments: Arguments, run: Callable[[Arguments], Value]) -> Value:
+    """A call of a module with its hooks.
+
+    Args:
+        run: calls its `forward`.
+    """
+    for hook, certain, with_keywords in _hooks(ctx, module, BEFORE):
+        given: list[Value] = [module, Tuple(tuple(arguments.args))]
+        if with_keywords:
+            given.append(ctx.allocate((hook, "kwargs"), "builtins.dict", _named(arguments)))
+        result = ctx.semantics.call(ctx, hook, Arguments(given, {}, True, arguments.node))
+        arguments = _with_input(arguments, result, certain=certain and not with_keywords)
+    output = run(arguments)
+    for hook, certain, with_keywords in _hooks(ctx, module, FORWARD):
+        given = [module, Tuple(tuple(arguments.args))]
+        if with_keywords:
+            given.append(ctx.allocate((hook, "kwargs"), "builtins.dict", _named(arguments)))
+        result = ctx.semantics.call(ctx, hook, Arguments([*given, output], {}, True, arguments.node))
+        output = _unless_none(result, output, certain=certain)
+    return output
+
+
+def _named(arguments: Arguments) -> Mapping:
+    return Mapping(tuple((Const(name), value) for name, value in arguments.keywords.items()))
+
+
+def _unless_none(result: Value, otherwise: Value, *, certain: bool) -> Value:
+    """What a hook gives; None leaves things as they are."""
+    kept = [otherwise if one == NONE else one for one in choices(result)]
+    joined = join_all(kept) or otherwise
+    return joined if certain else join(joined, otherwise)
+
+
+def _with_input(arguments: Arguments, result: Value, *, certain: bool) -> Arguments:
+    """The arguments behind a pre-hook: a tuple of others, or one other."""
+    if result == NONE:
+        return arguments
+    if certain and isinstance(result, Tuple):
+        given: list[Value] = list(result.items)
+    elif certain and isinstance(result, (Tensor, Ref)):
+        given = [result]
+    else:
+        given = [TOP for _ in arguments.args]
+    return Arguments(given, arguments.keywords, arguments.complete, arguments.node)
+
+
+def _hooks(ctx: Context, module: Ref, field: str) -> list[tuple[Value, bool, bool]]:
+    """The hooks, whether each is certainly there, and whether it is given keyword arguments, too."""
+    held = ctx.store.read(module.address, field)
+    found: list[tuple[Value, bool, bool]] = []
+    for one in () if held is None else choices(held):
+        entries = one.items if isinstance(one, Tuple) else (one.item,) if isinstance(one, Many) else ()
+        certain = isinstance(held, Tuple)
+        for entry in entries:
+            for each in choices(entry):
+                if isinstance(each, Tuple):
+                    found.append((each.items[0], certain and each == entry, each.items[1] == Const(True)))
+    return found
 
 
 def _registering(name: str, field: str) -> None:
-    @model(f"torch.nn.Module.register_{name}")
+    @model(f"torch.nn.Module.{name}")
     def register(ctx: Context, arguments: Arguments) -> Value:
         owner, hook = arguments.args[0], arguments.get(1, "hook")
-        if isinstance(owner, Ref):
-            plain = arguments.complete and arguments.keywords.get("with_kwargs") in (None, Const(False))
-            ctx.store.blend(owner.address, field, hook if hook is not None and plain else TOP)
-        return NO_TENSOR
+        if not isinstance(owner, Ref) or hook is None:
+            return NO_TENSOR
+        entry = Tuple((hook, arguments.keywords.get("with_kwargs", Const(False))))
+        held = ctx.store.read(owner.address, field)
+        if held is None:
+            made: Value = Tuple((entry,))
+        elif isinstance(held, Tuple):
+            made = Tuple((*held.items, entry))
+        else:
+            made = Many(join_all([*(one for each in choices(held) for one in _entries(each)), entry]) or entry)
+        ctx.store.write(owner.address, field, made)
+        handle = ctx.allocate(arguments.node, "torch.utils.hooks.RemovableHandle")
+        ctx.store.write(handle.address, "*of", Tuple((owner, Const(field), entry)))
+        return handle
 
 
-_registering("forward_pre_hook", _BEFORE)
-_registering("forward_hook", _BEHIND)
+def _entries(value: Value) -> tuple[Value, ...]:
+    return value.items if isinstance(value, Tuple) else (value.item,) if isinstance(value, Many) else ()
 
 
-def hooked(ctx: Context, module: Ref, arguments: Arguments, forward: Callable[[Arguments], Value]) -> Value:
-    """What calling a module gives whose forward is given: a hook may have been removed since."""
-    before = ctx.store.read(module.address, _BEFORE)
-    if before is not None:
-        arguments = _given(ctx, before, module, arguments)
-    made = forward(arguments)
-    behind = ctx.store.read(module.address, _BEHIND)
-    for hook in () if behind is None else choices(behind):
-        given = Arguments([module, Tuple(tuple(arguments.args)), made], {}, arguments.complete, arguments.node)
-        made = _replaced(made, ctx.semantics.call(ctx, hook, given))
-    return made
+_registering("register_forward_hook", FORWARD)
+_registering("register_forward_pre_hook", BEFORE)
 
 
-def _given(ctx: Context, hooks: Value, module: Ref, arguments: Arguments) -> Arguments:
-    """The arguments of forward behind the hooks before it."""
-    args = list(arguments.args)
-    for hook in choices(hooks):
-        given = Arguments([module, Tuple(tuple(args))], {}, arguments.complete, arguments.node)
-        result = ctx.semantics.call(ctx, hook, given)
-        for one in choices(result):
-            if isinstance(one, Tuple) and len(one.items) == len(args):
-                args = [join(old, new) for old, new in zip(args, one.items, strict=True)]
-            elif one != NONE:
-                args = [join(old, one if len(args) == 1 and one != TOP else TOP) for old in args]
-    return Arguments(args, arguments.keywords, arguments.complete, arguments.node)
-
-
-def _replaced(made: Value, given: Value) -> Value:
-    """What forward gives, or what a hook gives in place of it."""
-    return join_all([made, *(one for one in choices(given) if one != NONE)]) or made
+@model("torch.utils.hooks.RemovableHandle.remove")
+def _remove(ctx: Context, arguments: Arguments) -> Value:
+    handle = arguments.args[0]
+    known = ctx.store.read(handle.address, "*of") if isinstance(handle, Ref) else None
+    if isinstance(known, Tuple) and isinstance(known.items[0], Ref) and isinstance(known.items[1], Const):
+        address, field = known.items[0].address, known.items[1].value
+        held = ctx.store.read(address, field)
+        if isinstance(held, Tuple) and held.items.count(known.items[2]) == 1 and not ctx.store.is_several(address):
+            ctx.store.overwrite(address, field, Tuple(tuple(one for one in held.items if one != known.items[2])))
+        elif isinstance(held, Tuple) and held.items:
+            ctx.store.overwrite(address, field, Many(join_all(held.items) or NO_TENSOR))
+    return NONE

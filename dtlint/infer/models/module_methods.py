@@ -20,7 +20,7 @@ from dtlint.infer.domain.values import (
     choices,
 )
 from dtlint.infer.models import layers, plain_tensors
-from dtlint.infer.models.casts import is_module, modules_within, weights_within
+from dtlint.infer.models.casts import cast_module, is_module, modules_within, weights_within
 from dtlint.infer.models.registry import attribute, model
 from dtlint.infer.state import CONTENT
 
@@ -35,16 +35,28 @@ def _each(values: list[Value]) -> Value:
     return Many(join_all(values) or TOP)
 
 
-@model("torch.nn.Module.parameters", "torch.nn.Module.buffers")
-def _parameters(ctx: Context, arguments: Arguments) -> Value:
-    found: list[Value] = [Ref(address) for address in weights_within(ctx, arguments.args[0])]
-    return Many(join_all(found) or TOP) if found else Many(Tensor())
+def _weights(ctx: Context, module: Value, kind: str) -> list[Value]:
+    """The parameters of a module and of all within, or the buffers."""
+    found = [address for address in weights_within(ctx, module) if address.kind == kind]
+    return [Ref(address) for address in dict.fromkeys(found)]
 
 
-@model("torch.nn.Module.named_parameters", "torch.nn.Module.named_buffers")
-def _named_parameters(ctx: Context, arguments: Arguments) -> Value:
-    found: list[Value] = [Ref(address) for address in weights_within(ctx, arguments.args[0])]
-    return Many(Tuple((NO_TENSOR, join_all(found) or Tensor())))
+def _iterating(name: str, kind: str) -> None:
+    @model(f"torch.nn.Module.{name}s")
+    def weights(ctx: Context, arguments: Arguments) -> Value:
+        return Many(join_all(_weights(ctx, arguments.args[0], kind)) or Tensor())
+
+    @model(f"torch.nn.Module.named_{name}s")
+    def named_weights(ctx: Context, arguments: Arguments) -> Value:
+        return Many(Tuple((NO_TENSOR, join_all(_weights(ctx, arguments.args[0], kind)) or Tensor())))
+
+    @model(f"torch.nn.Module.get_{name}")
+    def weight(ctx: Context, arguments: Arguments) -> Value:
+        return join_all(_weights(ctx, arguments.args[0], kind)) or Tensor()
+
+
+_iterating("parameter", plain_tensors.PARAMETER)
+_iterating("buffer", plain_tensors.BUFFER)
 
 
 @model("torch.nn.Module.modules")
@@ -116,15 +128,37 @@ def _state_dict(ctx: Context, arguments: Arguments) -> Value:
     return ctx.allocate(arguments.node, "collections.OrderedDict", Mapping((), held))
 
 
-@model("torch.nn.Module.load_state_dict", "torch.nn.Module.add_module", "torch.nn.Module.register_module")
-def _loaded(ctx: Context, arguments: Arguments) -> Value:
-    name = arguments.get(1, "name")
-    child = arguments.get(2, "module")
-    if child is not None and isinstance(name, Const) and isinstance(arguments.args[0], Ref):
-        ctx.store.write(arguments.args[0].address, name.value, child)
-    elif child is not None and isinstance(arguments.args[0], Ref):
-        ctx.store.blend(arguments.args[0].address, "*children", child)
-    return Tuple((TOP, TOP), ("missing_keys", "unexpected_keys"))
+@model("torch.nn.Module.load_state_dict")
+def _load_state_dict(ctx: Context, arguments: Arguments) -> Value:
+    """Numbers are copied into the weights, which keep their dtypes, unless the loaded tensors take their place."""
+    assign = arguments.get(3, "assign") or Const(False)
+    if assign != Const(False) or not arguments.complete:
+        cast_module(ctx, arguments.args[0], None, None)
+    return Tuple((NO_TENSOR, NO_TENSOR), ("missing_keys", "unexpected_keys"))
+
+
+@model("torch.nn.Module.add_module", "torch.nn.Module.register_module")
+def _add_module(ctx: Context, arguments: Arguments) -> Value:
+    owner, name, child = arguments.args[0], arguments.get(1, "name"), arguments.get(2, "module")
+    if child is None or not isinstance(owner, Ref):
+        return NONE
+    field = name.value if isinstance(name, Const) else "*children"
+    known = ctx.store.read(owner.address, field)
+    content = ctx.store.read(owner.address, CONTENT)
+    if isinstance(content, (Tuple, Many)):  # a Sequential calls what was added, too
+        certain = isinstance(content, Tuple) and isinstance(name, Const) and known is None
+        ctx.store.write(owner.address, CONTENT, _with_child(content, child, certain=certain))
+    if isinstance(name, Const):
+        ctx.store.write(owner.address, field, child)
+    else:
+        ctx.store.blend(owner.address, field, child)
+    return NONE
+
+
+def _with_child(content: Tuple | Many, child: Value, *, certain: bool) -> Value:
+    if isinstance(content, Tuple) and certain:
+        return Tuple((*content.items, child))
+    return Many(join_all([*_all_of(content), child]) or TOP)
 
 
 @model("torch.nn.Module.register_buffer")
@@ -150,27 +184,19 @@ def _register_parameter(ctx: Context, arguments: Arguments) -> Value:
     return NONE
 
 
-@model("torch.nn.Module.get_parameter", "torch.nn.Module.get_buffer")
-def _get_parameter(ctx: Context, arguments: Arguments) -> Value:
-    found: list[Value] = [Ref(address) for address in weights_within(ctx, arguments.args[0])]
-    return join_all(found) or Tensor()
-
-
 @model(
     *(
         f"torch.nn.Module.register_{name}"
         for name in (
-            *("full_backward_hook", "full_backward_pre_hook", "backward_hook"),
-            *("state_dict_pre_hook", "load_state_dict_post_hook", "load_state_dict_pre_hook", "state_dict_post_hook"),
+            *("full_backward_hook", "full_backward_pre_hook", "backward_hook", "state_dict_pre_hook"),
+            *("load_state_dict_post_hook", "load_state_dict_pre_hook", "state_dict_post_hook"),
         )
     ),
     "torch.nn.Module._register_load_state_dict_pre_hook",
     "torch.nn.Module._register_state_dict_hook",
 )
 def _hook(ctx: Context, arguments: Arguments) -> Value:
-    owner = arguments.args[0]
-    if isinstance(owner, Ref) and len(arguments.args) > 1:
-        ctx.store.blend(owner.address, "*hooks", arguments.args[1])
+    """A hook that does not touch what `forward` gives."""
     return NO_TENSOR
 
 
@@ -190,11 +216,12 @@ def _append(ctx: Context, arguments: Arguments) -> Value:
     owner = arguments.args[0]
     if isinstance(owner, Ref) and len(arguments.args) > 1:
         content = ctx.store.read(owner.address, CONTENT)
+        added = layers.as_parameter(ctx, arguments.args[1], (owner.address, arguments.node))
         if isinstance(content, Tuple):
-            ctx.store.write(owner.address, CONTENT, Tuple((*content.items, arguments.args[1])))
+            ctx.store.write(owner.address, CONTENT, Tuple((*content.items, added)))
         else:
             item = content.item if isinstance(content, Many) else TOP
-            ctx.store.write(owner.address, CONTENT, Many(join_all([item, arguments.args[1]]) or TOP))
+            ctx.store.write(owner.address, CONTENT, Many(join_all([item, added]) or TOP))
     return owner
 
 
@@ -216,3 +243,34 @@ def _all_of(content: Value | None) -> tuple[Value, ...]:
     if isinstance(content, Tuple):
         return content.items
     return (content.item,) if isinstance(content, Many) else (TOP,)
+
+
+_CONTAINERS = ("Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
+
+
+def _initialising(name: str) -> None:
+    @model(f"torch.nn.{name}.__init__")
+    def initialise(ctx: Context, arguments: Arguments) -> Value:
+        """`super().__init__(...)` in a subclass."""
+        if isinstance(arguments.args[0], Ref):
+            layers.initialise(ctx, arguments.args[0], f"torch.nn.{name}", arguments.without_first())
+        return NONE
+
+
+for _name in dict.fromkeys((*layers.NAMES, *_CONTAINERS)):
+    _initialising(_name)
+
+for _name in layers.NAMES:
+
+    def _forwarding(name: str = _name) -> None:
+        @model(f"torch.nn.{name}.forward")
+        def forward(ctx: Context, arguments: Arguments) -> Value:
+            return layers.called(ctx, arguments.args[0], f"torch.nn.{name}", arguments.without_first())
+
+    _forwarding()
+
+
+@model(*(f"torch.nn.{name}.flatten_parameters" for name in ("LSTM", "GRU", "RNN", "RNNBase")))
+@model(*(f"torch.nn.{name}.reset_parameters" for name in layers.NAMES))
+def _same_weights(ctx: Context, arguments: Arguments) -> Value:
+    return NONE

@@ -18,6 +18,8 @@ from dtlint.dtypes.table import DTYPE, UNKNOWN, Outcome, load
 from dtlint.infer.context import NeverReturns
 from dtlint.infer.domain.lattice import join, join_symbols
 from dtlint.infer.domain.values import (
+    NO_TENSOR,
+    NONE,
     TOP,
     Array,
     Const,
@@ -90,18 +92,26 @@ def ask(
     if not is_op(op):
         return None
     answer = _asked(ctx, op, args, keywords)
-    if ctx.recorder is not None and _is_unsafe(ctx, op, args, keywords):
-        ctx.recorder.operation(op, args, keywords, None, UNSAFE, ctx)
+    operands = args[1:] if args and args[0] == NONE and _is_layer(op) else args
+    if ctx.recorder is not None and _is_unsafe(ctx, op, operands, keywords):
+        ctx.recorder.operation(op, operands, keywords, None, UNSAFE, ctx)
         return answer if isinstance(answer, Value) else TOP
     if isinstance(answer, _Refusal):
         if ctx.recorder is not None:
-            ctx.recorder.operation(op, args, keywords, None, answer.message, ctx)
+            ctx.recorder.operation(op, operands, keywords, None, answer.message, ctx)
         raise NeverReturns
+    if isinstance(answer, Tensor) and _is_anything(answer.dtypes):
+        answer = Tensor()
     result = shapes.with_shape(op, answer, args, keywords, settings)
     if ctx.recorder is not None:
-        error = _of_class_weights(ctx, args, keywords) if op in _CROSS_ENTROPY else None
-        ctx.recorder.operation(op, args, keywords, None if error else result, error, ctx)
+        error = _of_class_weights(ctx, operands, keywords) if op in _CROSS_ENTROPY else None
+        ctx.recorder.operation(op, operands, keywords, None if error else result, error, ctx)
     return result
+
+
+def _is_layer(op: str) -> bool:
+    """Is it a layer of torch.nn? The table takes its weight first, or None where it has none."""
+    return op.startswith("torch.nn.") and op[9:10].isupper()
 
 
 _CROSS_ENTROPY = frozenset({"torch.nn.functional.cross_entropy", "torch.nn.CrossEntropyLoss"})
@@ -157,6 +167,12 @@ class _Refusal:
     """
 
     message: str
+
+
+def _is_anything(dtypes: Dtypes) -> bool:
+    """Are these what is known of the result of moving what is not known: anything, quantized dtypes included?"""
+    categories = {DTYPES[dtype].category for dtype in dtypes or ()}
+    return len(dtypes or ()) > 6 and {Category.INTEGER, Category.FLOAT} <= categories
 
 
 _MOST_KEPT = 100_000
@@ -236,6 +252,8 @@ def _operand(value: Value, as_given: bool) -> _Operand:
     if isinstance(value, Array) and value.scalar is True and value.dtypes is not None and len(value.dtypes) == 1:
         category = DTYPES[next(iter(value.dtypes))].category
         return _Operand((_SAMPLES[category],))
+    if value == NO_TENSOR:
+        return _Operand((_SAMPLES[Category.INTEGER], _SAMPLES[Category.FLOAT]))
     if isinstance(value, Union):
         inner = [_operand(one, as_given) for one in value.choices]
         if all(one.symbol is None for one in inner):
@@ -440,7 +458,8 @@ def _with_atoms(
                 if not outcome.known:
                     agreed = _agreed(op, now)
                     if agreed is None:
-                        unknown = unknown or is_elementwise(op) or not _supposes_0_dim(given, options)
+                        promotes = is_elementwise(op) and _mixes(given)
+                        unknown = unknown or promotes or not _supposes_0_dim(given, options)
                         continue
                     value: Value = Tensor(frozenset({agreed}))
                 else:
@@ -525,6 +544,11 @@ def _agreed(op: str, given: Sequence[object]) -> str | None:
         return None
     dtypes = {one[0] for one in given if isinstance(one, tuple) and len(one) == 2 and one[1] != DTYPE}
     return dtypes.pop() if len(dtypes) == 1 else None
+
+
+def _mixes(given: Sequence[object]) -> bool:
+    """Are there operands of several dtypes?"""
+    return len({one[0] for one in given if isinstance(one, tuple) and len(one) == 2 and one[1] != DTYPE}) > 1
 
 
 def _supposes_0_dim(given: Sequence[Any], options: Sequence[tuple[Any, ...]]) -> bool:

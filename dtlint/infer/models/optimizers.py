@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dtlint.dtypes.dtype import Category
 from dtlint.infer.context import Arguments
 from dtlint.infer.domain.lattice import join_all
 from dtlint.infer.domain.values import (
@@ -12,12 +13,16 @@ from dtlint.infer.domain.values import (
     Const,
     Many,
     Mapping,
+    Number,
     Ref,
+    Tensor,
     Tuple,
     Value,
     choices,
 )
-from dtlint.infer.models import scaling
+from dtlint.infer.models import plain_tensors, scaling
+from dtlint.infer.models.mappings import content_of_mapping
+from dtlint.infer.models.ops import default_dtypes
 from dtlint.infer.models.registry import model
 from dtlint.infer.state import CONTENT
 
@@ -56,30 +61,113 @@ def _initialise(ctx: Context, arguments: Arguments) -> Value:
     items = Many(TOP) if given is None else ctx.semantics.items(ctx, given, arguments.node)
     for item in items.items if isinstance(items, Tuple) else (items.item,) if isinstance(items, Many) else ():
         for one in choices(item):
-            content = ctx.store.read(one.address, CONTENT) if isinstance(one, Ref) else None
-            if isinstance(content, Mapping):
-                held = content.get(Const("params"))
-                inner = TOP if held is None else ctx.semantics.items(ctx, held, arguments.node)
-                found += inner.items if isinstance(inner, Tuple) else (inner.item,) if isinstance(inner, Many) else ()
-            else:
-                found.append(one)
+            found += _of_group(ctx, one, arguments) or [one]
     params = Many(join_all(found) or TOP)
     site = arguments.node
     held_list = ctx.allocate((site, "params"), "builtins.list", params)
-    group = Mapping(((Const("params"), held_list), (Const("lr"), NO_TENSOR)), NO_TENSOR)
+    defaults = arguments.get(2, "defaults")
+    content = None if defaults is None else content_of_mapping(ctx, defaults)
+    named: dict[str, Value] = dict(arguments.keywords.items())
+    if content is not None:
+        named = {key.value: value for key, value in content.items if isinstance(key, Const)}
+    settings = [(Const(name), _setting(value)) for name, value in named.items() if name not in ("params", "defaults")]
+    group = Mapping(((Const("params"), held_list), *settings), NO_TENSOR)
     groups = ctx.allocate(
         (site, "groups"), "builtins.list", Many(ctx.allocate((site, "group"), "builtins.dict", group))
     )
     ctx.store.write(made.address, "param_groups", groups)
-    state = ctx.allocate((site, "state"), "collections.defaultdict", Mapping((), TOP))
+    each: Value = TOP
+    if not isinstance(made.address.kind, str):  # the program's own optimizer fills a dict for each parameter
+        each = ctx.allocate((site, "each"), "builtins.dict", Mapping())
+        ctx.allocate((site, "each"), "builtins.dict")
+    state = ctx.allocate((site, "state"), "collections.defaultdict", Mapping((), each))
     ctx.store.write(made.address, "state", state)
     return NO_TENSOR
+
+
+def _setting(value: Value) -> Value:
+    """A setting of a group, which groups and schedules give other values."""
+    if isinstance(value, Tuple):
+        return Tuple(tuple(map(_setting, value.items)))
+    if isinstance(value, Const) and isinstance(value.value, bool):
+        return Number(Category.BOOL)
+    return NO_TENSOR if isinstance(value, (Const, Number)) else TOP
+
+
+def _of_group(ctx: Context, value: Value, arguments: Arguments) -> list[Value]:
+    """The parameters of a group that is a dict; none where it is no dict."""
+    content = ctx.store.read(value.address, CONTENT) if isinstance(value, Ref) else None
+    if not isinstance(content, Mapping):
+        return []
+    held = content.get(Const("params"))
+    if held is not None and plain_tensors.is_weight(held):
+        return [held]
+    inner = TOP if held is None else ctx.semantics.items(ctx, held, arguments.node)
+    return list(inner.items) if isinstance(inner, Tuple) else [inner.item if isinstance(inner, Many) else TOP]
+
+
+@model("torch.optim.Optimizer.add_param_group")
+def _add_param_group(ctx: Context, arguments: Arguments) -> Value:
+    group = arguments.get(1, "param_group")
+    held = _held_parameters(ctx, arguments.args[0])
+    if held is not None and group is not None:
+        known = ctx.store.read(held.address, CONTENT)
+        found = _of_group(ctx, group, arguments) or [TOP]
+        ctx.store.write(
+            held.address, CONTENT, Many(join_all([known.item if isinstance(known, Many) else TOP, *found]) or TOP)
+        )
+    return Const(None)
+
+
+def _held_parameters(ctx: Context, optimizer: Value) -> Ref | None:
+    """The list of an optimizer's parameters."""
+    groups = ctx.store.read(optimizer.address, "param_groups") if isinstance(optimizer, Ref) else None
+    content = ctx.store.read(groups.address, CONTENT) if isinstance(groups, Ref) else None
+    group = content.item if isinstance(content, Many) else None
+    inner = ctx.store.read(group.address, CONTENT) if isinstance(group, Ref) else None
+    held = inner.get(Const("params")) if isinstance(inner, Mapping) else None
+    return held if isinstance(held, Ref) else None
+
+
+_STATE: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("Adam", "AdamW"), ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")),
+    **dict.fromkeys(("NAdam", "RAdam"), ("exp_avg", "exp_avg_sq")),
+    "Adamax": ("exp_avg", "exp_inf"),
+    "SGD": ("momentum_buffer",),
+    "RMSprop": ("square_avg", "momentum_buffer", "grad_avg"),
+    "Adagrad": ("sum",),
+    "Adadelta": ("square_avg", "acc_delta"),
+}
+"""What optimizers keep for each parameter, of its dtype."""
+
+
+def _keep_state(ctx: Context, optimizer: Value, site: object) -> None:
+    """The state that the first step makes: like the parameters, as they are then."""
+    if not isinstance(optimizer, Ref) or not isinstance(optimizer.address.kind, str):
+        return
+    names = _STATE.get(optimizer.address.kind.rpartition(".")[2])
+    held = _held_parameters(ctx, optimizer)
+    state = ctx.store.read(optimizer.address, "state")
+    params = None if held is None else ctx.store.read(held.address, CONTENT)
+    if names is None or not isinstance(state, Ref) or not isinstance(params, Many):
+        return
+    like = join_all(plain_tensors.plain(ctx, one) for one in choices(params.item))
+    if not isinstance(like, Tensor):
+        return
+    buffer = Tensor(like.dtypes, like.symbol, like.rank, device=like.device)
+    usual = default_dtypes(ctx)
+    step = Tensor(usual if usual == frozenset({"float64"}) else frozenset({"float32"}), None, 0)
+    items = ((Const("step"), step if usual <= {"float32", "float64"} and len(usual) == 1 else TOP),)
+    content = Mapping((*items, *((Const(name), buffer) for name in names)), TOP)
+    each = ctx.allocate((optimizer.address, "each"), "builtins.dict", content)
+    ctx.store.write(state.address, CONTENT, Mapping((), each))
 
 
 @model("torch.optim.Optimizer.step")
 def _step(ctx: Context, arguments: Arguments) -> Value:
     if isinstance(arguments.args[0], Ref):
         scaling.plain_step(ctx, arguments.args[0])
+    _keep_state(ctx, arguments.args[0], arguments.node)
     closure = arguments.get(1, "closure")
     if closure is not None and closure != Const(None):
         return ctx.semantics.call(ctx, closure, Arguments([], {}, True, arguments.node))
@@ -97,6 +185,44 @@ def _nothing(ctx: Context, arguments: Arguments) -> Value:
     return Const(None)
 
 
-@model("torch.optim.lr_scheduler.LRScheduler.step", "torch.optim.lr_scheduler.LRScheduler.get_last_lr")
+_SCHEDULERS = (
+    *(
+        "StepLR",
+        "MultiStepLR",
+        "ConstantLR",
+        "LinearLR",
+        "ExponentialLR",
+        "PolynomialLR",
+        "CosineAnnealingLR",
+        "CyclicLR",
+    ),
+    *("CosineAnnealingWarmRestarts", "ReduceLROnPlateau", "OneCycleLR", "SequentialLR", "ChainedScheduler", "LambdaLR"),
+    "MultiplicativeLR",
+)
+
+
+def _scheduler(name: str) -> None:
+    @model(f"torch.optim.lr_scheduler.{name}")
+    def make(ctx: Context, arguments: Arguments) -> Value:
+        made = ctx.allocate(arguments.node, f"torch.optim.lr_scheduler.{name}")
+        ctx.store.write(made.address, "optimizer", arguments.get(0, "optimizer") or TOP)
+        return made
+
+
+for _name in (*_SCHEDULERS, "LRScheduler", "_LRScheduler"):
+    _scheduler(_name)
+
+
+@model("torch.optim.swa_utils.SWALR", "torch.optim.SWALR")
+def _swa_scheduler(ctx: Context, arguments: Arguments) -> Value:
+    return ctx.allocate(arguments.node, "torch.optim.lr_scheduler.LRScheduler")
+
+
+@model(
+    *(
+        f"torch.optim.lr_scheduler.LRScheduler.{name}"
+        for name in ("step", "get_last_lr", "get_lr", "state_dict", "load_state_dict", "print_lr")
+    )
+)
 def _schedule(ctx: Context, arguments: Arguments) -> Value:
     return Many(NO_TENSOR)

@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.infer.domain.lattice import join_all
-from dtlint.infer.domain.values import Ref, Tensor, Union, Value, choices
+from dtlint.infer.domain.values import External, Ref, Tensor, Union, Value, choices
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
 
-__all__ = ["BUFFER", "PARAMETER", "WEIGHTS", "is_weight", "plain"]
+__all__ = ["BUFFER", "PARAMETER", "PARAMETRISED", "WEIGHTS", "is_weight", "plain"]
 
 PARAMETER = "torch.nn.Parameter"
 BUFFER = "torch.nn.Buffer"
 WEIGHTS = frozenset({PARAMETER, BUFFER})
 """Kinds of heap objects that hold a tensor."""
+
+PARAMETRISED = External("torch.nn.utils.parametrize.read")
+"""Marks a weight that parametrizations compute: a `Partial` of this with their chain."""
 
 
 def is_weight(value: Value) -> bool:

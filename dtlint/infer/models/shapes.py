@@ -33,9 +33,13 @@ def with_shape(
         symbol = answer.symbol if ranks.keeps(op) else reshaped(answer.symbol)
         extra = _BOUND if op.rpartition(".")[2] in _BOUNDS else frozenset()
         return Tensor(answer.dtypes, symbol, rank, ranges.of_op(op, args, keywords), device, extra)
+    if isinstance(answer, Tuple) and not answer.names and len(answer.items) == 2:
+        answer = Tuple(answer.items, _NAMES.get(op.rpartition(".")[2], ()))
     if isinstance(answer, (Tuple, Many)):
         parts = ranks.of_parts(op, args, keywords, settings)
         device = device_of_operands(args, keywords)
+        if isinstance(answer, Tuple) and op.rpartition(".")[2] == "svd" and len(answer.items) == 3:
+            answer = Tuple(answer.items, ("U", "S", "Vh" if op.startswith("torch.linalg") else "V"))
         if isinstance(answer, Tuple) and isinstance(parts, tuple) and len(parts) == len(answer.items):
             items = zip(answer.items, parts, strict=True)
             return Tuple(tuple(_with_rank(item, rank, device) for item, rank in items), answer.names)
@@ -46,6 +50,18 @@ def with_shape(
 _BOUNDS = frozenset({"max", "min", "amax", "amin", "maximum", "minimum", "cummax", "cummin"})
 _BOUND: frozenset[tuple[str, object]] = frozenset({("bound", True)})
 """Says of a tensor that its elements bound others: a difference with it is perhaps never negative."""
+
+
+_NAMES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("max", "min", "median", "nanmedian", "mode", "kthvalue"), ("values", "indices")),
+    **dict.fromkeys(("sort", "topk", "cummax", "cummin"), ("values", "indices")),
+    "aminmax": ("min", "max"),
+    "qr": ("Q", "R"),
+    "eigh": ("eigenvalues", "eigenvectors"),
+    "eig": ("eigenvalues", "eigenvectors"),
+    "slogdet": ("sign", "logabsdet"),
+}
+"""The fields of results that are named tuples."""
 
 
 def device_of_operands(args: Sequence[Value], keywords: Mapping[str, Value]) -> str | None:

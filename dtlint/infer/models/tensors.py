@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING
 from dtlint.infer.domain.interval import ANY, Range
-from dtlint.infer.domain.lattice import category_of
+from dtlint.infer.domain.lattice import category_of, join_dtypes, join_symbols
 from dtlint.infer.domain.values import (
+    NO_TENSOR,
     TOP,
     Array,
     Tensor,
@@ -49,9 +50,9 @@ _FLOATS = FLOATING | COMPLEX
 def operator_result(ctx: Context, name: str, left: Value, right: Value) -> Value:
     """`left + right` where one of them is a tensor."""
     other = right if isinstance(left, Tensor) else left
-    if isinstance(other, Unknown):
+    if isinstance(other, Unknown) and (other != NO_TENSOR or name == "matmul"):
         return _with_unknown(ctx, name, left, right)
-    if category_of(other) is None and not isinstance(other, (Tensor, Array)):
+    if category_of(other) is None and not isinstance(other, (Tensor, Array, Unknown)):
         return TOP
     if isinstance(other, Array):
         number = arrays.as_number(other)
@@ -108,8 +109,10 @@ def _with_unknown(ctx: Context, name: str, left: Value, right: Value) -> Value:
         as_tensor = Tensor(other.dtypes, other.symbol)
         args = [known, as_tensor] if known is left else [as_tensor, known]
         result = ask(ctx, _OPS[name], args, {})
-        if isinstance(result, Tensor):
-            return Tensor(result.dtypes, result.symbol, rank)
+        if isinstance(result, Tensor):  # it may be a number as well, of which the known dtype is not changed
+            number = ask(ctx, _OPS[name], [known, NO_TENSOR] if known is left else [NO_TENSOR, known], {})
+            both = number if isinstance(number, Tensor) else Tensor()
+            return Tensor(join_dtypes(result.dtypes, both.dtypes), join_symbols(result.symbol, both.symbol), rank)
     if name == "truediv":
         return Tensor(_FLOATS, None, rank)
     return Tensor(None, None, rank)
@@ -118,6 +121,8 @@ def _with_unknown(ctx: Context, name: str, left: Value, right: Value) -> Value:
 def unknown_result(ctx: Context, name: str, left: Value, right: Value) -> Value:
     """An operator on what may be a tensor, and a number or something else that may be one."""
     operands = [left, right]
+    if all(one == NO_TENSOR or category_of(one) is not None for one in operands):
+        return NO_TENSOR
     symbols = [one.symbol for one in operands if isinstance(one, Unknown) and one.symbol is not None]
     others = [one for one in operands if not (isinstance(one, Unknown) and one.symbol is not None)]
     if symbols and all(category_of(one) is not None for one in others):

@@ -24,11 +24,12 @@ from dtlint.infer.domain.values import (
     Unknown,
     Value,
     choices,
+    reshaped,
 )
 from dtlint.infer.models import plain_tensors, ranks, scaling, shapes
 from dtlint.infer.models.casts import device_of, dtype_of
 from dtlint.infer.models.ops import ask, default_dtypes
-from dtlint.infer.models.ranges import elements
+from dtlint.infer.models.ranges import elements, of_op
 from dtlint.infer.models.registry import attribute, model
 
 if TYPE_CHECKING:
@@ -151,7 +152,6 @@ def _itemsize(ctx: Context, value: Value) -> Value:
     "torch.save",
     "torch.cuda.device_count",
     "torch.cuda.current_device",
-    "torch.nn.utils.parametrizations.spectral_norm",
     "torch.are_deterministic_algorithms_enabled",
     "torch.is_grad_enabled",
 )
@@ -164,7 +164,7 @@ def _never_here(ctx: Context, arguments: Arguments) -> Value:
     return Const(False)
 
 
-@model("torch.compile", "torch.jit.script", "torch.jit.trace", "torch.nn.DataParallel", "torch.nn.utils.weight_norm")
+@model("torch.compile", "torch.jit.script", "torch.jit.trace")
 def _same(ctx: Context, arguments: Arguments) -> Value:
     return arguments.args[0] if arguments.args else TOP
 
@@ -182,15 +182,6 @@ def _clip_grad_norm(ctx: Context, arguments: Arguments) -> Value:
             return Tensor(None, None, 0)
         dtypes |= value.dtypes
     return Tensor(dtypes if len(dtypes) == 1 else None, None, 0)
-
-
-@model("torch.nn.utils.parameters_to_vector", "torch.nn.utils.rnn.pad_sequence")
-def _of_all(ctx: Context, arguments: Arguments) -> Value:
-    first = arguments.args[0] if arguments.args else TOP
-    items = ctx.semantics.items(ctx, first, arguments.node)
-    held = items.items if isinstance(items, Tuple) else (items.item,) if isinstance(items, Many) else ()
-    joined = join_all(plain_tensors.plain(ctx, one) for item in held for one in choices(item))
-    return Tensor(joined.dtypes, joined.symbol, -1) if isinstance(joined, (Tensor, Unknown)) else Tensor()
 
 
 @model("torch.einsum")
@@ -251,15 +242,15 @@ def _in_one(ctx: Context, op: str, arguments: Arguments) -> Value:
     rank = ranks.of_result(op, [listed], {})
     device = shapes.device_of_operands(known, {})
     if len(known) > 4:
-        kinds = list(dict.fromkeys(Tensor(one.dtypes, one.symbol, -1) for one in known))
+        kinds = list(dict.fromkeys(Tensor(one.dtypes, reshaped(one.symbol), -1) for one in known))
         known = kinds[:6] if len(kinds) > 1 else [kinds[0], kinds[0]]
         if len(kinds) > 6:
             return Tensor(None, None, rank, device=device)
-    elif op not in ("torch.cat", "torch.stack"):  # these give dimensions to what has none first
-        known = [Tensor(one.dtypes, one.symbol, -1) for one in known]
+    elif op != "torch.cat":  # the others give dimensions to what has none first, or take operands of one shape
+        known = [Tensor(one.dtypes, reshaped(one.symbol), -1) for one in known]
     made = ask(ctx, "torch.cat", [Tuple(tuple(known))], {})
     if isinstance(made, Tensor):
-        return Tensor(made.dtypes, made.symbol, rank, elements(listed), device)
+        return Tensor(made.dtypes, reshaped(made.symbol), rank, elements(listed), device)
     return Tensor(None, None, rank, device=device)
 
 
@@ -273,7 +264,9 @@ def _at_least(ctx: Context, arguments: Arguments) -> Value:
     if not isinstance(items, Tuple) or not arguments.complete:
         return TOP
     tensors = [plain_tensors.plain(ctx, one) for one in items.items]
-    return Tuple(tuple(Tensor(one.dtypes, one.symbol, -1) if isinstance(one, Tensor) else TOP for one in tensors))
+    return Tuple(
+        tuple(Tensor(one.dtypes, reshaped(one.symbol), -1) if isinstance(one, Tensor) else TOP for one in tensors)
+    )
 
 
 @model("torch.autograd.grad")
@@ -320,7 +313,7 @@ def _broadcast_tensors(ctx: Context, arguments: Arguments) -> Value:
 
 def _each_with_rank(given: list[Value], rank: int | None) -> Value:
     known = [one if isinstance(one, Tensor) else Tensor() for one in given]
-    return Tuple(tuple(Tensor(one.dtypes, one.symbol, rank, one.range, one.device) for one in known))
+    return Tuple(tuple(Tensor(one.dtypes, reshaped(one.symbol), rank, one.range, one.device) for one in known))
 
 
 _INDICES = frozenset({"int64"})
@@ -344,7 +337,7 @@ def _unique(ctx: Context, arguments: Arguments) -> Value:
     if not isinstance(value, Tensor) or not arguments.complete or len(arguments.args) > 2:
         return TOP
     rank = 1 if arguments.keywords.get("dim") in (None, NONE) else value.rank
-    values = Tensor(value.dtypes, value.symbol, rank, value.range, value.device)
+    values = Tensor(value.dtypes, reshaped(value.symbol), rank, value.range, value.device)
     asked = [arguments.keywords.get(name, Const(False)) for name in ("return_inverse", "return_counts")]
     if any(one not in (Const(False), Const(True)) for one in asked):
         return TOP
@@ -361,4 +354,101 @@ def _quantile(ctx: Context, arguments: Arguments) -> Value:
         return TOP
     first = args[0]
     rank = ranks.of_result("torch.quantile", args, arguments.keywords) if arguments.complete else None
-    return Tensor(first.dtypes, first.symbol, rank, first.range, first.device)
+    return Tensor(first.dtypes, reshaped(first.symbol), rank, first.range, first.device)
+
+
+@model("torch.nn.functional.embedding")
+def _embedding(ctx: Context, arguments: Arguments) -> Value:
+    """Rows of the weight, of its dtype whatever the region."""
+    index, weight = (arguments.get(place, name) for place, name in enumerate(("input", "weight")))
+    plain = TOP if weight is None else plain_tensors.plain(ctx, weight)
+    if not isinstance(plain, (Tensor, Unknown)):
+        return Tensor(None, None, -1)
+    rows = TOP if index is None else plain_tensors.plain(ctx, index)
+    rank = rows.rank + 1 if isinstance(rows, Tensor) and rows.rank is not None and rows.rank >= 0 else -1
+    return Tensor(
+        plain.dtypes, reshaped(plain.symbol), rank, device=plain.device if isinstance(plain, Tensor) else None
+    )
+
+
+@model("torch.nn.functional.affine_grid", "torch.nn.functional.fold", "torch.nn.functional.pixel_shuffle")
+def _of_input(ctx: Context, arguments: Arguments) -> Value:
+    value = TOP if not arguments.args else plain_tensors.plain(ctx, arguments.args[0])
+    if isinstance(value, Tensor) and ctx.ambient("region") == NONE:
+        return Tensor(value.dtypes, reshaped(value.symbol), -1, device=value.device)
+    return Tensor(None, None, -1)
+
+
+@model("torch.nn.functional.triplet_margin_loss", "torch.nn.TripletMarginLoss.__call__")
+def _triplet(ctx: Context, arguments: Arguments) -> Value:
+    """Of the dtype of all three, where that is one and no region has to do with it."""
+    given = [value for value in (plain_tensors.plain(ctx, one) for one in arguments.args) if isinstance(value, Tensor)]
+    alike = {(one.dtypes, one.symbol) for one in given}
+    plain = (
+        len(alike) == 1
+        and len(given) == 3
+        and (ctx.ambient("region") == NONE or given[0].dtypes == frozenset({"float32"}))
+    )
+    return Tensor(given[0].dtypes, given[0].symbol) if plain else Tensor()
+
+
+@model("torch.vander", "torch.block_diag", "torch.cartesian_prod", "torch.chain_matmul", "torch.linalg.multi_dot")
+def _promoted_together(ctx: Context, arguments: Arguments) -> Value:
+    given = _given_tensors(ctx, arguments)
+    alike = {(one.dtypes, one.symbol) if isinstance(one, Tensor) else None for one in given or ()}
+    if len(alike) != 1 or None in alike or ctx.ambient("region") != NONE or not isinstance((given or [TOP])[0], Tensor):
+        return Tensor()
+    one = (given or [])[0]
+    return Tensor(one.dtypes, one.symbol) if isinstance(one, Tensor) else Tensor()
+
+
+@model("torch.set_default_device")
+def _set_default_device(ctx: Context, arguments: Arguments) -> Value:
+    given = arguments.args[0] if arguments.args else NONE
+    ctx.set_ambient("default device", Device("cpu" if given == NONE else device_of(given)))
+    return NONE
+
+
+def _clamping(name: str) -> None:
+    @model(f"torch.{name}", f"torch.Tensor.{name}")
+    def clamp(ctx: Context, arguments: Arguments) -> Value:
+        return _clamped(ctx, f"torch.{name}", arguments)
+
+
+for _name in ("clamp", "clamp_min", "clamp_max"):
+    _clamping(_name)
+
+
+def _clamped(ctx: Context, op: str, arguments: Arguments) -> Value:
+    """Between two bounds: numbers, which promote the input as they do in a sum, or tensors."""
+    given = [plain_tensors.plain(ctx, value) for value in arguments.args]
+    named = {name: plain_tensors.plain(ctx, value) for name, value in arguments.keywords.items() if name != "out"}
+    value = given[0] if given else named.get("input", TOP)
+    bounds = [one for one in (*given[1:], *(named[name] for name in ("min", "max") if name in named)) if one != NONE]
+    if not isinstance(value, Tensor) or not arguments.complete or "out" in arguments.keywords:
+        return TOP
+    result = value
+    for bound in bounds:
+        if isinstance(bound, Unknown) and bound != NO_TENSOR:
+            return Tensor(None, None, -1 if value.rank not in (None, 0) else None)
+        made = ask(ctx, "torch.add", [result, bound], {})
+        if not isinstance(made, Tensor):
+            return Tensor()
+        result = made
+    if any(isinstance(bound, Tensor) for bound in bounds) and ctx.ambient("region") != NONE:
+        alike = all(not isinstance(one, Tensor) or one.dtypes == value.dtypes for one in bounds)
+        result = result if alike else Tensor(None, None, result.rank)
+    rank = ranks.broadcast([one.rank for one in (value, *bounds) if isinstance(one, Tensor)])
+    return Tensor(result.dtypes, reshaped(result.symbol), rank, of_op(op, [value, *given[1:]], named), value.device)
+
+
+@model("torch.nn.functional.softplus")
+def _softplus(ctx: Context, arguments: Arguments) -> Value:
+    """As the layer: its numbers change no dtype."""
+    value = arguments.get(0, "input")
+    given = TOP if value is None else plain_tensors.plain(ctx, value)
+    if not isinstance(given, Tensor):
+        return (
+            Unknown(given.dtypes, given.symbol) if isinstance(given, Unknown) and ctx.ambient("region") == NONE else TOP
+        )
+    return ask(ctx, "torch.nn.Softplus", [NONE, given], {}) or Tensor()

@@ -33,7 +33,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.models import code_objects, enumerations, kinds, plain_tensors
 from dtlint.infer.models.autograd_functions import APPLY
 from dtlint.infer.models.instance_dicts import ANYTHING, instance_dict
-from dtlint.infer.models.registry import ATTRIBUTES, MODELS, canonical
+from dtlint.infer.models.registry import ATTRIBUTES, CLASS_METHODS, MODELS, canonical
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
@@ -171,10 +171,13 @@ def _of_object(ctx: Context, value: Ref, name: str, node: ast.AST) -> Value | No
         return kinds.weight_attribute(ctx, value, name)
     found = ctx.store.read(address, name)
     known = None if found is None else present(found)
+    if isinstance(known, Partial) and known.callee == plain_tensors.PARAMETRISED:
+        return ctx.semantics.call(ctx, known, Arguments([], {}, True, node))
     if isinstance(address.kind, str):
         if known is not None:
             return known
-        return _of_kind(ctx, value, address.kind, name)
+        child = _child(ctx, value, name)
+        return _of_kind(ctx, value, address.kind, name) if child is None else child
     hook = _hook(ctx, address.kind, "__getattribute__")
     if hook is not None:
         bound = Function(hook.definition, hook.frame, value)
@@ -193,6 +196,15 @@ def _hook(ctx: Context, cls: ProjectClass, name: str) -> Function | None:
             if node is not None:
                 return Function(ctx.modules.function(one.definition.module, node, one))
     return None
+
+
+def _child(ctx: Context, value: Ref, name: str) -> Value | None:
+    """A module or parameter of a dict of them, which are its attributes, too."""
+    if value.address.kind not in ("torch.nn.ModuleDict", "torch.nn.ParameterDict"):
+        return None
+    content = ctx.store.read(value.address, CONTENT)
+    held = content.get(Const(name)) if isinstance(content, Mapping) else None
+    return None if held is None else present(held)
 
 
 def own_attribute(ctx: Context, value: Ref, name: str, node: ast.AST) -> Value | None:
@@ -322,7 +334,8 @@ def _of_class(ctx: Context, value: ProjectClass, name: str, node: ast.AST) -> Va
         if isinstance(one, External):
             for owner in (one.name, *kinds.bases_of(one.name)):
                 if f"{owner}.{name}" in MODELS:
-                    return External(f"{owner}.{name}")
+                    full = f"{owner}.{name}"
+                    return Bound(value, full) if full in CLASS_METHODS else External(full)
     if name == "__dataclass_fields__" and (value.definition.made or value.definition.transformed):
         return NO_TENSOR
     unknown = value.definition.opaque or value.definition.inherits("torch.autograd.Function") or hasattr(type, name)

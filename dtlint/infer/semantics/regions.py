@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.infer.context import Arguments, NeverReturns
-from dtlint.infer.domain.values import NONE, TOP, Function, Partial, Ref, Region, Value, choices
+from dtlint.infer.domain.values import NONE, TOP, Device, Function, Partial, Ref, Region, Value, choices
 from dtlint.infer.semantics import names
 from dtlint.infer.semantics.expressions import evaluate
 from dtlint.infer.state import AMBIENT
@@ -58,8 +58,23 @@ def _in_context(ctx: Context, manager: Value, run: Callable[[Value], bool], node
                 ctx.semantics.call(ctx, leave, Arguments([NONE, NONE, NONE], {}, True, node))
             return reached
         return run(manager)
+    if isinstance(manager, Device):
+        return _on_device(ctx, manager, run)
     given = ctx.modules.entered(ctx, manager)
     return run(TOP if given is None else given)
+
+
+def _on_device(ctx: Context, device: Device, run: Callable[[Value], bool]) -> bool:
+    """`with torch.device("meta"):` tensors are made there."""
+    around = ctx.ambient("default device")
+    returns = len(ctx.frame.returns)
+    ctx.set_ambient("default device", device)
+    try:
+        return run(device)
+    finally:
+        ctx.set_ambient("default device", around)
+        for changed, _ in ctx.frame.returns[returns:]:
+            changed[AMBIENT, "default device"] = around
 
 
 GENERATOR_CONTEXT = Function("contextlib.contextmanager")
