@@ -29,7 +29,7 @@ from dtlint.infer.models.registry import model
 if TYPE_CHECKING:
     from dtlint.infer.context import Arguments, Context
 
-__all__: list[str] = []
+__all__ = ["prepared"]
 
 _ACCELERATOR = "accelerate.accelerator.Accelerator"
 _FORWARD = External("accelerate.prepared.forward")
@@ -77,7 +77,7 @@ def _prepare(ctx: Context, arguments: Arguments) -> Value:
     owner = arguments.args[0]
     region = _region(ctx, owner)
     device = _device(ctx, owner)
-    given = [_prepared(ctx, one, region, device, arguments) for one in arguments.args[1:]]
+    given = [prepared(ctx, one, region, device, arguments) for one in arguments.args[1:]]
     if not arguments.complete:
         return TOP
     return given[0] if len(given) == 1 else Tuple(tuple(given))
@@ -87,16 +87,16 @@ def _prepare(ctx: Context, arguments: Arguments) -> Value:
 def _prepare_model(ctx: Context, arguments: Arguments) -> Value:
     given = arguments.get(1, "model") or TOP
     owner = arguments.args[0]
-    return _prepared(ctx, given, _region(ctx, owner), _device(ctx, owner), arguments)
+    return prepared(ctx, given, _region(ctx, owner), _device(ctx, owner), arguments)
 
 
 @model(*(f"{_ACCELERATOR}.prepare_{name}" for name in ("data_loader", "optimizer", "scheduler")))
 def _prepare_other(ctx: Context, arguments: Arguments) -> Value:
     given = arguments.args[1] if len(arguments.args) > 1 else TOP
-    return _prepared(ctx, given, NONE, _device(ctx, arguments.args[0]), arguments)
+    return prepared(ctx, given, NONE, _device(ctx, arguments.args[0]), arguments)
 
 
-def _prepared(ctx: Context, value: Value, region: Value, device: str | None, arguments: Arguments) -> Value:
+def prepared(ctx: Context, value: Value, region: Value, device: str | None, arguments: Arguments) -> Value:
     """A model on its device whose forward runs in the region; a loader that moves its batches; anything else as it is."""
     if not isinstance(value, Ref):
         return value

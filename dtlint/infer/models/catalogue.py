@@ -33,6 +33,7 @@ from dtlint.infer.models import (
     standard_library,
     tensor_methods,
     torch_functions,
+    transformers_trainer,
     weight_tools,
     wrappers,
 )
@@ -72,5 +73,6 @@ MODULES = (
     standard_library,
     tensor_methods,
     torch_functions,
+    transformers_trainer,
 )
 """The modules that hold models."""
