@@ -335,6 +335,8 @@ class Program:
             called = ctx.semantics.evaluate(ctx, decorator)
             if isinstance(called, Function):
                 value = self._applied(ctx, called, value, decorator)
+            elif isinstance(called, ProjectClass) and class_attribute(ctx, called.definition.order, "__get__"):
+                value = ctx.semantics.call(ctx, called, Arguments([value], {}, True, decorator))
             elif isinstance(called, (External, Bound, Partial)):
                 made = external_calls.decorated(ctx, called, value, decorator)
                 value = value if made is None else made

@@ -12,8 +12,10 @@ from dtlint.infer.domain.values import (
     NO_TENSOR,
     NONE,
     TOP,
+    Bound,
     Const,
     External,
+    Function,
     Many,
     Mapping,
     Number,
@@ -81,8 +83,45 @@ def _partial(ctx: Context, arguments: Arguments) -> Value:
 
 
 @model("functools.update_wrapper")
-def _update_wrapper(ctx: Context, arguments: Arguments) -> Value:
+def _updated(ctx: Context, arguments: Arguments) -> Value:
     return arguments.get(0, "wrapper") or TOP
+
+
+@model("types.FunctionType")
+def _function_of_code(ctx: Context, arguments: Arguments) -> Value:
+    """A function of another one's code: it does the same."""
+    code = arguments.get(0, "code")
+    return code.receiver if isinstance(code, Bound) and code.name == "types.CodeType" else TOP
+
+
+@model("builtins.classmethod")
+def _classmethod(ctx: Context, arguments: Arguments) -> Value:
+    function = arguments.args[0] if arguments.args else TOP
+    if isinstance(function, Function) and "classmethod" in function.definition.decorators:
+        return Function(function.definition, function.frame)
+    return Partial(External("builtins.classmethod"), (function,))
+
+
+@model("builtins.property.__init__")
+def _initialise_property(ctx: Context, arguments: Arguments) -> Value:
+    if isinstance(arguments.args[0], Ref):
+        for place, name in enumerate(("fget", "fset", "fdel", "doc"), start=1):
+            ctx.store.write(arguments.args[0].address, name, arguments.get(place, name) or NONE)
+    return NONE
+
+
+@model("importlib.import_module")
+def _import_module(ctx: Context, arguments: Arguments) -> Value:
+    name, package = arguments.get(0, "name"), arguments.get(1, "package")
+    if not isinstance(name, Const) or not isinstance(name.value, str):
+        return TOP
+    if not name.value.startswith("."):
+        return ctx.modules.named(ctx, name.value)
+    if not isinstance(package, Const) or not isinstance(package.value, str):
+        return TOP
+    above = len(name.value) - len(name.value.lstrip(".")) - 1
+    parts = package.value.split(".")
+    return ctx.modules.named(ctx, ".".join([*parts[: len(parts) - above], name.value.lstrip(".")]))
 
 
 @model("functools.wraps")

@@ -225,9 +225,7 @@ def _of_instance(
         return instance_dict(ctx, value)
     found = class_attribute(ctx, cls.definition.order, name)
     if isinstance(found, Union) and field is None:
-        return join_all(
-            _bound(ctx, one, value, cls, node) if isinstance(one, Function) else one for one in found.choices
-        )
+        return _bound_each(ctx, found, value, cls, node)
     if isinstance(found, Function):
         cached = "cached_property" in found.definition.decorators
         if field is None or (_is_property(found) and not cached):
@@ -237,16 +235,11 @@ def _of_instance(
             return made
     if field is not None:
         return field
-    if isinstance(found, Ref) and isinstance(found.address.kind, ProjectClass):
-        describing = class_attribute(ctx, found.address.kind.definition.order, "__get__")
-        if isinstance(describing, Function):
-            bound = Function(describing.definition, describing.frame, found)
-            return ctx.semantics.call(ctx, bound, Arguments([value, cls], {}, True, node))
+    if isinstance(found, Ref):
+        return _described(ctx, found, value, cls, node)
     if isinstance(found, Partial) and found.callee == External("dataclasses.field"):
         return TOP
     if found is not None:
-        if isinstance(found, Union):
-            return _bound_each(ctx, found, value, cls, node)
         return Bound(value, found.name) if isinstance(found, Bound) else found
     for one in cls.definition.order:
         if isinstance(one, External):
@@ -288,6 +281,18 @@ def _bound(ctx: Context, function: Function, receiver: Value, cls: ProjectClass,
     return bound
 
 
+def _described(ctx: Context, descriptor: Ref, receiver: Value, cls: ProjectClass, node: ast.AST) -> Value:
+    """What an object that a class holds gives as an attribute: by its `__get__`, or itself."""
+    kind = descriptor.address.kind
+    if not isinstance(kind, ProjectClass):
+        return descriptor
+    getter = class_attribute(ctx, kind.definition.order, "__get__")
+    if not isinstance(getter, Function):
+        return descriptor
+    bound = Function(getter.definition, getter.frame, descriptor)
+    return ctx.semantics.call(ctx, bound, Arguments([receiver, cls], {}, True, node))
+
+
 def _bound_each(ctx: Context, found: Union, receiver: Value, cls: ProjectClass, node: ast.AST) -> Value | None:
     """One of several attributes of a class: each function bound."""
     return join_all(
@@ -323,9 +328,11 @@ def _of_class(ctx: Context, value: ProjectClass, name: str, node: ast.AST) -> Va
     if found is not None:
         if isinstance(found, Function) and "classmethod" in found.definition.decorators:
             return Function(found.definition, found.frame, value)
+        if isinstance(found, Partial) and found.callee == External("builtins.classmethod"):
+            return Partial(found.args[0], (value,))
         if enumerations.is_enumeration(value) and name in enumerations.names_of(value):
             return enumerations.member(ctx, value, name, found)
-        return found
+        return _described(ctx, found, NONE, value, node) if isinstance(found, Ref) else found
     if name == "__members__" and enumerations.is_enumeration(value):
         return enumerations.members_by_name(ctx, value)
     if name == "apply" and value.definition.inherits("torch.autograd.Function"):

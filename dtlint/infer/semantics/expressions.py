@@ -302,6 +302,11 @@ def _each(ctx: Context, node: Any, depth: int, found: list[Value]) -> bool:
         return True
     generator = node.generators[depth]
     items = ctx.semantics.items(ctx, evaluate(ctx, generator.iter), generator.iter)
+    if isinstance(items, Tuple) and len(items.items) > _MOST_UNROLLED and len(node.generators) == 1:
+        rearranged = _rearranged(node, generator, items)
+        if rearranged is not None:
+            found += rearranged
+            return True
     exact = isinstance(items, Tuple) and len(items.items) <= _MOST_UNROLLED
     if isinstance(items, Tuple) and not exact:
         items = Many(join_all(items.items) or TOP)
@@ -320,6 +325,28 @@ def _each(ctx: Context, node: Any, depth: int, found: list[Value]) -> bool:
 
         alternatives(ctx, [once, lambda: True])
     return False
+
+
+def _rearranged(node: Any, generator: ast.comprehension, items: Tuple) -> list[Value] | None:
+    """The elements of `{v: k for k, v in ...}` and the like, which only put the items in another order."""
+    target = generator.target
+    names_of_target = target.elts if isinstance(target, ast.Tuple) else [target]
+    parts: list[Any] = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+    if generator.ifs or not all(isinstance(one, ast.Name) for one in (*names_of_target, *parts)):
+        return None
+    order = [one.id for one in names_of_target if isinstance(one, ast.Name)]
+    if any(one.id not in order for one in parts):
+        return None
+    found: list[Value] = []
+    for item in items.items:
+        given = item.items if isinstance(target, ast.Tuple) and isinstance(item, Tuple) else (item,)
+        if len(given) != len(order):
+            return None
+        picked = [given[order.index(one.id)] for one in parts]
+        if not all(isinstance(one, Const) for one in picked):
+            return None
+        found.append(Tuple(tuple(picked)) if isinstance(node, ast.DictComp) else picked[0])
+    return found
 
 
 def _filtered(ctx: Context, node: Any, depth: int, found: list[Value]) -> bool:

@@ -32,6 +32,7 @@ from dtlint.infer.domain.values import (
     choices,
 )
 from dtlint.infer.models import arrays, enumerations, plain_tensors, tensors
+from dtlint.infer.models.mappings import is_key
 from dtlint.infer.models.module_views import content_of_view, is_view
 from dtlint.infer.models.registry import MODELS
 from dtlint.infer.state import CONTENT
@@ -449,7 +450,7 @@ def _contains(ctx: Context, container: Value, item: Value) -> bool | None:
         known = content.get(item)
         if known is not None:
             return True if not _perhaps(known) else None
-        return False if content.rest is None and isinstance(item, Const) else None
+        return False if content.rest is None and is_key(item) else None
     if isinstance(content, Tuple):
         answers = [_equal_items(enumerations.plain(ctx, one), item) for one in content.items]
         return True if True in answers else None if None in answers else False
