@@ -50,14 +50,7 @@ def _in_context(ctx: Context, manager: Value, run: Callable[[Value], bool], node
     if isinstance(manager, Partial) and manager.callee == GENERATOR_CONTEXT:
         return _in_generator(ctx, manager, run)
     if isinstance(manager, Ref):
-        enter = ctx.semantics.attribute(ctx, manager, "__enter__", node)
-        if isinstance(enter, Function):
-            reached = run(ctx.semantics.call(ctx, enter, Arguments([], {}, True, node)))
-            leave = ctx.semantics.attribute(ctx, manager, "__exit__", node)
-            if reached and leave is not None:
-                ctx.semantics.call(ctx, leave, Arguments([NONE, NONE, NONE], {}, True, node))
-            return reached
-        return run(manager)
+        return _restoring(ctx, lambda: _in_object(ctx, manager, run, node))
     if isinstance(manager, Device):
         return _on_device(ctx, manager, run)
     given = ctx.modules.entered(ctx, manager)
@@ -75,6 +68,37 @@ def _on_device(ctx: Context, device: Device, run: Callable[[Value], bool]) -> bo
         ctx.set_ambient("default device", around)
         for changed, _ in ctx.frame.returns[returns:]:
             changed[AMBIENT, "default device"] = around
+
+
+def _in_object(ctx: Context, manager: Ref, run: Callable[[Value], bool], node: ast.AST) -> bool:
+    """Run a block between an object's `__enter__` and `__exit__`."""
+    enter = ctx.semantics.attribute(ctx, manager, "__enter__", node)
+    if not isinstance(enter, Function):
+        return run(manager)
+    reached = run(ctx.semantics.call(ctx, enter, Arguments([], {}, True, node)))
+    leave = ctx.semantics.attribute(ctx, manager, "__exit__", node)
+    if reached and leave is not None:
+        ctx.semantics.call(ctx, leave, Arguments([NONE, NONE, NONE], {}, True, node))
+    return reached
+
+
+def _restoring(ctx: Context, run: Callable[[], bool]) -> bool:
+    """Run a block in a context that may change the region or the default dtype, and puts them back on every way out."""
+    frame = ctx.frame
+    around = {(AMBIENT, name): ctx.ambient(name) for name in ("region", "default dtype", "default device")}
+    loops = frame.loops[-1] if frame.loops else None
+    before = len(frame.returns), len(loops.breaks) if loops else 0, len(loops.continues) if loops else 0
+    try:
+        return run()
+    finally:
+        for (_, name), value in around.items():
+            if ctx.ambient(name) != value:
+                ctx.set_ambient(name, value)
+        left = [changed for changed, _ in frame.returns[before[0] :]]
+        if loops is not None:
+            left += [*loops.breaks[before[1] :], *loops.continues[before[2] :]]
+        for changed in left:
+            changed.update((cell, value) for cell, value in around.items() if cell in changed)
 
 
 GENERATOR_CONTEXT = Function("contextlib.contextmanager")
