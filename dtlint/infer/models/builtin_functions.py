@@ -61,6 +61,11 @@ def _len(ctx: Context, arguments: Arguments) -> Value:
         return Const(len(content.items))
     if isinstance(content, Const) and isinstance(content.value, str):
         return Const(len(content.value))
+    if isinstance(content, Mapping) and content.rest is None:
+        from dtlint.infer.domain.values import may_be_absent
+
+        if not any(may_be_absent(one) for _, one in content.items):
+            return Const(len(content.items))
     return _SIZE
 
 
@@ -212,19 +217,18 @@ for _name, _category, _python in (
     _conversion(_name, _category, _python)
 
 
-@model(
-    "builtins.str",
-    "builtins.repr",
-    "builtins.format",
-    "builtins.input",
-    "builtins.chr",
-    "builtins.bytes",
-    "builtins.hex",
-)
-def _text(ctx: Context, arguments: Arguments) -> Value:
+@model("builtins.str")
+def _str(ctx: Context, arguments: Arguments) -> Value:
     value = _first(arguments)
     if isinstance(value, Const) and isinstance(value.value, (str, int)):
         return Const(str(value.value))
+    if isinstance(value, ProjectClass) and value.definition.node in value.definition.module.tree.body:
+        return Const(f"<class '{value.name}'>")
+    return NO_TENSOR
+
+
+@model("builtins.repr", "builtins.format", "builtins.input", "builtins.chr", "builtins.bytes", "builtins.hex")
+def _text(ctx: Context, arguments: Arguments) -> Value:
     return NO_TENSOR
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.infer.domain.values import TOP, Bound, External, Function, Partial, Value
+from dtlint.infer.domain.values import NO_TENSOR, TOP, Bound, Const, External, Function, Partial, Tuple, Value
 from dtlint.infer.models.registry import model
 
 if TYPE_CHECKING:
@@ -28,7 +28,13 @@ def code_attribute(value: Partial, name: str) -> Value | None:
     """An attribute of a code object; None where the value is none."""
     if value.callee != _CODE:
         return None
-    return Bound(value, "types.CodeType.replace") if name == "replace" else TOP
+    if name == "replace":
+        return Bound(value, "types.CodeType.replace")
+    function = value.args[0]
+    assert isinstance(function, Function)
+    if name == "co_varnames":  # the parameters come first
+        return Tuple(tuple(map(Const, function.definition.variables[0])))
+    return Const(function.definition.variables[1]) if name == "co_argcount" else NO_TENSOR
 
 
 @model("types.CodeType.replace")

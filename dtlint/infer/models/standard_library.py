@@ -12,7 +12,6 @@ from dtlint.infer.domain.values import (
     NO_TENSOR,
     NONE,
     TOP,
-    Bound,
     Const,
     External,
     Function,
@@ -85,13 +84,6 @@ def _partial(ctx: Context, arguments: Arguments) -> Value:
 @model("functools.update_wrapper")
 def _updated(ctx: Context, arguments: Arguments) -> Value:
     return arguments.get(0, "wrapper") or TOP
-
-
-@model("types.FunctionType")
-def _function_of_code(ctx: Context, arguments: Arguments) -> Value:
-    """A function of another one's code: it does the same."""
-    code = arguments.get(0, "code")
-    return code.receiver if isinstance(code, Bound) and code.name == "types.CodeType" else TOP
 
 
 @model("builtins.classmethod")

@@ -82,8 +82,6 @@ def _attribute(ctx: Context, value: Value, name: str, node: ast.AST) -> Value | 
             return found
     if isinstance(value, Function):
         return _of_function(ctx, value, name)
-    if isinstance(value, Bound) and value.name == "types.CodeType":
-        return _of_code(value.receiver, name)
     if isinstance(value, Partial):
         of_code = code_objects.code_attribute(value, name)
         if of_code is not None:
@@ -395,20 +393,9 @@ def _of_function(ctx: Context, value: Function, name: str) -> Value | None:
         return code_objects.code_of(value)
     if name == "__self__":
         return TOP if value.receiver is None else value.receiver
-    if name == "__code__":
-        return Bound(Function(value.definition), "types.CodeType")
     if name == "__func__":
         return Function(value.definition, value.frame)
     return TOP
-
-
-def _of_code(function: Value, name: str) -> Value:
-    """An attribute of a function's code: the names of its variables, the parameters first, and how many of these there are."""
-    assert isinstance(function, Function)
-    names, count = function.definition.variables
-    if name == "co_varnames":
-        return Tuple(tuple(map(Const, names)))
-    return Const(count) if name == "co_argcount" else NO_TENSOR
 
 
 def assign_attribute(ctx: Context, value: Value, name: str, given: Value, node: ast.AST) -> None:
