@@ -1,7 +1,7 @@
 """torch.autograd.Function: `apply` runs `forward`, and what it saves is there again in `backward`.
 
-Source: "Extending PyTorch" of torch's documentation. Backward is followed as it would run outside of autocast, with gradients
-of the dtypes of the results; what it does to the state is kept, for it runs sooner or later.
+Source: "Extending PyTorch" of torch's documentation. Backward is followed with gradients of the dtypes of the results, outside
+of autocast or in a region that nobody knows; what it does to the state is kept, for it runs sooner or later.
 """
 
 from __future__ import annotations
@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
 from dtlint.infer.context import Arguments, NeverReturns
-from dtlint.infer.domain.values import NONE, TOP, Function, Many, Number, ProjectClass, Ref, Tensor, Tuple, Value
+from dtlint.infer.domain.values import (
+    NONE,
+    TOP,
+    Function,
+    Many,
+    Number,
+    Partial,
+    ProjectClass,
+    Ref,
+    Tensor,
+    Tuple,
+    Value,
+)
 from dtlint.infer.models import plain_tensors
 from dtlint.infer.models.registry import model
 
@@ -22,8 +34,6 @@ __all__ = ["APPLY"]
 
 APPLY = "torch.autograd.Function.apply"
 _CONTEXT = "torch.autograd.function.FunctionCtx"
-_CASTING = frozenset({"custom_fwd", "custom_bwd"})
-"""Decorators that cast, and set the region: what runs below them is not followed."""
 
 
 @model(APPLY)
@@ -41,30 +51,34 @@ def _apply(ctx: Context, arguments: Arguments) -> Value:
     if setup is not None:
         ctx.semantics.call(ctx, setup, Arguments([about, Tuple(tuple(given)), result], {}, True, node))
     backward = _own(ctx, cls, "backward", node)
-    if backward is not None and ctx.ambient("region") == NONE:
+    if backward is not None:
         _follow(ctx, backward, about, result, node)
-    return result
+    return plain_tensors.plain(ctx, result)
 
 
-def _own(ctx: Context, cls: Value, name: str, node: object) -> Function | None:
-    """A method that the class of a project defines, if nothing stands around it that casts."""
+def _own(ctx: Context, cls: Value, name: str, node: object) -> Function | Partial | None:
+    """A method that the class of a project defines; a `Partial` behind a decorator that casts its operands."""
     if not isinstance(cls, ProjectClass):
         return None
     found = ctx.semantics.attribute(ctx, cls, name, node)  # type: ignore[arg-type]
-    if not isinstance(found, Function) or _CASTING & set(found.definition.decorators):
-        return None
-    return found
+    return found if isinstance(found, (Function, Partial)) else None
 
 
-def _follow(ctx: Context, backward: Function, about: Ref, result: Value, node: object) -> None:
+def _follow(ctx: Context, backward: Function | Partial, about: Ref, result: Value, node: object) -> None:
     results = [plain_tensors.plain(ctx, one) for one in (result.items if isinstance(result, Tuple) else (result,))]
     if not all(isinstance(one, Tensor) for one in results):
         return
     gradients = [
         Tensor(one.dtypes, one.symbol, one.rank, device=one.device) for one in results if isinstance(one, Tensor)
     ]
-    with suppress(NeverReturns):
-        ctx.semantics.call(ctx, backward, Arguments([about, *gradients], {}, True, node))
+    around = ctx.ambient("region")
+    if around != NONE:
+        ctx.set_ambient("region", TOP)  # that in force when `backward()` is called
+    try:
+        with suppress(NeverReturns):
+            ctx.semantics.call(ctx, backward, Arguments([about, *gradients], {}, True, (node, "backward")))
+    finally:
+        ctx.set_ambient("region", around)
 
 
 @model(f"{_CONTEXT}.save_for_backward")

@@ -1,21 +1,17 @@
-"""Functions of the program that torch runs: of autograd, under checkpoints, vectorised and differentiated."""
+"""Functions of the program that torch runs: under checkpoints, with operands cast, vectorised and differentiated."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, Category
-from dtlint.infer.context import Arguments, NeverReturns
+from dtlint.infer.context import Arguments
 from dtlint.infer.domain.values import (
     NONE,
     TOP,
     Const,
     External,
-    Many,
-    Number,
     Partial,
-    ProjectClass,
-    Ref,
     Region,
     Tensor,
     Tuple,
@@ -25,79 +21,10 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models import plain_tensors
 from dtlint.infer.models.casts import dtype_of
-from dtlint.infer.models.registry import attribute, model
+from dtlint.infer.models.registry import model
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
-
-_CONTEXT = "torch.autograd.function.FunctionCtx"
-
-
-# -- torch.autograd.Function ---------------------------------------------------------------------------------------------
-
-
-@model("torch.autograd.Function.apply")
-def _apply(ctx: Context, arguments: Arguments) -> Value:
-    """Runs `forward`, and `backward` for what it is worth: with gradients like the results."""
-    cls, node = arguments.args[0], arguments.node
-    if not isinstance(cls, ProjectClass):
-        return TOP
-    forward = ctx.semantics.attribute(ctx, cls, "forward", node)
-    if forward is None:
-        return TOP
-    given = arguments.without_first()
-    held = ctx.allocate((node, cls), _CONTEXT)
-    setup = ctx.modules.class_attribute(ctx, cls.definition.order, "setup_context")
-    if setup is None:
-        output = ctx.semantics.call(ctx, forward, given.before(held))
-    else:
-        output = ctx.semantics.call(ctx, forward, given)
-        inputs = Tuple(tuple(given.args))
-        ctx.semantics.call(ctx, setup, Arguments([held, inputs, output], {}, True, node))
-    _run_backward(ctx, cls, held, output, node)
-    return plain_tensors.plain(ctx, output)
-
-
-def _run_backward(ctx: Context, cls: ProjectClass, held: Ref, output: Value, node: object) -> None:
-    backward = ctx.semantics.attribute(ctx, cls, "backward", node)  # type: ignore[arg-type]
-    if backward is None:
-        return
-    results = output.items if isinstance(output, Tuple) else (output,)
-    grads: list[Value] = []
-    for one in results:
-        plain = plain_tensors.plain(ctx, one)
-        grads.append(
-            Tensor(plain.dtypes, plain.symbol, plain.rank, device=plain.device) if isinstance(plain, Tensor) else TOP
-        )
-    around = ctx.ambient("region")
-    if around != NONE:
-        ctx.set_ambient("region", TOP)  # that in force when `backward()` is called
-    try:
-        ctx.semantics.call(ctx, backward, Arguments([held, *grads], {}, True, (node, "backward")))
-    except NeverReturns:
-        pass
-    finally:
-        ctx.set_ambient("region", around)
-
-
-@model(f"{_CONTEXT}.save_for_backward", f"{_CONTEXT}.save_for_forward")
-def _save(ctx: Context, arguments: Arguments) -> Value:
-    owner = arguments.args[0]
-    if isinstance(owner, Ref):
-        saved = Tuple(tuple(arguments.args[1:])) if arguments.complete else Many(TOP)
-        ctx.store.write(owner.address, "saved_tensors", saved)
-    return NONE
-
-
-@attribute(f"{_CONTEXT}.needs_input_grad")
-def _needs(ctx: Context, value: Value) -> Value:
-    return Many(Number(Category.BOOL))
-
-
-@model(*(f"{_CONTEXT}.{name}" for name in ("mark_dirty", "mark_non_differentiable", "set_materialize_grads")))
-def _marked(ctx: Context, arguments: Arguments) -> Value:
-    return NONE
-
 
 # -- torch.amp.custom_fwd ------------------------------------------------------------------------------------------------
 

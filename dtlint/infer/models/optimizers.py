@@ -180,7 +180,7 @@ def _zero_grad(ctx: Context, arguments: Arguments) -> Value:
     return Const(None)
 
 
-@model("torch.optim.Optimizer.load_state_dict", "torch.optim.Optimizer.add_param_group")
+@model("torch.optim.Optimizer.load_state_dict")
 def _nothing(ctx: Context, arguments: Arguments) -> Value:
     return Const(None)
 

@@ -17,7 +17,7 @@ from dtlint.infer.names import canonical as public_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ATTRIBUTES", "CLASS_METHODS", "MODELS", "Model", "attribute", "canonical", "model"]
+__all__ = ["ATTRIBUTES", "MODELS", "Model", "attribute", "canonical", "model"]
 
 Model = Callable[[Context, Arguments], Value]
 """What a call gives, and what it does to the state. Raises NeverReturns where the call certainly raises."""
@@ -47,10 +47,6 @@ def attribute(*names: str) -> Callable[[Callable[[Context, Value], Value]], Call
         return function
 
     return register
-
-
-CLASS_METHODS: set[str] = {"torch.autograd.Function.apply"}
-"""Models that are given the class, where they are looked up in one."""
 
 
 _ALIASES: Mapping[str, str] = {

@@ -127,6 +127,6 @@ def _remove_parametrizations(ctx: Context, arguments: Arguments) -> Value:
     return owner or TOP
 
 
-@model("torch.nn.utils.clip_grad_value_", "torch.nn.utils.vector_to_parameters")
+@model("torch.nn.utils.vector_to_parameters")
 def _nothing(ctx: Context, arguments: Arguments) -> Value:
     return NONE

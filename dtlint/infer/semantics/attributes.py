@@ -33,7 +33,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.models import code_objects, enumerations, kinds, plain_tensors
 from dtlint.infer.models.autograd_functions import APPLY
 from dtlint.infer.models.instance_dicts import ANYTHING, instance_dict
-from dtlint.infer.models.registry import ATTRIBUTES, CLASS_METHODS, MODELS, canonical
+from dtlint.infer.models.registry import ATTRIBUTES, MODELS, canonical
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
@@ -339,8 +339,7 @@ def _of_class(ctx: Context, value: ProjectClass, name: str, node: ast.AST) -> Va
         if isinstance(one, External):
             for owner in (one.name, *kinds.bases_of(one.name)):
                 if f"{owner}.{name}" in MODELS:
-                    full = f"{owner}.{name}"
-                    return Bound(value, full) if full in CLASS_METHODS else External(full)
+                    return External(f"{owner}.{name}")
     if name == "__dataclass_fields__" and (value.definition.made or value.definition.transformed):
         return NO_TENSOR
     unknown = value.definition.opaque or value.definition.inherits("torch.autograd.Function") or hasattr(type, name)
