@@ -108,6 +108,7 @@ class Facts:
         self._operations: dict[tuple[object, ...], Operation] = {}
         self._count: dict[object, int] = {}
         self._events: dict[tuple[object, ...], Event] = {}
+        self._index: Index | None = None
         self.judged: list[object] = []
         """The modules that rules judge: what a call leads to is told of the innermost call in one of these."""
 
@@ -157,6 +158,7 @@ class Facts:
         if key in self._operations or self._count.get(place, 0) >= MOST_CONTEXTS:
             return
         self._count[place] = self._count.get(place, 0) + 1
+        self._index = None
         self._operations[key] = Operation(
             ctx.site, ctx.frame.module, op, key[2], key[3], result, error, region, _steps(ctx.frame)
         )
@@ -174,11 +176,11 @@ class Facts:
         """All operations, in the order in which they were first evaluated."""
         return self._operations.values()
 
-    def contexts_beside(self, found: Sequence[Operation]) -> set[tuple[object, str]]:
-        """Of some operations the nodes, with the op, of which every call in view leads to one of them."""
-        left = {(one.node, one.op) for one in found}
-        chosen = set(map(id, found))
-        return left - {(one.node, one.op) for one in self._operations.values() if one.calls and id(one) not in chosen}
+    def index(self) -> Index:
+        """The operations by what rules look them up by. The reading is over."""
+        if self._index is None:
+            self._index = Index(self._operations.values(), self.judged)
+        return self._index
 
     def events(self, *kinds: str) -> Iterator[Event]:
         """The events of some kinds."""
@@ -206,6 +208,28 @@ class Facts:
             if isinstance(one, (Tensor, Unknown)):
                 result = _both(result, one)
         return result
+
+
+class Index:
+    """Operations, by what they are looked up by.
+
+    Attributes:
+        by_module: those that happen in a module, or that calls in it lead to.
+        by_place: those of one op at one node.
+        by_op: those of one op.
+        judged: the modules that rules judge, by identity.
+    """
+
+    def __init__(self, operations: Iterable[Operation], judged: Iterable[object]) -> None:
+        self.judged = set(map(id, judged))
+        self.by_module: dict[int, list[Operation]] = {}
+        self.by_place: dict[tuple[object, str], list[Operation]] = {}
+        self.by_op: dict[str, list[Operation]] = {}
+        for one in operations:
+            for module in {id(one.module), *(id(step.module) for step in one.calls)}:
+                self.by_module.setdefault(module, []).append(one)
+            self.by_place.setdefault((one.node, one.op), []).append(one)
+            self.by_op.setdefault(one.op, []).append(one)
 
 
 def _both(known: Value, value: Value) -> Value:
@@ -260,17 +284,30 @@ class ModuleFacts:
         self._facts, self.module = facts, module
 
     def operations(self, which: Callable[[Operation], bool] = lambda operation: True) -> Iterator[Sighting[Operation]]:
-        """The operations that concern the module, of those that are asked for: what holds of one whoever calls is told
-        once, where it happens."""
-        return self._sightings([one for one in self._facts.operations() if which(one)])
+        """The operations that concern the module, of those that are asked for: what holds for all calls in view is told
+        where it happens, what holds for some of them where these are."""
+        index = self._facts.index()
+        for one in index.by_module.get(id(self.module), ()):
+            if not which(one):
+                continue
+            near = self._call_behind(one)
+            others = index.by_place[one.node, one.op]
+            if id(one.module) in index.judged and (
+                near is None or all(which(other) for other in others if other.calls)
+            ):
+                if one.module is self.module:
+                    yield Sighting(one, one.node, False, near)
+            elif near is not None and near.module is self.module:
+                yield Sighting(one, near.node, True)
 
-    def anywhere(self, which: Callable[[Operation], bool]) -> Iterator[Operation]:
-        """The operations of the whole project that are asked for."""
-        return filter(which, self._facts.operations())
+    def anywhere(self, ops: Iterable[str]) -> Iterator[Operation]:
+        """The operations of some ops in the whole project."""
+        for op in ops:
+            yield from self._facts.index().by_op.get(op, ())
 
     def refusals(self) -> Iterator[Sighting[Operation]]:
         """Those with which torch raises for all that the operands can be."""
-        return self._sightings([one for one in self._facts.operations() if one.error is not None])
+        return self.operations(lambda one: one.error is not None)
 
     def events(self, *kinds: str) -> Iterator[Sighting[Event]]:
         """The events of some kinds that concern the module. They stand where they happen, whoever calls."""
@@ -278,17 +315,8 @@ class ModuleFacts:
             if event.module is self.module:
                 yield Sighting(event, event.node, False)
 
-    def _sightings(self, found: Sequence[Operation]) -> Iterator[Sighting[Operation]]:
-        everywhere = self._facts.contexts_beside(found)
-        for one in found:
-            near = self._call_behind(one)
-            if one.module in self._facts.judged and (near is None or (one.node, one.op) in everywhere):
-                if one.module is self.module:
-                    yield Sighting(one, one.node, False, near)
-            elif near is not None and near.module is self.module:
-                yield Sighting(one, near.node, True)
-
     def _call_behind(self, operation: Operation) -> Step | None:
         """The call by which the program came into the operation's module, or else the last."""
-        steps = [step for step in reversed(operation.calls) if step.module in self._facts.judged]
+        judged = self._facts.index().judged
+        steps = [step for step in reversed(operation.calls) if id(step.module) in judged]
         return next((step for step in steps if step.module is not operation.module), steps[0] if steps else None)

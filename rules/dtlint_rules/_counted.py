@@ -24,7 +24,7 @@ _LIFTING = frozenset({"torch.Tensor.float", "torch.Tensor.double", "torch.Tensor
 def counted_in_half(facts: ModuleFacts) -> Iterator[Finding]:
     """`arange` beyond the whole numbers that half has; also up to what is not known, where the count is lifted to float32
     afterwards, too late to help."""
-    lifted = {place for one in facts.anywhere(_lifts) for _, place in _counts(one.args[0])}
+    lifted = {place for one in facts.anywhere(_LIFTING) if _lifts(one) for _, place in _counts(one.args[0])}
 
     def loses(operation: Operation) -> bool:
         if operation.op != "torch.arange" or not only(operation.result, LOW_PRECISION):
@@ -39,7 +39,7 @@ def counted_in_half(facts: ModuleFacts) -> Iterator[Finding]:
 
 
 def _lifts(operation: Operation) -> bool:
-    return operation.op in _LIFTING and only(operation.result, _WIDE) and only(operation.args[0], LOW_PRECISION)
+    return only(operation.result, _WIDE) and only(operation.args[0], LOW_PRECISION)
 
 
 def _counts(value: Value | None) -> list[tuple[float, object]]:
