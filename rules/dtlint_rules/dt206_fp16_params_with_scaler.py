@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.events import Call, End
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["Fp16ParamsWithScaler"]
 
@@ -81,6 +82,15 @@ class Fp16ParamsWithScaler(Rule):
         """Casts of what may be a pipeline, with function and name."""
         self.passed: list[tuple[Call, ast.AST]] = []
         """Calls that hand on a pipeline."""
+
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for seen in facts.events("step of half parameters"):
+            yield Finding(
+                seen.node,
+                "The scaler steps an optimizer of float16 parameters: it raises",
+                help="Keep the parameters in float32, and let autocast cast them",
+                elsewhere=tuple((step, "called from here") for step in seen.what.calls[-1:]),
+            )
 
     def on_call(self, call: Call) -> Iterable[Finding]:
         self.models.hear(call)

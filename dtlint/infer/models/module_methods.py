@@ -22,10 +22,14 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.models import layers, plain_tensors
 from dtlint.infer.models.casts import cast_module, is_module, modules_within, weights_within
 from dtlint.infer.models.registry import attribute, model
-from dtlint.infer.state import CONTENT
+from dtlint.infer.state import AMBIENT, CONTENT
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
+
+
+PARAMETERS_OF = "parameters of"
+"""Marks the ambient cell that remembers whose parameters a call gives: what is made of them may be too many to list."""
 
 
 def _each(values: list[Value]) -> Value:
@@ -44,6 +48,7 @@ def _weights(ctx: Context, module: Value, kind: str) -> list[Value]:
 def _iterating(name: str, kind: str) -> None:
     @model(f"torch.nn.Module.{name}s")
     def weights(ctx: Context, arguments: Arguments) -> Value:
+        ctx.store.overwrite(AMBIENT, (PARAMETERS_OF, arguments.node), arguments.args[0])
         return Many(join_all(_weights(ctx, arguments.args[0], kind)) or Tensor())
 
     @model(f"torch.nn.Module.named_{name}s")

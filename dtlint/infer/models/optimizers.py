@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
@@ -21,10 +22,12 @@ from dtlint.infer.domain.values import (
     choices,
 )
 from dtlint.infer.models import plain_tensors, scaling
+from dtlint.infer.models.casts import is_module
 from dtlint.infer.models.mappings import content_of_mapping
+from dtlint.infer.models.module_methods import PARAMETERS_OF
 from dtlint.infer.models.ops import default_dtypes
 from dtlint.infer.models.registry import model
-from dtlint.infer.state import CONTENT
+from dtlint.infer.state import AMBIENT, CONTENT
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
@@ -76,6 +79,10 @@ def _initialise(ctx: Context, arguments: Arguments) -> Value:
         (site, "groups"), "builtins.list", Many(ctx.allocate((site, "group"), "builtins.dict", group))
     )
     ctx.store.write(made.address, "param_groups", groups)
+    asked = site.args[0] if isinstance(site, ast.Call) and site.args else None
+    trained = ctx.store.read(AMBIENT, (PARAMETERS_OF, asked)) if isinstance(asked, ast.Call) else None
+    if trained is not None and is_module(trained):
+        ctx.store.write(made.address, scaling.TRAINED, trained)
     each: Value = TOP
     if not isinstance(made.address.kind, str):  # the program's own optimizer fills a dict for each parameter
         each = ctx.allocate((site, "each"), "builtins.dict", Mapping())

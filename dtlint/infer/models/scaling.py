@@ -20,8 +20,10 @@ from dtlint.infer.domain.values import (
     choices,
 )
 from dtlint.infer.models import plain_tensors
+from dtlint.infer.models.casts import weights_within
 from dtlint.infer.models.ops import ask
 from dtlint.infer.models.registry import MODELS, model
+from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Arguments, Context
@@ -51,6 +53,21 @@ def _make(ctx: Context, arguments: Arguments) -> Value:
     if made not in others:
         ctx.set_ambient(_SCALERS, Tuple((*others, made)))
     return made
+
+
+TRAINED = "*trained"
+"""The field of an optimizer that holds the module whose parameters it was given."""
+
+
+def _is_in_half(ctx: Context, optimizer: Ref) -> bool:
+    """Are all parameters that an optimizer trains certainly float16?"""
+    trained = ctx.store.read(optimizer.address, TRAINED)
+    weights = [] if trained is None else [*weights_within(ctx, trained)]
+    known = [ctx.store.read(one, CONTENT) for one in weights if one.kind == plain_tensors.PARAMETER]
+    return bool(known) and all(isinstance(one, Tensor) and one.dtypes == _FLOAT16 for one in known)
+
+
+_FLOAT16 = frozenset({"float16"})
 
 
 def _is_on(ctx: Context, scaler: Address) -> bool:
@@ -130,6 +147,8 @@ def _step(ctx: Context, arguments: Arguments) -> Value:
                     ctx.event("step twice", scaler, one)
                 elif ctx.store.read(scaler.address, _GRADIENTS) == _PLAIN:
                     ctx.event("step of plain gradients", scaler, one)
+                if phase != _DONE and _is_in_half(ctx, one):
+                    ctx.event("step of half parameters", scaler, one)
             ctx.store.write(scaler.address, _phase(one.address), _DONE)
             ctx.store.write(scaler.address, _STEPPED, Const(True))
         elif isinstance(scaler, Ref):
