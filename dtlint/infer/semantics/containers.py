@@ -149,6 +149,11 @@ def _of_object(ctx: Context, value: Ref, index: Value, node: ast.AST) -> Value:
         try:
             return of_mapping(content, index)
         except NeverReturns:
+            missing = (
+                ctx.semantics.attribute(ctx, value, "__missing__", node) if isinstance(kind, ProjectClass) else None
+            )
+            if isinstance(missing, Function):
+                return ctx.semantics.call(ctx, missing, Arguments([index], {}, True, node))
             default = ctx.store.read(value.address, "default_factory")
             if default is None:
                 raise
