@@ -183,7 +183,7 @@ def _numbers(span: Span) -> list[int]:
 
 
 _SPEAKS = re.compile(
-    rb"\b(?:autocast|GradScaler|b?float16|float64|u?int(?:8|16|32|64)|half|double|bool|long|byte|complex|numpy|np"
+    rb"\b(?:autocast|GradScaler|b?float16|float64|u?int(?:8|16|32|64)|half|double|bool|long|byte|char|short|complex|fft|numpy|np"
     rb"|one_hot|linspace|argmax|masked_fill|stft|view_as_complex)\b"
 )
 """Words of which one stands in a project that rules about several files may have something to say of."""

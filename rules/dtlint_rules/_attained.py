@@ -16,7 +16,19 @@ if TYPE_CHECKING:
     from dtlint.infer.domain.interval import Range
     from dtlint.infer.facts import Operation, Sighting
 
-__all__ = ["beyond", "cut", "dtypes_of", "found", "largest", "last_name_of", "lost", "number_in", "one_number", "only"]
+__all__ = [
+    "beyond",
+    "cut",
+    "dtypes_of",
+    "found",
+    "largest",
+    "last_name_of",
+    "lost",
+    "number_in",
+    "one_number",
+    "only",
+    "operands",
+]
 
 
 def last_name_of(operation: Operation) -> str:
@@ -50,6 +62,13 @@ def number_in(value: Value | None) -> Range | None:
         return None
     known = number_of(value)
     return None if known is None else known.range
+
+
+def operands(left: Value, right: Value) -> tuple[Value, Value]:
+    """Of two operands the tensor that tells the dtype, and the other one."""
+    if not isinstance(left, Tensor) or (isinstance(right, Tensor) and left.rank == 0):
+        return right, left
+    return left, right
 
 
 def beyond(number: float | None, tensor: Value | None) -> str | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES
 from dtlint.infer.domain.values import Tensor
-from dtlint_rules._attained import beyond, found, largest, last_name_of, one_number, only
+from dtlint_rules._attained import beyond, found, largest, last_name_of, one_number, only, operands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +91,7 @@ def _put(operation: Operation, name: str) -> tuple[float | None, Value | None]:
         return one_number(keywords.get("value", args[-1] if args else None)), args[0] if args else None
     if len(args) != 2:
         return None, None
-    tensor, other = (args[0], args[1]) if isinstance(args[0], Tensor) and args[0].rank != 0 else (args[1], args[0])
+    tensor, other = operands(args[0], args[1])
     return one_number(other), tensor
 
 

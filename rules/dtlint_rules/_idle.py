@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import DTYPES, LOW_PRECISION
 from dtlint.dtypes.rounding import rounded
 from dtlint.infer.domain.values import Tensor
-from dtlint_rules._attained import dtypes_of, found, last_name_of, lost, one_number, only
+from dtlint_rules._attained import dtypes_of, found, last_name_of, lost, one_number, only, operands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ def lost_epsilons(facts: ModuleFacts) -> Iterator[Finding]:
 def _lost(operation: Operation) -> str | None:
     name, args, keywords = last_name_of(operation), operation.args, dict(operation.keywords)
     if name in ("add", "sub") and len(args) == 2 and not keywords:
-        tensor, other = args if isinstance(args[0], Tensor) and args[0].rank != 0 else (args[1], args[0])
+        tensor, other = operands(args[0], args[1])
         number = one_number(other)
         dtype = lost(number, tensor)
         if dtype is None or number is None or not isinstance(tensor, Tensor) or not tensor.range.zero:

@@ -82,12 +82,13 @@ def operator_result(ctx: Context, name: str, left: Value, right: Value) -> Value
 def _wrapped(name: str, left: Value, right: Value) -> frozenset[tuple[str, object]]:
     """Of a sum or a difference of small integers: that it may have wrapped around.
 
-    Not where an operand is a bound of others, `x - x.min()`, and not for masks."""
+    Not where an operand is a bound of others, `x - x.min()`, and not for sums of masks."""
     if name not in ("add", "sub"):
         return frozenset()
     for one in (left, right):
         small = isinstance(one, Tensor) and one.dtypes is not None and bool(one.dtypes) and one.dtypes <= _SMALL
-        if not isinstance(one, Tensor) or not small or one.range.magnitude <= 1 or ("bound", True) in one.extra:
+        is_mask = isinstance(one, Tensor) and one.range.magnitude <= 1 and name == "add"
+        if not isinstance(one, Tensor) or not small or is_mask or ("bound", True) in one.extra:
             return frozenset()
     return frozenset({("wraps", name)})
 
