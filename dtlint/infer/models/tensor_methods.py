@@ -54,9 +54,8 @@ def _device_type(ctx: Context, value: Value) -> Value:
 
 @attribute("torch.Tensor.shape")
 def _shape(ctx: Context, value: Value) -> Value:
-    if isinstance(value, Unknown):
+    if not isinstance(value, Tensor):
         return Many(_SIZE)
-    assert isinstance(value, Tensor)
     if value.rank is not None and value.rank >= 0:
         return Tuple((_SIZE,) * value.rank)
     return Many(_SIZE)
