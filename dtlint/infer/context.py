@@ -202,6 +202,9 @@ class ModulesAndClasses(Protocol):
     def arrive(self, ctx: Context, name: str) -> None:
         """An import statement names a module."""
 
+    def address_of(self, module: Any) -> Address:
+        """Where a module's variables are."""
+
     def named(self, ctx: Context, name: str) -> Value:
         """What `import name` binds."""
 
@@ -260,6 +263,9 @@ class ModulesAndClasses(Protocol):
 
     def run_generator(self, ctx: Context, manager: Any, on_yield: Callable[[Value], Value]) -> None:
         """Run the function of a context around a block."""
+
+    def generated(self, ctx: Context, value: Any, node: ast.AST) -> Value:
+        """What a generator gives from here on."""
 
     def iterated(self, ctx: Context, value: Any, node: ast.AST) -> Value:
         """The items of an object."""

@@ -63,6 +63,9 @@ class Store:
         self.objects: dict[Address, dict[Hashable, Value]] = {AMBIENT: {}}
         self.trail: list[tuple[Address, Hashable, Value]] = []
         self.footprints: list[Footprint] = [Footprint()]
+        self.watches: list[tuple[Difference, set[Address] | None]] = []
+        """What has been written since a block began that an exception may leave at any point, innermost block last; and the
+        objects of a call's own, which nobody sees who catches the exception."""
         self.frozen: set[Address] = set()
         """Objects that do not change once made, modules and classes: reads of them need not be remembered."""
         self.thawed = 0
@@ -107,6 +110,8 @@ class Store:
         self.objects[address] = {}
         self.trail.append((address, _MADE, ABSENT))
         self.footprints[-1].made.add(address)
+        if self.watches:
+            self.note(address, _MADE, TRUE)
         if content is not None:
             self._put(address, CONTENT, content)
         return address
@@ -167,6 +172,46 @@ class Store:
         self.trail.append((address, field, old))
         self.footprints[-1].writes.add((address, field))
         fields[field] = value
+        if self.watches:
+            self.note(address, field, value)
+
+    # -- exceptional exits -----------------------------------------------------------------------------------------------
+
+    def watch(self, own: set[Address] | None = None) -> None:
+        """A block begins that an exception may leave at any point.
+
+        Args:
+            own: the objects that a call makes, where the block is a function's body.
+        """
+        self.watches.append(({}, own))
+
+    def note(self, address: Address, field: Hashable, value: Value) -> None:
+        """A cell has had a value in the innermost block."""
+        seen, own = self.watches[-1]
+        if own is None or address not in own:
+            cell = address, field
+            known = seen.get(cell)
+            seen[cell] = value if known is None or known is value else join(known, value)
+
+    def unwatch(self) -> Difference:
+        """The block is over: each cell written in it, with the join of the values that it has had. The block around it has
+        seen these, too."""
+        seen, _ = self.watches.pop()
+        if self.watches:
+            for (address, field), value in seen.items():
+                self.note(address, field, value)
+        return seen
+
+    def left_anywhere(self, seen: Difference) -> Difference:
+        """What an exception may leave of a block, told from its beginning: what was there, or what it has written."""
+        found: Difference = {}
+        for (address, field), value in seen.items():
+            if address in self.objects:
+                if field is not _MADE:
+                    found[address, field] = join(self.objects[address].get(field, ABSENT), value)
+            elif (address, _MADE) in seen:
+                found[address, field] = value
+        return dict(sorted(found.items(), key=lambda each: each[0][1] is not _MADE))
 
     # -- branches --------------------------------------------------------------------------------------------------------
 
@@ -211,6 +256,8 @@ class Store:
                     self.objects[address] = {}
                     self.trail.append((address, _MADE, ABSENT))
                     footprint.made.add(address)
+                    if self.watches:
+                        self.note(address, _MADE, TRUE)
             else:
                 self._put(address, field, value)
 
@@ -244,20 +291,6 @@ class Store:
                 result = value if result is None else how(result, value)
             if result is not None:
                 self._put(address, field, result)
-
-    def changed_since(self, mark: int) -> dict[Cell, Value]:
-        """Each cell written since a mark, with the join of all values that it has had since, the first one included: what a
-        handler finds of a block that was left at any point."""
-        found: Difference = {}
-        for address, field, old in self.trail[mark:]:
-            if field is _MADE or address not in self.objects:
-                continue
-            cell = address, field
-            found[cell] = join(found[cell], old) if cell in found else old
-        for (address, field), value in found.items():
-            now = self.objects[address].get(field, ABSENT)
-            found[address, field] = join(value, now)
-        return found
 
 
 _MADE = "*made"

@@ -258,7 +258,7 @@ class _Standing:
             held = getattr(real, "__dict__", {})
             named = [(name, one) for name, one in fields.items() if isinstance(name, str) and not name.startswith("*")]
             return all(name not in held or self.holds(one, held[name]) for name, one in named)
-        if isinstance(content, (Tuple, Many, Mapping)):
+        if isinstance(content, (Tuple, Many, Mapping)) and isinstance(real, (list, tuple, dict, set, frozenset)):
             return self._content_holds(content, real)
         return True
 

@@ -24,6 +24,7 @@ __all__ = [
     "Dtypes",
     "External",
     "Function",
+    "Generator",
     "Imported",
     "Many",
     "Mapping",
@@ -309,6 +310,19 @@ class Partial(Value):
     callee: Value
     args: tuple[Value, ...] = ()
     keywords: tuple[tuple[str, Value], ...] = ()
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Generator(Value):
+    """What calling a generator function gives: its body runs when items are asked for.
+
+    Attributes:
+        function: the function.
+        bound: the arguments, by parameter.
+    """
+
+    function: Function
+    bound: tuple[tuple[str, Value], ...]
 
 
 @dataclass(unsafe_hash=True, slots=True)

@@ -15,12 +15,19 @@ from dtlint.infer.domain.values import (
     NONE,
     TOP,
     Address,
+    Const,
+    Dtype,
+    External,
     Function,
+    Generator,
     Many,
     Mapping,
     Partial,
+    ProjectClass,
     Ref,
     Value,
+    may_be_absent,
+    present,
 )
 from dtlint.infer.interproc.functions import bound_arguments
 from dtlint.infer.interproc.summaries import Summary, addresses_in, moved
@@ -91,9 +98,33 @@ class Calls:
         bound = bound_arguments(definition, arguments)
         if bound is None:
             raise NeverReturns
-        if definition.is_generator and "contextmanager" in definition.decorators:
+        if definition.is_generator and "contextmanager" not in definition.decorators:
+            return Generator(Function(definition, function.frame), tuple(bound.items()))
+        if not definition.decorators.isdisjoint(_CACHING):
+            return self._cached(ctx, function, bound, arguments.node)
+        if definition.is_generator:
             return Partial(GENERATOR_CONTEXT, (function, *bound.values()), tuple(bound.items()))
         return self.run(ctx, function, bound, arguments.node)
+
+    def _cached(self, ctx: Context, function: Function, bound: dict[str, Value], site: Any) -> Value:
+        """What a function under `functools.cache` gives: what it gave before for the same arguments."""
+        store = ctx.store
+        cache = store.address(None, function.definition, "functools.cache")
+        key = "cached", function.frame, tuple(bound.values())
+        known = store.read(cache, key) if cache in store.objects else None
+        if known is not None and not may_be_absent(known) and all(map(_is_certain, bound.values())):
+            return known
+        result = self.run(ctx, function, bound, site)
+        for field in store.fields(cache) if not all(map(_is_certain, bound.values())) else ():
+            other = store.read(cache, field)
+            before = None if other is None else present(other)
+            result = result if before is None else join(result, before)
+        earlier = None if known is None else present(known)
+        result = result if earlier is None else join(result, earlier)
+        if cache not in store.objects:
+            store.allocate(cache)
+        store.overwrite(cache, key, result)
+        return result
 
     def run(
         self,
@@ -189,6 +220,9 @@ class Calls:
         for cell, value in summary.reads.items():
             if cell[0] not in footprint.made and cell not in footprint.writes and cell[0] not in store.frozen:
                 footprint.reads.setdefault(cell, value)
+        if store.watches:
+            for (address, field), value in summary.seen.items():
+                store.note(address, field, value)
         if summary.result is None:
             raise NeverReturns
         again = {cell[0] for cell in summary.changes if cell[1] == "*made" and cell[0] in store.objects}
@@ -219,6 +253,7 @@ class Calls:
         mark = store.mark()
         footprint = Footprint()
         store.footprints.append(footprint)
+        store.watch(footprint.made)
         address = store.address(path, definition, "frame")
         frame = Frame(address, path, definition.module, definition, mark, on_yield=on_yield)
         ctx.frame = frame
@@ -227,6 +262,7 @@ class Calls:
             result = self._body(ctx, definition, frame)
             changes = {} if result is None else store.difference(mark)
         finally:
+            seen = store.unwatch()
             store.footprints.pop()
             ctx.frame, ctx.site = caller, place
         made = {cell[0] for cell in changes if cell[1] == "*made"} | footprint.made
@@ -240,7 +276,7 @@ class Calls:
         }
         if on_yield is not None:  # what the block of the `with` does is the caller's
             store.footprints[-1].absorb(footprint)
-        return Summary(reads, changes, result, path if kept else None)
+        return Summary(reads, changes, result, path if kept else None, seen)
 
     def _enter(self, ctx: Context, function: Function, bound: dict[str, Value], address: Address) -> None:
         """The variables of a call, at its beginning."""
@@ -284,6 +320,14 @@ class Calls:
         if definition.is_generator:
             return Many(join_all(frame.yields) or TOP)
         return join_all(value for _, value in frame.returns)
+
+
+_CACHING = frozenset({"lru_cache", "cache"})
+
+
+def _is_certain(value: Value) -> bool:
+    """Is it one thing each time, as far as a cache tells things apart?"""
+    return isinstance(value, (Const, Dtype, External, Function, ProjectClass, Ref))
 
 
 def _holds(ctx: Context, reads: Difference) -> bool:

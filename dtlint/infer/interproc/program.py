@@ -16,6 +16,7 @@ from dtlint.infer.domain.values import (
     Const,
     External,
     Function,
+    Generator,
     Imported,
     Many,
     Mapping,
@@ -37,6 +38,7 @@ from dtlint.infer.interproc.summaries import addresses_in
 from dtlint.infer.models import external_calls, instances
 from dtlint.infer.models.registry import canonical
 from dtlint.infer.semantics.attributes import class_attribute
+from dtlint.infer.semantics.branches import alternatives
 from dtlint.infer.semantics.names import OUTER
 from dtlint.infer.state import CONTENT, Footprint, Store
 
@@ -90,8 +92,8 @@ class Program:
         """Run a module's body, once. What it does lasts, in whatever branch it was asked for."""
         info.run = True
         store = ctx.store
-        saved = store.trail, store.footprints, ctx.frame
-        store.trail, store.footprints = [], [Footprint()]
+        saved = store.trail, store.footprints, ctx.frame, store.watches
+        store.trail, store.footprints, store.watches = [], [Footprint()], []
         address = self.address_of(info)
         try:
             store.allocate(address)
@@ -101,7 +103,7 @@ class Program:
             ctx.frame = Frame(address, None, info)
             ctx.semantics.execute(ctx, info.tree.body)
         finally:
-            store.trail, store.footprints, ctx.frame = saved
+            store.trail, store.footprints, ctx.frame, store.watches = saved
         store.frozen.add(address)
 
     def run_main(self, ctx: Context, info: ModuleInfo) -> None:
@@ -306,7 +308,7 @@ class Program:
             if _is_transform(called):  # PEP 681 says what it does
                 itself.definition.made = itself.definition.loose = True
             elif isinstance(called, Function):
-                result = self._applied(ctx, called, value, decorator)
+                result = _applied(ctx, called, value, decorator)
                 value = result if isinstance(result, (ProjectClass, Function)) else value
         return value
 
@@ -334,7 +336,7 @@ class Program:
                 return TOP if known is None else known
             called = ctx.semantics.evaluate(ctx, decorator)
             if isinstance(called, Function):
-                value = self._applied(ctx, called, value, decorator)
+                value = _applied(ctx, called, value, decorator)
             elif isinstance(called, ProjectClass) and class_attribute(ctx, called.definition.order, "__get__"):
                 value = ctx.semantics.call(ctx, called, Arguments([value], {}, True, decorator))
             elif isinstance(called, (External, Bound, Partial)):
@@ -343,12 +345,6 @@ class Program:
             elif isinstance(called, Region) and isinstance(value, Function):
                 value = Partial(External("torch.amp.autocast.__call__"), (called, value))
         return value
-
-    def _applied(self, ctx: Context, decorator: Function, value: Value, node: ast.expr) -> Value:
-        try:
-            return ctx.semantics.call(ctx, decorator, Arguments([value], {}, True, node))
-        except NeverReturns:
-            return TOP
 
     def setter(self, cls: ProjectClass, name: str) -> Function | None:
         """The function that assigns a property."""
@@ -404,6 +400,17 @@ class Program:
         bound = dict(manager.keywords)
         self.calls.run(ctx, function, bound, function.definition.node, on_yield)
 
+    def generated(self, ctx: Context, value: Generator, node: ast.AST) -> Value:
+        """What a generator gives from here on. How far it gets is not known: what it does is done perhaps."""
+        found: list[Value] = []
+
+        def run() -> bool:
+            found.append(self.calls.run(ctx, value.function, dict(value.bound), node))
+            return True
+
+        alternatives(ctx, [run, lambda: True])
+        return found[0] if found else Tuple(())
+
     def iterated(self, ctx: Context, value: Ref, node: ast.AST) -> Value:
         """The items of an object: by its class's `__iter__`, or by `__getitem__`."""
         if isinstance(value.address.kind, str):
@@ -436,6 +443,11 @@ class Program:
         """Values reach code that is not seen: the containers reachable from them may hold anything then. Objects keep their
         attributes, and modules their dtypes: unseen code is taken not to change those."""
         store = ctx.store
+        values = list(values)
+        for value in values:
+            for one in choices(value):
+                if isinstance(one, Generator):
+                    self.generated(ctx, one, one.function.definition.node)
         waiting = [address for value in values for address in addresses_in(value)]
         seen: set[Address] = set()
         while waiting:
@@ -463,6 +475,13 @@ def _external_member(module: str, name: str) -> Value:
     from dtlint.infer.semantics.attributes import _of_external
 
     return _of_external(External(module), name)
+
+
+def _applied(ctx: Context, decorator: Function, value: Value, node: ast.expr) -> Value:
+    try:
+        return ctx.semantics.call(ctx, decorator, Arguments([value], {}, True, node))
+    except NeverReturns:
+        return TOP
 
 
 def _as_base(value: Value) -> ProjectClass | External | None:

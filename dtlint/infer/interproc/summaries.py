@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from dtlint.infer.domain.values import (
     Dtype,
     External,
     Function,
+    Generator,
     Many,
     Mapping,
     Number,
@@ -46,12 +48,14 @@ class Summary:
         changes: what it changed.
         result: what it gave; None: it never returns.
         path: the calls around it, where it allocated objects that outlive it; None where it did not.
+        seen: what the cells that it wrote have had in them, one after the other: an exception may leave any of it.
     """
 
     reads: Difference
     changes: Difference
     result: Value | None
     path: CallPath | None
+    seen: Difference = dataclasses.field(default_factory=dict)
 
     @property
     def defines_classes(self) -> bool:
@@ -65,7 +69,7 @@ def moved(store: Store, summary: Summary, path: CallPath) -> Summary:
     move = _Move(store, summary.path, path)
     changes = {(move.address(address), field): move.value(value) for (address, field), value in summary.changes.items()}
     result = None if summary.result is None else move.value(summary.result)
-    return Summary(summary.reads, changes, result, path)
+    return Summary(summary.reads, changes, result, path, summary.seen)
 
 
 class _Move:
@@ -124,6 +128,10 @@ class _Move:
         if isinstance(value, Partial):
             keywords = tuple((name, self.value(item)) for name, item in value.keywords)
             return Partial(self.value(value.callee), tuple(map(self.value, value.args)), keywords)
+        if isinstance(value, Generator):
+            frame = None if value.function.frame is None else self.address(value.function.frame)
+            given = tuple((name, self.value(item)) for name, item in value.bound)
+            return Generator(Function(value.function.definition, frame), given)
         if isinstance(value, Bound):
             return Bound(self.value(value.receiver), value.name)
         if isinstance(value, SuperOf):
@@ -138,6 +146,10 @@ def addresses_in(value: Value) -> Iterator[Address]:
         yield value.address  # type: ignore[attr-defined]
     elif kind in _PLAIN:
         return
+    elif isinstance(value, Generator):
+        yield from addresses_in(value.function)
+        for _, item in value.bound:
+            yield from addresses_in(item)
     elif isinstance(value, ProjectClass):
         yield value.definition.namespace
     elif isinstance(value, Tuple):

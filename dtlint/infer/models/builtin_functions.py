@@ -29,6 +29,7 @@ from dtlint.infer.domain.values import (
     choices,
 )
 from dtlint.infer.models import kinds, plain_tensors
+from dtlint.infer.models.instance_dicts import instance_dict
 from dtlint.infer.models.registry import model
 from dtlint.infer.state import CONTENT
 
@@ -529,3 +530,21 @@ def _object_new(ctx: Context, arguments: Arguments) -> Value:
 @model("builtins.slice")
 def _slice(ctx: Context, arguments: Arguments) -> Value:
     return Const((slice, "?"))
+
+
+@model("builtins.exec")
+def _exec(ctx: Context, arguments: Arguments) -> Value:
+    """Text that is run may bind any name."""
+    for frame in {ctx.frame.address, ctx.modules.address_of(ctx.frame.module)}:
+        ctx.store.unfreeze(frame)
+        for name in ctx.store.fields(frame):
+            if isinstance(name, str) and not name.startswith(("*", "__")):
+                ctx.store.overwrite(frame, name, TOP)
+    return NONE
+
+
+@model("builtins.globals")
+def _globals(ctx: Context, arguments: Arguments) -> Value:
+    address = ctx.modules.address_of(ctx.frame.module)
+    ctx.store.unfreeze(address)
+    return instance_dict(ctx, Ref(address))

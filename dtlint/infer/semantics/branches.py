@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dtlint.infer.domain.values import Value
     from dtlint.infer.state import Cell
 
-__all__ = ["alternatives", "value_of_alternatives"]
+__all__ = ["alternatives", "on_each_return", "value_of_alternatives"]
 
 
 def alternatives(ctx: Context, paths: Sequence[Callable[[], bool]]) -> bool:
@@ -71,3 +71,16 @@ def value_of_alternatives(ctx: Context, paths: Sequence[Callable[[], Value]]) ->
     for value in found[1:]:
         result = join(result, value)
     return result
+
+
+def on_each_return(ctx: Context, since: int, action: Callable[[], bool]) -> None:
+    """Do something on each way out by `return` that was found since there were so many."""
+    store, frame = ctx.store, ctx.frame
+    here = store.mark()
+    kept = store.difference(frame.mark)
+    for place in range(since, len(frame.returns)):
+        changed, value = frame.returns[place]
+        store.apply({**kept, **changed})
+        if action():
+            frame.returns[place] = (store.difference(frame.mark), value)
+        store.undo(here)

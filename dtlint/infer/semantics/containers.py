@@ -17,6 +17,7 @@ from dtlint.infer.domain.values import (
     Dtype,
     External,
     Function,
+    Generator,
     Many,
     Mapping,
     Namespace,
@@ -255,6 +256,8 @@ def items(ctx: Context, value: Value, node: ast.AST) -> Value:
 def _items(ctx: Context, value: Value, node: ast.AST) -> Value:
     if isinstance(value, (Tuple, Many)):
         return value
+    if isinstance(value, Generator):
+        return ctx.modules.generated(ctx, value, node)
     if isinstance(value, Mapping):
         return _keys(value)
     if isinstance(value, Bound) and is_view(value):
@@ -328,6 +331,6 @@ def _truth(ctx: Context, value: Value) -> bool | None:
         return None
     if isinstance(value, Bound):
         return True if value.name in MODELS else None
-    if isinstance(value, (Function, ProjectClass, Namespace, Dtype, External)):
+    if isinstance(value, (Function, Generator, ProjectClass, Namespace, Dtype, External)):
         return True
     return None

@@ -12,6 +12,7 @@ from dtlint.infer.domain.values import (
     NONE,
     TOP,
     Const,
+    Generator,
     Many,
     Mapping,
     Tuple,
@@ -215,7 +216,8 @@ def arguments_of(ctx: Context, node: ast.Call) -> Arguments:
             else:
                 complete = positional = False
         else:
-            value = evaluate(ctx, given)
+            # a generator expression that is handed over at once is taken to be used up there
+            value = _comprehension(ctx, given) if isinstance(given, ast.GeneratorExp) else evaluate(ctx, given)
             if complete:
                 args.append(value)
     for keyword in node.keywords:
@@ -269,6 +271,24 @@ def _comprehension(ctx: Context, node: Any) -> Value:
     if isinstance(node, ast.GeneratorExp):
         return content
     return ctx.allocate(node, "builtins.list" if isinstance(node, ast.ListComp) else "builtins.set", content)
+
+
+def _generator_expression(ctx: Context, node: ast.GeneratorExp) -> Value:
+    """A generator that runs when items are asked for; what it first iterates over is evaluated here."""
+    function: Any = getattr(node, "_function", None)
+    if function is None:
+        body: list[ast.stmt] = [ast.Expr(ast.Yield(node.elt))]
+        for place, generator in reversed(list(enumerate(node.generators))):
+            for test in reversed(generator.ifs):
+                body = [ast.If(test, body, [])]
+            iterated = generator.iter if place else ast.Name(".0", ast.Load())
+            body = [ast.For(generator.target, iterated, body, [])]
+        given = ast.arguments([], [ast.arg(".0")], None, [], [], None, [])
+        function = ast.copy_location(ast.FunctionDef("<genexpr>", given, body, []), node)
+        ast.fix_missing_locations(function)
+        node._function = function  # type: ignore[attr-defined]
+    first = evaluate(ctx, node.generators[0].iter)
+    return Generator(names.function_of(ctx, function), ((".0", first),))
 
 
 def _of_pairs(found: list[Value], exact: bool) -> Mapping:
@@ -425,7 +445,7 @@ _EVALUATE: dict[type[ast.AST], Callable[[Any, Any], Value]] = {
     ast.ListComp: _comprehension,
     ast.SetComp: _comprehension,
     ast.DictComp: _comprehension,
-    ast.GeneratorExp: _comprehension,
+    ast.GeneratorExp: _generator_expression,
     ast.JoinedStr: _joined_text,
     ast.NamedExpr: _named,
     ast.Await: _await,

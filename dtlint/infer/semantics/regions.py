@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.context import Arguments, NeverReturns
-from dtlint.infer.domain.values import NONE, TOP, Device, Function, Partial, Ref, Region, Value, choices
+from dtlint.infer.domain.values import (
+    NONE,
+    TOP,
+    Const,
+    Device,
+    External,
+    Function,
+    Partial,
+    Ref,
+    Region,
+    Tuple,
+    Value,
+    choices,
+)
 from dtlint.infer.semantics import names
+from dtlint.infer.semantics.branches import on_each_return
 from dtlint.infer.semantics.expressions import evaluate
-from dtlint.infer.state import AMBIENT
+from dtlint.infer.state import AMBIENT, CONTENT
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Callable
 
     from dtlint.infer.context import Context
+    from dtlint.infer.state import Difference
 
 __all__ = ["in_region", "with_statement"]
 
@@ -49,6 +64,10 @@ def _in_context(ctx: Context, manager: Value, run: Callable[[Value], bool], node
         return in_region(ctx, region, lambda: run(manager))
     if isinstance(manager, Partial) and manager.callee == GENERATOR_CONTEXT:
         return _in_generator(ctx, manager, run)
+    if isinstance(manager, Partial) and manager.callee == SUPPRESSING:
+        return _leaving(ctx, lambda: run(NONE), lambda raised: Const(raised), swallows=True)
+    if isinstance(manager, Ref) and manager.address.kind == STACK:
+        return _in_stack(ctx, manager, run, node)
     if isinstance(manager, Ref):
         return _restoring(ctx, lambda: _in_object(ctx, manager, run, node))
     if isinstance(manager, Device):
@@ -75,30 +94,106 @@ def _in_object(ctx: Context, manager: Ref, run: Callable[[Value], bool], node: a
     enter = ctx.semantics.attribute(ctx, manager, "__enter__", node)
     if not isinstance(enter, Function):
         return run(manager)
-    reached = run(ctx.semantics.call(ctx, enter, Arguments([], {}, True, node)))
-    leave = ctx.semantics.attribute(ctx, manager, "__exit__", node)
-    if reached and leave is not None:
-        ctx.semantics.call(ctx, leave, Arguments([NONE, NONE, NONE], {}, True, node))
-    return reached
+    leaving = ctx.semantics.attribute(ctx, manager, "__exit__", node)
+    entered = ctx.semantics.call(ctx, enter, Arguments([], {}, True, node))
+    if not isinstance(leaving, Function):
+        return run(entered)
+    leave: Function = leaving
+
+    def left(raised: bool) -> Value:
+        return ctx.semantics.call(ctx, leave, Arguments([TOP if raised else NONE] * 3, {}, True, node))
+
+    return _leaving(ctx, lambda: run(entered), left, _may_swallow(leave))
 
 
 def _restoring(ctx: Context, run: Callable[[], bool]) -> bool:
     """Run a block in a context that may change the region or the default dtype, and puts them back on every way out."""
-    frame = ctx.frame
+    store, frame = ctx.store, ctx.frame
     around = {(AMBIENT, name): ctx.ambient(name) for name in ("region", "default dtype", "default device")}
     loops = frame.loops[-1] if frame.loops else None
     before = len(frame.returns), len(loops.breaks) if loops else 0, len(loops.continues) if loops else 0
+    noted = {cell: store.watches[-1][0].get(cell) for cell in around} if store.watches else {}
     try:
         return run()
     finally:
         for (_, name), value in around.items():
             if ctx.ambient(name) != value:
                 ctx.set_ambient(name, value)
+        for cell, known in noted.items():  # an exception puts it back, too
+            if known is None:
+                store.watches[-1][0].pop(cell, None)
+            else:
+                store.watches[-1][0][cell] = known
         left = [changed for changed, _ in frame.returns[before[0] :]]
         if loops is not None:
             left += [*loops.breaks[before[1] :], *loops.continues[before[2] :]]
         for changed in left:
             changed.update((cell, value) for cell, value in around.items() if cell in changed)
+
+
+SUPPRESSING = External("contextlib.suppress")
+STACK = "contextlib.ExitStack"
+
+
+def _may_swallow(leave: Function) -> bool:
+    """May an `__exit__` say that an exception goes no further?"""
+    node = leave.definition.node
+    if isinstance(node, ast.Lambda):
+        return True
+    returns = [one.value for one in ast.walk(node) if isinstance(one, ast.Return) and one.value is not None]
+    return any(not isinstance(one, ast.Constant) or bool(one.value) for one in returns)
+
+
+def _leaving(ctx: Context, run: Callable[[], bool], left: Callable[[bool], Value], swallows: bool) -> bool:
+    """Run a block, and what is run when it is left: at its end, by a `return`, or by an exception at any point of it."""
+    store, frame = ctx.store, ctx.frame
+    since, mark = len(frame.returns), store.mark()
+    ends: list[Difference] = []
+
+    def leave(raised: bool) -> Value | None:
+        try:
+            return left(raised)
+        except NeverReturns:
+            return None
+
+    store.watch()
+    try:
+        reached = run()
+    except NeverReturns:
+        reached = False
+    seen = store.unwatch()
+    if reached and leave(False) is not None:
+        ends.append(store.difference(mark))
+    store.undo(mark)
+    on_each_return(ctx, since, lambda: leave(False) is not None)
+    if swallows or store.watches:
+        store.apply(store.left_anywhere(seen))
+        answer = leave(True)
+        if swallows and answer is not None and ctx.semantics.truth(ctx, answer) is not False:
+            ends.append(store.difference(mark))
+        store.undo(mark)
+    if not ends:
+        return False
+    store.merge(ends)
+    return True
+
+
+def _in_stack(ctx: Context, stack: Ref, run: Callable[[Value], bool], node: ast.AST) -> bool:
+    """`with ExitStack() as stack`: what was entered by it is left at its end."""
+
+    def left(raised: bool) -> Value:
+        held = ctx.store.read(stack.address, CONTENT)
+        given = Arguments([TOP if raised else NONE] * 3, {}, True, node)
+        for one in reversed(held.items if isinstance(held, Tuple) else ()):
+            if isinstance(one, Partial):
+                ctx.semantics.call(ctx, one, Arguments([], {}, True, node))
+                continue
+            leave = ctx.semantics.attribute(ctx, one, "__exit__", node)
+            if isinstance(leave, Function):
+                ctx.semantics.call(ctx, leave, given)
+        return NONE
+
+    return _restoring(ctx, lambda: _leaving(ctx, lambda: run(stack), left, swallows=False))
 
 
 GENERATOR_CONTEXT = Function("contextlib.contextmanager")
@@ -130,18 +225,33 @@ def _within(around: Value, region: Value) -> Value:
 
 def in_region(ctx: Context, region: Value, run: Callable[[], bool]) -> bool:
     """Run a block in an autocast region, and put the one around it back on every way out."""
+
+    def inside() -> bool:
+        ctx.set_ambient("region", _within(ctx.ambient("region"), region))
+        return run()
+
+    return _restoring_region(ctx, inside)
+
+
+def _restoring_region(ctx: Context, run: Callable[[], bool]) -> bool:
+    """Run a block, and put the region that is in force back on every way out."""
     store, frame = ctx.store, ctx.frame
     around = ctx.ambient("region")
+    cell = (AMBIENT, "region")
     loops = frame.loops[-1] if frame.loops else None
     before = len(frame.returns), len(loops.breaks) if loops else 0, len(loops.continues) if loops else 0
-    ctx.set_ambient("region", _within(around, region))
+    noted = store.watches[-1][0].get(cell) if store.watches else None
     try:
         reached = run()
     except NeverReturns:
         reached = False
     finally:
         store.overwrite(AMBIENT, "region", around)
-    cell = (AMBIENT, "region")
+    if store.watches:  # an exception puts it back, too
+        if noted is None:
+            store.watches[-1][0].pop(cell, None)
+        else:
+            store.watches[-1][0][cell] = noted
     for changed, _ in frame.returns[before[0] :]:
         changed[cell] = around
     if loops is not None:
@@ -178,4 +288,4 @@ def _in_generator(ctx: Context, manager: Partial, run: Callable[[Value], bool]) 
         if not reached:
             return run(TOP)
         return False
-    return any(reached)
+    return True

@@ -11,13 +11,15 @@ from dtlint.infer.domain.values import (
     ABSENT,
     NONE,
     TOP,
+    Generator,
     Many,
     Ref,
     Tuple,
     Value,
+    choices,
 )
 from dtlint.infer.semantics import names, operators
-from dtlint.infer.semantics.branches import alternatives
+from dtlint.infer.semantics.branches import alternatives, on_each_return
 from dtlint.infer.semantics.expressions import evaluate
 from dtlint.infer.semantics.matching import match_statement
 from dtlint.infer.semantics.narrowing import narrow
@@ -160,7 +162,9 @@ def _if(ctx: Context, node: ast.If) -> bool:
 
 
 def _for(ctx: Context, node: ast.For | ast.AsyncFor) -> bool:
-    items = ctx.semantics.items(ctx, evaluate(ctx, node.iter), node.iter)
+    iterable = evaluate(ctx, node.iter)
+    items = ctx.semantics.items(ctx, iterable, node.iter)
+    running = any(isinstance(one, Generator) for one in choices(iterable))
     if isinstance(items, Tuple) and len(items.items) <= _MOST_UNROLLED:
         return _unrolled(ctx, node, items.items)
     if isinstance(items, Tuple):
@@ -168,7 +172,11 @@ def _for(ctx: Context, node: ast.For | ast.AsyncFor) -> bool:
     item = items.item if isinstance(items, Many) else TOP
 
     def begin() -> bool:
-        names.assign(ctx, node.target, item)
+        given = item
+        if running:  # its body runs between the rounds, and sees what they change
+            now = ctx.semantics.items(ctx, iterable, node.iter)
+            given = join(item, now.item) if isinstance(now, Many) else item
+        names.assign(ctx, node.target, given)
         return True
 
     return _fixed_point(ctx, begin, node.body, lambda: execute(ctx, node.orelse), leaves=True)
@@ -308,15 +316,16 @@ def _try(ctx: Context, node: Any) -> bool:
     store, frame = ctx.store, ctx.frame
     returned = len(frame.returns)
     mark = store.mark()
+    store.watch()
     reached = (
         execute_up_to_missing(ctx, node.body) if any(map(_catches_import, node.handlers)) else execute(ctx, node.body)
     )
-    perhaps = store.changed_since(mark)
+    seen = store.unwatch()
     ends: list[Difference] = []
     if reached and (not node.orelse or execute(ctx, node.orelse)):
         ends.append(store.difference(mark))
     store.undo(mark)
-    made = {cell: value for cell, value in perhaps.items() if cell[0] in store.objects}
+    made = store.left_anywhere(seen)
     for handler in node.handlers:
         store.apply(made)
         if handler.name is not None:
@@ -325,7 +334,11 @@ def _try(ctx: Context, node: Any) -> bool:
             ends.append(store.difference(mark))
         store.undo(mark)
     if node.finalbody:
-        _finally_on_return(ctx, node.finalbody, returned)
+        on_each_return(ctx, returned, lambda: execute(ctx, node.finalbody))
+        if store.watches:  # an exception passes through it
+            store.apply(made)
+            execute(ctx, node.finalbody)
+            store.undo(mark)
     if not ends:
         return False
     store.merge(ends)
@@ -348,19 +361,6 @@ def _is_missing_import(ctx: Context, node: Any, handler: ast.ExceptHandler) -> b
     if len(imports) != len(node.body):
         return False
     return all(ctx.modules.is_there(ctx.frame.module, one) for one in imports)
-
-
-def _finally_on_return(ctx: Context, body: Sequence[ast.stmt], since: int) -> None:
-    """Run a `finally` on each way out by `return`."""
-    store, frame = ctx.store, ctx.frame
-    here = store.mark()
-    kept = store.difference(frame.mark)
-    for place in range(since, len(frame.returns)):
-        changed, value = frame.returns[place]
-        store.apply({**kept, **changed})
-        if execute(ctx, body):
-            frame.returns[place] = (store.difference(frame.mark), value)
-        store.undo(here)
 
 
 # -- definitions and imports ---------------------------------------------------------------------------------------------
