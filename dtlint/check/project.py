@@ -228,9 +228,11 @@ def _own_imports(data: bytes, path: Path, root: Path) -> Iterator[Path]:
                 yield file
 
 
-def _is_mixed(data: bytes) -> bool:
-    """Does a file speak of torch and of dtypes that do not mix?"""
-    return b"torch" in data and _MIXES.search(data) is not None
+def _mixed_lines(data: bytes) -> list[int]:
+    """The lines of a file that speaks of torch on which dtypes meet that do not mix."""
+    if b"torch" not in data:
+        return []
+    return [data.count(b"\n", 0, found.start()) + 1 for found in _MIXES.finditer(data)]
 
 
 def _bytes(path: Path) -> bytes | None:
@@ -264,7 +266,8 @@ def _read(
         project = WholeProject(root, [], disk)
         given = {job.path.absolute(): texts[job.path] for job in group}
         programs = [path for path, data in given.items() if _MAY_RUN.search(data)]
-        modules = project.read([*given], programs, {path: None for path, data in given.items() if _is_mixed(data)})
+        libraries = {path: lines for path, data in given.items() if (lines := _mixed_lines(data))}
+        modules = project.read([*given], programs, libraries)
         for job in group:
             info = modules.get(job.path.absolute())
             if info is not None:

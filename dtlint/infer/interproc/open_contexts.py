@@ -45,7 +45,7 @@ from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.state import AMBIENT, CONTENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from collections.abc import Mapping as MappingOf
 
     from dtlint.infer.context import Context, Frame, Recorder
@@ -155,20 +155,25 @@ class OpenContexts:
         ctx.modules.run_main(ctx, self.main)
         self.read_definitions(ctx)
 
-    def read_definitions(self, ctx: Context) -> None:
-        """Read everything that the module defines, behind its body."""
+    def read_definitions(self, ctx: Context, wanted: Callable[[Any], bool] = lambda node: True) -> None:
+        """Read everything that the module defines, behind its body.
+
+        Args:
+            wanted: is a function, a class or one of its methods to be read?
+        """
         ctx.recorder = self
         modules: Program = ctx.modules  # type: ignore[assignment]
         ctx.set_ambient("region", TOP)
         if ctx.store.read(AMBIENT, "default dtype") is None:
             ctx.set_ambient("default dtype", TOP)
-        functions = [one for one in map(self._defined(modules), _functions(self.main.tree.body)) if one is not None]
+        top = filter(wanted, _functions(self.main.tree.body))
+        functions = [one for one in map(self._defined(modules), top) if one is not None]
         methods: list[tuple[FunctionDefinition, Value | None]] = []
-        for node in _classes(self.main.tree.body):
+        for node in filter(wanted, _classes(self.main.tree.body)):
             cls = modules.class_at(node)
             if cls is not None and cls.definition.inherits("enum.Enum") is not True:
                 made = self._made(ctx, cls)
-                methods += [(one, made) for one in self._methods(modules, cls)]
+                methods += [(one, made) for one in self._methods(modules, cls) if wanted(one.node)]
         self._read_until_nothing_changes(ctx, [*((one, None) for one in functions), *methods])
 
     def _defined(self, modules: Program) -> Any:

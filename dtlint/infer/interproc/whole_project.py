@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.context import Frame, NeverReturns, TooLong
 from dtlint.infer.facts import Facts
@@ -13,7 +13,7 @@ from dtlint.infer.interproc.open_contexts import OpenContexts, runs_something
 from dtlint.infer.interproc.project import ModuleInfo, Project
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from dtlint.infer.interproc.disk import Disk
@@ -51,14 +51,15 @@ class WholeProject:
         self.facts.context = self.context
 
     def read(
-        self, judged: Sequence[Path], programs: Sequence[Path], libraries: Collection[Path]
+        self, judged: Sequence[Path], programs: Sequence[Path], libraries: Mapping[Path, Collection[int]]
     ) -> dict[Path, ModuleInfo]:
         """Run the programs among some modules, and read the definitions of some libraries as called by anybody.
 
         Args:
             judged: the modules that rules judge.
             programs: those that may be programs.
-            libraries: those of which the definitions are read, unless they are programs.
+            libraries: those of which definitions are read, unless they are programs, by lines of which one has to stand
+                in a function or a class that is read.
 
         Returns:
             The judged modules that were read, or reached from these.
@@ -74,19 +75,24 @@ class WholeProject:
             if is_program:
                 self._run_as_program(info)
             elif path in libraries:
-                self._read_openly(info)
+                self._read_openly(info, libraries[path])
         reached = {info.path: info for info in self.project.modules.values() if info is not None and info.path}
         found = {path: reached[path] for path in judged if path in reached}
         self.facts.judged += found.values()
         return found
 
-    def _read_openly(self, info: ModuleInfo) -> None:
-        """Read what a module defines as called by anybody. The state is as before afterwards."""
+    def _read_openly(self, info: ModuleInfo, lines: Collection[int]) -> None:
+        """Read what a module defines around some lines as called by anybody. The state is as before afterwards."""
+
+        def wanted(node: Any) -> bool:
+            last = node.end_lineno or node.lineno
+            return any(node.lineno <= line <= last for line in lines)
+
         ctx, store = self.context, self.context.store
         mark, usual = store.mark(), ctx.frame
         ctx.frame = Frame(store.address(None, info.name, "module"), None, info, mark=mark)
         try:
-            OpenContexts(info, self.facts, with_callees=True, rounds=1).read_definitions(ctx)
+            OpenContexts(info, self.facts, with_callees=True, rounds=1).read_definitions(ctx, wanted)
         except (NeverReturns, TooLong):
             pass
         finally:

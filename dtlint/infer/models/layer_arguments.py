@@ -9,7 +9,7 @@ from dtlint.infer.domain.values import NONE, TOP, Const, Value
 if TYPE_CHECKING:
     from dtlint.infer.context import Arguments
 
-__all__ = ["buffers_of", "parameters_of", "settings_of"]
+__all__ = ["DTYPE_PLACES", "buffers_of", "parameters_of", "settings_of"]
 
 _CONVOLUTION = "in_channels out_channels kernel_size stride padding dilation groups bias padding_mode device dtype"
 _TRANSPOSED = (
@@ -56,7 +56,7 @@ _TAKES: dict[str, str] = {
     ),
     "Softmax": "dim",
 }
-_DTYPE_PLACES = {
+DTYPE_PLACES = {
     **dict.fromkeys(("LazyLinear", "PReLU"), 3),
     **dict.fromkeys(("GRUCell", "LSTMCell", "Linear", "RMSNorm"), 4),
     **dict.fromkeys(("Bilinear", "GroupNorm", "LayerNorm", "RNNCell"), 5),
@@ -84,7 +84,7 @@ _CELLS = ("LSTMCell", "GRUCell", "RNNCell")
 def settings_of(layer: str, arguments: Arguments) -> dict[str, Value]:
     """What a constructor is given, by name."""
     named = dict(zip(_TAKES.get(layer, "").split(), arguments.args, strict=False))
-    place = _DTYPE_PLACES.get(layer, len(arguments.args))
+    place = DTYPE_PLACES.get(layer, len(arguments.args))
     if place < len(arguments.args):
         named["dtype"] = arguments.args[place]
     if not arguments.complete:

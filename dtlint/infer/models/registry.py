@@ -28,10 +28,16 @@ ATTRIBUTES: dict[str, Callable[[Context, Value], Value]] = {}
 
 
 def model(*names: str) -> Callable[[Model], Model]:
-    """Register a function as the model of the things with these qualified names."""
+    """Register a function as the model of the things with these qualified names.
+
+    Raises:
+        ValueError: one of them has a model already.
+    """
 
     def register(function: Model) -> Model:
         for name in names:
+            if name in MODELS:
+                raise ValueError(f"{name} has two models: {MODELS[name].__module__} and {function.__module__}")
             MODELS[name] = function
         return function
 
