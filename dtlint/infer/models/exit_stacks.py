@@ -5,9 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.infer.context import Arguments, NeverReturns
-from dtlint.infer.domain.values import NONE, TOP, Device, Function, Partial, Ref, Region, Value
+from dtlint.infer.domain.values import (
+    NO_TENSOR,
+    NONE,
+    TOP,
+    Device,
+    Function,
+    Partial,
+    Ref,
+    Region,
+    Tuple,
+    Unknown,
+    Value,
+)
 from dtlint.infer.models.registry import model
-from dtlint.infer.state import AMBIENT
+from dtlint.infer.state import AMBIENT, CONTENT
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
@@ -17,14 +29,24 @@ _AROUND = ("region", "default dtype", "default device")
 """What holds everywhere, and contexts change."""
 
 
-def _stack(name: str) -> None:
-    @model(name)
-    def make(ctx: Context, arguments: Arguments) -> Value:
-        return ctx.allocate(arguments.node, name)
+@model(*_KINDS)
+def _make(ctx: Context, arguments: Arguments) -> Value:
+    return ctx.allocate(arguments.node, _KINDS[0], Tuple(()))
 
 
-for _name in _KINDS:
-    _stack(_name)
+def _keep(ctx: Context, stack: Value, value: Value) -> None:
+    """Remember what is to be left, or called, at the end."""
+    held = ctx.store.read(stack.address, CONTENT) if isinstance(stack, Ref) else None
+    if isinstance(held, Tuple) and isinstance(stack, Ref):
+        ctx.store.write(stack.address, CONTENT, Tuple((*held.items, value)))
+
+
+@model(*(f"{kind}.callback" for kind in _KINDS))
+def _callback(ctx: Context, arguments: Arguments) -> Value:
+    if len(arguments.args) > 1 and arguments.complete:
+        given = tuple(arguments.keywords.items())
+        _keep(ctx, arguments.args[0], Partial(arguments.args[1], tuple(arguments.args[2:]), given))
+    return arguments.args[1] if len(arguments.args) > 1 else TOP
 
 
 @model(*(f"{kind}.{name}" for kind in _KINDS for name in ("enter_context", "enter_async_context")))
@@ -47,9 +69,12 @@ def _enter(ctx: Context, arguments: Arguments) -> Value:
     if isinstance(manager, Ref):
         method = ctx.semantics.attribute(ctx, manager, "__enter__", arguments.node)
         if isinstance(method, Function):
+            _keep(ctx, stack, manager)
             return ctx.semantics.call(ctx, method, Arguments([], {}, True, arguments.node))
         return manager
-    return TOP
+    if isinstance(manager, Unknown) and manager != NO_TENSOR:
+        ctx.set_ambient("region", TOP)
+    return ctx.modules.entered(ctx, manager) or TOP
 
 
 def _at_yield(ctx: Context, manager: Partial) -> Value:

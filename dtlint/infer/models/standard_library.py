@@ -21,13 +21,10 @@ from dtlint.infer.domain.values import (
     Partial,
     ProjectClass,
     Ref,
-    Region,
     Tuple,
-    Unknown,
     Value,
 )
 from dtlint.infer.models.registry import model
-from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
     import ast
@@ -463,47 +460,6 @@ def _find_spec(ctx: Context, arguments: Arguments) -> Value:
 @model("contextlib.suppress")
 def _suppress(ctx: Context, arguments: Arguments) -> Value:
     return Partial(External("contextlib.suppress"))
-
-
-@model("contextlib.ExitStack", "contextlib.AsyncExitStack")
-def _stack(ctx: Context, arguments: Arguments) -> Value:
-    return ctx.allocate(arguments.node, "contextlib.ExitStack", Tuple(()))
-
-
-def _keep_in_stack(ctx: Context, stack: Value, value: Value) -> None:
-    held = ctx.store.read(stack.address, CONTENT) if isinstance(stack, Ref) else None
-    if isinstance(held, Tuple) and isinstance(stack, Ref):
-        ctx.store.write(stack.address, CONTENT, Tuple((*held.items, value)))
-
-
-@model("contextlib.ExitStack.enter_context")
-def _enter_context(ctx: Context, arguments: Arguments) -> Value:
-    """Enter a context that the stack leaves; a region is in force from here on."""
-    stack, manager = arguments.args[0], arguments.args[1] if len(arguments.args) > 1 else TOP
-    if isinstance(manager, Region):
-        ctx.set_ambient("region", manager)
-        return manager
-    if isinstance(manager, Ref):
-        enter = ctx.semantics.attribute(ctx, manager, "__enter__", arguments.node)
-        if isinstance(enter, Function):
-            _keep_in_stack(ctx, stack, manager)
-            return ctx.semantics.call(ctx, enter, Arguments([], {}, True, arguments.node))
-        return manager
-    if isinstance(manager, Unknown) and manager != NO_TENSOR:
-        ctx.set_ambient("region", TOP)
-        return TOP
-    found = ctx.modules.entered(ctx, manager)
-    if found is None and not isinstance(manager, Const):
-        ctx.set_ambient("region", TOP)
-    return TOP if found is None else found
-
-
-@model("contextlib.ExitStack.callback")
-def _callback(ctx: Context, arguments: Arguments) -> Value:
-    if len(arguments.args) > 1 and arguments.complete:
-        given = tuple(arguments.keywords.items())
-        _keep_in_stack(ctx, arguments.args[0], Partial(arguments.args[1], tuple(arguments.args[2:]), given))
-    return arguments.args[1] if len(arguments.args) > 1 else TOP
 
 
 @model("contextlib.redirect_stdout", "contextlib.closing", "warnings.catch_warnings")
