@@ -23,6 +23,7 @@ from dtlint.infer.domain.values import (
     may_be_absent,
     present,
 )
+from dtlint.infer.models import enumerations
 from dtlint.infer.models.mappings import content_of_mapping, merged, of_mapping_or_pairs, set_content, with_item
 from dtlint.infer.models.module_views import is_view
 from dtlint.infer.models.registry import model
@@ -161,7 +162,7 @@ def _any_value(content: Mapping | None) -> Value:
 def _get(ctx: Context, arguments: Arguments) -> Value:
     content = _mapping(ctx, arguments)
     default = arguments.args[2] if len(arguments.args) > 2 else arguments.keywords.get("default", NONE)
-    key = arguments.args[1] if len(arguments.args) > 1 else TOP
+    key = enumerations.plain(ctx, arguments.args[1]) if len(arguments.args) > 1 else TOP
     if content is None:
         return TOP
     if isinstance(key, Union) and all(isinstance(one, Const) for one in key.choices):
@@ -180,7 +181,7 @@ def _get(ctx: Context, arguments: Arguments) -> Value:
 @model("builtins.dict.pop")
 def _pop_key(ctx: Context, arguments: Arguments) -> Value:
     content = _mapping(ctx, arguments)
-    key = arguments.args[1] if len(arguments.args) > 1 else TOP
+    key = enumerations.plain(ctx, arguments.args[1]) if len(arguments.args) > 1 else TOP
     result = _get(ctx, arguments)
     if content is not None:
         if content.get(key) is not None:
@@ -196,7 +197,7 @@ def _pop_key(ctx: Context, arguments: Arguments) -> Value:
 @model("builtins.dict.setdefault")
 def _setdefault(ctx: Context, arguments: Arguments) -> Value:
     content = _mapping(ctx, arguments)
-    key = arguments.args[1] if len(arguments.args) > 1 else TOP
+    key = enumerations.plain(ctx, arguments.args[1]) if len(arguments.args) > 1 else TOP
     default = arguments.args[2] if len(arguments.args) > 2 else NONE
     result = _get(ctx, Arguments([arguments.args[0], key, default], {}, True, arguments.node))
     if content is not None:

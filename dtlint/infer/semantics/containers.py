@@ -57,7 +57,7 @@ def subscript(ctx: Context, value: Value, index: Value, node: ast.AST) -> Value:
     for one in choices(plain_tensors.plain(ctx, value)):
         for place in choices(plain_tensors.plain(ctx, index)):
             try:
-                found = _subscript(ctx, one, place, node)
+                found = _subscript(ctx, one, enumerations.plain(ctx, place), node)
             except NeverReturns:
                 continue
             result = found if result is None else join(result, found)
@@ -171,6 +171,7 @@ def _of_object(ctx: Context, value: Ref, index: Value, node: ast.AST) -> Value:
 
 def assign_item(ctx: Context, value: Value, index: Value, given: Value, node: ast.AST) -> None:
     """`value[index] = given`; ABSENT: `del value[index]`."""
+    index = enumerations.plain(ctx, index)
     ones = choices(value)
     for one in ones:
         if isinstance(one, Ref):

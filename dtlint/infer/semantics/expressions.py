@@ -19,6 +19,7 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
+from dtlint.infer.models import enumerations
 from dtlint.infer.models.mappings import content_of_mapping, merged, of_items
 from dtlint.infer.semantics import names, operators
 from dtlint.infer.semantics.branches import alternatives, value_of_alternatives
@@ -120,7 +121,7 @@ def _dict(ctx: Context, node: ast.Dict) -> Value:
             content, pairs = merged(content, of_items(pairs)), []
             content = merged(content, content_of_mapping(ctx, evaluate(ctx, value)))
         else:
-            name = evaluate(ctx, key)
+            name = enumerations.plain(ctx, evaluate(ctx, key))
             pairs.append((name, evaluate(ctx, value)))
     return ctx.allocate(
         node, "builtins.dict", merged(content, of_items(pairs)) if content != Mapping() else of_items(pairs)

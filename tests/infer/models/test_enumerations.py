@@ -33,6 +33,11 @@ PROGRAMS = {
         j = Kind.B.value
         k = Mode.HALF.name
         l = Mode.HALF in ["half"]
+        def looked_up():
+            table = {Mode.HALF: H}
+            table[Mode.WHOLE] = D
+            return table["half"] * 1, table.get("whole"), table.get(Mode.HALF)
+        m, n, o = looked_up()
     """,
     "abstract classes of collections": """
         import collections.abc, numbers
