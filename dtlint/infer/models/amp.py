@@ -24,11 +24,15 @@ _DEFAULTS = {"cuda": "float16", "cpu": "bfloat16", "xpu": "bfloat16", "mps": "fl
 """The dtype of a region that names none, by device: torch.get_autocast_dtype of torch 2.13."""
 
 
-def _region(arguments: Arguments, device: str | None, first: int) -> Region:
+def _region(ctx: Context, arguments: Arguments, device: str | None, first: int) -> Region:
     """A region, from the arguments behind the device: dtype and enabled."""
     given = arguments.get(first, "dtype")
     if given is None or given == NONE:
-        dtype = _DEFAULTS.get(device) if device is not None and arguments.complete else None
+        around = ctx.ambient("region")
+        if isinstance(around, Region) and around.device == device and around.enabled is not False:
+            dtype = around.dtype  # the one in force
+        else:
+            dtype = _DEFAULTS.get(device) if device is not None and arguments.complete else None
     else:
         known = dtype_of(given)
         dtypes = known.dtypes if known is not None else None
@@ -46,12 +50,13 @@ def _region(arguments: Arguments, device: str | None, first: int) -> Region:
 @model("torch.amp.autocast")
 def _autocast(ctx: Context, arguments: Arguments) -> Value:
     device = device_of(arguments.get(0, "device_type"))
-    return _region(arguments, device, 1)
+    return _region(ctx, arguments, device, 1)
 
 
 @model("torch.cuda.amp.autocast")
 def _cuda_autocast(ctx: Context, arguments: Arguments) -> Value:
     return _region(
+        ctx,
         Arguments(
             [arguments.get(1, "dtype") or NONE, arguments.get(0, "enabled") or Const(True)],
             {},
@@ -66,6 +71,7 @@ def _cuda_autocast(ctx: Context, arguments: Arguments) -> Value:
 @model("torch.cpu.amp.autocast")
 def _cpu_autocast(ctx: Context, arguments: Arguments) -> Value:
     return _region(
+        ctx,
         Arguments(
             [arguments.get(1, "dtype") or NONE, arguments.get(0, "enabled") or Const(True)],
             {},

@@ -341,8 +341,13 @@ def _is_plainly_unknown(value: Value) -> bool:
 
 @model("torch.nn.Module.type")
 def _module_type(ctx: Context, arguments: Arguments) -> Value:
-    cast_module(ctx, arguments.args[0], dtype_of(arguments.get(1, "dst_type")), None)
-    return arguments.args[0]
+    """`module.type(dtype)` casts whole numbers, too."""
+    module, dtype = arguments.args[0], dtype_of(arguments.get(1, "dst_type"))
+    for address in weights_within(ctx, module):
+        known = ctx.store.read(address, CONTENT)
+        if isinstance(known, Tensor):
+            ctx.store.write(address, CONTENT, _cast(known, dtype))
+    return module
 
 
 @model("torch.nn.Module.cuda", "torch.nn.Module.cpu", "torch.nn.Module.xpu")

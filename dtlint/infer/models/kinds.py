@@ -78,6 +78,8 @@ def class_of(value: Value) -> str | None:
 
 def bases_of(name: str) -> tuple[str, ...]:
     """The base classes of a class that is not read as source, nearest first."""
+    if name in _LAYERS:
+        return (_LAYERS[name], "torch.nn.Module")
     if name.startswith("torch.nn.") and name.count(".") == 2 and name[9:10].isupper():
         return ("torch.nn.Module",) if name not in ("torch.nn.Parameter", "torch.nn.Buffer") else ("torch.Tensor",)
     if name.startswith("torch.optim.lr_scheduler."):
@@ -87,6 +89,10 @@ def bases_of(name: str) -> tuple[str, ...]:
     return _BASES.get(name, ())
 
 
+_LAYERS = {"torch.nn.ReLU6": "torch.nn.Hardtanh", "torch.nn.LazyLinear": "torch.nn.Linear"} | {
+    f"torch.nn.LazyConv{way}{n}d": f"torch.nn.Conv{way}{n}d" for way in ("", "Transpose") for n in (1, 2, 3)
+}
+"""Layers that inherit from others that have names in torch.nn."""
 _BASES: dict[str, tuple[str, ...]] = {
     "collections.OrderedDict": ("builtins.dict",),
     "builtins.object.__dict__": ("builtins.dict",),

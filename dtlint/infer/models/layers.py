@@ -458,7 +458,7 @@ def _otherwise(ctx: Context, last: str, weight: Value, first: Value, arguments: 
     rank = first.rank if isinstance(first, Tensor) else None
     if last in _OF_WEIGHT and isinstance(weight, Tensor):
         return Tensor(weight.dtypes, weight.symbol, -1)
-    if last in _AGREEING and isinstance(weight, Tensor):
+    if last in _AGREEING and isinstance(weight, Tensor) and (outside or last != "Bilinear"):  # which autocast promotes
         result = _agreed(weight, first, region, outside)
         if last in _RECURRENT:
             if not outside:

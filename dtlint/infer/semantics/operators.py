@@ -235,7 +235,7 @@ def augmented(ctx: Context, operator: type[ast.operator], known: Value, given: V
     """`x += y`: in place for tensors, which keep their dtype, and for lists."""
     known, given = plain_tensors.plain(ctx, known), plain_tensors.plain(ctx, given)
     name = _BINARY[operator][0]
-    if isinstance(known, Tensor) and not isinstance(given, Array):
+    if isinstance(known, Tensor) and not isinstance(given, Array) and name != "matmul":  # there is no `__imatmul__`
         return tensors.in_place_result(ctx, name, known, given)
     if isinstance(known, Array):
         return arrays.in_place_result(ctx, name, known, given)
@@ -248,6 +248,11 @@ def augmented(ctx: Context, operator: type[ast.operator], known: Value, given: V
     if isinstance(known, Ref) and known.address.kind in _LISTS_OF_MODULES and name == "add":
         extend = Bound(known, f"{known.address.kind}.extend")
         return ctx.semantics.call(ctx, extend, Arguments([given], {}, True, node))
+    if isinstance(known, Ref) and isinstance(given, Ref) and name == "or" and known.address.kind in _DICTS:
+        held, others = (ctx.store.read(one.address, CONTENT) for one in (known, given))
+        if isinstance(held, Mapping):
+            ctx.store.write(known.address, CONTENT, merged(held, others if isinstance(others, Mapping) else None))
+        return known
     own = _special(ctx, known, f"__i{name}__", given, node)
     if own is not None:
         return own
@@ -255,6 +260,7 @@ def augmented(ctx: Context, operator: type[ast.operator], known: Value, given: V
 
 
 _LISTS_OF_MODULES = frozenset({"torch.nn.ModuleList", "torch.nn.ParameterList"})
+_DICTS = frozenset({"builtins.dict", "collections.OrderedDict", "collections.defaultdict"})
 
 
 def unary(ctx: Context, operator: type[ast.unaryop], value: Value, node: ast.AST) -> Value:
