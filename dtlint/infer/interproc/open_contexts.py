@@ -143,8 +143,8 @@ class OpenContexts:
         function: FunctionDefinition | None = frame.function
         if function is None or self._with_callees:
             return True
-        if self._entry is None:
-            return frame.module is not self.main
+        if self._entry is None:  # what the module's body calls
+            return True
         return function.node in self._inside and (function is not self._entry or frame.path is None)
 
     # -- reading ---------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from dtlint.infer.domain.values import (
     NO_TENSOR,
     NONE,
     Const,
+    Dtype,
     External,
     Partial,
     Region,
@@ -29,7 +30,7 @@ def _region(ctx: Context, arguments: Arguments, device: str | None, first: int) 
     given = arguments.get(first, "dtype")
     if given is None or given == NONE:
         around = ctx.ambient("region")
-        if isinstance(around, Region) and around.device == device and around.enabled is not False:
+        if isinstance(around, Region) and around.device == device:
             dtype = around.dtype  # the one in force
         else:
             dtype = _DEFAULTS.get(device) if device is not None and arguments.complete else None
@@ -58,7 +59,7 @@ def _cuda_autocast(ctx: Context, arguments: Arguments) -> Value:
     return _region(
         ctx,
         Arguments(
-            [arguments.get(1, "dtype") or NONE, arguments.get(0, "enabled") or Const(True)],
+            [arguments.get(1, "dtype") or Dtype(frozenset({"float16"})), arguments.get(0, "enabled") or Const(True)],
             {},
             arguments.complete,
             arguments.node,
@@ -73,7 +74,7 @@ def _cpu_autocast(ctx: Context, arguments: Arguments) -> Value:
     return _region(
         ctx,
         Arguments(
-            [arguments.get(1, "dtype") or NONE, arguments.get(0, "enabled") or Const(True)],
+            [arguments.get(1, "dtype") or Dtype(frozenset({"bfloat16"})), arguments.get(0, "enabled") or Const(True)],
             {},
             arguments.complete,
             arguments.node,
@@ -91,10 +92,17 @@ def _is_on(ctx: Context, arguments: Arguments) -> Value:
     return NO_TENSOR
 
 
+@model(
+    *(f"torch.set_autocast_{name}" for name in ("enabled", "cpu_enabled", "dtype", "gpu_dtype", "cpu_dtype")),
+)
+def _set_by_hand(ctx: Context, arguments: Arguments) -> Value:
+    """Who sets the switch by hand may have any region on."""
+    ctx.set_ambient("region", Region(None, None, None))
+    return NONE
+
+
 @model("torch.get_autocast_dtype", "torch.get_autocast_gpu_dtype", "torch.get_autocast_cpu_dtype")
 def _dtype_now(ctx: Context, arguments: Arguments) -> Value:
-    from dtlint.infer.domain.values import Dtype
-
     region = ctx.ambient("region")
     if isinstance(region, Region) and region.dtype is not None:
         return Dtype(frozenset({region.dtype}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import ALIASES, COMPLEX, DTYPES, FLOATING, LEGACY_TENSORS, REAL_PARTS, Category, named
@@ -188,7 +189,8 @@ def _to(ctx: Context, arguments: Arguments) -> Value:
         return tensor if isinstance(tensor, Unknown) else TOP
     if dtype is None and _may_move(arguments):
         # a device that nobody knows, or a dtype: of a tensor the first is by far the more common, but nothing is certain
-        return _cast(tensor, None)
+        made = _cast(tensor, None)
+        return replace(made, device=None) if isinstance(made, Tensor) else made
     made = _cast(tensor, dtype)
     if isinstance(made, Tensor) and (moved or dtype is None):
         made = Tensor(made.dtypes, made.symbol, made.rank, made.range, device)
@@ -214,10 +216,19 @@ def _type_as(ctx: Context, arguments: Arguments) -> Value:
     return _cast(plain_tensors.plain(ctx, arguments.args[0]), None)
 
 
-@model("torch.Tensor.cuda", "torch.Tensor.cpu", "torch.Tensor.pin_memory", "torch.Tensor.share_memory_")
-def _moved(ctx: Context, arguments: Arguments) -> Value:
-    tensor = plain_tensors.plain(ctx, arguments.args[0])
-    return Tensor(tensor.dtypes, tensor.symbol, tensor.rank, tensor.range) if isinstance(tensor, Tensor) else tensor
+def _moving(name: str, device: str | None) -> None:
+    @model(f"torch.Tensor.{name}")
+    def move(ctx: Context, arguments: Arguments) -> Value:
+        tensor = plain_tensors.plain(ctx, arguments.args[0])
+        if not isinstance(tensor, Tensor):
+            return tensor
+        return Tensor(tensor.dtypes, tensor.symbol, tensor.rank, tensor.range, device or tensor.device)
+
+
+_moving("cuda", "cuda")
+_moving("cpu", "cpu")
+_moving("pin_memory", None)
+_moving("share_memory_", None)
 
 
 # -- modules -------------------------------------------------------------------------------------------------------------

@@ -111,7 +111,13 @@ def _real(ctx: Context, value: Value) -> Value:
     return Tensor(rank=value.rank if isinstance(value, Tensor) else None)
 
 
-for _name in ("requires_grad", "is_cuda", "is_leaf", "is_sparse", "is_quantized", "is_meta"):
+@attribute("torch.Tensor.is_cuda")
+def _is_cuda(ctx: Context, value: Value) -> Value:
+    known = value.device if isinstance(value, Tensor) else None
+    return Number(Category.BOOL) if known is None else Const(known == "cuda")
+
+
+for _name in ("requires_grad", "is_leaf", "is_sparse", "is_quantized", "is_meta"):
 
     @attribute(f"torch.Tensor.{_name}")
     def _flag(ctx: Context, value: Value) -> Value:

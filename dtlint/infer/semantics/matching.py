@@ -61,7 +61,10 @@ def _matches(ctx: Context, pattern: ast.pattern, value: Value) -> bool | None:
     if isinstance(pattern, ast.MatchSingleton):
         return _equal(value, Const(pattern.value))
     if isinstance(pattern, ast.MatchValue):
-        return _equal(value, evaluate(ctx, pattern.value))
+        wanted = evaluate(ctx, pattern.value)
+        if isinstance(value, Const) and isinstance(wanted, Const):
+            return bool(value.value == wanted.value)  # 1 matches 1.0 and True
+        return _equal(value, wanted)
     if isinstance(pattern, ast.MatchClass):
         known = is_instance(ctx, value, evaluate(ctx, pattern.cls))
         return known if known is False or not (pattern.patterns or pattern.kwd_patterns) else None

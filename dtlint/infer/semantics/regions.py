@@ -220,7 +220,15 @@ def _within(around: Value, region: Value) -> Value:
     if around == TOP:
         off = isinstance(region, Region) and region.enabled is False
         return TOP if off else _ANY
-    return _ANY if around == _ANY else region
+    if around == _ANY:
+        return _ANY
+    others = [
+        one
+        for one in choices(around)
+        if isinstance(one, Region) and isinstance(region, Region) and None not in (one.device, region.device)
+        if one.device != region.device and one.enabled is not False
+    ]  # each device has a region of its own
+    return Union(frozenset((*others, region))) if others else region
 
 
 def in_region(ctx: Context, region: Value, run: Callable[[], bool]) -> bool:
