@@ -54,7 +54,7 @@ def _any(content: Tuple | Many | None) -> Value:
 _MOST_LISTED = 24
 
 
-@model("builtins.list.append", "builtins.set.add", "collections.deque.append", "collections.deque.appendleft")
+@model("builtins.list.append", "builtins.set.add", "collections.deque.append")
 def _append(ctx: Context, arguments: Arguments) -> Value:
     content, item = _content(ctx, arguments), arguments.args[1] if len(arguments.args) > 1 else TOP
     if isinstance(content, Tuple) and len(content.items) < _MOST_LISTED:
@@ -63,6 +63,27 @@ def _append(ctx: Context, arguments: Arguments) -> Value:
         _set(ctx, arguments, Many(join_all([*content.items, item]) or TOP))
     elif content is not None:
         _set(ctx, arguments, Many(join(content.item, item)))
+    return NONE
+
+
+@model("collections.deque.appendleft")
+def _append_left(ctx: Context, arguments: Arguments) -> Value:
+    content, item = _content(ctx, arguments), arguments.args[1] if len(arguments.args) > 1 else TOP
+    if content is not None:
+        items = (item, *(content.items if isinstance(content, Tuple) else (content.item,)))
+        known = isinstance(content, Tuple) and len(items) < _MOST_LISTED
+        _set(ctx, arguments, Tuple(items) if known else Many(join_all(items) or TOP))
+    return NONE
+
+
+@model("collections.OrderedDict.move_to_end")
+def _move_to_end(ctx: Context, arguments: Arguments) -> Value:
+    owner = arguments.args[0]
+    if isinstance(owner, Ref):
+        content = ctx.store.read(owner.address, CONTENT)
+        if isinstance(content, Mapping):  # in which order, nobody knows
+            every = [item for _, item in content.items] + ([] if content.rest is None else [content.rest])
+            ctx.store.write(owner.address, CONTENT, Mapping((), join_all(every) or TOP))
     return NONE
 
 
@@ -91,7 +112,12 @@ def _insert(ctx: Context, arguments: Arguments) -> Value:
     return NONE
 
 
-@model("builtins.list.pop", "collections.deque.pop", "collections.deque.popleft", "builtins.set.pop")
+@model("collections.deque.popleft")
+def _pop_left(ctx: Context, arguments: Arguments) -> Value:
+    return _pop(ctx, Arguments([arguments.args[0], Const(0)], {}, True, arguments.node))
+
+
+@model("builtins.list.pop", "collections.deque.pop", "builtins.set.pop")
 def _pop(ctx: Context, arguments: Arguments) -> Value:
     content = _content(ctx, arguments)
     if isinstance(content, Tuple):
