@@ -36,6 +36,8 @@ def contradicted(path: Path) -> list[str]:
         exec(compile(tree, str(path), "exec"), {"__name__": "__main__", "_see": see})
     finally:
         torch.set_default_dtype(usual)
+        torch.set_autocast_enabled("cpu", False)
+        torch.nn.modules.module._global_forward_hooks.clear()
     found = []
     for claim in claims(path, [path.parent])[path]:
         span = claim.span

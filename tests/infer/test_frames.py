@@ -55,11 +55,11 @@ PROGRAMS = {
             def add(x):
                 nonlocal found
                 found = found + x
-                return found  # float32|float64
+                return found  # float64
 
             y = found + 0  # float32
             add(xs[0])
-            y = found + 0  # float32|float64
+            y = found + 0  # float64
             return y
 
         total([torch.ones(2).double()])
@@ -74,7 +74,7 @@ PROGRAMS = {
                     found = found.half() if found.dtype == torch.float32 else found.double()
 
             each()
-            y = found + 0  #
+            y = found + 0  # float64
             return y
 
         last([1, 2, 3])
@@ -110,7 +110,7 @@ PROGRAMS = {
                 w = w.double()
 
             (narrow if flag else widen)()
-            return w * 1  # float16|float32|float64
+            return w * 1  # float16|float64
 
         either(True)
         either(False)
@@ -126,7 +126,7 @@ PROGRAMS = {
             narrow()
             w = torch.ones(2)
             narrow()
-            return w * 1  # float16|float32
+            return w * 1  # float16
 
         again()
     """,
@@ -142,9 +142,9 @@ PROGRAMS = {
 
             y = w + 0  # float32
             later(watch)
-            y = w + 0  #
+            y = w + 0  # float32
             w = torch.ones(2)
-            y = w + 0  #
+            y = w + 0  # float32
             return y
 
         watched()
@@ -177,7 +177,7 @@ PROGRAMS = {
             return scaled
 
         y = chosen(True)()  # float16
-        y = chosen(False)()  # float16|float64
+        y = chosen(False)()  # float64
     """,
     "each call has names of its own": """
         def scaling(by):
@@ -205,15 +205,15 @@ PROGRAMS = {
             return Scaling()
 
         once, twice = scaling(torch.float16), scaling(torch.float64)
-        y = once()  # float16
-        y = twice()  # float64
-        y = once.by  # float16
-        y = twice.by  # float64
+        y = once()  #
+        y = twice()  #
+        y = once.by  #
+        y = twice.by  #
     """,
     "nobody calls what each call makes: it may find what any has left": """
         def scaling(by):
             def scaled():
-                return by * 2  # float16|float64
+                return by * 2  #
             return [scaled]
 
         scaling(torch.ones(2).half())
@@ -231,7 +231,7 @@ PROGRAMS = {
 
             y = last()  # float32
             add(torch.ones(2).half())
-            y = last()  # float16|float32
+            y = last()  # float16
             xs = [torch.ones(2).double()]
             y = last()  # float64
             return y
@@ -249,7 +249,7 @@ PROGRAMS = {
     "a lambda at the top of a module finds what that binds": """
         w = torch.ones(2)
         scaled = lambda: w * 2
-        y = scaled()  # float16|float32
+        y = scaled()  # float32
         if y.sum() > 0:
             w = w.half()
         y = scaled()  # float16|float32
@@ -263,9 +263,9 @@ PROGRAMS = {
         def called():
             return scaled()
 
-        y = called()  # float32|float64
+        y = called()  # float32
         w = w.double()
-        y = called()  # float32|float64
+        y = called()  # float64
     """,
     "a function that calls itself binds a name around it": """
         def count():
@@ -279,7 +279,7 @@ PROGRAMS = {
                 down(n - 1)
 
             down(2)
-            return found * 1  # float16|float32|float64
+            return found * 1  # float64
 
         count()
     """,

@@ -110,10 +110,10 @@ PROGRAMS = {
                 return self.scale * 2
 
         model = Model.made(3)
-        y = model.table(4)  # float32
-        y = Model.table(4)  # float32
-        y = model.halves(4)  # float16
-        y = model.doubled  # bfloat16
+        y = model.table(4)  #
+        y = Model.table(4)  #
+        y = model.halves(4)  #
+        y = model.doubled  #
     """,
     "a layer that is made without a bias has none": """
         class Linear(nn.Linear):
@@ -193,7 +193,7 @@ PROGRAMS = {
                 super().__init__()
                 self.q = torch.ones(1).int()
 
-        y = Base().p  # float16
+        y = Base().p  #
         y = Own().p  # float64
         y = Own().q * 2  # int32
     """,
@@ -211,7 +211,7 @@ PROGRAMS = {
                 return torch.ones(1).double()
             g = halved(g)
 
-        y = Layer().g()  #
+        y = Layer().g()  # float16
         y = torch.ones(2)  # float32
     """,
     "of recurrent layers the bias is no weight": """

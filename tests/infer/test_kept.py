@@ -39,17 +39,17 @@ PROGRAMS = {
                 super().__init__(nn.Linear(2, 2), nn.ReLU())
 
         x = torch.ones(2, 2)
-        y = Scaled(3, 2, 2.0)(torch.tensor([1, 2]))  # float32
+        y = Scaled(3, 2, 2.0)(torch.tensor([1, 2]))  # int64
         plain = Plain(2, 2)
         y = plain(x)  # float32
         y = plain.half().weight  # float16
         y = Told(2, 2)(x)  # float32
-        y = Told(2, 2, dtype=torch.float64)(unknown())  # float64
+        y = Told(2, 2, dtype=torch.float64)(unknown())  #
         y = Told(2, 2, dtype=unknown()).weight  #
         block = Block().double()
-        y = block(unknown())  # float64
+        y = block(unknown())  #
         for weight in block.parameters():
-            weight * 2  # float64
+            weight * 2  # bfloat16|complex128|complex64|float16|float32|float64|int16|int32|int64|int8|uint8
     """,
     "a layer's dtype, given by its place": """
         y = nn.Linear(2, 2, True, None, torch.float16).weight  # float16
@@ -80,11 +80,11 @@ PROGRAMS = {
 
             def forward(self, x):
                 for block in self.blocks:
-                    x = block(x)  # float32
+                    x = block(x)  #
                 return x
 
         net = Net()
-        y = net(torch.ones(2, 2))  # float32
+        y = net(torch.ones(2, 2))  #
         y.sum()
     """,
     "truths are no modules, whatever they are": """
@@ -128,7 +128,7 @@ PROGRAMS = {
             torch.cat(found)  # float16|float32
         written = {"x": [torch.ones(2).half()]}
         written["x"].append(torch.ones(2).double())
-        y = torch.cat(written["x"])  # float16|float64
+        y = torch.cat(written["x"])  # float64
     """,
     "a copy has what it is given at once, and not what the other has": """
         import copy
@@ -148,7 +148,7 @@ PROGRAMS = {
         y = make(options)  # float16
         y = make(plain)  # float32
         late = copy.deepcopy(options)
-        y = make(late)  # float16|float32
+        y = make(late)  # float16
         late.half = False
         y.sum()
     """,

@@ -43,7 +43,7 @@ PROGRAMS = {
         x = torch.ones(2).cuda() if unknown() else torch.ones(2)
         y = x.half() if x.is_cuda else x.double()  # float16|float64
         x = torch.tensor([unknown()])
-        y = torch.ones(2).half() if x.is_cuda else torch.ones(2).double()  # float16|float64
+        y = torch.ones(2).half() if x.is_cuda else torch.ones(2).double()  # float64
         y.sum()
     """,
     "weights move with their module": """
@@ -64,7 +64,7 @@ PROGRAMS = {
     """,
     "a default device": """
         x = torch.ones(2)
-        y = x.half() if x.is_cuda else x.double()  # float16|float64
+        y = x.half() if x.is_cuda else x.double()  # float64
         with torch.device(unknown()):
             x = torch.ones(2)
         y.sum()
@@ -78,12 +78,12 @@ PROGRAMS = {
             y = fc(x)  # float32
             y = x @ x  # float32
             y = fc(c)  # bfloat16
-            y = fc(z)  # bfloat16|float32
+            y = fc(z)  # bfloat16
             with torch.autocast("cpu", torch.float16):
-                y = x @ x  # float16
-                y = c @ c  # bfloat16
+                y = x @ x  # float16|float32
+                y = c @ c  # bfloat16|float32
             with torch.autocast("cpu", enabled=False):
-                y = c @ c  # bfloat16
+                y = c @ c  # bfloat16|float32
                 y = z @ z  # bfloat16|float32
         with torch.autocast("cpu", torch.bfloat16):
             y = fc(x)  # bfloat16
