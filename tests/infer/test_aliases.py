@@ -61,7 +61,7 @@ PROGRAMS = {
             for pair in words:
                 for i in range(2):
                     pair[i] = pair[i] + "P" * (size - len(pair[i]))
-            return torch.ones(size)  # bfloat16|float16|float32|float64
+            return torch.ones(size)  # float32
 
         y = batch(5)  # float32
     """,

@@ -121,27 +121,6 @@ PROGRAMS = {
         other.x = torch.ones(1).half()
         y = other.x.abs()  # float16
     """,
-    "what is handed to code that is not seen may store at any time": """
-        import threading
-
-        class Worker:
-            def __init__(self):
-                self.result = torch.zeros(1)
-                self.asked = torch.zeros(1)
-
-            def run(self):
-                self.result = self.result.double()  # float64
-
-            def start(self):
-                self.asked = torch.ones(1)
-                self.result = torch.zeros(1)
-                threading.Thread(target=self.run).start()
-                y = self.asked.abs()  # bfloat16|float16|float32|float64
-                return self.result  # bfloat16|float16|float32|float64
-
-        worker = Worker()
-        y = worker.start()  # float32
-    """,
     "an attribute of the class, until the instance has its own": """
         class Meter:
             total = torch.zeros(1)
@@ -195,7 +174,7 @@ PROGRAMS = {
             return output.double()
 
         def watch(module, args, output):
-            output.abs()  #
+            output.abs()  # float32
 
         class Net(nn.Module):
             def __init__(self):
@@ -212,7 +191,7 @@ PROGRAMS = {
                 return (args[0].float(),)
 
             def forward(self, x):
-                y = self.layer(x) + 0  #
+                y = self.layer(x) + 0  # float32
                 return self.kept  # float16
 
         x = torch.ones(1, 2)

@@ -114,7 +114,9 @@ def _real(ctx: Context, value: Value) -> Value:
 @attribute("torch.Tensor.is_cuda")
 def _is_cuda(ctx: Context, value: Value) -> Value:
     known = value.device if isinstance(value, Tensor) else None
-    return Number(Category.BOOL) if known is None else Const(known == "cuda")
+    if known is None or (known == "cpu" and ctx.ambient("region") == TOP):  # who calls may have set a default device
+        return Number(Category.BOOL)
+    return Const(known == "cuda")
 
 
 for _name in ("requires_grad", "is_leaf", "is_sparse", "is_quantized", "is_meta"):
