@@ -64,14 +64,14 @@ PROGRAMS = {
         Pair = namedtuple("Pair", "first second", defaults=(double,))
         pair = Pair(half)
         y = pair.first  # float16
-        y = pair[1]  #
+        y = pair[1]  # float64
         other = pair._replace(first=single)
-        y = other.first  #
+        y = other.first  # float32
         y = pair.first  # float16
         first, second = other
-        y = second  #
-        y = Pair(*zip(*[Pair(single), Pair(single)])).second[0]  # float32
-        y = pair._asdict()["first"]  #
+        y = second  # float64
+        y = Pair(*zip(*[Pair(single), Pair(single)])).second[0]  # float64
+        y = pair._asdict()["first"]  # float16
     """,
     "a class of named tuples": """
         from typing import NamedTuple, Optional
@@ -90,8 +90,8 @@ PROGRAMS = {
         output = Output(single, logits=half)
         y = output.loss  # float32
         y = output.logits  # float16
-        y = output.twice  #
-        y = output.to(torch.double).loss  #
+        y = output.twice  # float32
+        y = output.to(torch.double).loss  # float64
 
         class Point(NamedTuple("Point", [("x", torch.Tensor)])):
             def doubled(self):

@@ -328,7 +328,7 @@ PROGRAMS = {
         y = rearrange([x, x], "a b c -> b a c")  # float16
         y = copies(ints, "a b -> a b c", c=2)  # int64
         y = reduce(x, "a b -> a", "mean")  # float16
-        y = reduce(tensor=ints.int(), pattern="a b -> a", reduction="sum")  # int32
+        y = reduce(tensor=ints.int(), pattern="a b -> a", reduction="sum")  #
         y = reduce(ints.int(), "a b -> a", "max")  # int32
         y = einops.einsum(x, x, "a b, b c -> a c")  # float16
         y.sum()

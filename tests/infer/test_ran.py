@@ -2509,7 +2509,6 @@ BENDS: dict[str, tuple[str, ...]] = {
         "a loop over a list that it adds to",
     ),
     "a function that caches its results gives one of its own at each call": (
-        "a cached property",
         "a cached function",
         "a cached result that is changed",
         "cached results of a function and of a method",
@@ -2525,12 +2524,9 @@ BENDS: dict[str, tuple[str, ...]] = {
         "modules that are taken out",
     ),
     "special methods do what they usually do: descriptors, copying, metaclasses, `__torch_function__`": (
-        "a decorator that replaces what a class does is read for it",
         "a module that says itself what a cast does to it",
         "a mode that gives something else than torch's ops do",
-        "a class that decides itself what a call of it gives",
         "a hook of every module",
-        "special methods that change attributes",
         "descriptors, and properties that are called",
         "a mode that changes ops",
         "a mode that fills in a dtype",

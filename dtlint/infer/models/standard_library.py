@@ -14,7 +14,6 @@ from dtlint.infer.domain.values import (
     TOP,
     Const,
     External,
-    Function,
     Many,
     Mapping,
     Number,
