@@ -79,7 +79,7 @@ PROGRAMS = {
                 q = self.q(x)  # the dtype of `self.q.weight`, outside autocast
                 s = q @ q.transpose(0, 1)  # the dtype of `self.q.weight`, outside autocast
                 p = F.softmax(s, -1)  # the dtype of `self.q.weight`, outside autocast
-                z = x + q  # the dtypes of `self.q.weight` and `x` promoted, outside autocast
+                z = x + q  #
                 e = self.table(torch.arange(4))  # the dtype of `self.table.weight`
                 w = e * self.scale  # the dtypes of `self.scale` and `self.table.weight` promoted
                 y = self.steps(x)  # the dtype of `self.steps[0].weight`, outside autocast
@@ -91,12 +91,12 @@ PROGRAMS = {
         def run(x: torch.Tensor):
             a = F.pad(x, (1, 1))  # the dtype of `x`, outside autocast
             b = x.clamp(0.5, 1.5)  # the dtype of `x`, if that is floating
-            c = torch.clamp(x, 0)  # the dtype of `x`, if that is floating
+            c = torch.clamp(x, 0)  # the dtype of `x`, unless that is bool
             d = x.div(2)  # the dtype of `x`, if that is floating
-            e = nn.Sigmoid()(x)  # the dtype of `x`, if that is floating, outside autocast
+            e = nn.Sigmoid()(x)  # the dtype of `x`, if that is floating
             f = x.cumsum(0)  # the dtype of `x`, if that is floating, outside autocast
             g = x.flip(0)  # the dtype of `x`
-            h = nn.Sequential(nn.Flatten(), nn.Tanh())(x)  # the dtype of `x`, if that is floating, outside autocast
+            h = nn.Sequential(nn.Flatten(), nn.Tanh())(x)  # the dtype of `x`, if that is floating
     """,
     "names that stand for something else by then": """
         def run(x: torch.Tensor, y: torch.Tensor):

@@ -5,13 +5,11 @@ As in `test_program`, each comment says what the expression before it is.
 
 from __future__ import annotations
 
-import inspect
 import textwrap
 from pathlib import Path
 
 import pytest
 
-from dtlint.infer.models import layer_arguments
 from tests.infer.test_program import HEAD, hold
 
 PROGRAMS = {
@@ -227,14 +225,3 @@ def test_what_is_held_and_what_calling_it_gives(name: str, tmp_path: Path) -> No
     program = tmp_path / "program.py"
     program.write_text(HEAD + textwrap.dedent(PROGRAMS[name]) + "y.sum()\n")
     hold(program)
-
-
-def test_the_flags_of_layers_stand_where_torch_has_them() -> None:
-    torch = pytest.importorskip("torch")
-    told = {(kind, place, "bias", True) for kind, place in layer_arguments.BIAS.items()}
-    told |= {
-        (kind, *flag) for table in (layer_arguments.AFFINE, layer_arguments.TRACKED) for kind, flag in table.items()
-    }
-    for kind, place, name, default in told:
-        parameters = list(inspect.signature(getattr(torch.nn, kind)).parameters.values())
-        assert (parameters[place].name, parameters[place].default) == (name, default), kind

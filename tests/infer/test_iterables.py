@@ -119,7 +119,7 @@ PROGRAMS = {
     """,
     "sequences of several lengths, and one step of a recurrent layer": """
         from torch.nn.utils.rnn import pad_sequence
-        y = pad_sequence([double, single])  # float32|float64
+        y = pad_sequence([double, single])  #
         h, c = nn.LSTMCell(2, 2)(torch.ones(1, 2))
         y = c * 1  # float32
         h = nn.GRUCell(2, 2).double()(torch.ones(1, 2).double())

@@ -547,17 +547,12 @@ PROGRAMS = {
 
 
 LATER = (
-    "a loop that casts what its generator looks at",
-    "a generator that is kept",
-    "a generator that is run inside autocast",
-    "a generator that looks at a global",
-    "a generator inside a function",
     "a zip of a list that grows",
     "views of a dict that changes",
     "an iterator over a list that changes",
     "a list that is counted, or turned round, and changes",
 )
-"""Programs that break an assumption: generators and iterators are run where they are made."""
+"""Programs that break an assumption: iterators are run where they are made."""
 NOT_YET = (
     "an object that gives what it holds",
     "dicts and lists of other kinds",

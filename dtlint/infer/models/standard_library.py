@@ -14,6 +14,7 @@ from dtlint.infer.domain.values import (
     TOP,
     Const,
     External,
+    Function,
     Many,
     Mapping,
     Number,

@@ -32,7 +32,7 @@ from dtlint.infer.domain.values import (
     choices,
 )
 from dtlint.infer.models import arrays, enumerations, plain_tensors, tensors
-from dtlint.infer.models.mappings import is_key
+from dtlint.infer.models.mappings import is_key, merged
 from dtlint.infer.models.module_views import content_of_view, is_view
 from dtlint.infer.models.registry import MODELS
 from dtlint.infer.state import CONTENT

@@ -17,6 +17,7 @@ from dtlint.infer.domain.values import (
     Ref,
     Region,
     Tuple,
+    Union,
     Value,
     choices,
 )
