@@ -72,6 +72,7 @@ class Squared(torch.autograd.Function):
         return grad @ ctx.saved_tensors[0] * 2
 
 
-a = Squared.apply(torch.randn(3, 3, requires_grad=True)) * 1
+if __name__ == "__main__":
+    a = Squared.apply(torch.randn(3, 3, requires_grad=True)) * 1
 """
     assert inexact(HEAD + program) == []
