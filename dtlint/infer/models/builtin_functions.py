@@ -529,7 +529,11 @@ def _object_new(ctx: Context, arguments: Arguments) -> Value:
 
 @model("builtins.slice")
 def _slice(ctx: Context, arguments: Arguments) -> Value:
-    return Const((slice, "?"))
+    bounds = [one.value for one in arguments.args if isinstance(one, Const) and type(one.value) in (int, type(None))]
+    if len(bounds) != len(arguments.args) or not 1 <= len(bounds) <= 3:
+        return Const((slice, "?"))
+    given = slice(*bounds)
+    return Const((slice, given.start, given.stop, given.step))
 
 
 @model("builtins.exec")
