@@ -31,11 +31,12 @@ def contradicted(path: Path) -> list[str]:
         return value
 
     tree = ast.fix_missing_locations(_Seeing().visit(ast.parse(path.read_text())))
-    usual = torch.get_default_dtype()
+    usual, patched = torch.get_default_dtype(), _attributes()
     try:
         exec(compile(tree, str(path), "exec"), {"__name__": "__main__", "_see": see})
     finally:
         torch.set_default_dtype(usual)
+        _put_back(patched)
         torch.set_autocast_enabled("cpu", False)
         torch.nn.modules.module._global_forward_hooks.clear()
     found = []
@@ -46,6 +47,37 @@ def contradicted(path: Path) -> list[str]:
             found.append(f"{span}: {sorted(ran)} ran, claimed was {sorted(claim.dtypes)}")
     assert seen
     return found
+
+
+def _attributes() -> list[tuple[Any, dict[str, Any]]]:
+    """What torch's classes and modules hold: programs that patch them must not do so for other tests."""
+    import torch
+
+    layers = [one for one in vars(torch.nn).values() if isinstance(one, type)]
+    owners = [
+        torch,
+        torch.nn.functional,
+        torch.Tensor,
+        torch.optim.Optimizer,
+        torch.optim.SGD,
+        torch.optim.Adam,
+        *layers,
+    ]
+    return [(owner, dict(vars(owner))) for owner in owners]
+
+
+def _put_back(held: list[tuple[Any, dict[str, Any]]]) -> None:
+    from torch.nn.modules import module
+
+    for name, value in vars(module).items():
+        if name.startswith("_global_") and name.endswith("_hooks"):
+            value.clear()
+    for owner, before in held:
+        for name, value in list(vars(owner).items()):
+            if name not in before:
+                delattr(owner, name)
+            elif value is not before[name]:
+                setattr(owner, name, before[name])
 
 
 class _Seeing(ast.NodeTransformer):
