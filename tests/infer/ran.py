@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.claims.reading import claims
@@ -18,9 +21,20 @@ _SEEN = (ast.Call, ast.BinOp, ast.Attribute, ast.Subscript, ast.Name, ast.IfExp)
 def contradicted(path: Path) -> list[str]:
     """The claims for a program that running it shows to be wrong.
 
+    The program runs in another process: some patch torch, and other tests would see it.
+
     Raises:
         ImportError: torch is not there.
     """
+    return _runner().submit(_contradicted, path).result()
+
+
+@cache
+def _runner() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+
+
+def _contradicted(path: Path) -> list[str]:
     import torch
 
     seen: dict[tuple[int, int, int, int], set[str]] = {}
