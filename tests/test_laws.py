@@ -342,7 +342,7 @@ def test_a_rule_that_promises_a_fix_shows_it(rule: type[Rule]) -> None:
 
 ROOMS = ("domain", "state", "context", "models", "semantics", "facts", "interproc", "claims")
 """The rooms of `infer`, lowest first: each imports those before it, the plain names of torch, and nothing above."""
-PLAIN = {"names", "walk"}
+PLAIN = {"names", "surroundings", "use_def", "walk"}
 """Modules on names and syntax that all rooms share."""
 
 

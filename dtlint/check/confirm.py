@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dtlint.check.judge import Judged, Suspicion, crash
-from dtlint.diagnostic import Applicability, Diagnostic, Fix, Note
+from dtlint.diagnostic import Applicability, Diagnostic, Fix, Location, Note
 from dtlint.source.concrete import ConcreteTree, TooDeep
+from dtlint.source.file import Source, shown_path
 from dtlint.source.imports import Imports, NoEdit
 from dtlint.source.place import Place
 from dtlint.source.standing import Standing
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import ast
 
     from dtlint.config import Settings
-    from dtlint.source.file import Source
+    from dtlint.infer.facts import Step
 
 __all__ = ["Confirmed", "confirm"]
 
@@ -51,7 +52,7 @@ def confirm(judged: Judged, source: Source, tree: ast.Module, settings: Settings
             except Exception as error:
                 judged.crashed.add(suspicion.rule.code)
                 judged.crashes.append(crash(suspicion.rule, source.path, finding.node.lineno, error))
-        confirmed[key] = _diagnostic(suspicion, source, fix)
+        confirmed[key] = _diagnostic(suspicion, source, tree, fix)
     return list(confirmed.values())
 
 
@@ -72,10 +73,22 @@ def _shown(release: tuple[int, int]) -> str:
     return ".".join(map(str, release))
 
 
-def _diagnostic(suspicion: Suspicion, source: Source, fix: Fix | None) -> Confirmed:
+def _in_another_file(step: Step, message: str) -> Note:
+    source = Source.read(step.module.path, shown_path(step.module.path))
+    span = source.span(step.node)
+    return Note(Location(source.path, span, None, span.line), message)
+
+
+def _diagnostic(suspicion: Suspicion, source: Source, tree: ast.Module, fix: Fix | None) -> Confirmed:
     rule, finding = suspicion.rule, suspicion.finding
     span = source.span(finding.node)
     noted = [(source.span(node), message) for node, message in finding.notes]
+    far = []
+    for step, message in finding.elsewhere:
+        if step.module.tree is tree:
+            noted.append((source.span(step.node), message))
+        else:
+            far.append(_in_another_file(step, message))
     location = source.location(span)
     diagnostic = Diagnostic(
         code=rule.code,
@@ -84,7 +97,7 @@ def _diagnostic(suspicion: Suspicion, source: Source, fix: Fix | None) -> Confir
         message=finding.message,
         location=location,
         help=finding.help,
-        notes=tuple(Note(source.location(where), message) for where, message in noted),
+        notes=(*(Note(source.location(where), message) for where, message in noted), *far),
         fix=fix,
         lines=source.frame(span, *(where for where, _ in noted)),
         noqa_line=location.span.end_line,

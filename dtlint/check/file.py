@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.check import hygiene
 from dtlint.check.screen import Text, code_of, triggered
+from dtlint.source.private import mangled
 from dtlint.source.suppression import Suppressions
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from dtlint.catalogue import AnyRule
     from dtlint.check.confirm import Confirmed
     from dtlint.check.project import Reported
+    from dtlint.check.reader import Reader
     from dtlint.config import Settings
     from dtlint.diagnostic import Diagnostic
     from dtlint.rule import Rule
@@ -48,14 +50,19 @@ class Checked:
 
 
 def check_source(
-    source: Source, rules: Sequence[AnyRule], settings: Settings, reported: Sequence[Reported] = ()
+    source: Source,
+    rules: Sequence[AnyRule],
+    settings: Settings,
+    reported: Sequence[Reported] = (),
+    reader: Reader | None = None,
 ) -> Checked:
     """Check one file with the rules that are enabled for it. Diagnostics are sorted, in the reader's coordinates.
 
     Args:
         reported: what is known of it by other files.
+        reader: reads it, where it reads others, too.
     """
-    checked = diagnose(source, rules, settings, reported)
+    checked = diagnose(source, rules, settings, reported, reader)
     if source.notebook is not None:
         checked.diagnostics = [_by_cell(diagnostic, source) for diagnostic in checked.diagnostics]
     checked.diagnostics.sort(key=lambda diagnostic: diagnostic.sort_key)
@@ -71,7 +78,11 @@ def _by_cell(diagnostic: Diagnostic, source: Source) -> Diagnostic:
 
 
 def diagnose(
-    source: Source, rules: Sequence[AnyRule], settings: Settings, reported: Sequence[Reported] = ()
+    source: Source,
+    rules: Sequence[AnyRule],
+    settings: Settings,
+    reported: Sequence[Reported] = (),
+    reader: Reader | None = None,
 ) -> Checked:
     """Like `check_source`, but the edits of fixes are in the coordinates of `source.text`, ready to be applied to it."""
     checked = Checked()
@@ -90,7 +101,7 @@ def diagnose(
     withheld: list[Withheld] = []
     if tree is not None and wanted:
         with _deeper():
-            found, withheld = _confirmed(source, tree, text, wanted, settings, checked)
+            found, withheld = _confirmed(source, tree, text, wanted, settings, checked, reader)
     found += _of_project(source, rules, found, reported)
     if reported and tree is None:
         tree = ast.parse(source.text)
@@ -132,12 +143,12 @@ def _screened(text: str, rules: Sequence[AnyRule]) -> tuple[ast.Module | None, T
         SyntaxError, ValueError, RecursionError, MemoryError: it is no program that can be read.
     """
     if "torch" in text:
-        tree = ast.parse(text)
+        tree = mangled(ast.parse(text), text)
         file = Text(code_of(text, tree))
         return tree, file, triggered(rules, file)
     file = Text(text)
     wanted = triggered(rules, file)
-    return ast.parse(text) if wanted or not _is_readable(text) else None, file, wanted
+    return mangled(ast.parse(text), text) if wanted or not _is_readable(text) else None, file, wanted
 
 
 def _is_readable(text: str) -> bool:
@@ -180,7 +191,13 @@ def _deeper() -> Iterator[None]:
 
 
 def _confirmed(
-    source: Source, tree: ast.Module, text: Text, rules: Sequence[AnyRule], settings: Settings, checked: Checked
+    source: Source,
+    tree: ast.Module,
+    text: Text,
+    rules: Sequence[AnyRule],
+    settings: Settings,
+    checked: Checked,
+    reader: Reader | None,
 ) -> tuple[list[Confirmed], list[Withheld]]:
     """What the rules whose trigger words stand in the file find, and what of it is not reported. Those of one file alone
     load inference, or libcst."""
@@ -190,7 +207,7 @@ def _confirmed(
     found: list[Confirmed] = []
     withheld: list[Withheld] = []
     with bounded(source.text.count("\n")):
-        judged = judge(tree, source, text, [rule.load() for rule in rules])
+        judged = judge(tree, source, text, [rule.load() for rule in rules], reader)
         checked.crashes, checked.crashed = judged.crashes, judged.crashed
         concerning = [each for each in judged.suspicions if settings.concerned(each.finding.until)]
         judged.suspicions = [each for each in concerning if settings.preview or not each.finding.conditional]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dtlint.catalogue import AnyRule
     from dtlint.check.cache import Cache
     from dtlint.check.project import Reported
+    from dtlint.check.reader import Reader
     from dtlint.config import Settings
     from dtlint.diagnostic import Applicability, Diagnostic
 
@@ -71,13 +72,15 @@ class Result:
     """The file as it should become, where it should."""
 
 
-def finish(job: Job, rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None) -> Result:
+def finish(
+    job: Job, rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None, reader: Reader | None = None
+) -> Result:
     """Check one file and do with it what the mode says. Never raises: what goes wrong is in the result."""
     try:
         source = Source.read(job.path, job.shown)
     except (UnreadableSource, OSError) as error:
         return Result([unreadable_diagnostic(job.shown, error)] if UNREADABLE_FILE[0] in job.codes else [])
-    result = process(source, job, rules, mode)
+    result = process(source, job, rules, mode, reader)
     if cache is not None and not result.errors and result.changed is None:
         cache.put(cache.key(source.data, job.shown, job.settings, job.codes, job.reported), result.diagnostics)
     if result.changed is not None and mode.write:
@@ -88,14 +91,14 @@ def finish(job: Job, rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | No
     return result
 
 
-def process(source: Source, job: Job, rules: Mapping[str, AnyRule], mode: Mode) -> Result:
+def process(source: Source, job: Job, rules: Mapping[str, AnyRule], mode: Mode, reader: Reader | None = None) -> Result:
     """Check a text that was read, and change it as the mode says; nothing is written. Never raises."""
     from dtlint.check.file import check_source
 
     enabled = [rules[code] for code in job.codes]
     try:
         if mode.fix is None:
-            checked = check_source(source, enabled, job.settings, job.reported)
+            checked = check_source(source, enabled, job.settings, job.reported, reader)
             result = Result(checked.diagnostics, checked.crashes)
         else:
             result = _fixed(source, enabled, job.settings, mode.fix)

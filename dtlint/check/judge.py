@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from dtlint.check.audience import Hearing, Routes
+    from dtlint.check.reader import Reader
     from dtlint.check.screen import Text
     from dtlint.infer.interpreter import Interpreter
     from dtlint.rule import Finding, Rule
@@ -52,9 +53,13 @@ class Judged:
     """Lets go of what was inferred, once the findings are confirmed: what their fixes ask for is kept until then."""
 
 
-def judge(tree: ast.Module, source: Source, text: Text, rules: Sequence[type[Rule]]) -> Judged:
+def judge(
+    tree: ast.Module, source: Source, text: Text, rules: Sequence[type[Rule]], reader: Reader | None = None
+) -> Judged:
     """What the rules suspect of a module, whose words are those of the text."""
     judged = Judged()
+    asking = [rule for rule in rules if rule.hears() == ("on_facts",)]  # the others are told of them for projects alone
+    _by_facts(tree, source, asking, judged, reader)
     told = routes(_made(rules, source.path, judged), text)
     listeners = {event: _listener(of_event, source.path, judged) for event, of_event in told.items()}
     displayed = _displayed(tree, source)
@@ -74,6 +79,29 @@ def judge(tree: ast.Module, source: Source, text: Text, rules: Sequence[type[Rul
             )
         listeners.clear()
     return judged
+
+
+def _by_facts(
+    tree: ast.Module, source: Source, rules: Sequence[type[Rule]], judged: Judged, reader: Reader | None
+) -> None:
+    """Hand the facts of a module to the rules that ask for them."""
+    from dtlint.check.reader import Reader
+    from dtlint.infer import context
+
+    if not rules:
+        return
+    try:
+        facts = (reader or Reader()).facts(tree, source.file)
+    except (RecursionError, context.TooLong) as error:
+        judged.crashed.update(rule.code for rule in rules)
+        judged.crashes.append(_too_deep(source.path) if isinstance(error, RecursionError) else _too_long(source.path))
+        return
+    for rule in _made(rules, source.path, judged):
+        try:
+            judged.suspicions += [Suspicion(rule, finding) for finding in rule.on_facts(facts)]
+        except Exception as error:
+            judged.crashed.add(rule.code)
+            judged.crashes.append(crash(rule, source.path, 1, error))
 
 
 def _spare(interpreter: Interpreter, told: dict[type[Event], Routes]) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from dtlint.check.reader import import_root
 from dtlint.diagnostic import Diagnostic, Location, Note, Span
 from dtlint.source.file import Source, shown_path
 from dtlint.unexpected import in_one_line
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.whole_project import WholeProject
     from dtlint.rule import Finding, Rule
 
-__all__ = ["ProjectFindings", "Reported", "import_root", "project_findings"]
+__all__ = ["ProjectFindings", "Reported", "project_findings"]
 
 _STACK = 256 * 1024 * 1024
 """Bytes of stack for the reading: calls in one another are followed as calls, some tens of frames each."""
@@ -240,14 +241,6 @@ def _bytes(path: Path) -> bytes | None:
         return path.read_bytes()
     except OSError:
         return None
-
-
-def import_root(path: Path) -> Path:
-    """The folder from which a file's absolute imports are found: that around its outermost package."""
-    folder = path.parent
-    while (folder / "__init__.py").is_file() and folder.parent != folder:
-        folder = folder.parent
-    return folder
 
 
 def _read(

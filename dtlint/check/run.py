@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dtlint.check.garbage import seldom_searched
 from dtlint.check.job import Job, Mode, Result, finish
 from dtlint.check.project import project_findings
+from dtlint.check.reader import Reader
 from dtlint.source.file import shown_path
 
 if TYPE_CHECKING:
@@ -70,9 +71,10 @@ def run(
     if cache is not None:
         results = {job.path: Result(known) for job in jobs if (known := _known(job, cache, mode)) is not None}
     missing = [job for job in jobs if job.path not in results]
+    reader = Reader()
     with seldom_searched():
         if len(missing) <= FEW or workers == 1:
-            results.update((job.path, finish(job, rules, mode, cache)) for job in missing)
+            results.update((job.path, finish(job, rules, mode, cache, reader)) for job in missing)
         else:
             from dtlint.check.workers import in_processes
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.check.garbage import search_seldom
 from dtlint.check.job import Job, Mode, Result, finish
+from dtlint.check.reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -142,4 +143,5 @@ def _start(rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None) -> Non
 
 
 def _work(jobs: list[Job]) -> list[Result]:
-    return [finish(job, _rules, _mode, _cache) for job in jobs]
+    reader = Reader()
+    return [finish(job, _rules, _mode, _cache, reader) for job in jobs]

@@ -345,7 +345,7 @@ def _check_stdin(
     result = Result()
     fixed = data
     try:
-        source = Source.from_bytes(data, shown)
+        source = Source.from_bytes(data, shown, path if options["stdin_filename"] else None)
     except UnreadableSource as error:
         result.diagnostics += [unreadable_diagnostic(shown, error)] if UNREADABLE_FILE[0] in codes else []
     else:

@@ -231,7 +231,7 @@ def _assigned(account: Account, path: Path, line: int, column: int) -> tuple[str
 
     from dtlint.diagnostic import Span
     from dtlint.infer.claims.bindings import bound_in
-    from dtlint.infer.interproc.project import tree_of
+    from dtlint.infer.interproc.parsing import tree_of
 
     source, here = account.source(path), Span(line, column, line, column)
     for statement in ast.walk(tree_of(source)):

@@ -111,8 +111,11 @@ class Recorder(Protocol):
     def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:
         """An expression was evaluated, not for the first time perhaps."""
 
-    def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value, frame: Frame) -> None:
-        """A call was evaluated."""
+    def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value | None, frame: Frame) -> None:
+        """A call was evaluated; the result is None where it raises, whatever happens."""
+
+    def evaluated(self, node: ast.AST, operands: tuple[Value, ...], result: Value, ctx: Context) -> None:
+        """An operator, a subscript, an attribute or an assignment was evaluated: see `facts.Evaluation`."""
 
     def operation(
         self,

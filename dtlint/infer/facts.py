@@ -1,21 +1,28 @@
 """What was found, by syntax node: the only thing that rules, `infer` and editors read.
 
-Values are joined over all contexts, for display. Operators keep their operands as tuples, one for each context, for joined
-values would invent mismatches: {half, float32} with {half, float32}.
+Values are joined over all contexts, for display. Operators and calls keep their operands as tuples, one for each context, for
+joined values would invent mismatches: {half, float32} with {half, float32}.
 """
 
 from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dtlint.infer.domain.lattice import join
 from dtlint.infer.domain.values import (
     NO_TENSOR,
+    TOP,
+    Bound,
+    Const,
+    External,
     Function,
+    Partial,
     ProjectClass,
     Ref,
+    Region,
     Tensor,
     Unknown,
     Value,
@@ -23,6 +30,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models.plain_tensors import is_weight, plain
 from dtlint.infer.semantics.attributes import class_attribute
+from dtlint.infer.surroundings import Guard, Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
     from dtlint.infer.context import Arguments, Context, Frame
     from dtlint.infer.domain.values import CallPath
 
-__all__ = ["Event", "Facts", "ModuleFacts", "Operation", "Sighting", "Step"]
+__all__ = ["Call", "Evaluation", "Event", "Facts", "Guard", "ModuleFacts", "Operation", "Sighting", "Step"]
 
 MOST_CONTEXTS = 8
 """Tuples of operands that are kept for one operator, of one name."""
@@ -91,6 +99,88 @@ class Event:
     calls: tuple[Step, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """An operator, a subscript, an attribute or an assignment, as it was evaluated in one context.
+
+    Attributes:
+        node: the `BinOp`, `UnaryOp`, `Compare` or `AugAssign` with its operands; the `Subscript` with what is looked into
+            and the index; the `Attribute` with its owner; the target of an assignment with its owner, if it is an
+            attribute or an item, and the index of an item. What is assigned is the `result` then.
+        operands: their values, from left to right. Weights are the tensors that they hold.
+        result: what it gave.
+        region: the autocast region in force: a `Region`, `Const(None)` outside of any, TOP where the caller decides.
+        calls: the calls that led here, outermost first; empty in code that is read as called by anybody.
+    """
+
+    node: Any
+    operands: tuple[Value, ...]
+    result: Value
+    region: Value
+    calls: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call, as it was evaluated in one context.
+
+    Attributes:
+        node: the `ast.Call`.
+        name: the qualified name of what is called: `torch.nn.functional.softmax`; of a method by its receiver's class,
+            `torch.Tensor.half`, `torch.nn.Module.half`, `torch.optim.Optimizer.step`; of an object that is called,
+            `torch.nn.Linear.__call__`; of a function or class of the project with its module's. Empty where it is not known.
+        method: the attribute that is called, whatever its owner is; empty for others.
+        receiver: what the method is called on, or the object that is called; None for functions.
+        args, keywords: the arguments, the receiver aside.
+        complete: are these all? `*args` and `**kwargs` may bring others.
+        result: what it gave; None where it raises, whatever happens.
+        region, calls: as of an `Evaluation`.
+    """
+
+    node: ast.Call
+    name: str
+    method: str
+    receiver: Value | None
+    args: tuple[Value, ...]
+    keywords: Mapping[str, Value]
+    complete: bool
+    result: Value | None
+    region: Value
+    calls: tuple[Step, ...]
+
+    def argument(self, position: int | None, name: str) -> Value | None:
+        """The value of an argument by its position, the receiver aside, or by its name; None where it is not given."""
+        if position is not None and position < len(self.args):
+            return self.args[position]
+        return self.keywords.get(name)
+
+    def argument_node(self, position: int | None, name: str) -> ast.expr | None:
+        """The expression of that argument; None where it is not given, or comes out of a sequence that is spread."""
+        given = self.node.args
+        if position is not None and position < len(given) and not any(isinstance(one, ast.Starred) for one in given):
+            return given[position]
+        return next((keyword.value for keyword in self.node.keywords if keyword.arg == name), None)
+
+    def constant(self, position: int | None, name: str) -> object:
+        """The constant given for that argument; None where it is not given, or is none."""
+        value = self.argument(position, name)
+        return value.value if isinstance(value, Const) else None
+
+
+class _Watched:
+    """What is kept of one module that rules judge."""
+
+    __slots__ = ("calls", "evaluations", "inner", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[ast.AST, Value] = {}
+        """What expressions are where nobody in view calls, or as the module's body runs."""
+        self.inner: dict[ast.AST, Value] = {}
+        """What they are in functions that were only read for calls."""
+        self.calls: dict[ast.Call, list[Call]] = {}
+        self.evaluations: dict[ast.AST, list[Evaluation]] = {}
+
+
 class Facts:
     """Remembers what a reading shows: the recorder of its context.
 
@@ -99,6 +189,7 @@ class Facts:
     """
 
     def __init__(self, *, detailed: bool = False) -> None:
+        self._watched: dict[int, _Watched] = {}
         self.values: dict[ast.expr, Value] = {}
         """For each expression the join of the tensors that it was; NO_TENSOR where it never was one."""
         self.modules: dict[ast.expr, object] = {}
@@ -117,6 +208,14 @@ class Facts:
     def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:
         """An expression was evaluated, not for the first time perhaps."""
         if self._detailed:
+            watched = self._watched.get(id(frame.module))
+            if watched is not None:
+                values = watched.values if frame.path is None else watched.inner
+                before = values.get(node)
+                if before is None:
+                    values[node] = value
+                elif before is not value and before != value:
+                    values[node] = join(before, value)
             return
         seen = self._as_tensor(value)
         known = self.values.get(node)
@@ -126,10 +225,13 @@ class Facts:
         elif known is not seen and known != seen:
             self.values[node] = _both(known, seen)
 
-    def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value, frame: Frame) -> None:
+    def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value | None, frame: Frame) -> None:
         """A call was evaluated."""
         if not isinstance(node, ast.Call):
             return
+        watched = self._watched.get(id(frame.module))
+        if watched is not None:
+            self._note_call(watched, node, callee, arguments, result, frame)
         for one in choices(callee):
             function: Value | None = one
             bound = True
@@ -139,6 +241,69 @@ class Facts:
                 bound = one.receiver is not None
             if isinstance(function, Function):
                 self._calls.setdefault(function.definition.node, {})[node] = int(bound)
+
+    def evaluated(self, node: ast.AST, operands: tuple[Value, ...], result: Value, ctx: Context) -> None:
+        """An operator, a subscript, an attribute or an assignment was evaluated."""
+        watched = self._watched.get(id(ctx.frame.module))
+        if watched is None:
+            return
+        kept = watched.evaluations.setdefault(node, [])
+        operands = tuple(map(self._plain, operands))
+        if len(kept) >= MOST_CONTEXTS or any(one.operands == operands and one.result == result for one in kept):
+            return
+        kept.append(Evaluation(node, operands, self._plain(result), ctx.ambient("region"), _steps(ctx.frame)))
+
+    def _note_call(
+        self, watched: _Watched, node: ast.Call, callee: Value, arguments: Arguments, result: Value | None, frame: Frame
+    ) -> None:
+        assert self.context is not None
+        region = self.context.ambient("region")
+        kept = watched.calls.setdefault(node, [])
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        given = tuple(map(self._plain, arguments.args))
+        keywords = {name: self._plain(value) for name, value in arguments.keywords.items()}
+        for one in choices(callee):
+            name, receiver, before = self._called(one)
+            if receiver is None and method and not name:
+                assert isinstance(node.func, ast.Attribute)
+                receiver = watched.values.get(node.func.value) or watched.inner.get(node.func.value) or TOP
+            receiver = None if receiver is None else self._plain(receiver)
+            args = (*before, *given)
+            if len(kept) >= MOST_CONTEXTS or any(
+                (other.name, other.receiver, other.args, other.keywords, other.region)
+                == (name, receiver, args, keywords, region)
+                for other in kept
+            ):
+                continue
+            steps = _steps(frame)
+            complete, gave = arguments.complete, None if result is None else self._plain(result)
+            kept.append(Call(node, name, method, receiver, args, keywords, complete, gave, region, steps))
+
+    def _called(self, callee: Value) -> tuple[str, Value | None, tuple[Value, ...]]:
+        """The name of what is called, the receiver, and arguments that it brings."""
+        if isinstance(callee, External):
+            return callee.name, None, ()
+        if isinstance(callee, Bound):
+            return callee.name, callee.receiver, ()
+        if isinstance(callee, Function):
+            return callee.definition.qualified_name, callee.receiver, ()
+        if isinstance(callee, ProjectClass):
+            return callee.name, None, ()
+        if isinstance(callee, Partial):
+            name, receiver, before = self._called(callee.callee)
+            return name, receiver, (*before, *callee.args)
+        if isinstance(callee, Ref):
+            kind = callee.address.kind
+            is_module = not isinstance(kind, str) and kind.definition.inherits("torch.nn.Module") is True
+            owner = kind if isinstance(kind, str) else "torch.nn.Module" if is_module else kind.name
+            return f"{owner}.__call__", callee, ()
+        return "", None, ()
+
+    def _plain(self, value: Value) -> Value:
+        """A weight is the tensor that it holds."""
+        if isinstance(value, Ref) and self.context is not None and is_weight(value):
+            return plain(self.context, value)
+        return value
 
     def operation(
         self,
@@ -169,6 +334,21 @@ class Facts:
             steps = _steps(ctx.frame)
             key = ctx.site, kind, steps
             self._events.setdefault(key, Event(ctx.site, ctx.frame.module, kind, about, steps))
+
+    def watch(self, module: object) -> None:
+        """Keep what is evaluated in a module from now on: rules are going to judge it."""
+        self._watched.setdefault(id(module), _Watched())
+        self.judged.append(module)
+
+    def forget(self, module: object) -> None:
+        """Let go of what was kept of a module that was judged."""
+        self._watched.pop(id(module), None)
+        self.judged = [one for one in self.judged if one is not module]
+        self._operations.clear()
+        self._count.clear()
+        self._events.clear()
+        self._calls.clear()
+        self._index = None
 
     # -- as rules ask it -------------------------------------------------------------------------------------------------
 
@@ -280,8 +460,109 @@ class ModuleFacts:
         module: the module, a `ModuleInfo`.
     """
 
-    def __init__(self, facts: Facts, module: object) -> None:
+    def __init__(self, facts: Facts, module: Any) -> None:
         self._facts, self.module = facts, module
+        self.tree: ast.Module = module.tree
+        self.around = Surroundings(module.tree)
+        self._kept: _Watched = facts._watched.get(id(module)) or _Watched()
+
+    # -- what stands in the module ---------------------------------------------------------------------------------------
+
+    def value(self, node: ast.expr) -> Value:
+        """What an expression is: as its function is called by anybody, or else as the calls in view have it. TOP where it
+        is not known, or is never reached."""
+        kept = self._kept
+        if isinstance(node, ast.Constant):
+            return Const(node.value)
+        return kept.values.get(node) or kept.inner.get(node) or TOP
+
+    def is_reached(self, node: ast.expr) -> bool:
+        """Was an expression evaluated? Not where its function was not read, or always leaves before."""
+        return node in self._kept.values or node in self._kept.inner
+
+    def calls(self, *names: str) -> Iterator[Call]:
+        """The calls in the module of what has one of these qualified names; of anything, where none is given. A name that
+        ends in a dot stands for all that begin with it.
+
+        Each context is told for itself: for a function that anybody may call the open one alone, in which its parameters
+        are symbols; for others those of the calls in view.
+        """
+        by_name = self._calls[0]
+        if not names:
+            for found in by_name.values():
+                yield from found
+        for wanted in names:
+            if wanted.endswith("."):
+                for name, found in by_name.items():
+                    if name.startswith(wanted):
+                        yield from found
+            else:
+                yield from by_name.get(wanted, ())
+
+    def methods(self, *names: str) -> Iterator[Call]:
+        """The calls of attributes by these names, whatever they are called on: `half`, `to`."""
+        for name in names:
+            yield from self._calls[1].get(name, ())
+
+    @cached_property
+    def _calls(self) -> tuple[dict[str, list[Call]], dict[str, list[Call]]]:
+        """The calls by what is called, and by the attribute that is."""
+        by_name: dict[str, list[Call]] = {}
+        by_method: dict[str, list[Call]] = {}
+        for seen in self._kept.calls.values():
+            for call in _open(seen):
+                by_name.setdefault(call.name, []).append(call)
+                if call.method:
+                    by_method.setdefault(call.method, []).append(call)
+        return by_name, by_method
+
+    def calls_at(self, node: ast.Call) -> Sequence[Call]:
+        """How a call was evaluated, in each context."""
+        return _open(self._kept.calls.get(node, []))
+
+    def evaluations(self, *kinds: type[ast.AST]) -> Iterator[Evaluation]:
+        """The evaluations of nodes of these kinds, `ast.BinOp`, `ast.Subscript`; the contexts are those of `calls`. Targets
+        of assignments are not among them."""
+        for node, seen in self._kept.evaluations.items():
+            if isinstance(node, kinds) and not isinstance(getattr(node, "ctx", None), ast.Store):
+                yield from _open(seen)
+
+    def regions(self) -> Iterator[tuple[ast.expr, Region]]:
+        """What opens autocast regions: the contexts of `with` statements, and decorators, with the region that each is."""
+        for node in ast.walk(self.tree):
+            opening: list[ast.expr] = []
+            if isinstance(node, (ast.With, ast.AsyncWith)):
+                opening = [item.context_expr for item in node.items]
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                opening = node.decorator_list
+            for one in opening:
+                yield from ((one, region) for region in choices(self.value(one)) if isinstance(region, Region))
+
+    def assignments(self) -> Iterator[Evaluation]:
+        """What is bound to names, attributes and items: the nodes are the targets."""
+        for node, seen in self._kept.evaluations.items():
+            if isinstance(getattr(node, "ctx", None), ast.Store):
+                yield from _open(seen)
+
+    def names(self, *wanted: str) -> Iterator[tuple[ast.Name | ast.Attribute, str]]:
+        """Where something is named that is not read as source, by its qualified name: `torch.half`, called or not; of any,
+        where none is given. A name that ends in a dot stands for all that begin with it."""
+        whole = frozenset(wanted)
+        starts = tuple(name for name in wanted if name.endswith("."))
+        for values in (self._kept.values, self._kept.inner):
+            for node, value in values.items():
+                if isinstance(value, External) and isinstance(node, (ast.Name, ast.Attribute)):
+                    name = value.name
+                    if not wanted or name in whole or (starts and name.startswith(starts)):
+                        yield node, name
+
+    def origin(self, node: ast.expr) -> ast.expr | None:
+        """The expression that gave a tensor its dtype: the cast, the factory or the operator behind the variables that it
+        went through; None where that is not known."""
+        found = self.around.definition(node)
+        return None if isinstance(found, ast.Name) else found
+
+    # -- what happens, there and behind its calls ------------------------------------------------------------------------
 
     def operations(self, which: Callable[[Operation], bool] = lambda operation: True) -> Iterator[Sighting[Operation]]:
         """The operations that concern the module, of those that are asked for: what holds for all calls in view is told
@@ -320,3 +601,11 @@ class ModuleFacts:
         judged = self._facts.index().judged
         steps = [step for step in reversed(operation.calls) if id(step.module) in judged]
         return next((step for step in steps if step.module is not operation.module), steps[0] if steps else None)
+
+
+_Seen = TypeVar("_Seen", Call, Evaluation)
+
+
+def _open(seen: Sequence[_Seen]) -> Sequence[_Seen]:
+    """The contexts in which anybody may call, if there are any."""
+    return [one for one in seen if not one.calls] or seen

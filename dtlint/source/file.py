@@ -80,6 +80,8 @@ class Source:
     """The file's bytes for this text."""
     encoding: str = "utf-8"
     notebook: Notebook | None = None
+    file: Path | None = None
+    """Where it is; None for text that comes from nowhere."""
 
     @classmethod
     def read(cls, path: Path | str, shown: str | None = None) -> Source:
@@ -91,11 +93,14 @@ class Source:
         """
         with open(path, "rb", buffering=0) as file:  # read whole: a buffer would cost three more calls of the system
             data = file.read()
-        return cls.from_bytes(data, shown_path(path) if shown is None else shown)
+        return cls.from_bytes(data, shown_path(path) if shown is None else shown, Path(path))
 
     @classmethod
-    def from_bytes(cls, data: bytes, shown: str) -> Source:
+    def from_bytes(cls, data: bytes, shown: str, file: Path | None = None) -> Source:
         """A file of these bytes; the suffix of `shown` says what kind it is.
+
+        Args:
+            file: where it is, or is to be.
 
         Raises:
             UnreadableSource: the bytes are no Python text.
@@ -105,7 +110,7 @@ class Source:
                 raise UnreadableSource(f"the file is encoded in {name}, which Python does not read; save it as UTF-8")
         suffix = shown[shown.rfind(".") :] if "." in shown else ""
         if suffix == Kind.NOTEBOOK.value:
-            return _read_notebook(data, shown)
+            return replace(_read_notebook(data, shown), file=file)
         encoding = _encoding(data)
         text = _decode(data.removeprefix(BOM), encoding)
         if "\0" in text:
@@ -114,7 +119,7 @@ class Source:
                 *_place(text, text.index("\0")),
             )
         kind = Kind.STUB if suffix == Kind.STUB.value else Kind.MODULE
-        return cls(shown, kind, text, data, encoding)
+        return cls(shown, kind, text, data, encoding, None, file)
 
     @cached_property
     def lines(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from dtlint.catalogue import AnyRule
     from dtlint.check.judge import Judged
+    from dtlint.check.reader import Reader
     from dtlint.rule import Rule
     from dtlint.source.file import Source
 
@@ -28,8 +29,10 @@ def _what_is_found_is_awake(monkeypatch: pytest.MonkeyPatch) -> None:
     def every(rules: Sequence[AnyRule], text: screen.Text) -> list[AnyRule]:
         return [rule for rule in rules if rule.hears()]
 
-    def checked(tree: ast.Module, source: Source, text: screen.Text, rules: Sequence[type[Rule]]) -> Judged:
-        judged = judged_by(tree, source, text, rules)
+    def checked(
+        tree: ast.Module, source: Source, text: screen.Text, rules: Sequence[type[Rule]], reader: Reader | None
+    ) -> Judged:
+        judged = judged_by(tree, source, text, rules, reader)
         awake = {rule.code for rule in screen.triggered(rules, text)}
         asleep = {suspicion.rule.code for suspicion in judged.suspicions} - awake
         assert not asleep, f"{asleep} find something in a file that the screen takes for clean of it:\n{source.text}"

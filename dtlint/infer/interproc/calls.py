@@ -83,6 +83,9 @@ class Calls:
         self._summaries: dict[object, list[Summary]] = {}
         self._running: list[_Running] = []
         self._thawed = 0
+        self.at_open_end: Callable[[Context, Frame], None] | None = None
+        """What else is read where a function ends that nobody is seen to call: the functions that it has defined, and that
+        others call."""
 
     def call(self, ctx: Context, function: Function, arguments: Arguments) -> Value:
         """The result of calling a function.
@@ -317,6 +320,8 @@ class Calls:
                 return Many(join_all(frame.yields) or TOP)
             return None
         store.merge([changed for changed, _ in frame.returns])
+        if self.at_open_end is not None and frame.path is None:
+            self.at_open_end(ctx, frame)
         if definition.is_generator:
             return Many(join_all(frame.yields) or TOP)
         return join_all(value for _, value in frame.returns)

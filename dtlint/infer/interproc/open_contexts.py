@@ -116,10 +116,15 @@ class OpenContexts:
         if self._is_told(frame):
             self._recorder.expression(node, value, frame)
 
-    def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value, frame: Frame) -> None:
+    def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value | None, frame: Frame) -> None:
         """A call was evaluated."""
         if self._is_told(frame):
             self._recorder.call(node, callee, arguments, result, frame)
+
+    def evaluated(self, node: ast.AST, operands: tuple[Value, ...], result: Value, ctx: Context) -> None:
+        """An operator, a subscript, an attribute or an assignment was evaluated."""
+        if self._is_told(ctx.frame):
+            self._recorder.evaluated(node, operands, result, ctx)
 
     def operation(
         self,
@@ -152,6 +157,9 @@ class OpenContexts:
     def read(self, ctx: Context) -> None:
         """Read the module's body, then everything that it defines."""
         ctx.recorder = self
+        engine: Engine = ctx.semantics  # type: ignore[assignment]
+        if self._with_callees:
+            engine.calls.at_open_end = self._read_inner
         ctx.modules.run_main(ctx, self.main)
         self.read_definitions(ctx)
 
@@ -236,6 +244,15 @@ class OpenContexts:
         self._summaries[definition, receiver] = summary
         return summary
 
+    def _read_inner(self, ctx: Context, frame: Frame) -> None:
+        """Read the functions inside a function that no call in view has run: others call them, with what they find in its
+        variables at its end."""
+        engine: Engine = ctx.semantics  # type: ignore[assignment]
+        for node in _inner_functions(frame.function.node):
+            definition = ctx.modules.function(frame.module, node, None)
+            if definition.defaults is not None and not engine.calls.readings.get(definition):
+                engine.calls.openly(ctx, Function(definition, frame.address), _parameters(ctx, definition))
+
     def _made(self, ctx: Context, cls: ProjectClass) -> Ref:
         """An object of a class as `__init__` leaves it, whatever that is given."""
         engine: Engine = ctx.semantics  # type: ignore[assignment]
@@ -273,6 +290,17 @@ def _functions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef | ast.Async
     for node in _statements(body):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node
+
+
+def _inner_functions(around: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda]:
+    """The functions directly inside a function, those in classes and in other functions aside."""
+    waiting: deque[ast.AST] = deque([around.body] if isinstance(around, ast.Lambda) else getattr(around, "body", ()))
+    while waiting:
+        node = waiting.popleft()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            yield node
+        elif not isinstance(node, ast.ClassDef):
+            waiting.extend(ast.iter_child_nodes(node))
 
 
 def _classes(body: Sequence[ast.stmt]) -> Iterator[ast.ClassDef]:

@@ -196,7 +196,7 @@ class Program:
         parts = name.split(".")
         for count in range(1, len(parts) + 1):
             module = ".".join(parts[:count])
-            if self.project.is_own(module):
+            if self.project.runs_on_import(module):
                 self.module(ctx, module)
 
     def named(self, ctx: Context, name: str) -> Value:

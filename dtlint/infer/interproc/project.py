@@ -9,12 +9,11 @@ from __future__ import annotations
 import ast
 import re
 import sys
-import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dtlint.infer.interproc.private import mangled
 from dtlint.infer.interproc.search_path import SearchPath, search_path
+from dtlint.infer.interproc.trees import Trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
 
     from dtlint.infer.domain.values import Value
     from dtlint.infer.interproc.disk import Disk
-    from dtlint.source.file import Source
 
-__all__ = ["ModuleInfo", "Project", "parsed", "tree_of"]
+__all__ = ["ModuleInfo", "Project"]
 
 _BY_NAME = frozenset({"torch", "numpy", "scipy", "pandas", "PIL", "matplotlib", "tqdm", "wandb", "einops"})
 """Packages whose results are known from tables, or are no tensors: their source is not followed."""
@@ -66,15 +64,31 @@ class ModuleInfo:
 
 
 class Project:
-    """Finds and parses the modules that a program imports."""
+    """Finds and parses the modules that a program imports.
 
-    def __init__(self, roots: Sequence[Path], main: ModuleInfo, disk: Disk) -> None:
+    Args:
+        roots: the folders in which modules are looked for; the first holds the program.
+        runs_imports: are the program's own modules run where an import names them, for what they do to others? Else only
+            those that speak of setting the default dtype, and the rest when something in them is asked for.
+    """
+
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        main: ModuleInfo,
+        disk: Disk,
+        trees: Trees | None = None,
+        *,
+        runs_imports: bool = True,
+    ) -> None:
         added = SearchPath() if main.path is None else search_path(main.tree, main.path)
         self.roots = [*added.before, *roots, *added.behind]
         self.own = [*added.before, *roots[:1], *added.behind]
         """The folders among them that hold the program, and not what is installed."""
         self.main = main
         self.disk = disk
+        self._trees = trees or Trees()
+        self._runs_imports = runs_imports
         self.starved = False
         """Did memory run out over a file, so that it was not followed? Another time it may be."""
         self.modules: dict[str, ModuleInfo | None] = {}
@@ -108,7 +122,11 @@ class Project:
             path is not None and any(folder in path.parents for folder in self.own) and not _INSTALLED & set(path.parts)
         )
 
-    def sets_default(self, module: str) -> bool:
+    def runs_on_import(self, module: str) -> bool:
+        """Is a module run where an import names it, before something in it is asked for?"""
+        return self.is_own(module) and (self._runs_imports or self._sets_default(module))
+
+    def _sets_default(self, module: str) -> bool:
         """Does a module speak of setting the default dtype? Told from its text, unparsed."""
         known = self._setting.get(module)
         if known is None:
@@ -218,7 +236,7 @@ class Project:
             data = self.disk.read(path)
             if len(data) > _LARGEST:
                 return None
-            tree = parsed(data)
+            tree = self._trees.of(path, data)
         except MemoryError:
             self.starved = True
             return None
@@ -259,30 +277,6 @@ class Project:
             return any(self.disk.holds(file, wanted) for file in files)
         except OSError:
             return False
-
-
-def parsed(source: str | bytes) -> ast.Module:
-    """The syntax tree of a file. What Python thinks of its style, as `"\\d"`, is not what was asked for.
-
-    Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: it does not parse.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        tree = ast.parse(source)
-    return mangled(tree, source.encode(errors="surrogatepass") if isinstance(source, str) else source)
-
-
-def tree_of(source: Source) -> ast.Module:
-    """The syntax tree of a program. Cells of a notebook that do not parse do not run either, and are left out.
-
-    Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: it does not parse; a cell of it, which IPython runs.
-    """
-    notebook = source.notebook
-    if notebook is not None and notebook.broken and len(notebook.broken) == len(list(notebook.refused)):
-        return parsed(notebook.readable)
-    return parsed(source.text)
 
 
 def _text(data: bytes) -> str:

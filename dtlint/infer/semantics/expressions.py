@@ -65,12 +65,17 @@ def _name(ctx: Context, node: ast.Name) -> Value:
 def _attribute(ctx: Context, node: ast.Attribute) -> Value:
     owner = evaluate(ctx, node.value)
     found = ctx.semantics.attribute(ctx, owner, node.attr, node)
+    if ctx.recorder is not None:
+        ctx.recorder.evaluated(node, (owner,), TOP if found is None else found, ctx)
     return TOP if found is None else found  # what gave it is not followed, more likely than that this raises
 
 
 def _subscript(ctx: Context, node: ast.Subscript) -> Value:
-    owner = evaluate(ctx, node.value)
-    return ctx.semantics.subscript(ctx, owner, evaluate(ctx, node.slice), node)
+    owner, index = evaluate(ctx, node.value), evaluate(ctx, node.slice)
+    value = ctx.semantics.subscript(ctx, owner, index, node)
+    if ctx.recorder is not None:
+        ctx.recorder.evaluated(node, (owner, index), value, ctx)
+    return value
 
 
 def _slice(ctx: Context, node: ast.Slice) -> Value:
@@ -132,13 +137,24 @@ def _binary(ctx: Context, node: ast.BinOp) -> Value:
     left = evaluate(ctx, node.left)
     right = evaluate(ctx, node.right)
     ctx.site = node
-    return operators.binary(ctx, type(node.op), left, right, node)
+    try:
+        value = operators.binary(ctx, type(node.op), left, right, node)
+    except NeverReturns:
+        if ctx.recorder is not None:
+            ctx.recorder.evaluated(node, (left, right), TOP, ctx)
+        raise
+    if ctx.recorder is not None:
+        ctx.recorder.evaluated(node, (left, right), value, ctx)
+    return value
 
 
 def _unary(ctx: Context, node: ast.UnaryOp) -> Value:
     value = evaluate(ctx, node.operand)
     ctx.site = node
-    return operators.unary(ctx, type(node.op), value, node)
+    result = operators.unary(ctx, type(node.op), value, node)
+    if ctx.recorder is not None:
+        ctx.recorder.evaluated(node, (value,), result, ctx)
+    return result
 
 
 def _compare(ctx: Context, node: ast.Compare) -> Value:
@@ -148,6 +164,8 @@ def _compare(ctx: Context, node: ast.Compare) -> Value:
         right = evaluate(ctx, comparator)
         ctx.site = node
         now = operators.compare(ctx, type(operator), left, right, node)
+        if ctx.recorder is not None and len(node.ops) == 1:
+            ctx.recorder.evaluated(node, (left, right), now, ctx)
         if len(node.ops) > 1 and ctx.semantics.truth(ctx, now) is False:
             return now
         result = now if result is None else join(result, now)
@@ -245,7 +263,7 @@ def _call(ctx: Context, node: ast.Call) -> Value:
         result = ctx.semantics.call(ctx, callee, arguments)
     except NeverReturns:
         if ctx.recorder is not None:
-            ctx.recorder.call(node, callee, arguments, TOP, ctx.frame)
+            ctx.recorder.call(node, callee, arguments, None, ctx.frame)
         raise
     if ctx.recorder is not None:
         ctx.recorder.call(node, callee, arguments, result, ctx.frame)

@@ -84,13 +84,19 @@ def unbind(ctx: Context, name: str) -> None:
 def assign(ctx: Context, target: ast.expr, value: Value) -> None:
     """Bind a target: a name, an attribute, an item, or several."""
     if isinstance(target, ast.Name):
+        if ctx.recorder is not None:
+            ctx.recorder.evaluated(target, (), value, ctx)
         bind(ctx, target.id, value)
     elif isinstance(target, ast.Attribute):
         owner = ctx.semantics.evaluate(ctx, target.value)
+        if ctx.recorder is not None:
+            ctx.recorder.evaluated(target, (owner,), value, ctx)
         ctx.semantics.assign_attribute(ctx, owner, target.attr, value, target)
     elif isinstance(target, ast.Subscript):
         owner = ctx.semantics.evaluate(ctx, target.value)
         index = ctx.semantics.evaluate(ctx, target.slice)
+        if ctx.recorder is not None:
+            ctx.recorder.evaluated(target, (owner, index), value, ctx)
         ctx.semantics.assign_item(ctx, owner, index, value, target)
     elif isinstance(target, ast.Starred):
         assign(ctx, target.value, value)

@@ -93,6 +93,8 @@ def _augmented(ctx: Context, node: ast.AugAssign) -> bool:
     given = evaluate(ctx, node.value)
     ctx.site = node
     value = operators.augmented(ctx, type(node.op), known, given, node)
+    if ctx.recorder is not None:
+        ctx.recorder.evaluated(node, (known, given), value, ctx)
     names.assign(ctx, target, value)
     return True
 

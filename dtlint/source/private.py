@@ -10,12 +10,13 @@ import re
 
 __all__ = ["mangled"]
 
-_PRIVATE = re.compile(rb"\b__(?!\w*__\b)\w")
+_PRIVATE = r"\b__(?!\w*__\b)\w"
+_IN_TEXT, _IN_BYTES = re.compile(_PRIVATE), re.compile(_PRIVATE.encode())
 
 
-def mangled(tree: ast.Module, source: bytes) -> ast.Module:
-    """The tree, with its private names as Python has them."""
-    if _PRIVATE.search(source) and b"class" in source:
+def mangled(tree: ast.Module, source: str | bytes) -> ast.Module:
+    """The tree of a source, with its private names as Python has them."""
+    if _IN_TEXT.search(source) if isinstance(source, str) else _IN_BYTES.search(source):
         for part in tree.body:
             _mangle(part, "")
     return tree

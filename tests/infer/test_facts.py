@@ -1,0 +1,146 @@
+"""What rules are told of a module."""
+
+from __future__ import annotations
+
+import ast
+from textwrap import dedent
+
+from dtlint.check.reader import Reader
+from dtlint.infer.domain.values import Const, Region, Tensor, Unknown
+from dtlint.infer.facts import ModuleFacts
+
+
+def facts_of(text: str) -> ModuleFacts:
+    return Reader().facts(ast.parse(dedent(text)), None)
+
+
+def one_call(facts: ModuleFacts, *names: str) -> tuple[int, str]:
+    (call,) = facts.calls(*names)
+    return call.node.lineno, call.name
+
+
+def test_calls_are_told_by_their_qualified_names_and_methods_by_their_receivers_class() -> None:
+    facts = facts_of("""
+        import torch
+        from torch import nn
+        from torch.nn import functional as F
+
+        layer = nn.Linear(2, 3)
+        layer.half()
+        y = F.softmax(layer(torch.zeros(2).half()), -1)
+    """)
+    assert one_call(facts, "torch.nn.Module.half", "torch.nn.Linear.half")[0] == 7
+    assert one_call(facts, "torch.Tensor.half")[0] == 8
+    assert one_call(facts, "torch.nn.Linear.__call__")[0] == 8
+    assert one_call(facts, "torch.nn.functional.") == (8, "torch.nn.functional.softmax")
+    assert sorted(call.node.lineno for call in facts.methods("half")) == [7, 8]
+
+
+def test_a_function_is_told_as_anybody_may_call_it() -> None:
+    facts = facts_of("""
+        import torch
+
+        def scaled(x, factor=2):
+            return x.to(torch.int8) * factor
+
+        scaled(torch.zeros(3))
+    """)
+    (call,) = facts.methods("to")
+    assert isinstance(call.receiver, Unknown) and call.receiver.symbol is not None
+    assert call.result == Unknown(frozenset({"int8"}))
+
+
+def test_functions_inside_others_are_read_though_nobody_in_view_calls_them() -> None:
+    facts = facts_of("""
+        import torch
+
+        def register(module):
+            scale = torch.ones(1).double()
+
+            def hook(grad):
+                return grad * scale
+
+            module.register_hook(hook)
+    """)
+    (product,) = facts.evaluations(ast.BinOp)
+    assert isinstance(product.operands[1], Tensor) and product.operands[1].dtypes == {"float64"}
+
+
+def test_operators_keep_their_operands_and_the_region() -> None:
+    facts = facts_of("""
+        import torch
+
+        with torch.autocast("cuda", torch.float16):
+            y = torch.zeros(3).half() @ torch.zeros(3)
+    """)
+    (product,) = facts.evaluations(ast.BinOp)
+    assert [sorted(one.dtypes or ()) for one in product.operands if isinstance(one, Tensor)] == [
+        ["float16"],
+        ["float32"],
+    ]
+    assert product.region == Region("cuda", "float16", True)
+    assert [region for _, region in facts.regions()] == [product.region]
+
+
+def test_assignments_tell_the_owner_and_what_is_assigned() -> None:
+    facts = facts_of("""
+        import torch
+
+        x = torch.zeros(3)
+        x[0] = 1.5
+    """)
+    plain, item = facts.assignments()
+    assert isinstance(plain.node, ast.Name) and isinstance(plain.result, Tensor)
+    assert isinstance(item.node, ast.Subscript) and item.result == Const(1.5)
+    assert isinstance(item.operands[0], Tensor) and item.operands[1] == Const(0)
+
+
+def test_guards_are_the_tests_that_hold() -> None:
+    facts = facts_of("""
+        def f(x, amp):
+            if x is None:
+                return
+            if amp and x.is_cuda:
+                x.a()
+            else:
+                y = x.b() if x.ok else x.c()
+    """)
+    guards = {
+        call.method: [(ast.unparse(guard.test), guard.holds) for guard in facts.around.guards(call.node)]
+        for call in facts.methods("a", "b", "c")
+    }
+    assert guards["a"] == [("x is None", False), ("amp", True), ("x.is_cuda", True)]
+    assert guards["b"] == [("x is None", False), ("amp and x.is_cuda", False), ("x.ok", True)]
+    assert guards["c"][-1] == ("x.ok", False)
+
+
+def definitions(text: str, name: str) -> list[str]:
+    """The definitions of a variable where `use(name)` stands."""
+    facts = facts_of(text)
+    (node,) = (
+        one.args[0]
+        for one in ast.walk(facts.tree)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "use"
+    )
+    assert isinstance(node, ast.Name) and node.id == name
+    return [
+        ast.unparse(one) if not isinstance(one, ast.arg) else f"parameter {one.arg}"
+        for one in facts.around.definitions(node)
+    ]
+
+
+def test_definitions_are_those_that_reach_a_use() -> None:
+    assert definitions("def f(x):\n    y = x\n    y = 2\n    use(y)", "y") == ["2"]
+    assert definitions("def f(x, c):\n    if c:\n        x = 1\n    use(x)", "x") == ["1", "parameter x"]
+    assert definitions(
+        "def f(c):\n    if c:\n        x = 1\n        return\n    else:\n        x = 2\n    use(x)", "x"
+    ) == ["2"]
+    assert definitions("def f(n):\n    x = 0\n    for i in n:\n        use(x)\n        x = x + i", "x") == [
+        "0",
+        "x + i",
+    ]
+    assert definitions("x = 1\ndef f():\n    use(x)", "x") == ["1"]
+    assert definitions("def f():\n    try:\n        x = 1\n    except ValueError:\n        x = 2\n    use(x)", "x") == [
+        "2",
+        "1",
+    ]
