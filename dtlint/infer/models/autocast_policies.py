@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.domain.values import Region
 
-__all__ = ["as_cast", "policies_for"]
+__all__ = ["as_cast", "is_listed", "policies_for"]
 
 _CASTABLE = frozenset({"float16", "bfloat16", "float32"})
 """What autocast casts; float64 and integers it leaves alone."""
@@ -62,6 +62,11 @@ def policies_for(
     if "lower" in policies and region.dtype is None:
         return None
     return tuple(sorted(policies, key=str))
+
+
+def is_listed(table: Table, op: str, region: Region) -> bool:
+    """May autocast do anything with the op in a region that is on, whatever its operands?"""
+    return policies_for(table, op, region, (UNKNOWN,)) != (None,)
 
 
 def _dtypes(given: Sequence[object]) -> list[str] | None:
