@@ -214,7 +214,7 @@ def _union(left: Value, right: Value, ranges: Callable[[Range, Range], Range], d
             found.append(value)
     if len(found) == 1:
         return found[0]
-    return Union(frozenset(found)) if len(found) <= MOST_CHOICES else TOP
+    return Union(tuple(found)) if len(found) <= MOST_CHOICES else TOP
 
 
 def _absorbs(left: Value, right: Value) -> bool:

@@ -348,11 +348,25 @@ class Region(Value):
     enabled: bool | None = True
 
 
-@dataclass(unsafe_hash=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Union(Value):
-    """One of a few values, by the path taken. Made by `join` alone."""
+    """One of a few values, by the path taken. Made by `join` alone.
 
-    choices: frozenset[Value]
+    Attributes:
+        choices: all of them once, in the order in which they were met, so that a program is read the same each time.
+    """
+
+    choices: tuple[Value, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(other) is Union
+            and len(self.choices) == len(other.choices)
+            and frozenset(self.choices) == frozenset(other.choices)
+        )
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.choices))
 
 
 class _Absent(Value):
@@ -373,7 +387,7 @@ NONE = Const(None)
 
 def choices(value: Value) -> tuple[Value, ...]:
     """The values that `value` can be: itself, or the alternatives of a union."""
-    return tuple(value.choices) if type(value) is Union else (value,)
+    return value.choices if type(value) is Union else (value,)
 
 
 @dataclass(unsafe_hash=True, slots=True)
@@ -389,8 +403,8 @@ def present(value: Value) -> Value | None:
     if value is ABSENT:
         return None
     if type(value) is Union and ABSENT in value.choices:
-        left = value.choices - {ABSENT}
-        return next(iter(left)) if len(left) == 1 else Union(left)
+        left = tuple(one for one in value.choices if one is not ABSENT)
+        return left[0] if len(left) == 1 else Union(left)
     return value
 
 

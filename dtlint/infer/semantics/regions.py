@@ -229,7 +229,7 @@ def _within(around: Value, region: Value) -> Value:
         if isinstance(one, Region) and isinstance(region, Region) and None not in (one.device, region.device)
         if one.device != region.device and one.enabled is not False
     ]  # each device has a region of its own
-    return Union(frozenset((*others, region))) if others else region
+    return Union((*others, region)) if others else region
 
 
 def in_region(ctx: Context, region: Value, run: Callable[[], bool]) -> bool:
