@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.domain.lattice import join
-from dtlint.infer.domain.values import ABSENT, Address, CallPath, Const, Value
+from dtlint.infer.domain.values import ABSENT, Address, CallPath, Const, Many, Mapping, Tensor, Tuple, Union, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -68,6 +68,8 @@ class Store:
         objects of a call's own, which nobody sees who catches the exception."""
         self.frozen: set[Address] = set()
         """Objects that do not change once made, modules and classes: reads of them need not be remembered."""
+        self._holders: dict[Address, None] = {}
+        """Objects of which a cell has held a tensor, itself or in a tuple, a list or a dict."""
         self.thawed = 0
         """How often an object that was frozen began to change."""
         self._addresses: dict[tuple[CallPath | None, object, object], Address] = {}
@@ -172,8 +174,21 @@ class Store:
         self.trail.append((address, field, old))
         self.footprints[-1].writes.add((address, field))
         fields[field] = value
+        if address not in self._holders and _holds_tensor(value):
+            self._holders[address] = None
         if self.watches:
             self.note(address, field, value)
+
+    def settle(self, address: Address, field: Hashable, value: Value) -> None:
+        """What a cell stands for was found out: that is no change of the state."""
+        self.objects.setdefault(address, {})[field] = value
+        if _holds_tensor(value):
+            self._holders[address] = None
+
+    def holders(self) -> list[Address]:
+        """The objects of which a cell may hold a tensor, itself or in a tuple, a list or a dict."""
+        self._holders = {address: None for address in self._holders if address in self.objects}
+        return list(self._holders)
 
     # -- exceptional exits -----------------------------------------------------------------------------------------------
 
@@ -295,3 +310,18 @@ class Store:
 
 _MADE = "*made"
 TRUE = Const(True)
+
+
+def _holds_tensor(value: Value) -> bool:
+    kind = type(value)
+    if kind is Tensor:
+        return True
+    if kind is Tuple:
+        return any(map(_holds_tensor, value.items))  # type: ignore[attr-defined]
+    if kind is Many:
+        return _holds_tensor(value.item)  # type: ignore[attr-defined]
+    if kind is Mapping:
+        rest: Value | None = value.rest  # type: ignore[attr-defined]
+        held = any(_holds_tensor(item) for _, item in value.items)  # type: ignore[attr-defined]
+        return held or (rest is not None and _holds_tensor(rest))
+    return kind is Union and any(map(_holds_tensor, value.choices))  # type: ignore[attr-defined]

@@ -141,7 +141,7 @@ class Program:
 
     def settle(self, ctx: Context, address: Address, name: str, value: Value) -> None:
         """An import was resolved: that is no change of the state."""
-        ctx.store.objects[address][name] = value
+        ctx.store.settle(address, name, value)
 
     def set_global(self, ctx: Context, module: ModuleInfo, name: str, value: Value) -> None:
         """A function binds a global name."""

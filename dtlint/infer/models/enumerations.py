@@ -66,7 +66,8 @@ def member(ctx: Context, cls: ProjectClass, name: str, value: Value) -> Value:
         return value
     address = ctx.store.address(None, (cls.definition.node, name), cls)
     if address not in ctx.store.objects:
-        ctx.store.objects[address] = {"value": value, "name": Const(name), "_value_": value, "_name_": Const(name)}
+        for field, held in (("value", value), ("name", Const(name)), ("_value_", value), ("_name_", Const(name))):
+            ctx.store.settle(address, field, held)
         ctx.store.frozen.add(address)
     return Ref(address)
 

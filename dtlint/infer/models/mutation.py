@@ -39,11 +39,8 @@ def _with_range(held: Tensor, values: Range) -> Tensor:
 
 def _replace(ctx: Context, which: Callable[[Tensor], bool], how: Callable[[Tensor], Value]) -> None:
     store = ctx.store
-    for address in list(store.objects):
-        for field in list(store.objects[address]):
-            value = store.objects[address].get(field)
-            if value is None:
-                continue
+    for address in store.holders():
+        for field, value in list(store.objects[address].items()):
             made = _replaced(value, which, how)
             if made is not value:
                 store.overwrite(address, field, made)
