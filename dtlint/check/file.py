@@ -89,7 +89,8 @@ def diagnose(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape in the file is not ours to speak of
-            tree, text, wanted = _screened(source.text, rules)
+            known = None if reader is None else reader.tree(source.file)
+            tree, text, wanted = _screened(source.text, rules, known)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         is_on = any(rule.code == hygiene.UNREADABLE_FILE[0] for rule in rules)
         if source.notebook is not None and source.text != (rest := source.notebook.readable):
@@ -133,9 +134,14 @@ def _of_project(
     ]
 
 
-def _screened(text: str, rules: Sequence[AnyRule]) -> tuple[ast.Module | None, Text, list[AnyRule]]:
+def _screened(
+    text: str, rules: Sequence[AnyRule], known: ast.Module | None
+) -> tuple[ast.Module | None, Text, list[AnyRule]]:
     """The syntax tree of a file, its words, and the rules whose trigger words are among these. No tree where there are no
     such rules.
+
+    Args:
+        known: the tree, if the file was parsed already.
 
     Nearly all files that speak of torch are judged: these are parsed at once, for the sake of knowing their docstrings.
 
@@ -143,12 +149,12 @@ def _screened(text: str, rules: Sequence[AnyRule]) -> tuple[ast.Module | None, T
         SyntaxError, ValueError, RecursionError, MemoryError: it is no program that can be read.
     """
     if "torch" in text:
-        tree = mangled(ast.parse(text), text)
+        tree = known or mangled(ast.parse(text), text)
         file = Text(code_of(text, tree))
         return tree, file, triggered(rules, file)
     file = Text(text)
     wanted = triggered(rules, file)
-    return mangled(ast.parse(text), text) if wanted or not _is_readable(text) else None, file, wanted
+    return known or mangled(ast.parse(text), text) if wanted or not _is_readable(text) else None, file, wanted
 
 
 def _is_readable(text: str) -> bool:

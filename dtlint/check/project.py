@@ -274,7 +274,7 @@ def _reported(
 ) -> Iterable[Reported]:
     from dtlint.infer.facts import ModuleFacts
 
-    facts = ModuleFacts(project.facts, info)
+    facts = ModuleFacts(project.recording.kept, info, project.judged)
     source: Source | None = None
     for rule in rules:
         if rule.code not in job.codes:

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import ast
+    from collections.abc import Iterable
     from pathlib import Path
 
     from dtlint.infer.facts import ModuleFacts
     from dtlint.infer.interproc.disk import Disk
-    from dtlint.infer.interproc.trees import Trees
+    from dtlint.infer.interproc.file_reading import FileReading
 
 __all__ = ["Reader", "import_root", "roots_of"]
 
 
 class Reader:
-    """Gives the facts of files, one after the other."""
+    """Gives the facts of files, one after the other.
 
-    def __init__(self) -> None:
-        self._shared: tuple[Disk, Trees] | None = None
+    Args:
+        expected: the files that are going to be read, as far as it is known.
+    """
+
+    def __init__(self, expected: Iterable[Path] = ()) -> None:
+        self._expected = frozenset(path.absolute() for path in expected)
+        self._readings: dict[tuple[Path, ...], FileReading] = {}
+        self._disk: Disk | None = None
+        self.rests_on: set[Path] = set()
+        """The other files that what was told last rests on."""
+
+    def tree(self, path: Path | None) -> ast.Module | None:
+        """The syntax of a file that was parsed already, for one that imports it."""
+        if path is None or not self._readings:
+            return None
+        path = path.absolute()
+        reading = self._readings.get(roots_of(path))
+        return None if reading is None else reading.tree(path)
 
     def facts(self, tree: ast.Module, path: Path | None) -> ModuleFacts:
         """What is known of a file.
@@ -32,22 +50,35 @@ class Reader:
             TooLong, RecursionError: it cannot be followed to its end.
         """
         from dtlint.infer.interproc.disk import Disk
-        from dtlint.infer.interproc.file_reading import read_file
-        from dtlint.infer.interproc.trees import Trees
+        from dtlint.infer.interproc.file_reading import FileReading
 
-        self._shared = self._shared or (Disk(), Trees())
         path = None if path is None else path.absolute()
-        return read_file(path, tree, [] if path is None else roots_of(path), *self._shared)
+        roots = () if path is None else roots_of(path)
+        reading = self._readings.get(roots)
+        if reading is None or reading.bytes_read > _MOST_BYTES:
+            self._disk = self._disk or Disk()
+            reading = self._readings[roots] = FileReading(roots, self._expected, self._disk)
+        try:
+            facts, self.rests_on = reading.facts(path, tree)
+        except BaseException:
+            del self._readings[roots]
+            raise
+        return facts
 
 
-def roots_of(path: Path) -> list[Path]:
+_MOST_BYTES = 4_000_000
+"""Of source that is held as syntax, which takes some sixty times as much: then reading begins anew."""
+
+
+@cache
+def roots_of(path: Path) -> tuple[Path, ...]:
     """The folders from which a file's absolute imports are found: that around its own package, and the project's."""
     roots = [import_root(path)]
     for folder in path.parents:
         if any((folder / name).exists() for name in _PROJECT_FILES):
             roots += [one for one in (folder, folder / "src") if one not in roots and one.is_dir()]
             break
-    return roots
+    return tuple(roots)
 
 
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")

@@ -71,7 +71,7 @@ def run(
     if cache is not None:
         results = {job.path: Result(known) for job in jobs if (known := _known(job, cache, mode)) is not None}
     missing = [job for job in jobs if job.path not in results]
-    reader = Reader()
+    reader = Reader(job.path for job in missing)
     with seldom_searched():
         if len(missing) <= FEW or workers == 1:
             results.update((job.path, finish(job, rules, mode, cache, reader)) for job in missing)

@@ -143,5 +143,5 @@ def _start(rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None) -> Non
 
 
 def _work(jobs: list[Job]) -> list[Result]:
-    reader = Reader()
+    reader = Reader(job.path for job in jobs)
     return [finish(job, _rules, _mode, _cache, reader) for job in jobs]

@@ -117,6 +117,12 @@ class Recorder(Protocol):
     def evaluated(self, node: ast.AST, operands: tuple[Value, ...], result: Value, ctx: Context) -> None:
         """An operator, a subscript, an attribute or an assignment was evaluated: see `facts.Evaluation`."""
 
+    def module_begins(self, module: Any) -> None:
+        """A module's body is going to be run, for whoever asks for something in it."""
+
+    def module_ends(self) -> None:
+        """The body has been run."""
+
     def operation(
         self,
         op: str,
@@ -134,6 +140,9 @@ class Recorder(Protocol):
 
 class Semantics(Protocol):
     """What models and semantic functions ask of the rooms above them."""
+
+    def tells(self) -> None:
+        """Something was recorded here that is to be told of each call that leads here, with its own steps."""
 
     def evaluate(self, ctx: Context, node: ast.expr) -> Value:
         """The value of an expression."""

@@ -15,11 +15,9 @@ from dtlint.infer.domain.lattice import join
 from dtlint.infer.domain.values import (
     NO_TENSOR,
     TOP,
-    Bound,
     Const,
     External,
     Function,
-    Partial,
     ProjectClass,
     Ref,
     Region,
@@ -36,12 +34,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dtlint.infer.context import Arguments, Context, Frame
-    from dtlint.infer.domain.values import CallPath
 
-__all__ = ["Call", "Evaluation", "Event", "Facts", "Guard", "ModuleFacts", "Operation", "Sighting", "Step"]
-
-MOST_CONTEXTS = 8
-"""Tuples of operands that are kept for one operator, of one name."""
+__all__ = [
+    "Call",
+    "Evaluation",
+    "Event",
+    "Facts",
+    "Guard",
+    "Kept",
+    "ModuleFacts",
+    "Operation",
+    "Sighting",
+    "Step",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,56 +172,46 @@ class Call:
         return value.value if isinstance(value, Const) else None
 
 
-class _Watched:
-    """What is kept of one module that rules judge."""
+class Kept:
+    """What a reading has shown of one module, or of a whole project, as `interproc.recording` puts it here.
 
-    __slots__ = ("calls", "evaluations", "inner", "values")
+    Attributes:
+        values: what expressions of the module are where nobody in view calls, or as its body runs.
+        inner: what they are in functions that were only read for calls.
+        calls, evaluations: by node, one for each context.
+        operations, events: there, and behind the module's calls.
+    """
+
+    __slots__ = ("_index", "calls", "evaluations", "events", "inner", "operations", "values")
 
     def __init__(self) -> None:
         self.values: dict[ast.AST, Value] = {}
-        """What expressions are where nobody in view calls, or as the module's body runs."""
         self.inner: dict[ast.AST, Value] = {}
-        """What they are in functions that were only read for calls."""
         self.calls: dict[ast.Call, list[Call]] = {}
         self.evaluations: dict[ast.AST, list[Evaluation]] = {}
+        self.operations: dict[object, Operation] = {}
+        self.events: dict[object, Event] = {}
+        self._index: Index | None = None
+
+    def index(self) -> Index:
+        """The operations by what rules look them up by. The reading is over."""
+        if self._index is None:
+            self._index = Index(self.operations.values())
+        return self._index
 
 
 class Facts:
-    """Remembers what a reading shows: the recorder of its context.
+    """What each expression of a program was found to be, for `infer`: a recorder."""
 
-    Args:
-        detailed: are operators and events kept, for rules, instead of what each expression was?
-    """
-
-    def __init__(self, *, detailed: bool = False) -> None:
-        self._watched: dict[int, _Watched] = {}
+    def __init__(self) -> None:
         self.values: dict[ast.expr, Value] = {}
         """For each expression the join of the tensors that it was; NO_TENSOR where it never was one."""
         self.modules: dict[ast.expr, object] = {}
         self.context: Context | None = None
         self._calls: dict[ast.AST, dict[ast.Call, int]] = {}
-        self._detailed = detailed
-        self._operations: dict[tuple[object, ...], Operation] = {}
-        self._count: dict[object, int] = {}
-        self._events: dict[tuple[object, ...], Event] = {}
-        self._index: Index | None = None
-        self.judged: list[object] = []
-        """The modules that rules judge: what a call leads to is told of the innermost call in one of these."""
-
-    # -- as a recorder ---------------------------------------------------------------------------------------------------
 
     def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:
         """An expression was evaluated, not for the first time perhaps."""
-        if self._detailed:
-            watched = self._watched.get(id(frame.module))
-            if watched is not None:
-                values = watched.values if frame.path is None else watched.inner
-                before = values.get(node)
-                if before is None:
-                    values[node] = value
-                elif before is not value and before != value:
-                    values[node] = join(before, value)
-            return
         seen = self._as_tensor(value)
         known = self.values.get(node)
         if known is None:
@@ -229,9 +224,6 @@ class Facts:
         """A call was evaluated."""
         if not isinstance(node, ast.Call):
             return
-        watched = self._watched.get(id(frame.module))
-        if watched is not None:
-            self._note_call(watched, node, callee, arguments, result, frame)
         for one in choices(callee):
             function: Value | None = one
             bound = True
@@ -243,67 +235,7 @@ class Facts:
                 self._calls.setdefault(function.definition.node, {})[node] = int(bound)
 
     def evaluated(self, node: ast.AST, operands: tuple[Value, ...], result: Value, ctx: Context) -> None:
-        """An operator, a subscript, an attribute or an assignment was evaluated."""
-        watched = self._watched.get(id(ctx.frame.module))
-        if watched is None:
-            return
-        kept = watched.evaluations.setdefault(node, [])
-        operands = tuple(map(self._plain, operands))
-        if len(kept) >= MOST_CONTEXTS or any(one.operands == operands and one.result == result for one in kept):
-            return
-        kept.append(Evaluation(node, operands, self._plain(result), ctx.ambient("region"), _steps(ctx.frame)))
-
-    def _note_call(
-        self, watched: _Watched, node: ast.Call, callee: Value, arguments: Arguments, result: Value | None, frame: Frame
-    ) -> None:
-        assert self.context is not None
-        region = self.context.ambient("region")
-        kept = watched.calls.setdefault(node, [])
-        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        given = tuple(map(self._plain, arguments.args))
-        keywords = {name: self._plain(value) for name, value in arguments.keywords.items()}
-        for one in choices(callee):
-            name, receiver, before = self._called(one)
-            if receiver is None and method and not name:
-                assert isinstance(node.func, ast.Attribute)
-                receiver = watched.values.get(node.func.value) or watched.inner.get(node.func.value) or TOP
-            receiver = None if receiver is None else self._plain(receiver)
-            args = (*before, *given)
-            if len(kept) >= MOST_CONTEXTS or any(
-                (other.name, other.receiver, other.args, other.keywords, other.region)
-                == (name, receiver, args, keywords, region)
-                for other in kept
-            ):
-                continue
-            steps = _steps(frame)
-            complete, gave = arguments.complete, None if result is None else self._plain(result)
-            kept.append(Call(node, name, method, receiver, args, keywords, complete, gave, region, steps))
-
-    def _called(self, callee: Value) -> tuple[str, Value | None, tuple[Value, ...]]:
-        """The name of what is called, the receiver, and arguments that it brings."""
-        if isinstance(callee, External):
-            return callee.name, None, ()
-        if isinstance(callee, Bound):
-            return callee.name, callee.receiver, ()
-        if isinstance(callee, Function):
-            return callee.definition.qualified_name, callee.receiver, ()
-        if isinstance(callee, ProjectClass):
-            return callee.name, None, ()
-        if isinstance(callee, Partial):
-            name, receiver, before = self._called(callee.callee)
-            return name, receiver, (*before, *callee.args)
-        if isinstance(callee, Ref):
-            kind = callee.address.kind
-            is_module = not isinstance(kind, str) and kind.definition.inherits("torch.nn.Module") is True
-            owner = kind if isinstance(kind, str) else "torch.nn.Module" if is_module else kind.name
-            return f"{owner}.__call__", callee, ()
-        return "", None, ()
-
-    def _plain(self, value: Value) -> Value:
-        """A weight is the tensor that it holds."""
-        if isinstance(value, Ref) and self.context is not None and is_weight(value):
-            return plain(self.context, value)
-        return value
+        """Operands are of no use here."""
 
     def operation(
         self,
@@ -314,57 +246,16 @@ class Facts:
         error: str | None,
         ctx: Context,
     ) -> None:
-        """One of torch's ops was evaluated."""
-        if not self._detailed or ctx.site is None:
-            return
-        region = ctx.ambient("region")
-        key = ctx.site, op, tuple(args), tuple(keywords.items()), region
-        place = ctx.site, op
-        if key in self._operations or self._count.get(place, 0) >= MOST_CONTEXTS:
-            return
-        self._count[place] = self._count.get(place, 0) + 1
-        self._index = None
-        self._operations[key] = Operation(
-            ctx.site, ctx.frame.module, op, key[2], key[3], result, error, region, _steps(ctx.frame)
-        )
+        """Operations are of no use here."""
 
     def event(self, kind: str, ctx: Context, *about: Value) -> None:
-        """A protocol took a step."""
-        if self._detailed and ctx.site is not None:
-            steps = _steps(ctx.frame)
-            key = ctx.site, kind, steps
-            self._events.setdefault(key, Event(ctx.site, ctx.frame.module, kind, about, steps))
+        """Protocols are of no use here."""
 
-    def watch(self, module: object) -> None:
-        """Keep what is evaluated in a module from now on: rules are going to judge it."""
-        self._watched.setdefault(id(module), _Watched())
-        self.judged.append(module)
+    def module_begins(self, module: object) -> None:
+        """All modules are alike here."""
 
-    def forget(self, module: object) -> None:
-        """Let go of what was kept of a module that was judged."""
-        self._watched.pop(id(module), None)
-        self.judged = [one for one in self.judged if one is not module]
-        self._operations.clear()
-        self._count.clear()
-        self._events.clear()
-        self._calls.clear()
-        self._index = None
-
-    # -- as rules ask it -------------------------------------------------------------------------------------------------
-
-    def operations(self) -> Iterable[Operation]:
-        """All operations, in the order in which they were first evaluated."""
-        return self._operations.values()
-
-    def index(self) -> Index:
-        """The operations by what rules look them up by. The reading is over."""
-        if self._index is None:
-            self._index = Index(self._operations.values(), self.judged)
-        return self._index
-
-    def events(self, *kinds: str) -> Iterator[Event]:
-        """The events of some kinds."""
-        return (event for event in self._events.values() if event.kind in kinds)
+    def module_ends(self) -> None:
+        """All modules are alike here."""
 
     def calls_of(self, function: ast.AST) -> Iterable[tuple[ast.Call, int]]:
         """The calls in view of a function, by its syntax, and how many parameters each fills in with a receiver."""
@@ -397,11 +288,9 @@ class Index:
         by_module: those that happen in a module, or that calls in it lead to.
         by_place: those of one op at one node.
         by_op: those of one op.
-        judged: the modules that rules judge, by identity.
     """
 
-    def __init__(self, operations: Iterable[Operation], judged: Iterable[object]) -> None:
-        self.judged = set(map(id, judged))
+    def __init__(self, operations: Iterable[Operation]) -> None:
         self.by_module: dict[int, list[Operation]] = {}
         self.by_place: dict[tuple[object, str], list[Operation]] = {}
         self.by_op: dict[str, list[Operation]] = {}
@@ -418,17 +307,6 @@ def _both(known: Value, value: Value) -> Value:
     if value == NO_TENSOR:
         return known
     return join(known, value)
-
-
-def _steps(frame: Frame) -> tuple[Step, ...]:
-    """The calls under way, outermost first."""
-    found: list[Step] = []
-    path: CallPath | None = frame.path
-    while path is not None:
-        site = path.site[0] if isinstance(path.site, tuple) else path.site
-        found.append(Step(site, path.module))
-        path = path.caller
-    return tuple(reversed(found))
 
 
 _What = TypeVar("_What", "Operation", "Event", covariant=True)
@@ -457,14 +335,15 @@ class ModuleFacts:
     What is wrong for all calls in view stands where it happens; what only some of them make wrong stands at these.
 
     Args:
+        kept: what the reading has shown.
         module: the module, a `ModuleInfo`.
+        judged: the modules that rules judge: what a call leads to is told of the innermost call in one of these.
     """
 
-    def __init__(self, facts: Facts, module: Any) -> None:
-        self._facts, self.module = facts, module
+    def __init__(self, kept: Kept, module: Any, judged: Iterable[object]) -> None:
+        self._kept, self.module, self._judged = kept, module, set(map(id, judged))
         self.tree: ast.Module = module.tree
         self.around = Surroundings(module.tree)
-        self._kept: _Watched = facts._watched.get(id(module)) or _Watched()
 
     # -- what stands in the module ---------------------------------------------------------------------------------------
 
@@ -567,13 +446,13 @@ class ModuleFacts:
     def operations(self, which: Callable[[Operation], bool] = lambda operation: True) -> Iterator[Sighting[Operation]]:
         """The operations that concern the module, of those that are asked for: what holds for all calls in view is told
         where it happens, what holds for some of them where these are."""
-        index = self._facts.index()
+        index = self._kept.index()
         for one in index.by_module.get(id(self.module), ()):
             if not which(one):
                 continue
             near = self._call_behind(one)
             others = index.by_place[one.node, one.op]
-            if id(one.module) in index.judged and (
+            if id(one.module) in self._judged and (
                 near is None or all(which(other) for other in others if other.calls)
             ):
                 if one.module is self.module:
@@ -584,7 +463,7 @@ class ModuleFacts:
     def anywhere(self, ops: Iterable[str]) -> Iterator[Operation]:
         """The operations of some ops in the whole project."""
         for op in ops:
-            yield from self._facts.index().by_op.get(op, ())
+            yield from self._kept.index().by_op.get(op, ())
 
     def refusals(self) -> Iterator[Sighting[Operation]]:
         """Those with which torch raises for all that the operands can be."""
@@ -592,14 +471,13 @@ class ModuleFacts:
 
     def events(self, *kinds: str) -> Iterator[Sighting[Event]]:
         """The events of some kinds that concern the module. They stand where they happen, whoever calls."""
-        for event in self._facts.events(*kinds):
-            if event.module is self.module:
+        for event in self._kept.events.values():
+            if event.kind in kinds and event.module is self.module:
                 yield Sighting(event, event.node, False)
 
     def _call_behind(self, operation: Operation) -> Step | None:
         """The call by which the program came into the operation's module, or else the last."""
-        judged = self._facts.index().judged
-        steps = [step for step in reversed(operation.calls) if id(step.module) in judged]
+        steps = [step for step in reversed(operation.calls) if id(step.module) in self._judged]
         return next((step for step in steps if step.module is not operation.module), steps[0] if steps else None)
 
 

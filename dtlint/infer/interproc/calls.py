@@ -62,7 +62,7 @@ class _Running:
     key: object
     assumed: Value | None = None
     recursive: bool = False
-    provisional: dict[object, list[Summary]] = dataclass_field(default_factory=dict)
+    provisional: dict[tuple[Any, ...], list[Summary]] = dataclass_field(default_factory=dict)
 
 
 class Calls:
@@ -79,8 +79,13 @@ class Calls:
         self._gives_first: dict[FunctionDefinition, bool] = {}
         """Has a function always given its first argument back, as most decorators do?"""
         self.followed = 0
-        self.readings: dict[FunctionDefinition, int] = {}
-        self._summaries: dict[object, list[Summary]] = {}
+        self.told = 0
+        """What was recorded so far that every call has to tell anew."""
+        self.asked: list[set[Any]] = [set()]
+        """The modules that something was asked for in, for each call under way."""
+        self.readings: dict[FunctionDefinition, set[object]] = {}
+        """What each function was given so far."""
+        self._summaries: dict[tuple[Any, ...], list[Summary]] = {}
         self._running: list[_Running] = []
         self._thawed = 0
         self.at_open_end: Callable[[Context, Frame], None] | None = None
@@ -157,18 +162,21 @@ class Calls:
         if self._thawed != store.thawed:
             self._thawed = store.thawed
             self._summaries.clear()
+        given = self.readings.setdefault(definition, set())
+        if on_yield is None and key not in given and len(given) >= self._most_readings:
+            ctx.modules.escape(ctx, list(bound.values()))
+            first = next(iter(bound.values()), None)
+            return first if first is not None and self._gives_first.get(definition) else TOP
+        given.add(key)
         if on_yield is None:
             for summary in self._known(key):
-                if _holds(ctx, summary.reads):
+                if not summary.tells and _holds(ctx, summary.reads):
                     if summary.path is not None and summary.path is not path:
                         if summary.defines_classes:
                             continue
                         summary = moved(ctx.store, summary, path)
                     return self._again(ctx, summary)
         first = next(iter(bound.values()), None)
-        if self.readings.get(definition, 0) >= self._most_readings and on_yield is None:
-            ctx.modules.escape(ctx, list(bound.values()))
-            return first if first is not None and self._gives_first.get(definition) else TOP
         summary = self._settled(ctx, function, bound, path, key, on_yield)
         self._gives_first[definition] = self._gives_first.get(definition, True) and summary.result == first
         if on_yield is None:
@@ -179,6 +187,14 @@ class Calls:
                 summaries.pop(0)
             summaries.append(summary)
         return self._again(ctx, summary)
+
+    def begin(self, module: Any) -> None:
+        """A file of its own is going to be read: what was read for others is of use still, but what is found in it does not
+        depend on how much that was. Its own functions are read anew, for what is to be recorded of them."""
+        self.readings.clear()
+        self.followed = 0
+        self.asked = [set()]
+        self._summaries = {key: known for key, known in self._summaries.items() if key[0].module is not module}
 
     def openly(self, ctx: Context, function: Function, bound: dict[str, Value]) -> Summary:
         """What a function does that nobody is seen to call. The state is as before; nothing is remembered."""
@@ -209,7 +225,7 @@ class Calls:
         finally:
             self._running.pop()
 
-    def _known(self, key: object) -> Iterator[Summary]:
+    def _known(self, key: tuple[Any, ...]) -> Iterator[Summary]:
         """What earlier calls with these arguments were found to do."""
         yield from reversed(self._summaries.get(key, ()))
         for one in self._running:
@@ -219,6 +235,7 @@ class Calls:
     def _again(self, ctx: Context, summary: Summary) -> Value:
         """What a call does that is known already."""
         store = ctx.store
+        self.asked[-1] |= summary.rests_on
         footprint = store.footprints[-1]
         for cell, value in summary.reads.items():
             if cell[0] not in footprint.made and cell not in footprint.writes and cell[0] not in store.frozen:
@@ -251,7 +268,8 @@ class Calls:
         """Run the body from here; the state is as before afterwards."""
         definition: FunctionDefinition = function.definition
         self.followed += 1
-        self.readings[definition] = self.readings.get(definition, 0) + 1
+        told = self.told
+        self.asked.append({definition.module})
         store, caller, place = ctx.store, ctx.frame, ctx.site
         mark = store.mark()
         footprint = Footprint()
@@ -265,6 +283,7 @@ class Calls:
             result = self._body(ctx, definition, frame)
             changes = {} if result is None else store.difference(mark)
         finally:
+            asked = frozenset(self.asked.pop())
             seen = store.unwatch()
             store.footprints.pop()
             ctx.frame, ctx.site = caller, place
@@ -279,7 +298,7 @@ class Calls:
         }
         if on_yield is not None:  # what the block of the `with` does is the caller's
             store.footprints[-1].absorb(footprint)
-        return Summary(reads, changes, result, path if kept else None, seen)
+        return Summary(reads, changes, result, path if kept else None, seen, self.told > told, asked)
 
     def _enter(self, ctx: Context, function: Function, bound: dict[str, Value], address: Address) -> None:
         """The variables of a call, at its beginning."""

@@ -68,6 +68,10 @@ class Engine:
     def __init__(self, calls: Calls) -> None:
         self.calls = calls
 
+    def tells(self) -> None:
+        """Something was recorded that each call that leads here tells anew."""
+        self.calls.told += 1
+
     def evaluate(self, ctx: Context, node: ast.expr) -> Value:
         """The value of an expression."""
         return expressions.evaluate(ctx, node)

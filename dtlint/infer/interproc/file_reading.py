@@ -1,61 +1,123 @@
-"""Reading one file for rules: its own statements, and each of its functions as called by anybody.
+"""Reading files for rules, one after the other: the statements of each, and its functions as called by anybody.
 
-What it imports is read as far as it asks for it, and nothing of that outlasts the reading but syntax trees: what is found
-in a file rests on it, and on what it has led to, alone.
+What they import is read as far as something in it is asked for, and is shared by those that are read together. What is found
+in a file does not depend on which others these are.
 """
 
 from __future__ import annotations
 
+import ast
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dtlint.infer.context import NeverReturns, TooLong
-from dtlint.infer.facts import Facts, ModuleFacts
+from dtlint.infer.context import Frame, NeverReturns, TooLong
+from dtlint.infer.facts import ModuleFacts
 from dtlint.infer.interproc.calls import Calls
-from dtlint.infer.interproc.engine import context_for
+from dtlint.infer.interproc.engine import STEPS, context_for
+from dtlint.infer.interproc.main_guard import main_blocks
 from dtlint.infer.interproc.open_contexts import OpenContexts
 from dtlint.infer.interproc.project import ModuleInfo, Project
+from dtlint.infer.interproc.recording import Recording
 from dtlint.infer.interproc.whole_project import module_name
 
 if TYPE_CHECKING:
-    import ast
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from dtlint.infer.interproc.disk import Disk
-    from dtlint.infer.interproc.trees import Trees
 
-__all__ = ["read_file"]
+__all__ = ["FileReading"]
 
 _BUDGET = 4_000
 """Calls that are followed for one file."""
-_MOST_READINGS = 8
-"""How often one function is read for other arguments."""
+_MOST_READINGS = 2
+"""How often one function is read for other arguments, for one file."""
 
 
-def read_file(path: Path | None, tree: ast.Module, roots: Sequence[Path], disk: Disk, trees: Trees) -> ModuleFacts:
-    """What a file shows.
+class FileReading:
+    """Reads files that import one another.
 
     Args:
-        path: where it is, or would be; None for text that comes from nowhere.
-        tree: its syntax tree: the nodes that the facts speak of.
-        roots: the folders that absolute imports start from, that of the file's own package first.
-
-    Raises:
-        TooLong, RecursionError: it cannot be followed to its end.
+        roots: the folders that absolute imports start from, that of the files' own package first.
+        expected: the files that are going to be read, as far as it is known.
     """
-    name = module_name(path, roots[0]) if path is not None and roots else "__main__"
-    package = name if path is not None and path.name == "__init__.py" else name.rpartition(".")[0]
-    info = ModuleInfo(name, path, tree, package)
-    project = Project(roots, info, disk, trees, runs_imports=False)
-    project.modules[name] = info
-    facts = Facts(detailed=True)
-    facts.watch(info)
-    ctx = context_for(project, info, facts, Calls(_BUDGET, _MOST_READINGS))
-    facts.context = ctx
-    reading = OpenContexts(info, facts, with_callees=True, rounds=1)
-    with suppress(NeverReturns):
-        reading.read(ctx)
-    if ctx.steps_left < 0:
-        raise TooLong
-    return ModuleFacts(facts, info)
+
+    def __init__(self, roots: Sequence[Path], expected: Collection[Path], disk: Disk) -> None:
+        self._roots = roots
+        main = ModuleInfo("", None, ast.Module([], []), "")
+        self._project = Project(roots, main, disk, runs_imports=False)
+        self._calls = Calls(_BUDGET, _MOST_READINGS)
+        self._context = context_for(self._project, main, None, self._calls)
+        self._recording = Recording(self._context, expected)
+        self._context.recorder = self._recording
+
+    @property
+    def bytes_read(self) -> int:
+        """Of the files whose syntax is held."""
+        return self._project.bytes_read
+
+    def tree(self, path: Path) -> ast.Module | None:
+        """The syntax of a file that was parsed already, for one that imports it."""
+        info = self._project.modules.get(module_name(path, self._roots[0]))
+        return None if info is None or info.path != path else info.tree
+
+    def facts(self, path: Path | None, tree: ast.Module) -> tuple[ModuleFacts, set[Path]]:
+        """What a file shows, and the other files that this rests on.
+
+        Args:
+            path: where it is, or would be; None for text that comes from nowhere.
+            tree: its syntax: the nodes that the facts speak of.
+
+        Raises:
+            TooLong, RecursionError: it cannot be followed to its end. What was read so far is of no use then.
+        """
+        ctx = self._context
+        name = "__main__" if path is None else module_name(path, self._roots[0])
+        info = self._project.modules.get(name)
+        if info is None or info.tree is not tree:
+            package = name if path is not None and path.name == "__init__.py" else name.rpartition(".")[0]
+            info = self._project.modules[name] = ModuleInfo(name, path, tree, package)
+        ctx.steps_left = STEPS
+        ctx.notes.clear()
+        self._calls.begin(info)
+        kept = self._recording.judging(info)
+        reading = OpenContexts(info, self._recording, with_callees=True, rounds=1)
+        try:
+            ctx.modules.module(ctx, name)
+            self._read(info, reading)
+        finally:
+            self._recording.forget(info)
+        return ModuleFacts(kept, info, [info]), self._rests_on(info)
+
+    def _read(self, info: ModuleInfo, reading: OpenContexts) -> None:
+        """Read what stands under the main guard, and the definitions; the state is as before afterwards."""
+        ctx, store = self._context, self._context.store
+        for block in main_blocks(info.tree):
+            mark, usual = store.mark(), ctx.frame
+            ctx.frame = Frame(store.address(None, info.name, "module"), None, info, mark=mark)
+            try:
+                with suppress(NeverReturns):
+                    ctx.semantics.execute(ctx, block)
+            finally:
+                store.undo(mark)
+                ctx.frame = usual
+        mark, usual = store.mark(), ctx.frame
+        ctx.frame = Frame(store.address(None, info.name, "module"), None, info, mark=mark)
+        try:
+            with suppress(NeverReturns):
+                reading.read_definitions(ctx)
+        finally:
+            store.undo(mark)
+            ctx.frame, ctx.recorder = usual, self._recording
+        if ctx.steps_left < 0:
+            raise TooLong
+
+    def _rests_on(self, info: ModuleInfo) -> set[Path]:
+        found: set[ModuleInfo] = {info}
+        waiting = [*info.rests_on, *self._calls.asked[0]]
+        while waiting:
+            module = waiting.pop()
+            if module not in found:
+                found.add(module)
+                waiting += module.rests_on
+        return {module.path for module in found if module.path is not None and module is not info}

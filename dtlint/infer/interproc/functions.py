@@ -14,8 +14,6 @@ from dtlint.infer.domain.values import TOP, Const, Many, Mapping, Tuple, Value
 from dtlint.infer.models.registry import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from dtlint.infer.context import Arguments
     from dtlint.infer.models.registry import Model
 
@@ -63,16 +61,42 @@ class FunctionDefinition:
         return frozenset(filter(None, map(_last_name, self.node.decorator_list)))
 
     @cached_property
+    def _contents(self) -> tuple[bool, tuple[FunctionNode, ...], bool]:
+        """Does it yield, the functions directly inside it, and are there classes? Found in one walk."""
+        yields, inner, classes = False, list[FunctionNode](), False
+        waiting: list[ast.AST] = [self.node.body] if isinstance(self.node, ast.Lambda) else list(self.node.body)
+        while waiting:
+            node = waiting.pop()
+            kind = type(node)
+            if kind is ast.FunctionDef or kind is ast.AsyncFunctionDef or kind is ast.Lambda:
+                inner.append(node)  # type: ignore[arg-type]
+                continue
+            if kind is ast.ClassDef:
+                classes = True
+                continue
+            yields = yields or kind is ast.Yield or kind is ast.YieldFrom
+            for name in node._fields:
+                child = getattr(node, name, None)
+                if type(child) is list:
+                    waiting += [one for one in child if isinstance(one, ast.AST)]
+                elif isinstance(child, ast.AST):
+                    waiting.append(child)
+        return yields, tuple(inner), classes
+
+    @property
     def is_generator(self) -> bool:
         """Does it yield?"""
-        return not isinstance(self.node, ast.Lambda) and any(_yields(self.node.body))
+        return not isinstance(self.node, ast.Lambda) and self._contents[0]
 
-    @cached_property
+    @property
+    def inner(self) -> tuple[FunctionNode, ...]:
+        """The functions directly inside it, those in classes and in other functions aside."""
+        return self._contents[1]
+
+    @property
     def holds_functions(self) -> bool:
         """Are functions or classes defined in it, which may outlive the call with its variables?"""
-        body = [self.node.body] if isinstance(self.node, ast.Lambda) else self.node.body
-        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-        return any(isinstance(node, kinds) for part in body for node in ast.walk(part))
+        return bool(self._contents[1]) or self._contents[2]
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
@@ -128,17 +152,6 @@ def _last_name(node: ast.expr) -> str | None:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else None
-
-
-def _yields(body: list[ast.stmt]) -> Iterator[bool]:
-    """Whether there is a yield, nested functions aside."""
-    waiting: list[ast.AST] = list(body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, (ast.Yield, ast.YieldFrom)):
-            yield True
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            waiting += ast.iter_child_nodes(node)
 
 
 def bound_arguments(definition: FunctionDefinition, arguments: Arguments) -> dict[str, Value] | None:

@@ -139,6 +139,14 @@ class OpenContexts:
         if self._is_told(ctx.frame):
             self._recorder.operation(op, args, keywords, result, error, ctx)
 
+    def module_begins(self, module: ModuleInfo) -> None:
+        """A module's body is going to be run."""
+        self._recorder.module_begins(module)
+
+    def module_ends(self) -> None:
+        """The body has been run."""
+        self._recorder.module_ends()
+
     def event(self, kind: str, ctx: Context, *about: Value) -> None:
         """A protocol took a step."""
         if self._is_told(ctx.frame):
@@ -157,9 +165,6 @@ class OpenContexts:
     def read(self, ctx: Context) -> None:
         """Read the module's body, then everything that it defines."""
         ctx.recorder = self
-        engine: Engine = ctx.semantics  # type: ignore[assignment]
-        if self._with_callees:
-            engine.calls.at_open_end = self._read_inner
         ctx.modules.run_main(ctx, self.main)
         self.read_definitions(ctx)
 
@@ -170,6 +175,9 @@ class OpenContexts:
             wanted: is a function, a class or one of its methods to be read?
         """
         ctx.recorder = self
+        engine: Engine = ctx.semantics  # type: ignore[assignment]
+        if self._with_callees:
+            engine.calls.at_open_end = self._read_inner
         modules: Program = ctx.modules  # type: ignore[assignment]
         ctx.set_ambient("region", TOP)
         if ctx.store.read(AMBIENT, "default dtype") is None:
@@ -234,7 +242,9 @@ class OpenContexts:
             of_class = "classmethod" in definition.decorators and isinstance(receiver, Ref)
             bound[first] = receiver.address.kind if of_class else receiver  # type: ignore[attr-defined]
         around = ctx.ambient("region")
-        self._entry, self._inside = definition, frozenset(ast.walk(definition.node))
+        if not self._with_callees:
+            self._inside = frozenset(ast.walk(definition.node))
+        self._entry = definition
         ctx.set_ambient("region", _region_of(ctx, definition))
         try:
             summary = engine.calls.openly(ctx, Function(definition, None), bound)
@@ -248,9 +258,9 @@ class OpenContexts:
         """Read the functions inside a function that no call in view has run: others call them, with what they find in its
         variables at its end."""
         engine: Engine = ctx.semantics  # type: ignore[assignment]
-        for node in _inner_functions(frame.function.node):
+        for node in frame.function.inner:
             definition = ctx.modules.function(frame.module, node, None)
-            if definition.defaults is not None and not engine.calls.readings.get(definition):
+            if definition.defaults is not None and definition not in engine.calls.readings:
                 engine.calls.openly(ctx, Function(definition, frame.address), _parameters(ctx, definition))
 
     def _made(self, ctx: Context, cls: ProjectClass) -> Ref:
@@ -290,17 +300,6 @@ def _functions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef | ast.Async
     for node in _statements(body):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node
-
-
-def _inner_functions(around: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda]:
-    """The functions directly inside a function, those in classes and in other functions aside."""
-    waiting: deque[ast.AST] = deque([around.body] if isinstance(around, ast.Lambda) else getattr(around, "body", ()))
-    while waiting:
-        node = waiting.popleft()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            yield node
-        elif not isinstance(node, ast.ClassDef):
-            waiting.extend(ast.iter_child_nodes(node))
 
 
 def _classes(body: Sequence[ast.stmt]) -> Iterator[ast.ClassDef]:

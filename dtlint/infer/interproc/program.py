@@ -95,6 +95,9 @@ class Program:
         saved = store.trail, store.footprints, ctx.frame, store.watches
         store.trail, store.footprints, store.watches = [], [Footprint()], []
         address = self.address_of(info)
+        self.calls.asked.append(set())
+        if ctx.recorder is not None:
+            ctx.recorder.module_begins(info)
         try:
             store.allocate(address)
             store.overwrite(address, "__name__", Const(info.name))
@@ -104,6 +107,9 @@ class Program:
             ctx.semantics.execute(ctx, info.tree.body)
         finally:
             store.trail, store.footprints, ctx.frame, store.watches = saved
+            info.rests_on |= self.calls.asked.pop()
+            if ctx.recorder is not None:
+                ctx.recorder.module_ends()
         store.frozen.add(address)
 
     def run_main(self, ctx: Context, info: ModuleInfo) -> None:
@@ -119,6 +125,7 @@ class Program:
 
     def global_of(self, ctx: Context, module: ModuleInfo, name: str) -> Value | None:
         """The value of a name that is no local one: the module's, or a builtin."""
+        self.calls.asked[-1].add(module)
         address = self.address_of(module)
         found = ctx.store.read(address, name)
         known = None if found is None else present(found)

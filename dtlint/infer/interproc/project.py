@@ -12,8 +12,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dtlint.infer.interproc.parsing import parsed
 from dtlint.infer.interproc.search_path import SearchPath, search_path
-from dtlint.infer.interproc.trees import Trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,6 +52,7 @@ class ModuleInfo:
         names: every value that the module binds to a name, joined.
         stars: modules of which it imports everything.
         run: has its body been run?
+        rests_on: the modules in which its body has asked for something.
     """
 
     name: str
@@ -61,6 +62,7 @@ class ModuleInfo:
     names: dict[str, Value] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
     run: bool = False
+    rests_on: set[ModuleInfo] = field(default_factory=set)
 
 
 class Project:
@@ -77,7 +79,6 @@ class Project:
         roots: Sequence[Path],
         main: ModuleInfo,
         disk: Disk,
-        trees: Trees | None = None,
         *,
         runs_imports: bool = True,
     ) -> None:
@@ -87,7 +88,8 @@ class Project:
         """The folders among them that hold the program, and not what is installed."""
         self.main = main
         self.disk = disk
-        self._trees = trees or Trees()
+        self.bytes_read = 0
+        """Of the modules that were parsed."""
         self._runs_imports = runs_imports
         self.starved = False
         """Did memory run out over a file, so that it was not followed? Another time it may be."""
@@ -236,12 +238,13 @@ class Project:
             data = self.disk.read(path)
             if len(data) > _LARGEST:
                 return None
-            tree = self._trees.of(path, data)
+            tree = parsed(data)
         except MemoryError:
             self.starved = True
             return None
         except (OSError, SyntaxError, ValueError, RecursionError):
             return None
+        self.bytes_read += len(data)
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
         return ModuleInfo(name, path, tree, package)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.domain.lattice import join_all
 from dtlint.infer.domain.values import (
@@ -49,6 +49,8 @@ class Summary:
         result: what it gave; None: it never returns.
         path: the calls around it, where it allocated objects that outlive it; None where it did not.
         seen: what the cells that it wrote have had in them, one after the other: an exception may leave any of it.
+        tells: was something recorded on the way that every call tells anew?
+        rests_on: the modules that something was asked for in.
     """
 
     reads: Difference
@@ -56,6 +58,8 @@ class Summary:
     result: Value | None
     path: CallPath | None
     seen: Difference = dataclasses.field(default_factory=dict)
+    tells: bool = False
+    rests_on: frozenset[Any] = frozenset()
 
     @property
     def defines_classes(self) -> bool:

@@ -6,11 +6,12 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.context import Frame, NeverReturns, TooLong
-from dtlint.infer.facts import Facts
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.engine import context_for
+from dtlint.infer.interproc.main_guard import main_blocks
 from dtlint.infer.interproc.open_contexts import OpenContexts, runs_something
 from dtlint.infer.interproc.project import ModuleInfo, Project
+from dtlint.infer.interproc.recording import Recording
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -46,9 +47,10 @@ class WholeProject:
         self.root = root
         main = ModuleInfo("", None, ast.Module([], []), "")
         self.project = Project([root, *others], main, disk)
-        self.facts = Facts(detailed=True)
-        self.context = context_for(self.project, main, self.facts, Calls(_BUDGET, _MOST_READINGS))
-        self.facts.context = self.context
+        self.context = context_for(self.project, main, None, Calls(_BUDGET, _MOST_READINGS))
+        self.recording = Recording(self.context, whole=True)
+        self.context.recorder = self.recording
+        self.judged: list[ModuleInfo] = []
 
     def read(
         self, judged: Sequence[Path], programs: Sequence[Path], libraries: Mapping[Path, Collection[int]]
@@ -78,7 +80,7 @@ class WholeProject:
                 self._read_openly(info, libraries[path])
         reached = {info.path: info for info in self.project.modules.values() if info is not None and info.path}
         found = {path: reached[path] for path in judged if path in reached}
-        self.facts.judged += found.values()
+        self.judged += found.values()
         return found
 
     def _read_openly(self, info: ModuleInfo, lines: Collection[int]) -> None:
@@ -92,34 +94,24 @@ class WholeProject:
         mark, usual = store.mark(), ctx.frame
         ctx.frame = Frame(store.address(None, info.name, "module"), None, info, mark=mark)
         try:
-            OpenContexts(info, self.facts, with_callees=True, rounds=1).read_definitions(ctx, wanted)
+            OpenContexts(info, self.recording, with_callees=True, rounds=1).read_definitions(ctx, wanted)
         except (NeverReturns, TooLong):
             pass
         finally:
             store.undo(mark)
-            ctx.frame, ctx.recorder = usual, self.facts
+            ctx.frame, ctx.recorder = usual, self.recording
 
     def _run_as_program(self, info: ModuleInfo) -> None:
         """Run what stands under `if __name__ == "__main__":`. The state is as before afterwards."""
         ctx, store = self.context, self.context.store
         address = store.address(None, info.name, "module")
-        for node in info.tree.body:
-            if isinstance(node, ast.If) and _is_main_guard(node.test):
-                mark, usual = store.mark(), ctx.frame
-                ctx.frame = Frame(address, None, info, mark=mark)
-                try:
-                    ctx.semantics.execute(ctx, node.body)
-                except (NeverReturns, TooLong):
-                    pass
-                finally:
-                    store.undo(mark)
-                    ctx.frame = usual
-
-
-def _is_main_guard(test: ast.expr) -> bool:
-    match test:
-        case ast.Compare(ops=[ast.Eq()], left=left, comparators=[right]):
-            texts = {getattr(left, "id", None) or getattr(left, "value", None)}
-            texts.add(getattr(right, "id", None) or getattr(right, "value", None))
-            return texts == {"__name__", "__main__"}
-    return False
+        for block in main_blocks(info.tree):
+            mark, usual = store.mark(), ctx.frame
+            ctx.frame = Frame(address, None, info, mark=mark)
+            try:
+                ctx.semantics.execute(ctx, block)
+            except (NeverReturns, TooLong):
+                pass
+            finally:
+                store.undo(mark)
+                ctx.frame = usual

@@ -1,0 +1,209 @@
+"""Records for rules what a reading shows: operators and calls with their operands, operations, events."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.infer.domain.lattice import join
+from dtlint.infer.domain.values import (
+    TOP,
+    Bound,
+    External,
+    Function,
+    Partial,
+    ProjectClass,
+    Ref,
+    Value,
+    choices,
+)
+from dtlint.infer.facts import Call, Evaluation, Event, Kept, Operation, Step
+from dtlint.infer.models.plain_tensors import is_weight, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from dtlint.infer.context import Arguments, Context, Frame
+    from dtlint.infer.domain.values import CallPath
+    from dtlint.infer.interproc.project import ModuleInfo
+
+__all__ = ["Recording"]
+
+_MOST_CONTEXTS = 8
+"""Tuples of operands that are kept for one node, beside those of code that anybody may call."""
+
+
+class Recording:
+    """A recorder for rules. See `context.Recorder`.
+
+    Args:
+        context: what reads. It is told of this recorder by whoever makes both.
+        expected: the files that are going to be judged: what their bodies show is kept when they are run, which may be for
+            another's import.
+        whole: is the project judged as one? Then operations of all modules are kept together, and nothing else.
+    """
+
+    def __init__(self, context: Context, expected: Collection[Path] = (), *, whole: bool = False) -> None:
+        self._context, self._expected, self._whole = context, expected, whole
+        self.kept = Kept()
+        self._module: ModuleInfo | None = None
+        self._of: dict[str, Kept] = {}
+        self._around: list[tuple[Kept, ModuleInfo | None]] = []
+        self._count: dict[object, int] = {}
+
+    def judging(self, module: ModuleInfo) -> Kept:
+        """From now on what is evaluated is told of this module."""
+        self.kept, self._module = self._of.setdefault(module.name, Kept()), module
+        return self.kept
+
+    def forget(self, module: ModuleInfo) -> None:
+        """Let go of what was kept of a module."""
+        self._of.pop(module.name, None)
+        self.kept, self._module = Kept(), None
+        self._count.clear()
+
+    def module_begins(self, module: ModuleInfo) -> None:
+        """A module's body is going to be run, for whoever asks for something in it."""
+        if self._whole:
+            return
+        self._around.append((self.kept, self._module))
+        if module is self._module or module.path in self._expected:
+            self.judging(module)
+        else:
+            self.kept, self._module = Kept(), None
+
+    def module_ends(self) -> None:
+        """The body has been run."""
+        if not self._whole:
+            self.kept, self._module = self._around.pop()
+
+    def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:
+        """An expression was evaluated, not for the first time perhaps."""
+        if frame.module is not self._module:
+            return
+        values = self.kept.values if frame.path is None else self.kept.inner
+        before = values.get(node)
+        if before is None:
+            values[node] = value
+        elif before is not value and before != value:
+            values[node] = join(before, value)
+
+    def evaluated(self, node: ast.AST, operands: tuple[Value, ...], result: Value, ctx: Context) -> None:
+        """An operator, a subscript, an attribute or an assignment was evaluated."""
+        frame = ctx.frame
+        if frame.module is not self._module:
+            return
+        seen = self.kept.evaluations.get(node)
+        if seen is None:
+            seen = self.kept.evaluations[node] = []
+        operands = tuple(map(self._plain, operands))
+        is_open = frame.path is None
+        if (not is_open and len(seen) >= _MOST_CONTEXTS) or any(
+            one.operands == operands and one.result == result and (not one.calls) is is_open for one in seen
+        ):
+            return
+        seen.append(Evaluation(node, operands, self._plain(result), ctx.ambient("region"), _steps(frame)))
+
+    def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value | None, frame: Frame) -> None:
+        """A call was evaluated."""
+        if frame.module is not self._module or not isinstance(node, ast.Call):
+            return
+        region = self._context.ambient("region")
+        seen = self.kept.calls.get(node)
+        if seen is None:
+            seen = self.kept.calls[node] = []
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        given = tuple(map(self._plain, arguments.args))
+        keywords = {name: self._plain(value) for name, value in arguments.keywords.items()}
+        is_open = frame.path is None
+        for one in choices(callee):
+            name, receiver, before = _called(one)
+            if receiver is None and method and not name:
+                owner = node.func.value  # type: ignore[attr-defined]
+                receiver = self.kept.values.get(owner) or self.kept.inner.get(owner) or TOP
+            receiver = None if receiver is None else self._plain(receiver)
+            args = (*before, *given)
+            if (not is_open and len(seen) >= _MOST_CONTEXTS) or any(
+                (other.name, other.receiver, other.args, other.keywords, other.region, not other.calls)
+                == (name, receiver, args, keywords, region, is_open)
+                for other in seen
+            ):
+                continue
+            gave = None if result is None else self._plain(result)
+            seen.append(
+                Call(node, name, method, receiver, args, keywords, arguments.complete, gave, region, _steps(frame))
+            )
+
+    def operation(
+        self,
+        op: str,
+        args: Sequence[Value],
+        keywords: Mapping[str, Value],
+        result: Value | None,
+        error: str | None,
+        ctx: Context,
+    ) -> None:
+        """One of torch's ops was evaluated."""
+        if ctx.site is None or (self._module is None and not self._whole):
+            return
+        if error is not None:
+            ctx.semantics.tells()
+        region = ctx.ambient("region")
+        steps = _steps(ctx.frame)
+        operations = self.kept.operations
+        given, named = tuple(args), tuple(keywords.items())
+        key = ctx.site, op, given, named, region, not steps
+        if key in operations:
+            return
+        if steps:
+            place = id(self.kept), ctx.site, op
+            if self._count.get(place, 0) >= _MOST_CONTEXTS:
+                return
+            self._count[place] = self._count.get(place, 0) + 1
+        operations[key] = Operation(ctx.site, ctx.frame.module, op, given, named, result, error, region, steps)
+
+    def event(self, kind: str, ctx: Context, *about: Value) -> None:
+        """A protocol took a step."""
+        if ctx.site is not None and (self._module is not None or self._whole):
+            steps = _steps(ctx.frame)
+            key = ctx.site, kind, steps
+            self.kept.events.setdefault(key, Event(ctx.site, ctx.frame.module, kind, about, steps))
+
+    def _plain(self, value: Value) -> Value:
+        """A weight is the tensor that it holds."""
+        if isinstance(value, Ref) and is_weight(value):
+            return plain(self._context, value)
+        return value
+
+
+def _called(callee: Value) -> tuple[str, Value | None, tuple[Value, ...]]:
+    """The name of what is called, the receiver, and arguments that it brings."""
+    if isinstance(callee, External):
+        return callee.name, None, ()
+    if isinstance(callee, Bound):
+        return callee.name, callee.receiver, ()
+    if isinstance(callee, Function):
+        return callee.definition.qualified_name, callee.receiver, ()
+    if isinstance(callee, ProjectClass):
+        return callee.name, None, ()
+    if isinstance(callee, Partial):
+        name, receiver, before = _called(callee.callee)
+        return name, receiver, (*before, *callee.args)
+    if isinstance(callee, Ref):
+        kind = callee.address.kind
+        is_module = not isinstance(kind, str) and kind.definition.inherits("torch.nn.Module") is True
+        owner = kind if isinstance(kind, str) else "torch.nn.Module" if is_module else kind.name
+        return f"{owner}.__call__", callee, ()
+    return "", None, ()
+
+
+def _steps(frame: Frame) -> tuple[Step, ...]:
+    """The calls under way, outermost first."""
+    found: list[Step] = []
+    path: CallPath | None = frame.path
+    while path is not None:
+        site = path.site[0] if isinstance(path.site, tuple) else path.site
+        found.append(Step(site, path.module))
+        path = path.caller
+    return tuple(reversed(found))
