@@ -1,6 +1,7 @@
 """Results of files that were checked before, found again by their content.
 
-An entry's name is a hash of all that the result depends on, so an entry never gets stale; it only gets old.
+An entry's name is a hash of the file itself and of how it was checked. In it stand, beside the result, the other files that
+this rests on, as they were: it holds while they are.
 """
 
 from __future__ import annotations
@@ -8,13 +9,14 @@ from __future__ import annotations
 import json
 from functools import cache
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dtlint.cache import Shelf, identity
 from dtlint.diagnostic import Applicability, Diagnostic, Edit, Fix, Location, Note, Severity, Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from dtlint.catalogue import AnyRule
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from dtlint.config import Settings
 
 __all__ = ["Cache", "decode", "encode"]
+
+_NOTHING: Mapping[str, str | None] = MappingProxyType({})
 
 CAPACITY = 50_000
 """More entries than this are not kept."""
@@ -45,17 +49,29 @@ class Cache:
         known = repr(reported).encode(errors="surrogatepass") if reported else b""
         return blake2b(data + _context(self._identity, shown, settings, codes) + known, digest_size=20).hexdigest()
 
-    def get(self, key: str) -> list[Diagnostic] | None:
-        """The result of that name, if it is known."""
+    def get(self, key: str, digest: Callable[[str], str | None]) -> list[Diagnostic] | None:
+        """The result of that name, if it is known.
+
+        Args:
+            digest: a hash of what a file holds; None where it cannot be read.
+        """
         entry = self._shelf.get(key)
         try:
-            return None if entry is None else decode(json.loads(entry))
+            known = None if entry is None else json.loads(entry)
+            if known is None or any(digest(path) != held for path, held in known["rests on"].items()):
+                return None
+            return decode(known["diagnostics"])
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
 
-    def put(self, key: str, diagnostics: Iterable[Diagnostic]) -> None:
-        """Remember a result."""
-        self._shelf.put(key, json.dumps(encode(diagnostics), separators=(",", ":")).encode())
+    def put(self, key: str, diagnostics: Iterable[Diagnostic], rests_on: Mapping[str, str | None] = _NOTHING) -> None:
+        """Remember a result.
+
+        Args:
+            rests_on: the other files that it rests on, each with a hash of what it holds.
+        """
+        entry = {"rests on": dict(rests_on), "diagnostics": encode(diagnostics)}
+        self._shelf.put(key, json.dumps(entry, separators=(",", ":")).encode())
 
     def project_key(self, parts: Iterable[str]) -> str:
         """The name of what is known of files together.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dtlint.catalogue import AnyRule
+    from dtlint.check.reader import Reader
     from dtlint.config import Settings
     from dtlint.source.file import Source
 
@@ -45,18 +46,25 @@ def applicable(fix: Fix, upto: Applicability) -> bool:
     return fix.applicability is Applicability.SAFE or fix.applicability is upto is Applicability.UNSAFE
 
 
-def fix_source(source: Source, rules: Sequence[AnyRule], settings: Settings, upto: Applicability) -> Fixed:
-    """Fix a file as far as `upto` allows. The result parses, or is the file as it was."""
+def fix_source(
+    source: Source, rules: Sequence[AnyRule], settings: Settings, upto: Applicability, reader: Reader | None = None
+) -> Fixed:
+    """Fix a file as far as `upto` allows. The result parses, or is the file as it was.
+
+    Args:
+        reader: reads the file as it is on disk.
+    """
     current, applied = source, 0
     for _ in range(MOST_ROUNDS):
-        checked = diagnose(current, rules, settings)
+        checked = diagnose(current, rules, settings, reader=reader if current is source else None)
         fixes = [
             diagnostic.fix
             for diagnostic in checked.diagnostics
             if diagnostic.fix is not None and applicable(diagnostic.fix, upto)
         ]
         if not fixes:
-            return Fixed(current, applied, check_source(current, rules, settings))
+            rest = check_source(current, rules, settings, (), reader if current is source else None)
+            return Fixed(current, applied, rest)
         round = _round(current, fixes)
         if not round.applied:
             why = f"{source.path}: a fix would break the file ({round.error}); it is left out"

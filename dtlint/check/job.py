@@ -10,6 +10,7 @@ from io import StringIO
 from typing import TYPE_CHECKING
 
 from dtlint.check.hygiene import UNREADABLE_FILE, UNUSED_SUPPRESSION, unreadable_diagnostic
+from dtlint.check.reader import Reader
 from dtlint.source.file import Source, UnreadableSource
 from dtlint.unexpected import in_one_line
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from dtlint.catalogue import AnyRule
     from dtlint.check.cache import Cache
     from dtlint.check.project import Reported
-    from dtlint.check.reader import Reader
     from dtlint.config import Settings
     from dtlint.diagnostic import Applicability, Diagnostic
 
@@ -80,9 +80,12 @@ def finish(
         source = Source.read(job.path, job.shown)
     except (UnreadableSource, OSError) as error:
         return Result([unreadable_diagnostic(job.shown, error)] if UNREADABLE_FILE[0] in job.codes else [])
+    reader = reader or Reader()
+    reader.rests_on = {}
     result = process(source, job, rules, mode, reader)
     if cache is not None and not result.errors and result.changed is None:
-        cache.put(cache.key(source.data, job.shown, job.settings, job.codes, job.reported), result.diagnostics)
+        key = cache.key(source.data, job.shown, job.settings, job.codes, job.reported)
+        cache.put(key, result.diagnostics, reader.rests_on)
     if result.changed is not None and mode.write:
         _write(job, source, result, rules)
     elif result.changed is not None:
@@ -101,7 +104,7 @@ def process(source: Source, job: Job, rules: Mapping[str, AnyRule], mode: Mode, 
             checked = check_source(source, enabled, job.settings, job.reported, reader)
             result = Result(checked.diagnostics, checked.crashes)
         else:
-            result = _fixed(source, enabled, job.settings, mode.fix)
+            result = _fixed(source, enabled, job.settings, mode.fix, reader)
         if mode.suppress is not None and not result.errors:
             _suppress(result.changed or source, result, mode.suppress)
     except Exception as error:
@@ -109,11 +112,13 @@ def process(source: Source, job: Job, rules: Mapping[str, AnyRule], mode: Mode, 
     return result
 
 
-def _fixed(source: Source, rules: Sequence[AnyRule], settings: Settings, upto: Applicability) -> Result:
+def _fixed(
+    source: Source, rules: Sequence[AnyRule], settings: Settings, upto: Applicability, reader: Reader | None
+) -> Result:
     from dtlint.check.file import check_source
     from dtlint.check.fix import fix_source
 
-    fixed = fix_source(source, rules, settings, upto)
+    fixed = fix_source(source, rules, settings, upto, reader)
     changed = fixed.source.data != source.data
     if changed:
         before = check_source(source, rules, settings)

@@ -28,8 +28,8 @@ class Reader:
         self._expected = frozenset(path.absolute() for path in expected)
         self._readings: dict[tuple[Path, ...], FileReading] = {}
         self._disk: Disk | None = None
-        self.rests_on: set[Path] = set()
-        """The other files that what was told last rests on."""
+        self.rests_on: dict[str, str | None] = {}
+        """The other files that what was told last rests on, each with a hash of what it holds."""
 
     def tree(self, path: Path | None) -> ast.Module | None:
         """The syntax of a file that was parsed already, for one that imports it."""
@@ -59,10 +59,12 @@ class Reader:
             self._disk = self._disk or Disk()
             reading = self._readings[roots] = FileReading(roots, self._expected, self._disk)
         try:
-            facts, self.rests_on = reading.facts(path, tree)
+            facts, rests_on = reading.facts(path, tree)
         except BaseException:
             del self._readings[roots]
             raise
+        assert self._disk is not None
+        self.rests_on = {str(other): self._disk.digest(other) for other in sorted(rests_on)}
         return facts
 
 

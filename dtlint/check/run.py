@@ -13,6 +13,7 @@ from dtlint.check.garbage import seldom_searched
 from dtlint.check.job import Job, Mode, Result, finish
 from dtlint.check.project import project_findings
 from dtlint.check.reader import Reader
+from dtlint.infer.interproc.disk import Disk
 from dtlint.source.file import shown_path
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def run(
     jobs = [replace(job, reported=project.by_file.get(job.path, ())) for job in jobs]
     results: dict[Path, Result] = {}
     if cache is not None:
-        results = {job.path: Result(known) for job in jobs if (known := _known(job, cache, mode)) is not None}
+        disk = Disk()
+        results = {job.path: Result(known) for job in jobs if (known := _known(job, cache, mode, disk)) is not None}
     missing = [job for job in jobs if job.path not in results]
     reader = Reader(job.path for job in missing)
     with seldom_searched():
@@ -104,13 +106,13 @@ def _jobs(
         yield Job(path, shown_path(path), settings, codes)
 
 
-def _known(job: Job, cache: Cache, mode: Mode) -> list[Diagnostic] | None:
+def _known(job: Job, cache: Cache, mode: Mode, disk: Disk) -> list[Diagnostic] | None:
     """The result of an earlier run, if nothing is to be done about it."""
     try:
         data = job.path.read_bytes()
     except OSError:
         return None
-    known = cache.get(cache.key(data, job.shown, job.settings, job.codes, job.reported))
+    known = cache.get(cache.key(data, job.shown, job.settings, job.codes, job.reported), disk.digest)
     if known and mode.suppress is not None:
         return None
     if known and mode.fix:

@@ -6,6 +6,7 @@ import os
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,9 +18,16 @@ from dtlint.check.job import Mode
 from dtlint.check.run import Outcome, run
 from dtlint.config import Configuration, Selection, Settings
 from dtlint.diagnostic import Applicability, Diagnostic, Edit, Fix, Location, Note, Severity, Span
-from dtlint.rule import Rule
+from dtlint.infer.domain.values import Tensor
+from dtlint.rule import Finding, Rule
 from dtlint_rules.dt801_unused_suppression import UnusedSuppression
 from dtlint_rules.dt802_unreadable_file import UnreadableFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dtlint.infer.facts import ModuleFacts
+    from dtlint.source.file import Source
 
 RULES: dict[str, type[Rule]] = {rule.code: rule for rule in (UnusedSuppression, UnreadableFile)}
 
@@ -160,3 +168,46 @@ def test_a_file_that_a_rule_crashed_on_is_not_remembered(monkeypatch: pytest.Mon
     monkeypatch.setattr(check_file, "check_source", crash)
     assert check().errors
     assert entries() == []
+
+
+class Doubles(Rule):
+    """Tells of each call whose result is float64."""
+
+    code, name = "DT391", "doubles"
+    triggers = ("table",)
+
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        for call in facts.calls():
+            if isinstance(call.result, Tensor) and call.result.dtypes == {"float64"}:
+                yield Finding(call.node, "float64")
+
+
+def found_in_user(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
+    """The codes that are found in `user.py`, and the files that were checked anew."""
+    files, anew = [Path(f"{name}.py") for name in ("maker", "other", "user")], list[str]()
+    before = check_file.check_source
+
+    def counted(source: Source, *others: Any) -> Any:
+        anew.append(source.path)
+        return before(source, *others)
+
+    rules = {Doubles.code: Doubles}
+    configuration = Configuration(isolated=True, selection=Selection(select=("DT391",)))
+    with monkeypatch.context() as patch:
+        patch.setattr(check_file, "check_source", counted)
+        outcome = run(files, configuration.settings_for, rules, cache=Cache(Path.cwd(), rules))
+    assert outcome.errors == []
+    return [one.code for one in outcome.diagnostics if one.location.path == "user.py"], anew
+
+
+def test_a_result_holds_as_long_as_what_it_rests_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = "import torch\n\n\ndef table(n):\n    return torch.zeros(n{})\n"
+    Path("maker.py").write_text(made.format(", dtype=torch.float64"))
+    Path("other.py").write_text("import torch\n\ntable = 1\n")
+    Path("user.py").write_text("from maker import table\n\n\ndef use(x):\n    return table(3) + x\n")
+    assert found_in_user(monkeypatch) == (["DT391"], ["maker.py", "other.py", "user.py"])
+    assert found_in_user(monkeypatch) == (["DT391"], [])
+    Path("other.py").write_text("import torch\n\ntable = 2\n")
+    assert found_in_user(monkeypatch) == (["DT391"], ["other.py"])
+    Path("maker.py").write_text(made.format(""))
+    assert found_in_user(monkeypatch) == ([], ["maker.py", "user.py"])

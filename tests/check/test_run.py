@@ -132,9 +132,9 @@ def test_a_file_that_changes_meanwhile_is_not_overwritten(monkeypatch: pytest.Mo
     (path,) = write(a=BAD)
     before = check_file.diagnose
 
-    def meddle(source: Source, rules: Any, settings: Any, reported: Any = ()) -> Any:
+    def meddle(source: Source, *others: Any, **named: Any) -> Any:
         path.write_text("y = 2\n")
-        return before(source, rules, settings, reported)
+        return before(source, *others, **named)
 
     monkeypatch.setattr("dtlint.check.fix.diagnose", meddle)
     outcome = check([path], mode=Mode(fix=Applicability.SAFE))
