@@ -198,7 +198,9 @@ class Calls:
 
     def openly(self, ctx: Context, function: Function, bound: dict[str, Value]) -> Summary:
         """What a function does that nobody is seen to call. The state is as before; nothing is remembered."""
-        return self._settled(ctx, function, bound, None, (function.definition, "openly"), None)
+        summary = self._settled(ctx, function, bound, None, (function.definition, "openly"), None)
+        self.asked[-1] |= summary.rests_on
+        return summary
 
     def _settled(
         self,
