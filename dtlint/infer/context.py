@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import ast
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from dtlint.infer.domain.values import Address, CallPath
+    from dtlint.infer.domain.values import Address, CallPath, ProjectClass
     from dtlint.infer.state import Difference, Store
 
 __all__ = ["Arguments", "Context", "Frame", "NeverReturns", "Recorder", "Semantics", "TooLong"]
@@ -152,6 +152,9 @@ class Semantics(Protocol):
 
     def call(self, ctx: Context, callee: Value, arguments: Arguments) -> Value:
         """The result of a call. Raises NeverReturns."""
+
+    def construct(self, ctx: Context, cls: ProjectClass, arguments: Arguments) -> Value:
+        """What `type.__call__(cls, ...)` gives. Raises NeverReturns."""
 
     def perhaps(self, ctx: Context, run: Callable[[], None]) -> None:
         """Run something that may not run at all: what it changes may have changed."""

@@ -35,6 +35,8 @@ from dtlint.infer.models.plain_tensors import WEIGHTS
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dtlint.infer.domain.interval import Range
 
 __all__ = ["HEAD", "contradicted", "inexact", "known", "loose", "mistaken"]
@@ -66,20 +68,20 @@ def known(text: str) -> dict[str, str]:
     return found
 
 
-def contradicted(text: str) -> list[str]:
-    """The claims for a program that running it shows to be wrong.
+def contradicted(text: str, installed: Sequence[Path] = ()) -> list[str]:
+    """The claims for a program that running it shows to be wrong, `installed` being folders of packages.
 
     Raises:
         ImportError: torch is not there.
     """
     return [
         f"{text}: {sorted(ran)} ran, claimed was {sorted(_dtypes(value) or ())}"
-        for text, ran, value in _ran_and_claimed(text)
+        for text, ran, value in _ran_and_claimed(text, installed)
         if ran - (_dtypes(value) or ran)
     ]
 
 
-def inexact(text: str) -> list[str]:
+def inexact(text: str, installed: Sequence[Path] = ()) -> list[str]:
     """The tensor expressions of a program for which what ran is not just what is claimed, those aside that are told by what
     a caller decides.
 
@@ -88,7 +90,7 @@ def inexact(text: str) -> list[str]:
     """
     return [
         f"{text}: {sorted(ran)} ran, claimed was {sorted(_dtypes(value) or ())}"
-        for text, ran, value in _ran_and_claimed(text)
+        for text, ran, value in _ran_and_claimed(text, installed)
         if ran and ran != _dtypes(value) and getattr(value, "symbol", None) is None
     ]
 
@@ -97,7 +99,7 @@ def _dtypes(value: Value | None) -> frozenset[str] | None:
     return value.dtypes if isinstance(value, (Tensor, Unknown)) else None
 
 
-def _ran_and_claimed(text: str) -> list[tuple[str, set[str], Value | None]]:
+def _ran_and_claimed(text: str, installed: Sequence[Path] = ()) -> list[tuple[str, set[str], Value | None]]:
     """Each tensor expression, the dtypes that it had when it ran, and what is claimed of it."""
     import torch
 
@@ -111,7 +113,7 @@ def _ran_and_claimed(text: str) -> list[tuple[str, set[str], Value | None]]:
 
     tree = ast.fix_missing_locations(_Seeing().visit(ast.parse(source)))
     _run(tree, {"_see": see})
-    program = _read(source)
+    program = _read(source, installed)
     claimed = {_place(node): value for node, module, value in program.facts.tensors() if module is program.main}
     assert seen
     nodes = {_place(node): node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.expr)}
@@ -165,11 +167,11 @@ def _run(tree: ast.Module, more: dict[str, Any]) -> dict[str, Any]:
     return names
 
 
-def _read(source: str) -> Program:
+def _read(source: str, installed: Sequence[Path] = ()) -> Program:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "program.py"
         path.write_text(source)
-        return read(path, [path.parent], Disk())
+        return read(path, [path.parent, *installed], Disk())
 
 
 def _place(node: ast.AST) -> Place:

@@ -34,6 +34,7 @@ class ClassDefinition:
         fields: the annotated names of its body.
         by_keyword: are its fields given by name alone?
         loose: is it made by a decorator that may let it take other keywords, too?
+        metaclass: the class read as source that makes it, where it is not `type` or one from elsewhere.
         transforms: is it decorated with `dataclass_transform`, so that its subclasses are like dataclasses (PEP 681)?
     """
 
@@ -48,6 +49,7 @@ class ClassDefinition:
     fields: list[Field] = field(default_factory=list)
     by_keyword: bool = False
     loose: bool = False
+    metaclass: ProjectClass | None = None
 
     @property
     def name(self) -> str:

@@ -20,7 +20,7 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
-from dtlint.infer.interproc import fields
+from dtlint.infer.interproc import fields, metaclasses
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.program import Program
 from dtlint.infer.models import enumerations, external_calls, hooks
@@ -200,6 +200,15 @@ class Engine:
 
     def instantiate(self, ctx: Context, cls: ProjectClass, arguments: Arguments) -> Value:
         """A new object of a class that is read as source.
+
+        Raises:
+            NeverReturns: its `__init__` raises for these arguments.
+        """
+        hook = metaclasses.method(ctx, cls, "__call__")
+        return self.construct(ctx, cls, arguments) if hook is None else self.call(ctx, hook, arguments)
+
+    def construct(self, ctx: Context, cls: ProjectClass, arguments: Arguments) -> Value:
+        """What `type.__call__` does: a new object, whatever the metaclass makes of it.
 
         Raises:
             NeverReturns: its `__init__` raises for these arguments.

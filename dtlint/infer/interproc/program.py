@@ -31,12 +31,12 @@ from dtlint.infer.domain.values import (
     choices,
     present,
 )
-from dtlint.infer.interproc import fields
+from dtlint.infer.interproc import fields, metaclasses
 from dtlint.infer.interproc.classes import ClassDefinition, linearised
 from dtlint.infer.interproc.functions import FunctionDefinition, FunctionNode
 from dtlint.infer.interproc.summaries import addresses_in
 from dtlint.infer.models import external_calls, instances
-from dtlint.infer.models.registry import canonical
+from dtlint.infer.models.registry import PLAIN_PARTS, canonical
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.semantics.branches import alternatives
 from dtlint.infer.semantics.names import OUTER
@@ -213,6 +213,8 @@ class Program:
     def member(self, ctx: Context, module: str, name: str) -> Value:
         """What `from module import name` binds."""
         if self.project.locate(module) is None:
+            if f"{module}.{name}" in PLAIN_PARTS:
+                return self.named(ctx, f"{module}.{name}")
             package = module.partition(".")[0]
             if self.project.locate(package) is not None and package != module:
                 return TOP
@@ -286,6 +288,7 @@ class Program:
             or any(isinstance(base, External) and not instances.is_known_class(base.name) for base in known_bases)
         )
         definition.order = linearised(itself, [base for base in known_bases if base is not None])
+        definition.metaclass = metaclasses.of(ctx, definition)
         definition.fields = fields.fields_of(node)
         definition.by_keyword = any(_says_keyword(one) for one in node.decorator_list)
         definition.made = _is_made(definition)
@@ -306,6 +309,7 @@ class Program:
 
     def _decorated_class(self, ctx: Context, itself: ProjectClass, node: ast.ClassDef) -> Value:
         self._tell_bases(ctx, itself, node)
+        metaclasses.initialise(ctx, itself)
         value: Value = itself
         for decorator in reversed(node.decorator_list):
             if isinstance(decorator, ast.Call) and _is_transform(ctx.semantics.evaluate(ctx, decorator.func)):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.interproc.parsing import parsed
 from dtlint.infer.interproc.search_path import SearchPath, search_path
+from dtlint.infer.models.registry import PLAIN_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -190,6 +191,8 @@ class Project:
         return self._places[name]
 
     def _inside(self, parent: str, name: str) -> Path | None:
+        if f"{parent}.{name}" in PLAIN_PARTS:
+            return next(filter(None, (self._module_in(root / parent, name) for root in self.roots)), None)
         package = self.locate(parent)
         if package is not None:
             return self._module_in(package.parent, name) if package.name == "__init__.py" else None

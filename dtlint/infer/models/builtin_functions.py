@@ -474,6 +474,20 @@ def _type(ctx: Context, arguments: Arguments) -> Value:
     return TOP if name is None else External(name)
 
 
+@model("builtins.type.__call__")
+def _type_call(ctx: Context, arguments: Arguments) -> Value:
+    """What a metaclass leaves to `type`: a new object."""
+    cls = _first(arguments)
+    if isinstance(cls, ProjectClass):
+        return ctx.semantics.construct(ctx, cls, arguments.without_first())
+    return ctx.semantics.call(ctx, cls, arguments.without_first())
+
+
+@model("builtins.type.__init__")
+def _type_init(ctx: Context, arguments: Arguments) -> Value:
+    return NONE
+
+
 @model("builtins.super")
 def _super(ctx: Context, arguments: Arguments) -> Value:
     from dtlint.infer.domain.values import SuperOf

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.domain.lattice import category_of
 from dtlint.infer.domain.values import NONE, TOP, Ref, Tensor, Tuple, Value, reshaped
 from dtlint.infer.models import plain_tensors, ranks
+from dtlint.infer.models.distribution_parts import registered_divergence
 from dtlint.infer.models.ops import ask, default_dtypes
 from dtlint.infer.models.registry import ATTRIBUTES, model
 
@@ -159,7 +160,11 @@ for _name in _PARAMETERS:
 
 @model(f"{_PACKAGE}.kl_divergence", f"{_PACKAGE}.kl.kl_divergence")
 def _kl_divergence(ctx: Context, arguments: Arguments) -> Value:
-    """Of two distributions whose parameters are alike: of their dtype."""
+    """By the table of divergences; of two distributions whose parameters are alike, of their dtype."""
+    if len(arguments.args) == 2:
+        found = registered_divergence(ctx, arguments.args[0], arguments.args[1], arguments)
+        if found is not None:
+            return found
     parameters = [_parameter(ctx, value) for value in arguments.args]
     dtypes = {(one.dtypes, one.symbol) for one in parameters}
     if len(dtypes) != 1 or not all(_is_certain(ctx, one) for one in parameters):

@@ -116,6 +116,8 @@ def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
         return None
     if isinstance(value, Array):
         return None if value.scalar is not False and kind.name.startswith(("numpy.", "builtins.")) else kind.name == own
+    if own == "builtins.tuple" and kind.name == "torch.Size":  # shapes are tuples here
+        return None
     if kind.name in (own, *bases_of(own), "builtins.object"):
         return True
     if own in _ABSTRACT.get(kind.name, frozenset()):

@@ -17,7 +17,7 @@ from dtlint.infer.names import canonical as public_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ATTRIBUTES", "MODELS", "Model", "attribute", "canonical", "model"]
+__all__ = ["ATTRIBUTES", "MODELS", "PLAIN_PARTS", "Model", "attribute", "canonical", "model"]
 
 Model = Callable[[Context, Arguments], Value]
 """What a call gives, and what it does to the state. Raises NeverReturns where the call certainly raises."""
@@ -25,6 +25,9 @@ Model = Callable[[Context, Arguments], Value]
 MODELS: dict[str, Model] = {}
 ATTRIBUTES: dict[str, Callable[[Context, Value], Value]] = {}
 """What an attribute of something that is not read as source is, by class and name: `torch.Tensor.dtype`."""
+PLAIN_PARTS = frozenset({"torch.distributions"})
+"""Packages of torch that are Python over its operators, and that others build on: their source is read where it is installed,
+and the models stand for it elsewhere."""
 
 
 def model(*names: str) -> Callable[[Model], Model]:

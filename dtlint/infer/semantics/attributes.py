@@ -33,7 +33,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.models import code_objects, enumerations, kinds, plain_tensors
 from dtlint.infer.models.autograd_functions import APPLY
 from dtlint.infer.models.instance_dicts import ANYTHING, instance_dict
-from dtlint.infer.models.registry import ATTRIBUTES, MODELS, canonical
+from dtlint.infer.models.registry import ATTRIBUTES, MODELS, PLAIN_PARTS, canonical
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def _attribute(ctx: Context, value: Value, name: str, node: ast.AST) -> Value | 
     if isinstance(value, Ref):
         return _of_object(ctx, value, name, node)
     if isinstance(value, External):
-        return _of_external(value, name)
+        full = f"{value.name}.{name}"
+        return ctx.modules.named(ctx, full) if full in PLAIN_PARTS else _of_external(value, name)
     if isinstance(value, Namespace):
         return ctx.modules.imported_member(ctx, value.name, name)
     if isinstance(value, ProjectClass):
@@ -150,7 +151,10 @@ def _of_external(value: External, name: str) -> Value:
     return _CONSTANTS.get(full, External(full))
 
 
+_PLAIN_NUMBERS = Tuple((External("builtins.int"), External("builtins.float"), External("builtins.bool")))
 _CONSTANTS: dict[str, Value] = {
+    "torch.types._Number": _PLAIN_NUMBERS,
+    "torch.types.Number": _PLAIN_NUMBERS,
     "math.pi": Const(3.141592653589793),
     "math.e": Const(2.718281828459045),
     "math.inf": Const(float("inf")),
@@ -340,6 +344,10 @@ def _of_class(ctx: Context, value: ProjectClass, name: str, node: ast.AST) -> Va
             for owner in (one.name, *kinds.bases_of(one.name)):
                 if f"{owner}.{name}" in MODELS:
                     return External(f"{owner}.{name}")
+    metaclass = value.definition.metaclass
+    found = None if metaclass is None else class_attribute(ctx, metaclass.definition.order, name)
+    if found is not None and metaclass is not None:
+        return _bound(ctx, found, value, metaclass, node) if isinstance(found, Function) else found
     if name == "__dataclass_fields__" and (value.definition.made or value.definition.transformed):
         return NO_TENSOR
     unknown = value.definition.opaque or value.definition.inherits("torch.autograd.Function") or hasattr(type, name)
@@ -360,6 +368,8 @@ def _of_super(ctx: Context, value: SuperOf, name: str, node: ast.AST) -> Value |
     if not isinstance(cls, ProjectClass):
         return TOP
     order = cls.definition.order
+    if value.owner not in order and receiver is cls and cls.definition.metaclass is not None:
+        order = cls.definition.metaclass.definition.order  # in a method of the metaclass
     behind = order[order.index(value.owner) + 1 :] if value.owner in order else ()
     for one in behind:
         if isinstance(one, ProjectClass):
