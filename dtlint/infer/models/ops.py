@@ -34,7 +34,7 @@ from dtlint.infer.models import shapes
 from dtlint.infer.models.table_answers import Operand, Question, Refusal, table_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dtlint.infer.context import Context
     from dtlint.infer.domain.values import Dtypes
@@ -85,11 +85,32 @@ def ask(
         raise NeverReturns
     if isinstance(answer, Tensor) and _is_anything(answer.dtypes):
         answer = Tensor()
+    if answer == TOP:
+        answer = _of_some_dtype(
+            _asked(ctx, op, _as_floats(args), dict(zip(keywords, _as_floats(keywords.values()), strict=True)))
+        )
     result = shapes.with_shape(op, answer, args, keywords, settings)
     if ctx.recorder is not None:
         error = _of_class_weights(ctx, operands, keywords) if op in _CROSS_ENTROPY else None
         ctx.recorder.operation(op, operands, keywords, None if error else result, error, ctx)
     return result
+
+
+def _as_floats(values: Iterable[Value]) -> list[Value]:
+    """The same with tensors of float32."""
+    return [
+        Tensor(frozenset({"float32"}), None, one.rank, device=one.device) if isinstance(one, Tensor) else one
+        for one in values
+    ]
+
+
+def _of_some_dtype(value: Value | Refusal) -> Value:
+    """Tensors as many as there are for float32, whose dtypes are not known: of what kind a result is, no dtype decides."""
+    if isinstance(value, Tensor):
+        return Tensor()
+    if isinstance(value, Tuple) and all(isinstance(item, Tensor) for item in value.items):
+        return Tuple(tuple(Tensor() for _ in value.items), value.names)
+    return TOP
 
 
 def _is_layer(op: str) -> bool:
@@ -235,6 +256,11 @@ def _of_items(value: Tuple, as_given: bool) -> Operand:
     if one is not None or (items and symbols == {None} and all(len(item.options) == 1 for item in items)):
         # of one dtype all, whichever have dimensions
         return Operand((tuple(item.options[0] for item in items),), one)
+    alike = {item.dtypes if isinstance(item, Tensor) else None for item in value.items}
+    if len(alike) == 1 and symbols == {None}:
+        dtypes = alike.pop()
+        if dtypes is not None and len(dtypes) == 1:  # dimensions decide nothing where all are of one dtype
+            return Operand((tuple((dtype, 2) for _ in items for dtype in dtypes),))
     combined = 1
     for item in items:
         combined *= len(item.options)

@@ -204,6 +204,20 @@ def _einsum(ctx: Context, arguments: Arguments) -> Value:
     return Tensor(made.dtypes, made.symbol) if isinstance(made, Tensor) else Tensor()
 
 
+@model("torch.nn.functional.scaled_dot_product_attention")
+def _attention(ctx: Context, arguments: Arguments) -> Value:
+    """Of the dtype of query, key and value: a mask is cast, or refused."""
+    given = [arguments.get(place, name) for place, name in enumerate(("query", "key", "value"))]
+    operands = [_not_none(plain_tensors.plain(ctx, TOP if one is None else one)) for one in given]
+    known = [one for one in operands if isinstance(one, Tensor)]
+    if not known:
+        return TOP
+    if len(known) < len(operands):
+        return Tensor()
+    made = ask(ctx, "torch.nn.functional.scaled_dot_product_attention", operands, {})
+    return made if isinstance(made, Tensor) else Tensor()
+
+
 def _not_none(value: Value) -> Value:
     """What a value is where None would raise."""
     return join_all(one for one in choices(value) if one != NONE) or value

@@ -54,7 +54,10 @@ def subscript(ctx: Context, value: Value, index: Value, node: ast.AST) -> Value:
         NeverReturns: there is no such item.
     """
     result: Value | None = None
-    for one in choices(plain_tensors.plain(ctx, value)):
+    ones = choices(plain_tensors.plain(ctx, value))
+    for one in ones:
+        if one == NONE and len(ones) > 1:
+            continue  # that would raise
         for place in choices(plain_tensors.plain(ctx, index)):
             try:
                 found = _subscript(ctx, one, enumerations.plain(ctx, place), node)

@@ -81,3 +81,32 @@ torch.set_default_dtype(torch.float32)
 z3 = torch.zeros(3) * 1
 """
     assert inexact(HEAD + program) == []
+
+
+def test_masks_and_missing_states_decide_no_dtype() -> None:
+    """A mask of which nothing is known, states that are None at first, tensors that may have no dimensions."""
+    program = """
+import json
+class Cache:
+    def __init__(self):
+        self.keys = None
+def attend(x, cache, mask):
+    cache.keys = x if cache.keys is None else torch.cat([cache.keys, x], dim=-2)
+    keys = cache.keys[:, :2, :]
+    weights = x @ keys.transpose(-1, -2)
+    if mask is not None:
+        weights = weights + mask
+    weights = F.softmax(weights, dim=-1)
+    y = weights.type(x.dtype)
+    return y @ keys, F.scaled_dot_product_attention(x, keys, keys, mask)
+given = torch.randn(1, 2, 4).bfloat16()
+caches = {"a": Cache(), "b": Cache()}
+mask = json.loads("null")
+for name in json.loads('["a", "b"]'):
+    a, b = attend(given, caches[name], mask)
+    c = a * 1
+    d = b * 1
+d.sum()
+"""
+    assert contradicted(HEAD + program) == []
+    assert loose(HEAD + program).isdisjoint("cd")
