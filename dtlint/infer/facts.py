@@ -26,6 +26,7 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
+from dtlint.infer.models.casts import dtype_of
 from dtlint.infer.models.plain_tensors import is_weight, plain
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.surroundings import Guard, Surroundings
@@ -46,6 +47,7 @@ __all__ = [
     "Operation",
     "Sighting",
     "Step",
+    "dtype_of",
 ]
 
 

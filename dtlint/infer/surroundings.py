@@ -181,6 +181,22 @@ class Surroundings:
             node = only
         return node
 
+    def made_of(self, node: ast.expr) -> Iterator[ast.AST]:
+        """The nodes of an expression, and of all that may have bound the variables in it, and so on."""
+        waiting: list[ast.AST] = [node]
+        seen: set[ast.AST] = set()
+        while waiting:
+            for one in ast.walk(waiting.pop()):
+                yield one
+                if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
+                    for found in self.definitions(one):
+                        if found not in seen:
+                            seen.add(found)
+                            if isinstance(found, ast.expr):
+                                waiting.append(found)
+                            else:
+                                yield found
+
 
 def _behind(body: Sequence[ast.stmt], inner: ast.AST) -> list[Guard]:
     """The tests before a statement of a block whose one branch leaves the block."""

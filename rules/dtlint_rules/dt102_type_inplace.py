@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
+from dtlint.infer.domain.values import Dtype, Ref, Tensor
+from dtlint.infer.facts import dtype_of
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Dtype, Module, Tensor, Trait
 from dtlint.rule import Finding, Rule
-from dtlint_rules._fixes import trust_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.infer.events import Call
+    from dtlint.infer.facts import Call, ModuleFacts
     from dtlint.source.place import Place
 
 __all__ = ["TypeInplace"]
@@ -62,23 +63,22 @@ class TypeInplace(Rule):
     fix = Applicability.SAFE
     triggers = (".type", "self.type")
     needs = (("inplace",),)
-    calls = frozenset({"type"})
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        if call.method != "type" or "inplace" not in call.keywords:
-            return
-        # Others may have a method `type`; a torch dtype as its argument says that this one is torch's.
-        if not isinstance(call.receiver, (Tensor, Module)) and not isinstance(call.argument(0, "dtype"), Dtype):
-            return
-        yield Finding(
-            call.node,
-            "`.type()` has no argument `inplace`: this raises TypeError",
-            help="Assign the result of `.to(dtype)`",
-            fix=lambda place: _fix(place, call),
-        )
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for call in facts.methods("type"):
+            if "inplace" not in call.keywords or call.name not in ("", "torch.Tensor.type", "torch.nn.Module.type"):
+                continue
+            # Others may have a method `type`; a torch dtype as its argument says that this one is torch's.
+            if isinstance(call.receiver, (Tensor, Ref)) or dtype_of(call.argument(0, "dtype")) is not None:
+                yield Finding(
+                    call.node,
+                    "`.type()` has no argument `inplace`: this raises TypeError",
+                    help="Assign the result of `.to(dtype)`",
+                    fix=partial(_fix, call),
+                )
 
 
-def _fix(place: Place, call: Call) -> Fix | None:
+def _fix(call: Call, place: Place) -> Fix | None:
     function = call.node.func
     assert isinstance(function, ast.Attribute)
     removal = place.remove_argument("inplace")
@@ -87,9 +87,10 @@ def _fix(place: Place, call: Call) -> Fix | None:
     edits = [removal]
     if isinstance(call.argument(0, "dtype"), Dtype):
         edits.append(place.rename_method("to"))
-    if place.is_statement and not isinstance(call.receiver, Module):
-        refused = isinstance(call.receiver, Tensor) and Trait.PARAMETER in call.receiver.traits
-        if refused or not place.can_assign(function.value):
+    if place.is_statement and not isinstance(call.receiver, Ref):
+        is_weight = isinstance(call.receiver, Tensor) and ("weight", True) in call.receiver.extra
+        if is_weight or not place.can_assign(function.value):
             return None  # a module refuses a tensor for its parameter
         edits.append(place.insert_before(call.node, f"{path_of(function.value)} = "))
-    return Fix("Assign the result of `.to(dtype)`", tuple(edits), trust_in(call.receiver))
+    known = isinstance(call.receiver, (Tensor, Ref))
+    return Fix("Assign the result of `.to(dtype)`", tuple(edits), Applicability.SAFE if known else Applicability.UNSAFE)

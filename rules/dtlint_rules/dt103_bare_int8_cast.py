@@ -5,24 +5,23 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import Category
+from dtlint.dtypes.dtype import DTYPES, FLOATING, Category
+from dtlint.infer.domain.values import Tensor
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Tensor, Trait
 from dtlint.rule import Finding, Rule
-from dtlint_rules._casts import CAST_METHODS
+from dtlint_rules._cast_calls import casts, is_module
 from dtlint_rules._cut import cut_weights
-from dtlint_rules._functions import own_nodes
-from dtlint_rules._masks import is_named_mask
-from dtlint_rules._names import last_name, names_in
+from dtlint_rules._module_walks import root_of
 from dtlint_rules._needs import SMALL
-from dtlint_rules._within import within
+from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from dtlint.dtypes.dtype import Info
-    from dtlint.infer.events import Call, Flow
-    from dtlint.infer.facts import ModuleFacts
+    from dtlint.infer.domain.values import Value
+    from dtlint.infer.facts import Call, ModuleFacts
+    from dtlint_rules._cast_calls import Cast
 
 __all__ = ["BareInt8Cast"]
 
@@ -32,9 +31,6 @@ _BECOMES = {
     "int16": "40000.0 becomes -25536",
 }
 """What a value out of range becomes; seen on torch 2.13, CPU."""
-
-_THOUGHT_THROUGH = Trait.CLAMPED | Trait.ROUNDED | Trait.SCALED
-"""Whoever scaled, rounded or clamped has seen to the range."""
 
 
 class BareInt8Cast(Rule):
@@ -75,90 +71,140 @@ class BareInt8Cast(Rule):
 
     code, name = "DT103", "bare-int8-cast"
     triggers = SMALL
-    calls = CAST_METHODS
 
-    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
-        return cut_weights(facts)
-
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        from dtlint.dtypes.dtype import DTYPES, FLOATING
-
-        tensor, (is_cast, dtypes) = call.receiver, call.cast
-        if not is_cast or dtypes is None or len(dtypes) != 1:
-            return
-        if not isinstance(tensor, Tensor) or tensor.traits & _THOUGHT_THROUGH:
-            return
-        (target,) = dtypes
-        if target not in _BECOMES or _is_written_for(tensor, DTYPES[target]):
-            return
-        low, high = DTYPES[target].min, DTYPES[target].max
-        if not tensor.dtypes:
-            given = _given(tensor)
-            if target == "int8" and given and _is_kept(call) and not _is_of_whole_numbers(given, call.flow):
-                yield Finding(
-                    call.node,
-                    f"`{given}` is cast to int8 as it is given: where it is floating, 0.9 becomes 0, {_BECOMES[target]}",
-                    help=f"Scale to the range of int8 first, then `.round().clamp({low}, {high})` before the cast",
-                )
-            return
-        if not tensor.dtypes <= FLOATING:
-            return
-        source = next(iter(tensor.dtypes)) if len(tensor.dtypes) == 1 else "a float"
-        yield Finding(
-            call.node,
-            f"The cast from {source} to {target} truncates, and on a CPU wraps around: 0.9 becomes 0, {_BECOMES[target]}",
-            help=f"Scale, and then `.round().clamp({low}, {high})`, before the cast",
-            notes=() if tensor.origin is None else ((tensor.origin, f"{source} comes from here"),),
-        )
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        yield from cut_weights(facts)
+        for cast in casts(facts):
+            target = min(cast.dtypes) if len(cast.dtypes) == 1 else ""
+            if target not in _BECOMES or cast.of == "module":
+                continue
+            known = _floating(facts, cast)
+            given = target == "int8" and known is None and _is_given(cast.value) and not _is_whole(facts, cast)
+            if not (known or given) or _holds(DTYPES[target], cast.value) or _is_prepared(facts, cast.subject):
+                continue
+            what = f"The cast from {known} to {target} truncates, and on a CPU wraps around: 0.9 becomes 0"
+            if given:
+                what = f"`{short(cast.subject)}` is cast to int8 as it is given: where it is floating, 0.9 becomes 0"
+            low, high = DTYPES[target].min, DTYPES[target].max
+            yield Finding(
+                cast.node,
+                f"{what}, {_BECOMES[target]}",
+                help=f"Scale to the range of {target}, and then `.round().clamp({low}, {high})`, before the cast",
+            )
 
 
-def _given(tensor: Tensor) -> str:
-    """The parameter of the function that a tensor is, or is a view of; "" where something was computed."""
-    symbol = tensor.symbol
-    atom = symbol.sole if symbol is not None and symbol.exact and symbol.floor == Category.BOOL else None
-    return atom.text if atom is not None and atom.parameter and not atom.is_dtype and atom.text.isidentifier() else ""
+def _floating(facts: ModuleFacts, cast: Cast) -> str | None:
+    """The floating dtype that is cast, as a message names it; empty where the dtype is another, None if it is not known."""
+    value, node = cast.value, cast.subject
+    if isinstance(value, Tensor) and value.dtypes:
+        known = value.dtypes <= FLOATING
+        return (min(value.dtypes) if len(value.dtypes) == 1 else "a float") if known else ""
+    if isinstance(value, Tensor) and value.symbol is not None and all(atom.floating for atom in value.symbol.of):
+        return "a float"
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COPYING:
+        node = node.func.value
+    if isinstance(node, ast.Attribute) and node.attr == "data":
+        node = node.value
+    if isinstance(node, ast.Attribute) and node.attr == "weight":  # of a module that is a parameter
+        return "a float" if is_module(facts, node.value, facts.value(node.value)) else None
+    return None
 
 
-def _is_kept(call: Call) -> bool:
-    """Is the result returned, bound to a name or made a parameter of a module, and not computed with at once?"""
-    around = [part for part in within(call.node, call.flow) if not isinstance(part, (ast.Tuple, ast.Dict))]
-    if not around:
-        return isinstance(call.flow.statement, (ast.Assign, ast.AnnAssign, ast.Return))
-    outermost = around[-1]
-    return len(around) == 1 and isinstance(outermost, ast.Call) and last_name(outermost) in _HOLDING
+def _holds(target: Info, value: Value) -> bool:
+    """Are the elements known, and such that the dtype holds them? The cast drops the fraction first."""
+    return isinstance(value, Tensor) and value.range.low > target.min - 1 and value.range.high < target.max + 1
 
 
-def _is_of_whole_numbers(name: str, flow: Flow) -> bool:
-    """Is it a mask, or does the function ask for its dtype, or use it as no floating tensor is used: its bits, as an
-    index, as a test?"""
-    return is_named_mask(name) or any(_uses_whole(node, name) for node in own_nodes(flow.scope))
+def _is_given(value: Value) -> bool:
+    """Is it a tensor that is a parameter of the function, or a view of it, and not computed?"""
+    symbol = value.symbol if isinstance(value, Tensor) else None
+    return symbol is not None and len(symbol.of) == 1 and not symbol.met and symbol.least == Category.BOOL
+
+
+def _is_prepared(facts: ModuleFacts, node: ast.expr) -> bool:
+    """Was something scaled, rounded or clamped, written into, or made by code that is not seen, on the way?"""
+    for part in facts.around.made_of(node):
+        if isinstance(part, ast.Call):
+            last = part.func.attr if isinstance(part.func, ast.Attribute) else ""
+            seen = last in _COPYING or all(call.name.startswith("torch.") for call in facts.calls_at(part))
+            if last.rstrip("_") in _PREPARING or not seen or any(map(_casts_unknown, facts.calls_at(part))):
+                return True
+        elif (
+            (isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)))
+            or isinstance(part, (ast.AugAssign, ast.IfExp))
+            or (isinstance(part, ast.Name) and _is_written_into(facts, part))
+        ):
+            return True
+    return False
+
+
+_COPYING = frozenset({"detach", "clone", "contiguous", "cpu", "cuda"})
+
+
+def _casts_unknown(call: Call) -> bool:
+    """Is it a cast of what may hold whole numbers: `labels.float()`?"""
+    is_cast = call.method in ("float", "double", "half", "bfloat16", "to", "type")
+    return is_cast and not getattr(call.receiver, "dtypes", None) and getattr(call.result, "dtypes", None) is not None
+
+
+_PREPARING = frozenset(
+    {
+        "round",
+        "floor",
+        "ceil",
+        "trunc",
+        "fix",
+        "clamp",
+        "clip",
+        "clamp_min",
+        "clamp_max",
+        "mul",
+        "div",
+        "sign",
+        "heaviside",
+    }
+    | {"arange", "linspace", "randint"}
+    | {"true_divide", "floor_divide", "multiply", "divide", "remainder", "fmod", "bernoulli", "quantize_per_tensor"}
+)
+"""What sees to the range, or leaves whole numbers."""
+
+
+def _is_written_into(facts: ModuleFacts, name: ast.Name) -> bool:
+    """Does the function write into a tensor, `w[w > 127] = 127`, `w.clamp_(-128, 127)`?"""
+    for node in ast.walk(facts.around.scope(name)):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            written: ast.expr = node.value
+        elif isinstance(node, ast.Attribute) and node.attr.endswith("_"):
+            written = node.value
+        else:
+            continue
+        root = root_of(written)
+        if isinstance(root, ast.Name) and root.id == name.id:
+            return True
+    return False
+
+
+def _is_whole(facts: ModuleFacts, cast: Cast) -> bool:
+    """Does the function ask for the dtype of what is cast, or use it as no floating tensor is used: its bits, as an index,
+    as a test? Or is the result used at once, as masks are?"""
+    root = root_of(cast.subject)
+    parent = facts.around.parent(cast.node)
+    if not isinstance(root, ast.Name) or not isinstance(parent, (ast.Assign, ast.Return, ast.Tuple, ast.Call)):
+        return True
+    return any(_uses_whole(node, root.id) for node in ast.walk(facts.around.scope(root)))
 
 
 def _uses_whole(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr in _ASKING and path_of(node.value) == name
-    if isinstance(node, (ast.BinOp, ast.AugAssign)):
-        sides = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
-        return isinstance(node.op, _OF_BITS) and name in map(path_of, sides)
+    if isinstance(node, ast.BinOp):
+        of_bits = isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift))
+        return of_bits and name in map(path_of, (node.left, node.right))
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, (ast.Invert, ast.Not)) and path_of(node.operand) == name
     if isinstance(node, ast.Subscript):
-        return name in names_in(node.slice)
-    if isinstance(node, ast.Call):
-        return last_name(node) in _CHOOSING and bool(node.args) and path_of(node.args[0]) == name
+        return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node.slice))
     return isinstance(node, (ast.If, ast.IfExp)) and path_of(node.test) == name
 
 
-_HOLDING = frozenset({"Parameter", "register_buffer"})
-_ASKING = frozenset({"dtype", "is_floating_point", "any", "all", "nonzero", "bool", "logical_not"})
-_CHOOSING = frozenset({"where", "is_floating_point", "any", "all", "nonzero", "bincount", "one_hot", "masked_fill"})
-"""Methods and functions that are asked of masks and whole numbers, or tell floating tensors apart."""
-_OF_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)
-
-
-def _is_written_for(tensor: Tensor, target: Info) -> bool:
-    """Is the tensor made of numbers that the source writes out, and that the dtype holds as far as they are known?"""
-    if Trait.CONSTANT not in tensor.traits:
-        return False
-    # The cast drops the fraction first.
-    return tensor.span is None or (tensor.span[0] > target.min - 1 and tensor.span[1] < target.max + 1)
+_ASKING = frozenset({"dtype", "is_floating_point", "any", "all", "nonzero", "bool", "logical_not", "masked_fill"})

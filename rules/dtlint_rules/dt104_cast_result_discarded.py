@@ -6,31 +6,22 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
-from dtlint.infer.layers import AGREEING, LOOKUPS, NORMS
+from dtlint.infer.domain.values import Tensor
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Class, External, Tensor, Trait, Unknown
 from dtlint.rule import Finding, Rule
-from dtlint_rules._casts import CAST_METHODS
-from dtlint_rules._names import last_name
+from dtlint_rules._cast_calls import casts, dtype_name
+from dtlint_rules._module_walks import root_of, walk_over
 from dtlint_rules._needs import CASTS
-from dtlint_rules._parts import bound_to, receiver
-from dtlint_rules._tensors import is_reckoned_with
 from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
-    from dtlint.infer.events import Call, Discard, Flow
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.source.place import Place
+    from dtlint_rules._cast_calls import Cast
 
 __all__ = ["CastResultDiscarded"]
-
-_EXPECTING = ("raises", "assertRaises", "assertRaisesRegex", "suppress", "warns", "assertWarns")
-"""Contexts in which a call is made for what it raises, not for its result: pytest, unittest, contextlib."""
-_HELD = frozenset({"weight", "bias", "running_mean", "running_var"})
-"""The parameters and buffers that layers of torch.nn have, as their attributes."""
-_HOLDING = AGREEING | LOOKUPS | NORMS | {"SyncBatchNorm", "RMSNorm", "PReLU"}
-"""The layers that have some of them."""
 
 
 class CastResultDiscarded(Rule):
@@ -38,9 +29,7 @@ class CastResultDiscarded(Rule):
 
     ## What it does
     Reports a cast of a tensor that is a statement of its own, and a loop variable that is rebound to a cast and not
-    used afterwards: `for p in model.parameters(): p = p.half()`. What comes in as an argument is a tensor where the
-    function computes with it, `x * y`, `x.shape`; so are the weight and the bias of
-    `self`, in a class made of a layer of torch.nn. A module is cast in place, and left alone.
+    used afterwards: `for p in model.parameters(): p = p.half()`. A module is cast in place, and left alone.
 
     ## Why it matters
     A tensor's dtype is fixed when it is made: `x.half()` leaves `x` as it is and returns another tensor, which is lost
@@ -75,157 +64,75 @@ class CastResultDiscarded(Rule):
     code, name = "DT104", "cast-result-discarded"
     fix = Applicability.UNSAFE
     triggers = CASTS
-    calls = CAST_METHODS
 
-    def __init__(self) -> None:
-        self.casts: set[ast.Call] = set()
-        self.expected: dict[ast.AST, set[ast.AST]] = {}
-        """By scope, what stands in blocks that may raise as planned."""
-
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        if not isinstance(call.receiver, Tensor):
-            if _is_statement(call) and (_is_computed_with(call) or _is_held_by_layer(call)):
-                self.casts.add(call.node)
-            return ()
-        if not call.cast[0]:
-            return ()
-        self.casts.add(call.node)
-        targets = bound_to(call.node, call.flow.statement)
-        return self._rebound(call, targets) if targets and call.flow.loops else ()
-
-    def on_discard(self, discard: Discard) -> Iterable[Finding]:
-        call = discard.call
-        return () if call.node not in self.casts else self._thrown_away(discard, call)
-
-    def _thrown_away(self, discard: Discard, call: Call) -> Iterator[Finding]:
-        tensor = call.receiver if isinstance(call.receiver, Tensor) else Tensor()
-        if not isinstance(call.node.func, ast.Attribute):
-            return
-        is_cast, dtypes = call.cast
-        if not is_cast or "inplace" in call.keywords or self._made_for_its_effects(discard):
-            return
-        became = f" to {next(iter(dtypes))}" if dtypes is not None and len(dtypes) == 1 else ""
-        subject = path_of(call.node.func.value)
-        fix = None
-        if subject is not None and _can_be_assigned(subject, tensor, discard.flow):
-            fix = _assigning(discard.node, call.node.func.value)
-        yield Finding(
-            call.node,
-            f"The result of the cast{became} is discarded: `{short(call.node.func.value)}` keeps its dtype",
-            help="Assign the result: tensors are never cast in place",
-            fix=fix,
-        )
-
-    def _rebound(self, call: Call, targets: list[ast.expr]) -> Iterator[Finding]:
-        """`for p in model.parameters(): p = p.half()`."""
-        subject = receiver(call.node)
-        for target in targets:
-            if isinstance(target, ast.Name) and subject is not None and path_of(subject) == target.id:
-                yield from self._lost(call, target)
-
-    def _lost(self, call: Call, target: ast.Name) -> Iterator[Finding]:
-        statement = call.flow.statement
-        walk = call.flow.walk_over(target.id)
-        if walk is None or _used_after(walk.node, target.id, statement):
-            return
-        model = "model" if walk.subject is None else ast.unparse(walk.subject)
-        yield Finding(
-            statement,
-            f"Rebinding the loop variable `{target.id}` does not cast the {walk.kind} of `{model}`",
-            help=f"Cast the module itself, in place: `{model}.to(dtype)`",
-        )
-
-    def _made_for_its_effects(self, discard: Discard) -> bool:
-        """Is the cast run to see what it raises, or how long it takes?"""
-        statement, scope = discard.node, discard.flow.scope
-        loop = discard.flow.loops[-1].node if discard.flow.loops else None
-        measures = loop is not None and path_of(loop.target) == "_"  # `for _ in range(100): x.half()`
-        if loop is not None and measures and all(part is statement or _waits(part) for part in loop.body):
-            return True
-        if scope not in self.expected:
-            self.expected[scope] = {part for block in _expecting(scope) for outer in block for part in ast.walk(outer)}
-        return statement in self.expected[scope]
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for cast in casts(facts):
+            if cast.of != "tensor" or any(keyword.arg == "inplace" for keyword in cast.node.keywords):
+                continue
+            if not facts.around.is_discarded(cast.node):
+                yield from _lost(facts, cast)
+            elif not _made_for_its_effects(facts, cast.node):
+                became = f" to {dtype_name(cast.dtype)}" if len(cast.dtypes) == 1 else ""
+                yield Finding(
+                    cast.node,
+                    f"The result of the cast{became} is discarded: `{short(cast.subject)}` keeps its dtype",
+                    help="Assign the result: tensors are never cast in place",
+                    fix=_assigning(facts, cast),
+                )
 
 
-def _is_statement(call: Call) -> bool:
-    return isinstance(call.flow.statement, ast.Expr) and call.flow.statement.value is call.node
-
-
-def _is_computed_with(call: Call) -> bool:
-    """Is what is cast no module, by what the function does with its name? Arrays have no such method."""
-    subject = receiver(call.node)
-    return (
-        isinstance(subject, ast.Name)
-        and isinstance(call.receiver, Unknown)
-        and call.cast[0]
-        and is_reckoned_with(subject.id, call.node.lineno, call.flow.scope)
+def _lost(facts: ModuleFacts, cast: Cast) -> Iterator[Finding]:
+    """`for p in model.parameters(): p = p.half()`."""
+    statement = facts.around.statement(cast.node)
+    walk = walk_over(facts, cast.subject)
+    if walk is None or not isinstance(statement, ast.Assign) or statement.value is not cast.node:
+        return
+    if [path_of(target) for target in statement.targets] != [walk.variable]:
+        return
+    if any(cast.node in facts.around.definitions(name) for name in _reads(walk.loop, walk.variable)):
+        return
+    yield Finding(
+        statement,
+        f"Rebinding the loop variable `{walk.variable}` does not cast the {walk.kind} of `{short(walk.subject)}`",
+        help=f"Cast the module itself, in place: `{short(walk.subject)}.to(dtype)`",
     )
 
 
-def _is_held_by_layer(call: Call) -> bool:
-    """Is what is cast the weight of a layer by its name, `self.weight`, `self.bias.data`, in a class that is made of a layer
-    of torch.nn, and of nothing that may bind the name otherwise?"""
-    subject = receiver(call.node)
-    if isinstance(subject, ast.Attribute) and subject.attr == "data":
-        subject = subject.value
-    if not isinstance(subject, ast.Attribute) or subject.attr not in _HELD or path_of(subject.value) != "self":
-        return False
-    owner = None if call.flow.function is None else call.flow.function.owner
-    if owner is None or not isinstance(call.receiver, Unknown) or not call.cast[0]:
-        return False
-    if subject.attr in owner.assigned_in or owner.method(subject.attr) is not None:
-        return False
-    if any(subject.attr in info.body for info in owner.lineage):
-        return False
-    bases = [base for info in owner.lineage for base in info.bases if not isinstance(base, Class)]
-    names = [base.name if isinstance(base, External) else "" for base in bases]
-    return bool(names) and all(name.startswith("torch.nn.") and name.rpartition(".")[2] in _HOLDING for name in names)
+def _reads(node: ast.AST, name: str) -> Iterator[ast.Name]:
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load):
+            yield one
 
 
-def _assigning(statement: ast.Expr, subject: ast.expr) -> Callable[[Place], Fix | None]:
+def _made_for_its_effects(facts: ModuleFacts, node: ast.expr) -> bool:
+    """Is the cast made to see what it raises, or how long it takes: in a `try`, under `pytest.raises`, again and again?"""
+    repeated = any(path_of(loop.target) == "_" for loop in facts.around.loops(node) if not isinstance(loop, ast.While))
+    return repeated or any(
+        isinstance(one, ast.Try) or (isinstance(one, ast.With) and any(map(_expects, one.items)))
+        for one in facts.around.around(node)
+    )
+
+
+def _expects(item: ast.withitem) -> bool:
+    context = item.context_expr
+    last = (path_of(context.func) or "").rpartition(".")[2] if isinstance(context, ast.Call) else ""
+    return last in ("raises", "assertRaises", "assertRaisesRegex", "suppress", "warns", "assertWarns")
+
+
+def _assigning(facts: ModuleFacts, cast: Cast) -> Callable[[Place], Fix | None] | None:
+    subject = path_of(cast.subject)
+    root = root_of(cast.subject)
+    looped = isinstance(root, ast.Name) and any(
+        isinstance(one, (ast.For, ast.AsyncFor)) for one in facts.around.definitions(root)
+    )
+    is_weight = isinstance(cast.value, Tensor) and ("weight", True) in cast.value.extra
+    if subject is None or looped or is_weight:  # a module refuses a tensor for its parameter
+        return None
+
     def fix(place: Place) -> Fix | None:
-        if not place.can_assign(subject):
+        if not place.can_assign(cast.subject):
             return None
-        edits = (place.insert_before(statement, f"{path_of(subject)} = "),)
-        return Fix(f"Assign the result: `{path_of(subject)} = {ast.unparse(statement)}`", edits, Applicability.UNSAFE)
+        edits = (place.insert_before(facts.around.statement(cast.node), f"{subject} = "),)
+        return Fix(f"Assign the result: `{subject} = {ast.unparse(cast.node)}`", edits, Applicability.UNSAFE)
 
     return fix
-
-
-def _can_be_assigned(subject: str, tensor: Tensor, flow: Flow) -> bool:
-    """Would binding the name help? Not of a loop's variable, and a module refuses a tensor for its parameter."""
-    if subject.rpartition(".")[2] in _HELD:
-        return False
-    looped = {node.id for loop in flow.loops for node in ast.walk(loop.node.target) if isinstance(node, ast.Name)}
-    return subject.partition(".")[0] not in looped and Trait.PARAMETER not in tensor.traits
-
-
-def _waits(statement: ast.stmt) -> bool:
-    """Is it `torch.cuda.synchronize()`, without which a measurement ends before the kernels do?"""
-    return isinstance(statement, ast.Expr) and last_name(statement.value) == "synchronize"
-
-
-def _expecting(scope: ast.AST) -> Iterator[list[ast.stmt]]:
-    """The blocks in which something may be raised as planned."""
-    for node in ast.walk(scope):
-        if isinstance(node, ast.Try):
-            expecting = bool(node.handlers)
-        elif isinstance(node, (ast.With, ast.AsyncWith)):
-            expecting = any(last_name(item.context_expr) in _EXPECTING for item in node.items)
-        else:
-            continue
-        if expecting:
-            yield node.body
-
-
-def _used_after(loop: ast.For | ast.AsyncFor, name: str, statement: ast.stmt) -> bool:
-    """Does the loop's body read the name behind a statement?"""
-    end = statement.end_lineno or statement.lineno
-    return any(
-        isinstance(node, ast.Name)
-        and node.id == name
-        and isinstance(node.ctx, ast.Load)
-        and (node.lineno, node.col_offset) > (end, statement.end_col_offset or 0)
-        for part in loop.body
-        for node in ast.walk(part)
-    )

@@ -6,21 +6,22 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
+from dtlint.dtypes.dtype import FLOATING
+from dtlint.infer.domain.values import Ref
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Module, Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._casts import CAST_METHODS
+from dtlint_rules._cast_calls import casts
 from dtlint_rules._imports import is_a_test
-from dtlint_rules._layers import LAYERS
+from dtlint_rules._module_walks import root_of, walk_over
 from dtlint_rules._needs import CASTS
-from dtlint_rules._parts import given
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
-    from dtlint.infer.events import Assign, Call, Condition, End
-    from dtlint.infer.loops import Walk
+    from dtlint.infer.facts import Guard, ModuleFacts
     from dtlint.source.place import Place
+    from dtlint_rules._cast_calls import Cast
+    from dtlint_rules._module_walks import Walk
 
 __all__ = ["ParamDataCast"]
 
@@ -69,106 +70,67 @@ class ParamDataCast(Rule):
     fix = Applicability.UNSAFE
     triggers = (".data",)
     needs = (CASTS, ("parameters", "named_parameters"))
-    calls = CAST_METHODS
-    targets = frozenset({ast.Attribute})
 
-    def __init__(self) -> None:
-        self.casts: dict[ast.expr | None, Call] = {}
-        """The casts of tensors, by their nodes."""
-        self.suspected: list[tuple[Finding, ast.AST, str | None]] = []
-        """With the scope and the module of each."""
-        self.buffers: set[tuple[ast.AST, str | None]] = set()
-        """The scopes that cast a module's buffers in a loop of their own, with that module."""
-
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        if isinstance(call.receiver, Tensor) and call.cast[0]:
-            self.casts[call.node] = call
-        return ()
-
-    def on_assign(self, assign: Assign) -> Iterable[Finding]:
-        if assign.expression in self.casts:
-            self._suspect(assign, self.casts[assign.expression])
-        return ()
-
-    def on_end(self, end: End) -> Iterator[Finding]:
-        if end.flow.function is None and self.suspected and not is_a_test(end.flow.tree):
-            for finding, scope, module in self.suspected:
-                if (scope, module) not in self.buffers:
-                    yield finding
-
-    def _suspect(self, assign: Assign, cast: Call) -> None:
-        from dtlint.dtypes.dtype import FLOATING
-
-        variable = _owner_of_data(assign.target)
-        if variable is None or _owner_of_data(cast.node) != variable:
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        if is_a_test(facts.tree):
             return
-        walk = assign.flow.walk_over(variable)
-        if walk is None:
-            return
-        place = (assign.flow.scope, walk.of)
-        if walk.kind == "buffers":
-            self.buffers.add(place)
-        dtypes = cast.cast[1]
-        if walk.kind != "parameters" or (dtypes is not None and not dtypes <= FLOATING):
-            return
-        if not all(map(_asks_floating, walk.guards)) or not _is_of_whole(walk, assign):
-            return
-        module = assign.flow.state.names.get(path_of(walk.subject) or "") if walk.subject is not None else None
-        if isinstance(module, Module) and module.name in _WITHOUT_BUFFERS:
-            return
-        model = "model" if walk.subject is None else ast.unparse(walk.subject)
-        finding = Finding(
-            assign.node,
-            f"Only the parameters of `{model}` are cast: its buffers keep the old dtype",
-            help=f"Cast the module in place: `{model}.to(dtype)`",
-            fix=_by_module_to(walk, variable, assign.node, cast.node),
-        )
-        self.suspected.append((finding, *place))
+        found = [(cast, walk) for cast in casts(facts) if (walk := _walk(facts, cast)) is not None]
+        buffers = {ast.unparse(walk.subject) for _, walk in found if walk.kind == "buffers"}
+        for cast, walk in found:
+            model = ast.unparse(walk.subject)
+            if walk.kind != "parameters" or model in buffers or not cast.dtypes <= FLOATING or not walk.whole:
+                continue
+            if (
+                not all(map(_asks_floating, walk.guards(facts, cast.node)))
+                or walk_over(facts, walk.subject) is not None
+            ):
+                continue
+            module = facts.value(walk.subject)
+            if isinstance(module, Ref) and module.address.kind in _WITHOUT_BUFFERS:
+                continue
+            statement = facts.around.statement(cast.node)
+            yield Finding(
+                statement,
+                f"Only the parameters of `{model}` are cast: its buffers keep the old dtype",
+                help=f"Cast the module in place: `{model}.to(dtype)`",
+                fix=_by_module_to(walk, statement, cast.node),
+            )
 
 
-_WITHOUT_BUFFERS = frozenset(f"torch.nn.{name}" for name in (*LAYERS, "Embedding", "LayerNorm", "GroupNorm", "RMSNorm"))
+_WITHOUT_BUFFERS = frozenset(
+    f"torch.nn.{name}"
+    for name in ("Linear", "Bilinear", "Conv1d", "Conv2d", "Conv3d", "Embedding", "LayerNorm", "GroupNorm", "RMSNorm")
+)
 """Layers that have nothing but parameters."""
 
 
-def _owner_of_data(node: ast.expr) -> str | None:
-    """The name `p` of a target `p.data`, and of a cast of `p`, `p.data`, `p.data.detach()` and the like."""
-    if isinstance(node, ast.Call):
-        while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            node = node.func.value
-        return (path_of(node) or "").removesuffix(".data")
-    if isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.value, ast.Name):
-        return node.value.id
-    return None
+def _walk(facts: ModuleFacts, cast: Cast) -> Walk | None:
+    """The loop whose variable `p` is cast by `p.data = p.data.to(dtype)`."""
+    statement = facts.around.statement(cast.node)
+    if not isinstance(statement, ast.Assign) or statement.value is not cast.node or len(statement.targets) != 1:
+        return None
+    target = path_of(statement.targets[0]) or ""
+    root = root_of(cast.subject)
+    walk = walk_over(facts, root)
+    return walk if walk is not None and target == f"{walk.variable}.data" else None
 
 
-def _is_of_whole(walk: Walk, assign: Assign) -> bool:
-    """Does the loop go over all parameters of one module, not over those of each submodule that an outer loop picks?"""
-    outer = {
-        node.id
-        for loop in assign.flow.loops
-        if loop.node is not walk.node
-        for node in ast.walk(loop.node.target)
-        if isinstance(node, ast.Name)
-    }
-    subject = path_of(walk.subject) if walk.subject is not None else None
-    arguments = isinstance(walk.node.iter, ast.Call) and (walk.node.iter.args or walk.node.iter.keywords)
-    return not arguments and (subject or "").partition(".")[0] not in outer
-
-
-def _asks_floating(guard: Condition) -> bool:
+def _asks_floating(guard: Guard) -> bool:
     """Does the test only keep integers out: `p.is_floating_point()`, `torch.is_floating_point(p)`?"""
     test = guard.test.func if isinstance(guard.test, ast.Call) else guard.test
     return guard.holds and (path_of(test) or "").endswith("is_floating_point")
 
 
-def _by_module_to(walk: Walk, variable: str, statement: ast.stmt, cast: ast.Call) -> Callable[[Place], Fix | None]:
+def _by_module_to(walk: Walk, statement: ast.stmt, cast: ast.Call) -> Callable[[Place], Fix | None]:
     def fix(place: Place) -> Fix | None:
-        loop, function = walk.node, cast.func
-        if walk.subject is None or path_of(walk.subject) is None or not isinstance(function, ast.Attribute):
+        loop, function = walk.loop, cast.func
+        if path_of(walk.subject) is None or not isinstance(function, ast.Attribute):
             return None
         if loop.orelse or _core(loop.body) is not statement or "#" in place.text(loop) or ";" in place.text(loop):
             return None
-        if isinstance(function.value, ast.Call) or _is_named(variable, cast):
+        given = [*cast.args, *(keyword.value for keyword in cast.keywords)]
+        names = {node.id for part in given for node in ast.walk(part) if isinstance(node, ast.Name)}
+        if isinstance(function.value, ast.Call) or walk.variable in names:
             return None
         arguments = ", ".join(
             [*map(place.text, cast.args), *(f"{keyword.arg}={place.text(keyword.value)}" for keyword in cast.keywords)]
@@ -187,8 +149,3 @@ def _core(body: list[ast.stmt]) -> ast.stmt | None:
     if isinstance(only, ast.If) and not only.orelse:
         return _core(only.body)
     return only
-
-
-def _is_named(variable: str, cast: ast.Call) -> bool:
-    """Do the cast's arguments speak of the loop's variable?"""
-    return any(isinstance(node, ast.Name) and node.id == variable for part in given(cast) for node in ast.walk(part))

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.names import path_of
-from dtlint.infer.values import Module, Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._casts import CAST_METHODS
+from dtlint_rules._cast_calls import casts
+from dtlint_rules._module_walks import root_of, walk_over
 from dtlint_rules._needs import HALF_BY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from dtlint.infer.events import Call, Condition
-    from dtlint.infer.loops import Walk
+    from dtlint.infer.facts import Guard, ModuleFacts
+    from dtlint_rules._cast_calls import Cast
+    from dtlint_rules._module_walks import Walk
 
 __all__ = ["PartialModelCast"]
-
-_DELIBERATE = re.compile(
-    r"lora|adapter|ia3|prompt|norm|\bln|\bbn|quant|fp32|float32|keep|skip|exclu|ignor", re.IGNORECASE
-)
-"""Words in a test that say why: adapters are brought to the dtype of a model that has it already, norms are kept in
-float32 by those who cast around them, and lists of exceptions are made with care."""
 
 
 class PartialModelCast(Rule):
@@ -70,66 +64,51 @@ class PartialModelCast(Rule):
     code, name = "DT106", "partial-model-cast"
     triggers = HALF_BY_NAME
     needs = (("*parameters*", "*modules*", "*children*"),)
-    calls = CAST_METHODS
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        if not isinstance(call.receiver, (Tensor, Module)) or not isinstance(call.node.func, ast.Attribute):
-            return
-        is_cast, dtypes = call.cast
-        if not is_cast or not dtypes or not dtypes <= LOW_PRECISION:
-            return
-        variable = (path_of(call.node.func.value) or "").partition(".")[0]
-        walk = call.flow.walk_over(variable) if variable else None
-        if walk is None or walk.kind == "buffers" or not _stays(call):
-            return
-        picked = _picked_by(walk, variable)
-        if picked is None:
-            return
-        target = "float16" if "float16" in dtypes else "bfloat16"
-        yield Finding(
-            call.node,
-            f"Only layers whose {picked} matches are cast to {target}: between them and the others torch may raise",
-            help=f"Use `torch.autocast(device_type, dtype=torch.{target})`, or cast the whole model",
-        )
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for cast in casts(facts):
+            if not cast.dtypes or not cast.dtypes <= LOW_PRECISION:
+                continue
+            walk = walk_over(facts, root_of(cast.subject))
+            picked = None if walk is None else _picked_by(walk, walk.guards(facts, cast.node))
+            if walk is None or walk.kind == "buffers" or picked is None or not _stays(facts, cast):
+                continue
+            target = min(cast.dtypes)
+            yield Finding(
+                cast.node,
+                f"Only layers whose {picked} matches are cast to {target}: between them and the others torch may raise",
+                help=f"Use `torch.autocast(device_type, dtype=torch.{target})`, or cast the whole model",
+                conditional=True,
+            )
 
 
-def _stays(call: Call) -> bool:
+def _stays(facts: ModuleFacts, cast: Cast) -> bool:
     """Does the cast stay in the model: of a module in place, or of a tensor that is put back through `.data`?"""
-    if isinstance(call.receiver, Module):
+    if cast.of == "module":
         return True
-    statement = call.flow.statement
+    statement = facts.around.statement(cast.node)
     return (
         isinstance(statement, ast.Assign)
-        and statement.value is call.node
+        and statement.value is cast.node
         and all(isinstance(target, ast.Attribute) and target.attr == "data" for target in statement.targets)
     )
 
 
-def _picked_by(walk: Walk, variable: str) -> str | None:
-    """What picks the layers, `name` or `class`; None where nothing does, or where it is done with thought."""
+def _picked_by(walk: Walk, guards: Sequence[Guard]) -> str | None:
+    """What picks the layers, `name` or `class`; None where nothing does, or where some are exempt instead."""
     picked: str | None = None
-    for guard in walk.guards:
-        asked = _asked_by(guard, walk, variable)
-        if asked is None or _DELIBERATE.search(ast.unparse(guard.test)):
+    for guard in guards:
+        test = guard.test
+        if (path_of(test.func if isinstance(test, ast.Call) else test) or "").endswith("is_floating_point"):
+            continue
+        negative = any(isinstance(node, (ast.NotIn, ast.NotEq, ast.Not, ast.IsNot)) for node in ast.walk(test))
+        names = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+        if guard.holds is negative:
             return None
-        picked = asked if asked != "kind" else picked
+        if isinstance(test, ast.Call) and path_of(test.func) == "isinstance" and path_of(test.args[0]) == walk.variable:
+            picked = "class"
+        elif walk.name in names and walk.variable not in names:
+            picked = "name"
+        else:
+            return None
     return picked
-
-
-def _asked_by(guard: Condition, walk: Walk, variable: str) -> str | None:
-    """What a test asks for: the layer's `name`, its `class`, or the `kind` of its parameters; None for anything else,
-    and for what is exempt instead of picked."""
-    test = guard.test
-    if (path_of(test.func if isinstance(test, ast.Call) else test) or "").endswith("is_floating_point"):
-        return "kind"
-    if guard.holds is _is_negative(test):
-        return None
-    if isinstance(test, ast.Call) and path_of(test.func) == "isinstance" and len(test.args) == 2:
-        return "class" if path_of(test.args[0]) == variable else None
-    names = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
-    return "name" if walk.name is not None and walk.name in names and variable not in names else None
-
-
-def _is_negative(test: ast.expr) -> bool:
-    """Does the test hold for what does not match: `"norm" not in name`?"""
-    return any(isinstance(node, (ast.NotIn, ast.NotEq, ast.Not, ast.IsNot)) for node in ast.walk(test))

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
 from dtlint.dtypes.dtype import DTYPES, FLOATING, LOW_PRECISION
-from dtlint.infer.values import Module
 from dtlint.rule import Finding, Rule
+from dtlint_rules._cast_calls import casts
 from dtlint_rules._needs import attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import Call
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.source.place import Place
 
 __all__ = ["CastChain"]
+
+_METHODS = ("to", "type", "half", "float", "double", "bfloat16")
 
 
 class CastChain(Rule):
@@ -64,49 +67,29 @@ class CastChain(Rule):
     severity = Severity.INFO
     fix = Applicability.UNSAFE
     default = False
-    calls = frozenset({"to", "type", "half", "float", "double", "bfloat16"})
     triggers = (").half(", ").float(", ").bfloat16(", ").double(", ").to(", ").type(")
-    needs = (attributes(calls),)
+    needs = (attributes(_METHODS),)
 
-    def __init__(self) -> None:
-        self.casts: dict[ast.Call, str] = {}
-        """The floating dtype that casts give, by their nodes."""
-
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        if not isinstance(call.receiver, Module):
-            is_cast, dtypes = call.cast
-            if is_cast and dtypes is not None and len(dtypes) == 1 and dtypes <= FLOATING and _only_dtype(call):
-                (dtype,) = dtypes
-                self.casts[call.node] = dtype
-                return self._judge(call.node, dtype)
-        return ()
-
-    def _judge(self, node: ast.Call, dtype: str) -> Iterator[Finding]:
-        assert isinstance(node.func, ast.Attribute)
-        inner = node.func.value
-        first = self.casts.get(inner) if isinstance(inner, ast.Call) else None
-        if first is None or DTYPES[first].bits < DTYPES[dtype].bits or {first, dtype} == LOW_PRECISION:
-            return
-        what = (
-            f"The tensor is cast to {dtype} twice"
-            if first == dtype
-            else (f"The cast to {first} is undone at once by the cast to {dtype}")
-        )
-        yield Finding(
-            node,
-            f"{what}: the first only makes a copy",
-            help=f"Cast to {dtype} alone",
-            notes=((inner, f"cast to {first} here"),),
-            fix=lambda place: _without_first(place, inner),
-        )
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        plain = [one for one in casts(facts, *_METHODS) if one.plain and one.of != "module" and len(one.dtypes) == 1]
+        known = {one.node: min(one.dtypes) for one in plain if one.dtypes <= FLOATING}
+        for node, dtype in known.items():
+            assert isinstance(node.func, ast.Attribute)
+            inner = node.func.value
+            first = known.get(inner) if isinstance(inner, ast.Call) else None
+            if first is None or DTYPES[first].bits < DTYPES[dtype].bits or {first, dtype} == LOW_PRECISION:
+                continue
+            what = f"The cast to {first} is undone at once by the cast to {dtype}"
+            yield Finding(
+                node,
+                f"{f'The tensor is cast to {dtype} twice' if first == dtype else what}: the first only makes a copy",
+                help=f"Cast to {dtype} alone",
+                notes=((inner, f"cast to {first} here"),),
+                fix=partial(_without_first, inner),
+            )
 
 
-def _only_dtype(call: Call) -> bool:
-    """Does the cast nothing else: no move to a device, no copy, no memory format?"""
-    return call.complete and len(call.args) + len(call.keywords) == (0 if call.method not in ("to", "type") else 1)
-
-
-def _without_first(place: Place, inner: ast.expr) -> Fix | None:
+def _without_first(inner: ast.expr, place: Place) -> Fix | None:
     assert isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute)
     whole, kept = place.source.span(inner), place.source.span(inner.func.value)
     gap = Span(kept.end_line, kept.end_column, whole.end_line, whole.end_column)

@@ -5,19 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.names import path_of
-from dtlint.infer.values import Module, Tensor, Trait
 from dtlint.rule import Finding, Rule
-from dtlint_rules._casts import CAST_METHODS
-from dtlint_rules._functions import own_nodes
-from dtlint_rules._needs import attributes
-from dtlint_rules._reads import read_later
-from dtlint_rules._tensors import looks_like_tensor
+from dtlint_rules._cast_calls import casts, dtype_name
+from dtlint_rules._module_walks import walk_over
+from dtlint_rules._needs import CASTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import Call, Flow
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["UpcastUnused"]
 
@@ -58,53 +54,35 @@ class UpcastUnused(Rule):
     """
 
     code, name = "DT110", "upcast-unused"
-    triggers = attributes(CAST_METHODS, of_self=True)
-    calls = CAST_METHODS
+    triggers = CASTS
 
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        statement, flow = call.flow.statement, call.flow
-        if (
-            not isinstance(statement, ast.Assign)
-            or statement.value is not call.node
-            or isinstance(call.receiver, Module)
-        ):
-            return ()
-        (target, *others) = statement.targets
-        if others or not isinstance(target, ast.Name) or target.id.startswith("_") or not call.cast[0]:
-            return ()
-        if read_later(target.id, statement, flow) or flow.walk_over(target.id) is not None:
-            return ()
-        return self._unread(call, target, statement)
-
-    def _unread(self, cast: Call, target: ast.Name, statement: ast.Assign) -> Iterator[Finding]:
-        assert isinstance(cast.node.func, ast.Attribute)
-        if not self._is_tensor(cast, cast.node.func.value, cast.flow):
-            return
-        dtypes = cast.cast[1]
-        became = f" to {next(iter(dtypes))}" if dtypes is not None and len(dtypes) == 1 else ""
-        yield Finding(
-            statement,
-            f"`{target.id}` is cast{became} and never read",
-            help=f"Use `{target.id}` below, or remove the cast",
-        )
-
-    def _is_tensor(self, cast: Call, given: ast.expr, flow: Flow) -> bool:
-        """Is it a tensor that is cast, and not a module, which is cast in place?"""
-        path = path_of(given)
-        if path is None and isinstance(given, ast.Call):
-            return False  # nothing holds what was not cast: a result that nobody needs
-        if isinstance(cast.receiver, Tensor):
-            return Trait.PARAMETER not in cast.receiver.traits
-        if path is None:
-            return isinstance(given, ast.BinOp) or (isinstance(given, ast.Subscript) and _sliced(given))
-        return looks_like_tensor(path, flow.scope) or any(
-            isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.Subscript)
-            and _sliced(node.value)
-            and any(path_of(bound) == path for bound in node.targets)
-            for node in own_nodes(flow.scope)
-        )
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for cast in casts(facts):
+            scope, statement = facts.around.function(cast.node), facts.around.statement(cast.node)
+            if cast.of != "tensor" or scope is None or isinstance(cast.subject, ast.Call):
+                continue  # nothing holds what was not cast, where it is the result of a call
+            if not isinstance(statement, ast.Assign) or statement.value is not cast.node:
+                continue
+            target = statement.targets[0]
+            if len(statement.targets) > 1 or not isinstance(target, ast.Name) or target.id.startswith("_"):
+                continue
+            if walk_over(facts, cast.subject) is not None or _is_read(facts, scope, target.id, cast.node):
+                continue
+            became = f" to {dtype_name(cast.dtype)}" if len(cast.dtypes) == 1 else ""
+            yield Finding(
+                statement,
+                f"`{target.id}` is cast{became} and never read",
+                help=f"Use `{target.id}` below, or remove the cast",
+            )
 
 
-def _sliced(node: ast.Subscript) -> bool:
-    return isinstance(node.slice, (ast.Slice, ast.Tuple))
+def _is_read(facts: ModuleFacts, scope: ast.AST, name: str, value: ast.expr) -> bool:
+    """Does some path read a variable where this value may have been bound to it, in an inner function perhaps?"""
+    for node in ast.walk(scope):
+        if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
+            return True
+        if not isinstance(node, ast.Name) or node.id != name or isinstance(node.ctx, ast.Store):
+            continue
+        if facts.around.function(node) is not scope or value in facts.around.definitions(node):
+            return True
+    return False

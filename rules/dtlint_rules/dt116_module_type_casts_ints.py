@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
-from dtlint.infer.values import Dtype, Module
+from dtlint.dtypes.dtype import FLOATING
+from dtlint.infer.domain.values import Dtype, Ref
 from dtlint.rule import Finding, Rule
+from dtlint_rules._cast_calls import casts, dtype_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.infer.events import Call
+    from dtlint.infer.domain.values import Value
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.source.place import Place
 
 __all__ = ["ModuleTypeCastsInts"]
@@ -58,38 +60,35 @@ class ModuleTypeCastsInts(Rule):
     code, name = "DT116", "module-type-casts-ints"
     fix = Applicability.UNSAFE
     triggers = (".type", "self.type")
-    calls = frozenset({"type"})
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        from dtlint.dtypes.dtype import FLOATING
-
-        if call.target != "torch.nn.Module.type" or not isinstance(call.receiver, Module) or "inplace" in call.keywords:
-            return  # DT102 speaks of `inplace`
-        if _is_floating_only(call.receiver):
-            return
-        is_cast, dtypes = call.cast
-        if not is_cast or not dtypes or not dtypes <= FLOATING or not isinstance(call.node.func, ast.Attribute):
-            return
-        subject = ast.unparse(call.node.func.value)
-        yield Finding(
-            call.node,
-            f"`.type()` casts the integer and bool buffers of `{subject}` to {next(iter(dtypes))} too",
-            help="Use `.to(dtype)`, which casts floating tensors only",
-            fix=_by_to if isinstance(call.argument(0, "dst_type"), Dtype) and call.node.args else None,
-        )
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for cast in casts(facts, "type"):
+            if cast.of != "module" or not cast.dtypes or not cast.dtypes <= FLOATING or not cast.plain:
+                continue
+            if not _is_floating_only(facts, cast.subject, cast.value):
+                yield Finding(
+                    cast.node,
+                    f"`.type()` casts the integer and bool buffers of `{ast.unparse(cast.subject)}` to"
+                    f" {dtype_name(cast.dtype)} too",
+                    help="Use `.to(dtype)`, which casts floating tensors only",
+                    fix=_by_to if isinstance(facts.value(cast.node.args[0]), Dtype) else None,
+                )
 
 
-_MAY_HOLD_INTEGERS = re.compile(r"torch\.nn\.(Module|Sequential|ModuleList|ModuleDict|\w*BatchNorm\w*|InstanceNorm\w*)")
-"""Containers, and the layers of torch.nn that count batches."""
-
-
-def _is_floating_only(module: Module) -> bool:
+def _is_floating_only(facts: ModuleFacts, node: ast.expr, value: Value) -> bool:
     """Is it a layer of torch.nn whose parameters and buffers are all floating, or a Sequential of those?"""
-    if module.info is not None or not module.name.startswith("torch.nn."):
+    kind = value.address.kind if isinstance(value, Ref) else None
+    if not isinstance(kind, str):
         return False
-    if module.items is not None:
-        return all(isinstance(item, Module) and _is_floating_only(item) for item in module.items)
-    return _MAY_HOLD_INTEGERS.fullmatch(module.name) is None
+    if kind == "torch.nn.Sequential":
+        made = facts.around.definition(node)
+        return isinstance(made, ast.Call) and all(_is_floating_only(facts, one, facts.value(one)) for one in made.args)
+    return kind.rpartition(".")[2] not in ("Module", "ModuleList", "ModuleDict") and "Norm" not in _counting(kind)
+
+
+def _counting(kind: str) -> str:
+    """The norms that count batches."""
+    return kind if "BatchNorm" in kind or "InstanceNorm" in kind else ""
 
 
 def _by_to(place: Place) -> Fix:

@@ -6,7 +6,7 @@ import ast
 from textwrap import dedent
 
 from dtlint.check.reader import Reader
-from dtlint.infer.domain.values import Const, Region, Tensor, Unknown
+from dtlint.infer.domain.values import NO_TENSOR, Const, Region, Tensor, Unknown
 from dtlint.infer.facts import ModuleFacts
 
 
@@ -144,3 +144,31 @@ def test_definitions_are_those_that_reach_a_use() -> None:
         "2",
         "1",
     ]
+
+
+def test_a_parameter_that_is_declared_to_be_a_module_is_no_tensor() -> None:
+    facts = facts_of("""
+        from torch import nn
+
+        class Net(nn.Module):
+            pass
+
+        def cast(model: nn.Module, layer: nn.Linear | None, net: Net, other):
+            return model.half(), layer.half(), net.half(), other.half()
+    """)
+    found = [call.receiver for call in facts.methods("half")]
+    assert found[:3] == [NO_TENSOR] * 3 and found[3] != NO_TENSOR
+
+
+def test_what_something_is_made_of_stands_behind_its_variables() -> None:
+    facts = facts_of("""
+        def f(x, flag):
+            y = x.round()
+            if flag:
+                y = y * 2
+            return y.view(-1)
+    """)
+    (view,) = facts.methods("view")
+    made = list(facts.around.made_of(view.node))
+    assert {one.func.attr for one in made if isinstance(one, ast.Call)} == {"view", "round"}  # type: ignore[attr-defined]
+    assert any(isinstance(one, ast.BinOp) for one in made) and any(isinstance(one, ast.arg) for one in made)

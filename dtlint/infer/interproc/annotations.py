@@ -1,4 +1,4 @@
-"""What annotations say of a parameter: a tensor, of which dtype, or a number. They are taken at their word."""
+"""What annotations say of a parameter: a tensor, of which dtype, a number, or a module, which is no tensor. They are taken at their word."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import Category
 from dtlint.infer.context import NeverReturns
 from dtlint.infer.domain.lattice import join, join_all
-from dtlint.infer.domain.values import NO_TENSOR, NONE, Array, Device, Dtype, External, Number, Tensor, Value
+from dtlint.infer.domain.values import (
+    NO_TENSOR,
+    NONE,
+    Array,
+    Device,
+    Dtype,
+    External,
+    Number,
+    ProjectClass,
+    Tensor,
+    Value,
+)
+from dtlint.infer.models.kinds import bases_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,10 +82,14 @@ def declared(ctx: Context, annotation: ast.expr, symbol: Symbol) -> Value | None
         return _any_of(ctx, (annotation.left, annotation.right), symbol)
     if isinstance(annotation, ast.Subscript):
         return _subscripted(ctx, annotation, symbol)
-    name = _name(ctx, annotation)
-    if name in _TENSORS:
-        return _tensor(_TENSORS[name], symbol)
-    return None if name is None else _OTHERS.get(name)
+    found = _class(ctx, annotation)
+    if isinstance(found, ProjectClass):
+        return NO_TENSOR if found.definition.inherits("torch.nn.Module") is True else None
+    if not isinstance(found, External):
+        return None
+    if found.name in _TENSORS:
+        return _tensor(_TENSORS[found.name], symbol)
+    return NO_TENSOR if "torch.nn.Module" in (found.name, *bases_of(found.name)) else _OTHERS.get(found.name)
 
 
 def _tensor(dtype: str | None, symbol: Symbol) -> Tensor:
@@ -107,16 +123,21 @@ def _any_of(ctx: Context, alternatives: Sequence[ast.expr], symbol: Symbol) -> V
 
 def _name(ctx: Context, node: ast.expr) -> str | None:
     """The qualified name of a class that is not read as source."""
+    found = _class(ctx, node)
+    return found.name if isinstance(found, External) else None
+
+
+def _class(ctx: Context, node: ast.expr) -> Value | None:
+    """What an annotation names."""
     if not isinstance(node, (ast.Name, ast.Attribute)):
         return None
     recorder, ctx.recorder = ctx.recorder, None
     try:
-        value = ctx.semantics.evaluate(ctx, node)
+        return ctx.semantics.evaluate(ctx, node)
     except NeverReturns:
         return None
     finally:
         ctx.recorder = recorder
-    return value.name if isinstance(value, External) else None
 
 
 @lru_cache(maxsize=512)
