@@ -88,6 +88,8 @@ class Calls:
         self._summaries: dict[tuple[Any, ...], list[Summary]] = {}
         self._running: list[_Running] = []
         self._thawed = 0
+        self.signature: Callable[[Context, Function, dict[str, Value]], Value | None] | None = None
+        """What a call gives that is not followed, by the function's signature; None where it is followed."""
         self.at_open_end: Callable[[Context, Frame], None] | None = None
         """What else is read where a function ends that nobody is seen to call: the functions that it has defined, and that
         others call."""
@@ -144,6 +146,10 @@ class Calls:
     ) -> Value:
         """The result for arguments that are bound to the parameters."""
         definition: FunctionDefinition = function.definition
+        if self.signature is not None and on_yield is None:
+            known = self.signature(ctx, function, bound)
+            if known is not None:
+                return known
         store = ctx.store
         path = store.path(ctx.frame.path, site, ctx.frame.module)
         key = definition, function.frame, tuple(bound.values()), on_yield is None

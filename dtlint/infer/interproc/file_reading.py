@@ -24,13 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
+    from dtlint.infer.domain.values import Value
     from dtlint.infer.interproc.disk import Disk
+    from dtlint.infer.interproc.functions import FunctionDefinition
 
 __all__ = ["FileReading"]
 
 _BUDGET = 4_000
 """Calls that are followed for one file."""
-_MOST_READINGS = 2
+_MOST_READINGS = 4
 """How often one function is read for other arguments, for one file."""
 
 
@@ -49,6 +51,7 @@ class FileReading:
         self._calls = Calls(_BUDGET, _MOST_READINGS)
         self._context = context_for(self._project, main, None, self._calls)
         self._recording = Recording(self._context, expected)
+        self._signatures: dict[FunctionDefinition, Value] = {}
         self._context.recorder = self._recording
 
     @property
@@ -81,7 +84,7 @@ class FileReading:
         ctx.notes.clear()
         self._calls.begin(info)
         kept = self._recording.judging(info)
-        reading = OpenContexts(info, self._recording, with_callees=True, rounds=1)
+        reading = OpenContexts(info, self._recording, with_callees=True, rounds=1, signatures=self._signatures)
         try:
             ctx.modules.module(ctx, name)
             self._read(info, reading)

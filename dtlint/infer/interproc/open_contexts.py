@@ -39,6 +39,7 @@ from dtlint.infer.domain.values import (
     choices,
 )
 from dtlint.infer.interproc.annotations import declared
+from dtlint.infer.interproc.signatures import instantiated, parameter_key, tells_of_dtypes
 from dtlint.infer.models.plain_tensors import PARAMETER, WEIGHTS
 from dtlint.infer.names import path_of
 from dtlint.infer.semantics.attributes import class_attribute
@@ -96,12 +97,21 @@ class OpenContexts:
         recorder: who is told what expressions are.
         with_callees: is it told of what the functions call, too, with what these are given?
         rounds: how often everything is read. Once is enough for who asks what happens in an object that was just made.
+        signatures: what functions give where their parameters are symbols, as far as it is known. Then calls that tell
+            nothing of dtypes are not followed.
     """
 
     def __init__(
-        self, main: ModuleInfo, recorder: Recorder, *, with_callees: bool = False, rounds: int = _MOST_ROUNDS
+        self,
+        main: ModuleInfo,
+        recorder: Recorder,
+        *,
+        with_callees: bool = False,
+        rounds: int = _MOST_ROUNDS,
+        signatures: dict[FunctionDefinition, Value] | None = None,
     ) -> None:
         self.main = main
+        self._signatures = signatures
         self._recorder = recorder
         self._with_callees = with_callees
         self._rounds = rounds
@@ -178,6 +188,7 @@ class OpenContexts:
         engine: Engine = ctx.semantics  # type: ignore[assignment]
         if self._with_callees:
             engine.calls.at_open_end = self._read_inner
+        engine.calls.signature = None if self._signatures is None else self._by_signature
         modules: Program = ctx.modules  # type: ignore[assignment]
         ctx.set_ambient("region", TOP)
         if ctx.store.read(AMBIENT, "default dtype") is None:
@@ -263,6 +274,47 @@ class OpenContexts:
             if definition.defaults is not None and definition not in engine.calls.readings:
                 engine.calls.openly(ctx, Function(definition, frame.address), _parameters(ctx, definition))
 
+    def _by_signature(self, ctx: Context, function: Function, bound: dict[str, Value]) -> Value | None:
+        """What a call gives by the function's signature; None where it is to be followed, for it tells of dtypes, or is part
+        of a program that runs."""
+        assert self._signatures is not None
+        definition: FunctionDefinition = function.definition
+        if self._entry is None or function.frame is not None or tells_of_dtypes(bound.values()):
+            return None
+        ctx.modules.escape(ctx, list(bound.values()))
+        known = self._signatures.get(definition)
+        if known is None:
+            self._signatures[definition] = TOP  # what it is for a call of itself
+            known = self._signatures[definition] = self._signature(ctx, definition)
+        if known == TOP:
+            return TOP
+        names = {one.arg: one for one in _named_parameters(definition)}
+        atoms = {
+            parameter_key(name, names[name].lineno, names[name].col_offset): value
+            for name, value in bound.items()
+            if name in names
+        }
+        return instantiated(known, atoms)
+
+    def _signature(self, ctx: Context, definition: FunctionDefinition) -> Value:
+        """What a function gives where its parameters are symbols; TOP where that is not known."""
+        bound = _parameters(ctx, definition)
+        if definition.owner is not None:
+            if definition.name in ("__init__", "__new__"):
+                return NONE
+            first = next(iter(bound), None)
+            if first is not None and "staticmethod" not in definition.decorators:
+                bound[first] = TOP
+        engine: Engine = ctx.semantics  # type: ignore[assignment]
+        region, recorder, ctx.recorder = ctx.ambient("region"), ctx.recorder, None
+        ctx.set_ambient("region", _region_of(ctx, definition))
+        try:
+            result = engine.calls.openly(ctx, Function(definition, None), bound).result
+        finally:
+            ctx.recorder = recorder
+            ctx.set_ambient("region", region)
+        return TOP if result is None else result
+
     def _made(self, ctx: Context, cls: ProjectClass) -> Ref:
         """An object of a class as `__init__` leaves it, whatever that is given."""
         engine: Engine = ctx.semantics  # type: ignore[assignment]
@@ -338,14 +390,19 @@ _PLAIN = frozenset({"property", "cached_property", "setter", "getter", "staticme
 # -- what anybody may give -----------------------------------------------------------------------------------------------
 
 
+def _named_parameters(definition: FunctionDefinition) -> tuple[ast.arg, ...]:
+    given = definition.node.args
+    return (*given.posonlyargs, *given.args, *given.kwonlyargs)
+
+
 def _parameters(ctx: Context, definition: FunctionDefinition) -> dict[str, Value]:
     """The parameters of a function, as anybody may give them."""
     given = definition.node.args
     defaults = definition.defaults or {}
     found: dict[str, Value] = {}
-    for one in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+    for one in _named_parameters(definition):
         default = defaults.get(one.arg)
-        symbol = Symbol(frozenset({Atom(f"{one.arg}@{one.lineno}:{one.col_offset}", one.arg)}))
+        symbol = Symbol(frozenset({Atom(parameter_key(one.arg, one.lineno, one.col_offset), one.arg)}))
         value = None if one.annotation is None else declared(ctx, one.annotation, symbol)
         if value is None:
             number = isinstance(default, Const) and default.value is not None
