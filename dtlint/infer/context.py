@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dtlint.infer.domain.lattice import join
-from dtlint.infer.domain.values import TOP, Const, Device, Ref, Value, may_be_absent, present
+from dtlint.infer.domain.values import TOP, Const, Device, Ref, Region, Value, may_be_absent, present
 from dtlint.infer.state import AMBIENT
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dtlint.infer.domain.values import Address, CallPath, ProjectClass
     from dtlint.infer.state import Difference, Store
 
-__all__ = ["Arguments", "Context", "Frame", "NeverReturns", "Recorder", "Semantics", "TooLong"]
+__all__ = ["Arguments", "Context", "Frame", "NeverReturns", "Recorder", "Semantics", "TooLong", "region_in_view"]
 
 
 class TooLong(Exception):
@@ -343,9 +343,20 @@ class Context:
         self.store.overwrite(AMBIENT, name, value)
 
 
+def region_in_view(ctx: Context) -> Value:
+    """The autocast region in force, the innermost where a caller may have opened others: a `Region`, `Const(None)` outside
+    of any, TOP where the caller decides."""
+    region = ctx.ambient("region")
+    if isinstance(region, Region) and region != Region(None, None, None):
+        return region
+    opened = ctx.ambient("opened")
+    return opened if region != Const(None) and isinstance(opened, Region) else region
+
+
 _USUAL: dict[str, Value] = {
     "region": Const(None),
+    "opened": Const(None),
     "default dtype": Const("float32"),
     "default device": Device("cpu"),
 }
-"""What holds before the program says otherwise: no region, the default dtype float32, tensors made on the CPU."""
+"""What holds before the program says otherwise: no region (nor one that is opened in view), the default dtype float32, tensors made on the CPU."""

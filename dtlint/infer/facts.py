@@ -116,7 +116,8 @@ class Evaluation:
             attribute or an item, and the index of an item. What is assigned is the `result` then.
         operands: their values, from left to right. Weights are the tensors that they hold.
         result: what it gave.
-        region: the autocast region in force: a `Region`, `Const(None)` outside of any, TOP where the caller decides.
+        region: the autocast region in force, the innermost that is opened in view: a `Region`, `Const(None)` outside of any,
+            TOP where the caller decides.
         calls: the calls that led here, outermost first; empty in code that is read as called by anybody.
     """
 
@@ -418,6 +419,11 @@ class ModuleFacts:
                 opening = node.decorator_list
             for one in opening:
                 yield from ((one, region) for region in choices(self.value(one)) if isinstance(region, Region))
+
+    def region(self, node: ast.expr) -> Value:
+        """The region in which a call, an operator or an assignment's target is evaluated, as of a `Call`; TOP for others."""
+        seen = (*self._kept.calls.get(node, ()), *self._kept.evaluations.get(node, ()))  # type: ignore[call-overload]
+        return next((one.region for one in seen), TOP)
 
     def assignments(self) -> Iterator[Evaluation]:
         """What is bound to names, attributes and items: the nodes are the targets."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import DTYPES, Category
-from dtlint.infer.domain.values import Many, Tensor, Tuple, Value
+from dtlint.dtypes.dtype import DTYPES, LOW_PRECISION, Category
+from dtlint.infer.domain.values import Many, Region, Tensor, Tuple, Value
 from dtlint.rule import Finding
 from dtlint_rules._facts import op_name, origin
 
@@ -51,6 +51,14 @@ def _code(operation: Operation) -> str:
     if "result type" in (operation.error or "") and "can't be cast" in (operation.error or ""):
         return "DT310"
     dtypes = _dtypes(operation)
+    region = operation.region
+    if (
+        isinstance(region, Region)
+        and region.enabled is False
+        and len(dtypes) > 1
+        and not LOW_PRECISION.isdisjoint(dtypes)
+    ):
+        return "DT211"
     if plain in _WEIGHTED or last[:1].isupper():
         return "DT302"
     if len(dtypes) == 1 and all(DTYPES[dtype].category < Category.FLOAT for dtype in dtypes):
@@ -87,6 +95,8 @@ def refused(facts: ModuleFacts, code: str) -> Iterator[Finding]:
         elif code == "DT305" and isinstance(operation.args[-1], Tensor):
             written = " or ".join(sorted(operation.args[-1].dtypes or ()))
             what = f"`{name}` raises where {written} is written into {dtypes[0]}"
+        elif code == "DT211":
+            what = f"`{name}` raises: autocast is off, and the operands are {' and '.join(dtypes)}"
         elif code == "DT302" and len(dtypes) > 1:
             what = f"`{name}` with {dtypes[0]} weights gets {dtypes[1]}: it raises"
         else:
@@ -103,6 +113,7 @@ _ADVICE = {
     "DT301": "Cast the operands to one dtype",
     "DT302": "Cast the input to the dtype of the weights, or the module to that of the input",
     "DT207": "Leave the sigmoid out and use `binary_cross_entropy_with_logits`, or switch autocast off around it",
+    "DT211": "Cast the half operand with `.float()`",
     "DT305": "Cast what is written to the dtype of the tensor",
     "DT308": "Make the mask bool: `mask.bool()`, `mask == 0`",
     "DT306": "Cast the index: `.long()`",

@@ -3,50 +3,35 @@
 from __future__ import annotations
 
 import ast
-import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Span
-from dtlint.infer.around import around
-from dtlint.infer.names import path_of
-from dtlint.infer.values import Tensor, Unknown
-from dtlint.infer.walk import SCOPES
+from dtlint.infer.domain.values import Region
 from dtlint.rule import Finding, Rule
-from dtlint_rules._imports import imports
-from dtlint_rules._kept import kept
-from dtlint_rules._names import last_name
+from dtlint_rules._autocast import opened_around
+from dtlint_rules._scalers import called_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.infer.events import Call, Flow
     from dtlint.infer.facts import ModuleFacts
     from dtlint.source.place import Place
 
 __all__ = ["BackwardInAutocast"]
 
-_BACKWARD_KEYWORDS = frozenset({"gradient", "retain_graph", "create_graph", "inputs"})
-"""Of Tensor.backward; whoever is given others, or positional arguments, is an engine of some kind."""
-
-_AFTER_FORWARD = {
-    "backward": re.compile("loss|err", re.IGNORECASE),
-    "step": re.compile("opt|scaler|sched", re.IGNORECASE),
-    "update": re.compile("scaler", re.IGNORECASE),
-    **dict.fromkeys(("zero_grad", "unscale_", "clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"), re.compile("")),
-}
-"""What ends a training step, and is the same in autocast or out of it, by the names of those who do it: `update` of a
-moving average or a metric may well compute something."""
+_ENDING = frozenset(
+    {"backward", "step", "update", "zero_grad", "unscale_", "clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"}
+)
+"""What ends a training step, and is the same in autocast or out of it."""
 
 
 class BackwardInAutocast(Rule):
     """`.backward()` is called inside an autocast region.
 
     ## What it does
-    Reports `.backward()` of a loss where `torch.autocast` is in force, by `with` or as a decorator, and
-    `accelerator.backward(loss)`, of Accelerate or of Lightning's Fabric, inside `with accelerator.autocast():`.
-
-    Conditional, and so reported with `--preview` only: `accelerator.backward` in a file that does not import the
-    library.
+    Reports `.backward()` of a loss where `torch.autocast` is in force, by `with`, as a decorator, or opened by a caller;
+    and `accelerator.backward(loss)`, of Accelerate or of Lightning's Fabric, inside `with accelerator.autocast():`.
 
     ## Why it matters
     Autocast belongs around the forward pass and the loss; the backward of each operator runs in the dtype of its
@@ -83,9 +68,8 @@ class BackwardInAutocast(Rule):
 
     ## Fix safety
     The fix moves the end of the region up to the call. It is offered where the call stands directly in the `with` block
-    and nothing follows in it but the end of a training step: backward, unscale, clip, step, update, zero_grad, of what
-    is called a loss, an optimizer, a scaler or a scheduler, and given nothing that is computed there. It is unsafe
-    because gradients change, to the better.
+    and nothing follows in it but the end of a training step: backward, unscale, clip, step, update, zero_grad, given
+    nothing that is computed there. It is unsafe because gradients change, to the better.
 
     ## References
     - [torch.autocast: backward passes under autocast are not recommended](https://docs.pytorch.org/docs/stable/amp.html#torch.autocast)
@@ -96,151 +80,61 @@ class BackwardInAutocast(Rule):
     fix = Applicability.UNSAFE
     triggers = ("*autocast*",)
     needs = (("backward",),)
-    calls = frozenset({"backward"})
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         for seen in facts.events("backward in region"):
+            (region,) = seen.what.about
+            dtype = region.dtype if isinstance(region, Region) else None
+            around = opened_around(facts, seen.node)
+            opened = around[0] if around is not None and isinstance(around[0], ast.With) else None
+            rest = None if opened is None else _rest_of_region(facts, seen.node, opened)
             yield Finding(
                 seen.node,
-                "`.backward()` runs under autocast, in a region that a caller has opened",
-                help="Call `.backward()` behind the autocast region",
-                elsewhere=tuple((step, "called from here") for step in seen.what.calls[-1:]),
+                f"`.backward()` runs under autocast, which computes float32 gradients in {dtype or 'half'}",
+                help="Call `.backward()` after the autocast region",
+                notes=() if around is None else ((around[1], "autocast begins here"),),
+                elsewhere=called_from(seen),
+                fix=None if opened is None or rest is None else partial(_moved_out, region=opened, statements=rest),
             )
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        region = call.flow.autocast
-        if region is None and call.method == "backward" and len(call.node.args) == 1:
-            yield from _by_library(call)
-        if region is None or not _is_backward(call):
-            return
-        rest = _rest_of_region(call.flow)
-        yield Finding(
-            call.node,
-            f"`.backward()` runs under autocast, which computes float32 gradients in {region.dtype or 'half'}",
-            help="Call `.backward()` after the autocast region",
-            notes=() if region.made is None else ((region.made, "autocast begins here"),),
-            fix=None if rest is None else lambda place: _fix(place, *rest),
-        )
 
-
-def _by_library(call: Call) -> Iterator[Finding]:
-    """`accelerator.backward(loss)` inside `with accelerator.autocast():`, of the same object. What else has a `backward` that
-    takes an argument is an engine of some kind."""
-    owner = path_of(call.node.func.value) if isinstance(call.node.func, ast.Attribute) else None
-    if owner is None or not isinstance(call.receiver, Unknown):
-        return
-    seen = not _LIBRARIES.isdisjoint(imports(call.flow.tree))
-    if not seen and _OF_LIBRARIES.search(owner) is None:
-        return
-    made = _library_region(call, owner)
-    if made is not None:
-        yield Finding(
-            call.node,
-            f"`{owner}.backward()` runs under autocast, which computes float32 gradients in half",
-            help=f"Call `{owner}.backward()` after the autocast region",
-            notes=((made, "autocast begins here"),),
-            conditional=not seen,
-        )
-
-
-_OF_LIBRARIES = re.compile(r"(?:^|[._])(?:accelerator|fabric)$")
-_LIBRARIES = frozenset({"accelerate", "lightning_fabric"})
-
-
-def _library_region(call: Call, owner: str) -> ast.expr | None:
-    """`owner.autocast()` of the innermost `with` around a call in its function. One that is told something may be off."""
-    for part in around(call.node, call.flow.tree):
-        if isinstance(part, SCOPES):
-            return None
-        for item in part.items if isinstance(part, (ast.With, ast.AsyncWith)) else ():
-            made = item.context_expr
-            if isinstance(made, ast.Call) and last_name(made) == "autocast":
-                return made if path_of(made.func) == f"{owner}.autocast" and not (made.args or made.keywords) else None
-    return None
-
-
-def _is_backward(call: Call) -> bool:
-    """Is it the backward of a tensor, as far as one can know: called without arguments that no tensor takes, with such
-    as only tensors do, on what was computed in the region, or on what is called a loss?"""
-    if call.method != "backward" or call.args or not call.complete or not call.keywords.keys() <= _BACKWARD_KEYWORDS:
-        return False
-    receiver = call.receiver
-    if not isinstance(receiver, Unknown):
-        return isinstance(receiver, Tensor)
-    if receiver.under is not None or receiver.scaled is not None or call.keywords:
-        return True
-    assert isinstance(call.node.func, ast.Attribute)
-    path = path_of(call.node.func.value)
-    return path is not None and "loss" in path.rpartition(".")[2].lower()
-
-
-def _rest_of_region(flow: Flow) -> tuple[ast.With, list[ast.stmt]] | None:
-    """The `with` statement of the region, and its last statements from the running one on, if those can leave it."""
-    statements = flow.block[flow.block.index(flow.statement) :]
-    first, *others = statements
-    if first is flow.block[0] or not _goes_backward(first) or not all(map(_ends_a_step, others)):
+def _rest_of_region(facts: ModuleFacts, call: ast.expr, region: ast.With) -> list[ast.stmt] | None:
+    """The last statements of a region from the call on, if those can leave it."""
+    statement = facts.around.statement(call)
+    if len(region.items) != 1 or statement not in region.body[1:]:
         return None
-    region = _regions(flow.scope).get(id(flow.block))
-    return (region, statements) if region is not None and len(region.items) == 1 else None
+    statements = region.body[region.body.index(statement) :]
+    scalers = {
+        ast.unparse(one.node.func.value)
+        for one in facts.methods("scale", "unscale_", "update")
+        if isinstance(one.node.func, ast.Attribute)
+    }
+    return statements if all(_ends_a_step(one, scalers) for one in statements) else None
 
 
-@kept
-def _regions(scope: ast.AST) -> dict[int, ast.With]:
-    """The `with` statements of a function, by the identity of their bodies."""
-    return {id(node.body): node for node in ast.walk(scope) if isinstance(node, ast.With)}
-
-
-def _goes_backward(statement: ast.stmt) -> bool:
-    """Is it `loss.backward()` or `scaler.scale(loss).backward()`, and does it compute nothing else?"""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "backward":
-        return False
-    return _is_loss(call.func.value) and not _computes(call)
-
-
-def _is_loss(node: ast.expr) -> bool:
-    """Is it a name, or what a scaler makes of one?"""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "scale":
-        return path_of(node.func.value) is not None and not _computes(node)
-    return path_of(node) is not None
-
-
-def _ends_a_step(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.If):
-        # Every so many steps, or where there is something to clip; a test that calls may compute something.
+def _ends_a_step(statement: ast.stmt, scalers: set[str]) -> bool:
+    if isinstance(statement, ast.If):  # every so many steps, or where there is something to clip
         plain = not any(isinstance(node, ast.Call) for node in ast.walk(statement.test))
-        return plain and all(map(_ends_a_step, (*statement.body, *statement.orelse)))
+        return plain and all(_ends_a_step(one, scalers) for one in (*statement.body, *statement.orelse))
     call = statement.value if isinstance(statement, (ast.Expr, ast.Assign)) else None
-    if not isinstance(call, ast.Call) or _computes(call):
+    if not isinstance(call, ast.Call) or not isinstance(call.func, (ast.Attribute, ast.Name)):
         return False
-    method = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    owners = _AFTER_FORWARD.get(method)
-    if owners is None:
-        return False
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    if method == "backward" and isinstance(owner, ast.Call):
-        return _goes_backward(statement)
-    path = "" if owner is None else path_of(owner)
-    if path is None or owners.search(path.rpartition(".")[2]) is None:
-        return False
-    # An argument of an optimizer's step is a closure, which runs the model.
-    return method != "step" or "opt" not in path.rpartition(".")[2].lower() or not call.args
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id
+    owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    if name not in _ENDING or (name in ("step", "update") and call.args and owner not in scalers):
+        return False  # an optimizer that is given something runs the model, a metric computes with it
+    return not any(_computes(node) for part in ast.iter_child_nodes(call) for node in ast.walk(part))
 
 
-def _computes(call: ast.Call) -> bool:
-    """Is something computed in the arguments: by a call, but for that of `model.parameters()`, or a matrix product?"""
-    return any(
-        isinstance(node, ast.MatMult) or (isinstance(node, ast.Call) and not _lists_parameters(node))
-        for argument in (*call.args, *call.keywords)
-        for node in ast.walk(argument)
-    )
+def _computes(node: ast.AST) -> bool:
+    """Is something computed by a part of a statement: by a call, those of `scaler.scale(loss)` and `model.parameters()`
+    aside, or by a matrix product? A lambda is a closure that runs the model."""
+    if isinstance(node, ast.Call):
+        return not (isinstance(node.func, ast.Attribute) and node.func.attr in ("scale", "parameters"))
+    return isinstance(node, (ast.MatMult, ast.Lambda))
 
 
-def _lists_parameters(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "parameters" and path_of(call.func) is not None
-
-
-def _fix(place: Place, region: ast.With, statements: list[ast.stmt]) -> Fix | None:
+def _moved_out(place: Place, region: ast.With, statements: list[ast.stmt]) -> Fix | None:
     """Move statements out of the block by taking away indentation, line by line."""
     lines = place.source.lines
     outer = lines[region.lineno - 1][: place.source.span(region).column]

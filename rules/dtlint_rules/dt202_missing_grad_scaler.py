@@ -5,37 +5,31 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.around import around
-from dtlint.infer.values import Tensor, Unknown
-from dtlint.infer.walk import nodes
+from dtlint.infer.domain.values import Region
 from dtlint.rule import Finding, Rule
-from dtlint_rules._functions import own_nodes
-from dtlint_rules._names import last_name, words
-from dtlint_rules._realms import class_of, helpers, stands_alone
+from dtlint_rules._autocast import is_on, opened_around
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import Call
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["MissingGradScaler"]
 
-_SCALERS = ("scaler", "loss_scal", "lossscal", "scaled_loss", "grad_scal", "gradscal", "get_scale")
-"""In names of what scales the loss of those who have it: GradScaler and its kin."""
-_UNSEEN = (
-    *("scale_loss", "set_autocast_", "autocast_dtype"),
-    *("accelerat", "fabric", "deepspeed", "apex", "lightning", "colossal", "megatron", "fairscale", "mmcv", "mmengine"),
-)
-"""In names of what may scale every loss of the file, or set autocast's dtype: libraries that do it unseen."""
+_SCALING = ("scale", "unscale_", "get_scale", "scale_loss")
+"""Methods of what scales losses."""
+_LIBRARIES = frozenset({"accelerate", "lightning", "pytorch_lightning", "deepspeed", "apex"})
+"""Libraries that scale losses unseen."""
+_SETTING = ("torch.set_autocast_gpu_dtype", "torch.set_autocast_dtype")
 
 
 class MissingGradScaler(Rule):
     """A loss from float16 autocast goes backward without a GradScaler.
 
     ## What it does
-    Reports `.backward()` of a loss that was computed under float16 autocast (the default on CUDA and MPS), where nothing
-    scales it: the function has no GradScaler, neither has its class nor the module, nor what it calls, and no library
-    that brings one is in use.
+    Reports `.backward()` of a loss that was computed under float16 autocast (the default on CUDA and MPS), in a function
+    that steps an optimizer, where nothing scales the loss: neither the function nor its class has a GradScaler or asks
+    for a scale, and none reaches what they call.
 
     ## Why it matters
     Gradients of a float16 operator are float16. The smallest number that it can hold is 6e-8, and below 6.1e-5 it loses
@@ -78,73 +72,64 @@ class MissingGradScaler(Rule):
 
     code, name = "DT202", "missing-grad-scaler"
     triggers = ("*autocast*",)
-    needs = (("backward",),)
-    calls = frozenset({"backward"})
+    needs = (("backward",), ("step",))
 
-    def __init__(self) -> None:
-        self.scaled: dict[ast.AST, bool] = {}
-        """By function, may something that it can reach scale its loss?"""
-
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        loss = call.receiver
-        if call.method != "backward" or call.args or not isinstance(loss, (Tensor, Unknown)):
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        around = facts.around
+        losses = [call.node for call in facts.methods("backward") if not call.args and call.receiver is not None]
+        if not losses or any(facts.names(*_SETTING)) or not _LIBRARIES.isdisjoint(_imported(facts.tree)):
             return
-        region = loss.under
-        if region is None or region.dtype != "float16" or region.enabled is False or loss.scaled is not None:
-            return
-        scope = call.flow.scope
-        if scope not in self.scaled:
-            self.scaled[scope] = _may_scale(scope, call.flow.tree)
-        if self.scaled[scope]:
-            return
-        yield Finding(
-            call.node,
-            "The loss of float16 autocast goes backward unscaled: gradients below 3e-8 become 0",
-            help="Scale the loss with `torch.amp.GradScaler`, or autocast to bfloat16",
-            notes=() if region.made is None else ((region.made, "autocast to float16 begins here"),),
-        )
+        stepping = {around.scope(call.node) for call in facts.methods("step") if not call.args}
+        scaling = {_realm(facts, call.node) for call in facts.methods(*_SCALING)}
+        owners = (around.owner(call.node) for call in facts.calls("torch.amp.GradScaler"))
+        scaling |= {owner for owner in owners if owner is not None}
+        for node in losses:
+            if around.scope(node) not in stepping or _realm(facts, node) in scaling or _reaches_scaler(facts, node):
+                continue
+            assert isinstance(node.func, ast.Attribute)
+            for made in _made(facts, node.func.value):
+                region, opened = facts.region(made), opened_around(facts, made)
+                if is_on(region) and isinstance(region, Region) and region.dtype == "float16" and opened is not None:
+                    yield Finding(
+                        node,
+                        "The loss of float16 autocast goes backward unscaled: gradients below 3e-8 become 0",
+                        help="Scale the loss with `torch.amp.GradScaler`, or autocast to bfloat16",
+                        notes=((opened[1], "autocast to float16 begins here"),),
+                    )
+                    break
 
 
-def _may_scale(scope: ast.AST, tree: ast.Module) -> bool:
-    """Does a scaler reach a function: is one in it, in its class, in the module's own variables, in what it calls?
-
-    Where the file has one that does not, the function has to take the step as well: it is known then to train. One that
-    reads gradients may divide them itself.
-    """
-    mentioned = words(tree)
-    if any(word in mentioned for word in _UNSEEN):
-        return True
-    if not any(word in mentioned for word in _SCALERS) or _is_forgotten(tree):
-        return False
-    owner = class_of(scope, tree)
-    if owner is not None and not stands_alone(owner, tree):
-        return True
-    code = own_nodes(scope) if scope is tree else tuple(nodes([scope]))
-    attributes = {node.attr for node in code if isinstance(node, ast.Attribute)}
-    if "step" not in attributes or "grad" in attributes:
-        return True
-    outer = [node for node in around(scope, tree) if node is not tree]
-    reached = (*nodes([*outer, *helpers(code, tree)]), *code, *own_nodes(tree))
-    return any(word in name for name in _variables(reached) for word in _SCALERS)
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """The packages that a file imports from."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
 
 
-def _is_forgotten(tree: ast.Module) -> bool:
-    """Is each scaler of a file made, `scaler = GradScaler()`, and spoken of nowhere else?"""
-    made: set[ast.AST] = set()
-    for node in nodes([tree]):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _is_scaler(node.value.func):
-            made.update((node.value.func, *(target for target in node.targets if isinstance(target, ast.Name))))
-    return bool(made) and not any(_is_scaler(node) for node in nodes([tree]) if node not in made)
+def _realm(facts: ModuleFacts, node: ast.AST) -> ast.AST:
+    """Who shares a scaler: the class, or else the function."""
+    return facts.around.owner(node) or facts.around.scope(node)
 
 
-def _is_scaler(node: ast.AST) -> bool:
-    return any(word in name for name in _variables([node]) for word in _SCALERS)
+def _reaches_scaler(facts: ModuleFacts, node: ast.AST) -> bool:
+    """May the function hand a scaler on, or read one: does it take or pass on anything that has scaled a loss?"""
+    scope = facts.around.scope(node)
+    own = {part.id for part in ast.walk(scope) if isinstance(part, ast.Name)} if scope is not facts.tree else set()
+    scalers = {
+        part.id
+        for call in facts.methods(*_SCALING)
+        if isinstance(call.node.func, ast.Attribute) and isinstance(part := call.node.func.value, ast.Name)
+    }
+    return not own.isdisjoint(scalers)
 
 
-def _variables(code: Iterable[ast.AST]) -> Iterator[str]:
-    """The names in lower case that a piece of code uses; what it imports and defines reaches only who uses it."""
-    for node in code:
-        if isinstance(node, (ast.Name, ast.Attribute)):
-            yield last_name(node).lower()
-        elif isinstance(node, (ast.arg, ast.keyword)):
-            yield (node.arg or "").lower()
+def _made(facts: ModuleFacts, loss: ast.expr) -> Iterator[ast.expr]:
+    """The expressions that may have computed a loss."""
+    if not isinstance(loss, ast.Name):
+        yield loss
+        return
+    for one in facts.around.definitions(loss):
+        if isinstance(one, ast.expr):
+            yield one

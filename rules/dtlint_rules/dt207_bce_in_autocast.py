@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
-from dtlint.infer.values import Module
+from dtlint.infer.domain.values import Region
 from dtlint.rule import Finding, Rule
+from dtlint_rules._autocast import is_on, opened_around
 from dtlint_rules._refusals import refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import Call
     from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["BceInAutocast"]
@@ -23,7 +23,9 @@ class BceInAutocast(Rule):
 
     ## What it does
     Reports `torch.nn.functional.binary_cross_entropy` and calls of a `torch.nn.BCELoss` inside an autocast region that
-    is not one of the CPU.
+    is not one of the CPU, in the same function or opened by a caller.
+
+    Conditional, and so reported with `--preview` only: a region of which the program decides whether it is on.
 
     ## Why it matters
     A probability near 0 or 1 is rounded to 0 or 1 in half precision, and its logarithm is infinite. torch therefore
@@ -60,22 +62,20 @@ class BceInAutocast(Rule):
     triggers = ("*autocast*",)
     needs = (("binary_cross_entropy", "BCELoss"),)
 
-    calls = frozenset({"__call__", "binary_cross_entropy"})
-
-    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
-        return refused(facts, self.code)
-
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        region = call.flow.autocast
-        if region is None or region.device == "cpu":
-            return
-        loss = call.receiver
-        is_layer = isinstance(loss, Module) and loss.name == "torch.nn.BCELoss" and call.target.endswith("__call__")
-        if is_layer or call.target == "torch.nn.functional.binary_cross_entropy":
-            what = "BCELoss" if is_layer else "binary_cross_entropy"
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        told = set()
+        for call in facts.calls("torch.nn.functional.binary_cross_entropy", "torch.nn.BCELoss.__call__"):
+            region = call.region
+            if not is_on(region) or not isinstance(region, Region) or region.device == "cpu" or call.node in told:
+                continue
+            told.add(call.node)
+            opened = opened_around(facts, call.node)
+            what = "BCELoss" if call.name.endswith("__call__") else "binary_cross_entropy"
             yield Finding(
                 call.node,
                 f"`{what}` raises under autocast on CUDA",
                 help="Use the `with_logits` form without the sigmoid, or cast to float32 outside autocast",
-                notes=() if region.made is None else ((region.made, "autocast begins here"),),
+                notes=() if opened is None else ((opened[1], "autocast begins here"),),
+                conditional=region.enabled is None,
             )
+        yield from (one for one in refused(facts, self.code) if one.node not in told)

@@ -5,19 +5,17 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.values import Autocast
-from dtlint.infer.walk import SCOPES, nodes
+from dtlint.infer.domain.values import Region
 from dtlint.rule import Finding, Rule
-from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import Call, Discard, End
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["AutocastNotEntered"]
 
-_MANAGERS = frozenset({"contextmanager", "asynccontextmanager"})
+_ENTERING = ("enter_context", "__enter__")
 
 
 class AutocastNotEntered(Rule):
@@ -66,68 +64,53 @@ class AutocastNotEntered(Rule):
 
     code, name = "DT209", "autocast-not-entered"
     triggers = ("*autocast*",)
-    calls = frozenset({"*autocast*", "*amp*", "*precision*", "*ctx*", "*context*", ""})
 
-    def __init__(self) -> None:
-        self.made: set[ast.expr] = set()
-
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        if isinstance(call.result, Autocast):
-            self.made.add(call.node)
-        return ()
-
-    def on_discard(self, discard: Discard) -> Iterator[Finding]:
-        if isinstance(discard.value, Autocast):
-            yield Finding(
-                discard.node.value,
-                "The autocast context is discarded: it does nothing until it is entered",
-                help="Use it in a `with` statement",
-            )
-
-    def on_end(self, end: End) -> Iterator[Finding]:
-        if end.flow.function is not None or not self.made:
-            return
-        for node in nodes([end.flow.tree]):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                yield from self._yielded(node)
-            elif isinstance(node, (ast.With, ast.AsyncWith)):
-                yield from self._combined(node)
-
-    def _yielded(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Finding]:
-        decorators = {last_name(part) for part in function.decorator_list}
-        if decorators.isdisjoint(_MANAGERS):
-            return
-        for node in nodes(function.body, SCOPES):
-            if isinstance(node, ast.Yield) and node.value in self.made and not _entered_by_caller(function):
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for call in facts.calls():
+            if (
+                isinstance(call.result, Region)
+                and call.method not in _ENTERING
+                and facts.around.is_discarded(call.node)
+            ):
                 yield Finding(
-                    node.value,
-                    "The autocast context is yielded but never entered: the `with` block runs in float32",
-                    help="Write `with torch.autocast(...): yield`",
+                    call.node,
+                    "The autocast context is discarded: it does nothing until it is entered",
+                    help="Use it in a `with` statement",
                 )
-
-    def _combined(self, node: ast.With | ast.AsyncWith) -> Iterator[Finding]:
-        for item in node.items:
-            both = item.context_expr
-            if isinstance(both, ast.BoolOp) and any(value in self.made for value in both.values):
-                both_truthy = all(isinstance(value, ast.Call) for value in both.values)
-                if both_truthy:
-                    word = "and" if isinstance(both.op, ast.And) else "or"
-                    entered = both.values[-1] if word == "and" else both.values[0]
+        for node in ast.walk(facts.tree):
+            if isinstance(node, ast.Yield) and node.value is not None and _is_made(facts, node.value):
+                function = facts.around.function(node)
+                if isinstance(function, ast.FunctionDef) and _is_manager(function):
                     yield Finding(
-                        both,
-                        f"`{word}` picks one context: only `{ast.unparse(entered)}` is entered",
-                        help="Separate the contexts by a comma",
+                        node.value,
+                        "The autocast context is yielded but never entered: the `with` block runs in float32",
+                        help="Write `with torch.autocast(...): yield`",
                     )
+            elif isinstance(node, (ast.With, ast.AsyncWith)):
+                for item in node.items:
+                    yield from _combined(facts, item.context_expr)
 
 
-def _entered_by_caller(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Do its own annotations say that the context is what it is to give?"""
-    return (
-        function.returns is not None
-        and any(
-            "ContextManager" in last_name(node)
-            for node in ast.walk(function.returns)
-            if isinstance(node, (ast.Name, ast.Attribute))
+def _is_made(facts: ModuleFacts, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(facts.value(node), Region)
+
+
+def _is_manager(function: ast.FunctionDef) -> bool:
+    """Is it a generator whose `with` block runs at its yield, and which does not say that it gives the context itself?"""
+    names = {ast.unparse(one).rpartition(".")[2] for one in function.decorator_list}
+    given = "" if function.returns is None else ast.unparse(function.returns)
+    return bool(names & {"contextmanager", "asynccontextmanager"}) and "autocast" not in given
+
+
+def _combined(facts: ModuleFacts, both: ast.expr) -> Iterator[Finding]:
+    """`with torch.autocast("cuda") and torch.no_grad():`"""
+    if not isinstance(both, ast.BoolOp) or not all(isinstance(one, ast.Call) for one in both.values):
+        return
+    if any(_is_made(facts, one) for one in both.values):
+        word = "and" if isinstance(both.op, ast.And) else "or"
+        entered = both.values[-1] if word == "and" else both.values[0]
+        yield Finding(
+            both,
+            f"`{word}` picks one context: only `{ast.unparse(entered)}` is entered",
+            help="Separate the contexts by a comma",
         )
-        and any("autocast" in last_name(node) for node in ast.walk(function.returns))
-    )

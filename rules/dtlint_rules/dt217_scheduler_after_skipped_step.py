@@ -5,16 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.names import path_of
-from dtlint.infer.values import GradScaler
-from dtlint.infer.walk import nodes
+from dtlint.infer.domain.values import Ref
 from dtlint.rule import Finding, Rule
-from dtlint_rules._names import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.infer.events import Call
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["SchedulerAfterSkippedStep"]
 
@@ -74,27 +71,21 @@ class SchedulerAfterSkippedStep(Rule):
     code, name, default = "DT217", "scheduler-after-skipped-step", False
     triggers = ("*Scaler*", "*scaler*")
     needs = (("*sched*", "*Sched*", "*SCHED*"),)
-    calls = frozenset({"step"})
 
-    def __init__(self) -> None:
-        self.stepped: dict[int, ast.Call] = {}
-        """Steps of scalers, by the block that they stand in."""
-
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        if call.method != "step" or not isinstance(call.node.func, ast.Attribute):
-            return
-        block, owner = id(call.flow.block), call.node.func.value
-        if isinstance(call.receiver, GradScaler) or "scaler" in last_name(owner).lower():
-            self.stepped[block] = call.node
-        elif "sched" in last_name(owner).lower() and block in self.stepped and not _asks_scale(call.flow.scope):
-            yield Finding(
-                call.node,
-                f"`{path_of(owner)}` steps even where the scaler skips the optimizer's step",
-                help="Step it only if `scaler.update()` did not lower `scaler.get_scale()`",
-                notes=((self.stepped.pop(block), "skipped if gradients overflow"),),
-            )
-
-
-def _asks_scale(scope: ast.AST) -> bool:
-    """Does the function look at the scale, or at what the step gave?"""
-    return any(isinstance(node, ast.Attribute) and node.attr in ("get_scale", "_scale") for node in nodes([scope]))
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        around = facts.around
+        asking = {around.scope(call.node) for call in facts.methods("get_scale")}
+        for step in facts.calls("torch.amp.GradScaler.step"):
+            for other in facts.methods("step"):
+                schedule = other.receiver
+                kind = schedule.address.kind if isinstance(schedule, Ref) else ""
+                if not isinstance(kind, str) or not kind.startswith("torch.optim.lr_scheduler."):
+                    continue
+                behind = around.block(other.node) is around.block(step.node) and other.node.lineno > step.node.lineno
+                if behind and around.scope(step.node) not in asking and isinstance(other.node.func, ast.Attribute):
+                    yield Finding(
+                        other.node,
+                        f"`{ast.unparse(other.node.func.value)}` steps even where the scaler skips the optimizer's step",
+                        help="Step it only if `scaler.update()` did not lower `scaler.get_scale()`",
+                        notes=((step.node, "skipped if gradients overflow"),),
+                    )

@@ -5,25 +5,18 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.names import path_of
-from dtlint.infer.survey import scopes
+from dtlint.infer.domain.values import Region
 from dtlint.rule import Finding, Rule
-from dtlint_rules._functions import own_nodes
-from dtlint_rules._names import last_name, mentions, names, names_in
-from dtlint_rules._needs import attributes
-from dtlint_rules._parts import bound_to, given
-from dtlint_rules._within import within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import Call, Flow
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["AutocastState"]
 
-_ASKING = frozenset({"get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "get_autocast_dtype"})
-_SURE = ("is_autocast", "autocast_enabled", "amp_enabled", "use_amp")
-"""In names of what tells whether autocast is on."""
+_DTYPES = ("get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "get_autocast_dtype")
+_ASKING = ("torch.is_autocast_enabled", "torch.is_autocast_cpu_enabled", "torch.is_autocast_cuda_enabled")
 
 
 class AutocastState(Rule):
@@ -32,8 +25,7 @@ class AutocastState(Rule):
     ## What it does
     Reports `torch.get_autocast_gpu_dtype()`, `torch.get_autocast_dtype(device)` and `torch.get_autocast_cpu_dtype()`
     that are compared with a dtype, or cast to, in a function that never asks `torch.is_autocast_enabled()` and opens no
-    region itself. A method that is decorated with `custom_fwd`, and a function whose callers in the file all ask, are
-    left alone.
+    region itself, under no test. A method that is decorated with `custom_fwd` is left alone.
 
     ## Why it matters
     The three tell the dtype that autocast would cast to, on or off: float16 for CUDA, bfloat16 for the CPU. Where it is
@@ -65,62 +57,57 @@ class AutocastState(Rule):
     """
 
     code, name = "DT219", "autocast-state"
-    triggers = attributes(_ASKING)
-    calls = _ASKING
+    triggers = _DTYPES
 
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        flow = call.flow
-        if not call.target.startswith("torch.") or flow.contexts or isinstance(flow.statement, ast.Assert):
-            return ()
-        if not any(_decides(part) for part in _readers(call)):
-            return ()
-        if mentions(flow.conditions, _SURE) or _asks(flow.scope) or _is_run_where_on(flow):
-            return ()
-        return (
-            Finding(
-                call.node,
-                f"`{call.name}` gives a half dtype even if autocast is off",
-                help="Check `torch.is_autocast_enabled()` too",
-            ),
-        )
-
-
-def _readers(call: Call) -> Iterator[ast.AST]:
-    """What the dtype directly goes into, here or by the name that it is bound to."""
-    for target in bound_to(call.node, call.flow.statement):
-        for node in own_nodes(call.flow.scope):
-            if isinstance(node, ast.Compare) and isinstance(target, ast.Name):
-                yield from (node for side in (node.left, *node.comparators) if path_of(side) == target.id)
-            elif isinstance(node, ast.Call) and isinstance(target, ast.Name):
-                yield from (node for part in given(node) if path_of(part) == target.id)
-    for around in within(call.node, call.flow):
-        if not isinstance(around, ast.keyword):
-            yield around
-            return
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        around = facts.around
+        asking = {around.scope(node) for node, _ in facts.names(*_ASKING)}
+        for call in facts.calls(*(f"torch.{name}" for name in _DTYPES)):
+            scope = around.scope(call.node)
+            if (
+                isinstance(call.region, Region)
+                or scope in asking
+                or around.guards(call.node)
+                or _is_called_when_on(facts, scope)
+            ):
+                continue
+            if any(_decides(facts, one) for one in (call.node, *_uses(facts, call.node))):
+                yield Finding(
+                    call.node,
+                    f"`{call.name.rpartition('.')[2]}` gives a half dtype even if autocast is off",
+                    help="Check `torch.is_autocast_enabled()` too",
+                )
 
 
-def _decides(node: ast.AST) -> bool:
-    """Is it a comparison, or `.to(...)` or `.type(...)` that is given the dtype?"""
-    if isinstance(node, ast.Compare):
-        return not any(isinstance(operator, (ast.Is, ast.IsNot)) for operator in node.ops)
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "type")
+def _uses(facts: ModuleFacts, made: ast.expr) -> Iterator[ast.expr]:
+    """Where a name is read that is bound to an expression."""
+    for node in ast.walk(facts.around.scope(made)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and made in facts.around.definitions(node):
+            yield node
 
 
-def _asks(scope: ast.AST) -> bool:
-    """Does a function ask whether autocast is on?"""
-    return any(word in name for name in names(scope) for word in _SURE)  # type: ignore[arg-type]
+def _decides(facts: ModuleFacts, node: ast.expr) -> bool:
+    """Is it compared with another, or given to `.to(...)` or `.type(...)`?"""
+    parent = facts.around.parent(node)
+    if isinstance(parent, ast.keyword):
+        parent = facts.around.parent(parent)
+    if isinstance(parent, ast.Compare):
+        asserted = isinstance(facts.around.statement(parent), ast.Assert)
+        return not asserted and not any(isinstance(one, (ast.Is, ast.IsNot)) for one in parent.ops)
+    return (
+        isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr in ("to", "type")
+    )
 
 
-def _is_run_where_on(flow: Flow) -> bool:
-    """Is a function decorated for autocast, or does whoever calls it in the file ask whether autocast is on?"""
-    function = flow.function
-    if function is None:
+def _is_called_when_on(facts: ModuleFacts, scope: ast.AST) -> bool:
+    """Is a function decorated for autocast, or does each of its callers in the file stand under a test?"""
+    if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
-    if any("custom_fwd" in name for part in getattr(function.node, "decorator_list", ()) for name in names_in(part)):
+    if any("custom_fwd" in ast.unparse(one) for one in scope.decorator_list):
         return True
     callers = [
-        scope
-        for scope, facts in scopes(flow.tree)
-        if any(last_name(call) == function.name for call in facts.calls) and scope is not function.node
+        node
+        for node in ast.walk(facts.tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == scope.name
     ]
-    return bool(callers) and all(map(_asks, callers))
+    return bool(callers) and all(facts.around.guards(one) for one in callers)

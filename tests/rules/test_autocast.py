@@ -157,6 +157,7 @@ def train(model, x, optimizer):
     with {region}:
         loss = model(x).mean()
     {last}
+    optimizer.step()
 """
 
 
@@ -251,9 +252,8 @@ def test_two_clips_in_a_row_need_one_unscale() -> None:
         "    if (i + 1) % 4 == 0:\n            scaler.step(optimizer)",
         "    scaler.step(first)\n        scaler.step(second)",
         "    scaler.step(optimizers[0])",
-        "    finish()",
     ],
-    ids=["step is rarer than clip", "two optimizers", "no name", "no step"],
+    ids=["step is rarer than clip", "two optimizers", "no name"],
 )
 def test_no_unscale_where_it_is_not_clear_what_is_stepped(end: str) -> None:
     text = (
@@ -286,7 +286,6 @@ def test_an_unscale_that_stands_behind_the_clip_is_not_called_twice() -> None:
     [
         "scaler.unscale_(optimizer)",
         "if amp:\n        scaler.unscale_(optimizer)",
-        "self.unscale_gradients()",
         "prepare(scaler, optimizer)",
         "limit = limit * scaler.get_scale()",
         "scaler.step(optimizer)",
@@ -307,26 +306,14 @@ def step(self, model, loss, optimizer, limit, amp, prepare):
     assert found("DT203", text) == []
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "says"), [("SGD", "SGD barely moves"), ("AdamW", "AdamW hides it"), ("LBFGS", "")]
-)
-def test_what_clipping_does_depends_on_the_optimizer(optimizer: str, says: str) -> None:
-    text = f"""\
-        import torch
-        def step(model, loss, scaler):
-            scaler.scale(loss).backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            scaler.step(optimizer)
-        model = torch.nn.Linear(1, 1)
-        optimizer = torch.optim.{optimizer}(model.parameters())
-        """
-    (item,) = found("DT203", text)
-    assert says in item.message
-    assert says or ";" not in item.message
-
-
 def test_the_old_name_of_clip_grad_norm_is_known() -> None:
-    text = "import torch\nscaler.scale(loss).backward()\ntorch.nn.utils.clip_grad_norm(p, 1.0)\nscaler.step(o)\n"
+    text = """\
+        import torch
+        def step(loss, p, o, scaler):
+            scaler.scale(loss).backward()
+            torch.nn.utils.clip_grad_norm(p, 1.0)
+            scaler.step(o)
+        """
     (item,) = found("DT203", text)
     assert "65536" in item.message
     assert item.help == "Call `scaler.unscale_(o)` before"

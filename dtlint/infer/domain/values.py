@@ -143,10 +143,12 @@ class Value:
 
 @dataclass(unsafe_hash=True, slots=True)
 class Unknown(Value):
-    """Anything at all. If it is a tensor, `dtypes` and `symbol` say what its dtype is."""
+    """Anything at all. If it is a tensor, `dtypes` and `symbol` say what its dtype is, and `extra` what a model adds, as of a
+    `Tensor`."""
 
     dtypes: Dtypes = None
     symbol: Symbol | None = None
+    extra: frozenset[tuple[str, object]] = frozenset()
 
 
 @dataclass(unsafe_hash=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.context import Arguments, Context, Frame, NeverReturns
@@ -23,7 +24,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.interproc import fields, metaclasses
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.program import Program
-from dtlint.infer.models import enumerations, external_calls, hooks
+from dtlint.infer.models import enumerations, external_calls, hooks, scaling
 from dtlint.infer.semantics import attributes, containers, expressions, operators, statements
 from dtlint.infer.semantics.attributes import ANYTHING, class_attribute
 from dtlint.infer.semantics.branches import alternatives, value_of_alternatives
@@ -31,7 +32,6 @@ from dtlint.infer.semantics.regions import GENERATOR_CONTEXT, in_region
 from dtlint.infer.state import Store
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Callable, Sequence
 
     from dtlint.infer.context import Recorder
@@ -158,6 +158,8 @@ class Engine:
         if isinstance(callee, Partial):
             return self._call_partial(ctx, callee, arguments)
         if isinstance(callee, Unknown):
+            if _is_of_receiver(ctx, arguments.node):
+                scaling.forget(ctx)
             ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
             return TOP
         if isinstance(callee, Const):
@@ -250,3 +252,11 @@ class Engine:
                 return
         if definition.opaque:
             ctx.store.write(made.address, ANYTHING, Const(True))
+
+
+def _is_of_receiver(ctx: Context, node: object) -> bool:
+    """Is it a method of the running method's own object, `self.finish()`, which is not in view?"""
+    function = getattr(ctx.frame.function, "node", None)
+    given = [] if function is None or ctx.frame.function.owner is None else function.args.args[:1]
+    owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    return isinstance(owner, ast.Name) and any(one.arg == owner.id for one in given)

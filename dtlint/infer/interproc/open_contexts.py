@@ -40,6 +40,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.interproc.annotations import declared
 from dtlint.infer.interproc.signatures import instantiated, parameter_key, tells_of_dtypes
+from dtlint.infer.models import scaling
 from dtlint.infer.models.plain_tensors import PARAMETER, WEIGHTS
 from dtlint.infer.names import path_of
 from dtlint.infer.semantics.attributes import class_attribute
@@ -252,16 +253,18 @@ class OpenContexts:
         if receiver is not None and first is not None and "staticmethod" not in definition.decorators:
             of_class = "classmethod" in definition.decorators and isinstance(receiver, Ref)
             bound[first] = receiver.address.kind if of_class else receiver  # type: ignore[attr-defined]
-        around = ctx.ambient("region")
+        around = ctx.ambient("region"), ctx.ambient("opened")
         if not self._with_callees:
             self._inside = frozenset(ast.walk(definition.node))
         self._entry = definition
-        ctx.set_ambient("region", _region_of(ctx, definition))
+        scaling.forget(ctx)
+        _enter_region(ctx, definition)
         try:
             summary = engine.calls.openly(ctx, Function(definition, None), bound)
         finally:
             self._entry = None
-            ctx.set_ambient("region", around)
+            ctx.set_ambient("region", around[0])
+            ctx.set_ambient("opened", around[1])
         self._summaries[definition, receiver] = summary
         return summary
 
@@ -281,6 +284,8 @@ class OpenContexts:
         definition: FunctionDefinition = function.definition
         if self._entry is None or function.frame is not None or tells_of_dtypes(bound.values()):
             return None
+        if scaling.is_under_way(ctx) or isinstance(ctx.ambient("opened"), Region):
+            return None  # steps of a scaler, and regions, are followed into what is called
         ctx.modules.escape(ctx, list(bound.values()))
         known = self._signatures.get(definition)
         if known is None:
@@ -306,13 +311,15 @@ class OpenContexts:
             if first is not None and "staticmethod" not in definition.decorators:
                 bound[first] = TOP
         engine: Engine = ctx.semantics  # type: ignore[assignment]
-        region, recorder, ctx.recorder = ctx.ambient("region"), ctx.recorder, None
-        ctx.set_ambient("region", _region_of(ctx, definition))
+        around = ctx.ambient("region"), ctx.ambient("opened")
+        recorder, ctx.recorder = ctx.recorder, None
+        _enter_region(ctx, definition)
         try:
             result = engine.calls.openly(ctx, Function(definition, None), bound).result
         finally:
             ctx.recorder = recorder
-            ctx.set_ambient("region", region)
+            ctx.set_ambient("region", around[0])
+            ctx.set_ambient("opened", around[1])
         return TOP if result is None else result
 
     def _made(self, ctx: Context, cls: ProjectClass) -> Ref:
@@ -367,21 +374,28 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
             waiting.extend(ast.iter_child_nodes(node))
 
 
-def _region_of(ctx: Context, definition: FunctionDefinition) -> Value:
+def _enter_region(ctx: Context, definition: FunctionDefinition) -> None:
     """The region that a function begins in: that of its caller, unless a decorator may open one."""
+    region = _decorating(ctx, definition)
+    off = isinstance(region, Region) and region.enabled is False
+    ctx.set_ambient("region", TOP if region is None or off else _ANY_REGION)
+    ctx.set_ambient("opened", NONE if region is None else region)
+
+
+def _decorating(ctx: Context, definition: FunctionDefinition) -> Region | None:
+    """The region that a decorator opens around a function, or may open; None: it begins in that of its caller."""
     node = definition.node
     if isinstance(node, ast.Lambda) or not node.decorator_list:
-        return TOP
+        return None
     owner = definition.owner
     modules: Program = ctx.modules  # type: ignore[assignment]
     namespace = modules.address_of(definition.module) if owner is None else owner.definition.namespace
     bound = ctx.store.read(namespace, node.name)
     if isinstance(bound, Function) and bound.definition is definition:
-        return TOP
+        return None
     if isinstance(bound, Partial) and bound.callee == External("torch.amp.autocast.__call__"):
-        region = bound.args[0]
-        return TOP if isinstance(region, Region) and region.enabled is False else _ANY_REGION
-    return TOP if not definition.decorators.isdisjoint(_PLAIN) else _ANY_REGION
+        return bound.args[0] if isinstance(bound.args[0], Region) else _ANY_REGION
+    return None if not definition.decorators.isdisjoint(_PLAIN) else _ANY_REGION
 
 
 _PLAIN = frozenset({"property", "cached_property", "setter", "getter", "staticmethod", "classmethod", "overload"})

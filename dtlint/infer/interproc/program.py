@@ -35,7 +35,7 @@ from dtlint.infer.interproc import fields, metaclasses
 from dtlint.infer.interproc.classes import ClassDefinition, linearised
 from dtlint.infer.interproc.functions import FunctionDefinition, FunctionNode
 from dtlint.infer.interproc.summaries import addresses_in
-from dtlint.infer.models import external_calls, instances
+from dtlint.infer.models import external_calls, instances, scaling
 from dtlint.infer.models.registry import PLAIN_PARTS, canonical
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.semantics.branches import alternatives
@@ -455,6 +455,7 @@ class Program:
         attributes, and modules their dtypes: unseen code is taken not to change those."""
         store = ctx.store
         values = list(values)
+        scaling.escaped(ctx, values)
         for value in values:
             for one in choices(value):
                 if isinstance(one, Generator):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.infer.context import region_in_view
 from dtlint.infer.domain.lattice import join
 from dtlint.infer.domain.values import (
     TOP,
@@ -19,6 +20,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.facts import Call, Evaluation, Event, Kept, Operation, Step
 from dtlint.infer.models.plain_tensors import is_weight, plain
+from dtlint.infer.models.protocols import UNKNOWN_CLASS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -103,13 +105,13 @@ class Recording:
             one.operands == operands and one.result == result and (not one.calls) is is_open for one in seen
         ):
             return
-        seen.append(Evaluation(node, operands, self._plain(result), ctx.ambient("region"), _steps(frame)))
+        seen.append(Evaluation(node, operands, self._plain(result), region_in_view(ctx), _steps(frame)))
 
     def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value | None, frame: Frame) -> None:
         """A call was evaluated."""
         if frame.module is not self._module or not isinstance(node, ast.Call):
             return
-        region = self._context.ambient("region")
+        region = region_in_view(self._context)
         seen = self.kept.calls.get(node)
         if seen is None:
             seen = self.kept.calls[node] = []
@@ -149,7 +151,7 @@ class Recording:
             return
         if error is not None:
             ctx.semantics.tells()
-        region = ctx.ambient("region")
+        region = region_in_view(ctx)
         steps = _steps(ctx.frame)
         operations = self.kept.operations
         given, named = tuple(args), tuple(keywords.items())
@@ -182,7 +184,8 @@ def _called(callee: Value) -> tuple[str, Value | None, tuple[Value, ...]]:
     if isinstance(callee, External):
         return callee.name, None, ()
     if isinstance(callee, Bound):
-        return callee.name, callee.receiver, ()
+        name = "" if callee.name.startswith(f"{UNKNOWN_CLASS}.") else callee.name
+        return name, callee.receiver, ()
     if isinstance(callee, Function):
         return callee.definition.qualified_name, callee.receiver, ()
     if isinstance(callee, ProjectClass):

@@ -81,7 +81,7 @@ def instantiated(result: Value, atoms: Mapping[str, Value]) -> Value:
         return Many(instantiated(result.item, atoms))
     if isinstance(result, Union):
         return join_all(instantiated(one, atoms) for one in choices(result)) or TOP
-    if isinstance(result, (Array, Const, Device, External, Number, ProjectClass)):
+    if isinstance(result, (Array, Const, Device, External, Number, ProjectClass, Region)):
         return result
     return TOP  # an object that it has made, a closure: these are not told of
 

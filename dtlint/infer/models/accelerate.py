@@ -130,6 +130,14 @@ def _clip(ctx: Context, arguments: Arguments) -> Value:
     return ctx.semantics.call(ctx, External("torch.nn.utils.clip_grad_norm_"), arguments.without_first())
 
 
+@model(f"{_ACCELERATOR}.backward")
+def _backward(ctx: Context, arguments: Arguments) -> Value:
+    opened = ctx.ambient("opened")
+    if isinstance(opened, Region) and opened.enabled is not False and opened == _region(ctx, arguments.args[0]):
+        ctx.event("backward in region", opened)
+    return NO_TENSOR
+
+
 @model(f"{_ACCELERATOR}.autocast")
 def _autocast(ctx: Context, arguments: Arguments) -> Value:
     region = _region(ctx, arguments.args[0])
@@ -147,10 +155,7 @@ def _passed(ctx: Context, arguments: Arguments) -> Value:
 
 
 @model(
-    *(
-        f"{_ACCELERATOR}.{name}"
-        for name in ("backward", "print", "log", "wait_for_everyone", "end_training", "init_trackers")
-    ),
+    *(f"{_ACCELERATOR}.{name}" for name in ("print", "log", "wait_for_everyone", "end_training", "init_trackers")),
     *(f"{_ACCELERATOR}.{name}" for name in ("save_state", "save", "free_memory", "clip_grad_value_", "set_trigger")),
 )
 def _nothing(ctx: Context, arguments: Arguments) -> Value:

@@ -71,14 +71,16 @@ def _follow(ctx: Context, backward: Function | Partial, about: Ref, result: Valu
     gradients = [
         Tensor(one.dtypes, one.symbol, one.rank, device=one.device) for one in results if isinstance(one, Tensor)
     ]
-    around = ctx.ambient("region")
-    if around != NONE:
+    around = ctx.ambient("region"), ctx.ambient("opened")
+    if around[0] != NONE:
         ctx.set_ambient("region", TOP)  # that in force when `backward()` is called
+        ctx.set_ambient("opened", NONE)
     try:
         with suppress(NeverReturns):
             ctx.semantics.call(ctx, backward, Arguments([about, *gradients], {}, True, (node, "backward")))
     finally:
-        ctx.set_ambient("region", around)
+        ctx.set_ambient("region", around[0])
+        ctx.set_ambient("opened", around[1])
 
 
 @model(f"{_CONTEXT}.save_for_backward")

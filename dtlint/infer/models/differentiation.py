@@ -54,11 +54,14 @@ def _call_custom_fwd(ctx: Context, arguments: Arguments) -> Value:
     certain = isinstance(around, Region) and around.enabled is True
     dtype = dtype_of(cast)
     args = [_as_cast(plain_tensors.plain(ctx, one), dtype.dtypes if dtype and certain else None) for one in given.args]
+    opened = ctx.ambient("opened")
     ctx.set_ambient("region", NONE if certain else TOP)
+    ctx.set_ambient("opened", NONE)
     try:
         return ctx.semantics.call(ctx, function, Arguments(args, given.keywords, given.complete, given.node))
     finally:
         ctx.set_ambient("region", around)
+        ctx.set_ambient("opened", opened)
 
 
 def _as_cast(value: Value, dtypes: frozenset[str] | None) -> Value:

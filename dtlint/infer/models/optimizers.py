@@ -183,7 +183,7 @@ def _step(ctx: Context, arguments: Arguments) -> Value:
 
 @model("torch.optim.Optimizer.zero_grad")
 def _zero_grad(ctx: Context, arguments: Arguments) -> Value:
-    scaling.cleared(ctx)
+    scaling.cleared(ctx, arguments.args[0])
     return Const(None)
 
 

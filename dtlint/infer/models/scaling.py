@@ -1,89 +1,187 @@
-"""GradScaler's protocol: scale, backward, unscale_, step, update; its phase is kept with the scaler.
+"""GradScaler's protocol: scale, backward, unscale_, step, update.
 
 Source: "Automatic Mixed Precision examples" of torch's documentation, and torch/amp/grad_scaler.py of torch 2.13, which
-raises where a phase is wrong. A step is told as an event only where the phase is the same on every path that leads to it.
+raises where a phase is wrong. A step is told as an event where the phase is the same on every path that leads to it; what
+some paths alone lead to is told as another kind of event.
+
+Scalers and optimizers that a function is given are known by the parameter or the attribute that holds them. Their phase is
+not known where the function begins.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dtlint.infer.context import region_in_view
+from dtlint.infer.domain.lattice import join
 from dtlint.infer.domain.values import (
+    ABSENT,
     NO_TENSOR,
     NONE,
+    TOP,
+    Address,
+    Atom,
     Const,
+    Mapping,
     Ref,
     Region,
     Tensor,
     Tuple,
+    Unknown,
     Value,
     choices,
+    may_be_absent,
+    present,
 )
 from dtlint.infer.models import plain_tensors
 from dtlint.infer.models.casts import weights_within
 from dtlint.infer.models.ops import ask
+from dtlint.infer.models.protocols import UNKNOWN_CLASS
 from dtlint.infer.models.registry import MODELS, model
-from dtlint.infer.state import CONTENT
+from dtlint.infer.state import AMBIENT, CONTENT
 
 if TYPE_CHECKING:
-    from dtlint.infer.context import Arguments, Context
-    from dtlint.infer.domain.values import Address
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["SCALER"]
+    from dtlint.infer.context import Arguments, Context
+
+__all__ = ["SCALER", "TRAINED", "backward", "cleared", "clipped", "escaped", "forget", "is_under_way", "plain_step"]
 
 SCALER = "torch.amp.GradScaler"
-_ENABLED, _GRADIENTS, _STEPPED = "*enabled", "*gradients", "*stepped"
-_NONE, _PLAIN, _SCALED = Const("none"), Const("plain"), Const("scaled")
-"""What the gradients are that a scaler is about to step with."""
-_UNSCALED, _DONE, _READY = Const("unscaled"), Const("stepped"), Const("ready")
-"""How far an optimizer is between two updates of a scaler."""
-_SCALERS = "scalers"
-"""The ambient cell that lists the scalers of the program."""
-
-
-@model(SCALER, "torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler")
-def _make(ctx: Context, arguments: Arguments) -> Value:
-    made = ctx.allocate(arguments.node, SCALER)
-    store = ctx.store
-    store.write(made.address, _ENABLED, arguments.keywords.get("enabled", Const(True)))
-    store.write(made.address, _GRADIENTS, _NONE)
-    store.write(made.address, _STEPPED, Const(False))
-    known = ctx.ambient(_SCALERS)
-    others = known.items if isinstance(known, Tuple) else ()
-    if made not in others:
-        ctx.set_ambient(_SCALERS, Tuple((*others, made)))
-    return made
-
-
 TRAINED = "*trained"
 """The field of an optimizer that holds the module whose parameters it was given."""
 
-
-def _is_in_half(ctx: Context, optimizer: Ref) -> bool:
-    """Are all parameters that an optimizer trains certainly float16?"""
-    trained = ctx.store.read(optimizer.address, TRAINED)
-    weights = [] if trained is None else [*weights_within(ctx, trained)]
-    known = [ctx.store.read(one, CONTENT) for one in weights if one.kind == plain_tensors.PARAMETER]
-    return bool(known) and all(isinstance(one, Tensor) and one.dtypes == _FLOAT16 for one in known)
-
-
+_ENABLED, _PHASES = "*enabled", "*phases"
+_GRADIENTS, _UNTOUCHED = Const("gradients"), Const("untouched")
+_STEPPED, _BEGUN = Const("stepped"), Const("begun")
+"""What is kept of a scaler beside the phase of each optimizer: what the gradients are, whether they are as the last backward
+pass has left them; whether some optimizer was unscaled or stepped since the last update, and whether all since then is seen."""
+_NONE, _PLAIN, _SCALED = Const("none"), Const("plain"), Const("scaled")
+"""What the gradients are that a scaler is about to step with."""
+_UNSCALED, _STEPPING, _DONE, _CLEARED = Const("unscaled"), Const("stepping"), Const("stepped"), Const("cleared")
+"""How far an optimizer is between two updates of a scaler; in none of these: it has yet to step."""
+_SCALERS = "scalers"
+"""The ambient cell that lists the scalers of the program."""
 _FLOAT16 = frozenset({"float16"})
+_TRUE, _FALSE = Const(True), Const(False)
+_FRESH = Mapping(((_BEGUN, _TRUE), (_GRADIENTS, _NONE), (_STEPPED, Const(False))))
+_Identity = Address | Atom
 
 
-def _is_on(ctx: Context, scaler: Address) -> bool:
-    """Is a scaler not known to be switched off?"""
-    return ctx.store.read(scaler, _ENABLED) != Const(False)
+# -- what is kept --------------------------------------------------------------------------------------------------------
 
 
-def _scalers(ctx: Context) -> list[Address]:
-    known = ctx.ambient(_SCALERS)
-    found = known.items if isinstance(known, Tuple) else ()
-    return [one.address for one in found if isinstance(one, Ref) and _is_on(ctx, one.address)]
+def _identity(value: Value) -> _Identity | None:
+    """Which object a value is: by its address, or by the parameter or attribute that it comes from."""
+    ones = [one for one in choices(value) if one != NONE]
+    if len(ones) != 1:
+        return None
+    (one,) = ones
+    if isinstance(one, Ref):
+        return one.address
+    if isinstance(one, Unknown) and one.symbol is not None and len(one.symbol.of) == 1 and not one.symbol.met:
+        return next(iter(one.symbol.of))
+    return None
 
 
-def _phase(optimizer: Address) -> tuple[str, Address]:
-    """The field of a scaler that tells how far an optimizer is."""
-    return "*phase", optimizer
+def _cell(scaler: _Identity) -> tuple[Address, object]:
+    return (scaler, _PHASES) if isinstance(scaler, Address) else (AMBIENT, (scaler, _PHASES))
+
+
+def _phases(ctx: Context, scaler: _Identity) -> Mapping:
+    """How far a scaler is; empty where that is not known. What is known on some paths may be absent."""
+    held = ctx.store.read(*_cell(scaler))
+    known = None if held is None else present(held)
+    if not isinstance(known, Mapping):
+        return Mapping()
+    return Mapping(tuple((key, join(one, ABSENT)) for key, one in known.items)) if may_be_absent(held) else known
+
+
+def _put(ctx: Context, scaler: _Identity, phases: Mapping, changes: Iterable[tuple[Value, Value | None]]) -> None:
+    """Keep phases with some of them changed; None: gone."""
+    changed = dict(phases.items)
+    for key, value in changes:
+        changed.pop(key, None)
+        if value is not None:
+            changed[key] = value
+    ctx.store.write(*_cell(scaler), Mapping(tuple(changed.items())))
+
+
+def _listed(ctx: Context) -> tuple[Value, ...]:
+    """The scalers that are made, or used, on some path to here."""
+    held = ctx.store.read(AMBIENT, _SCALERS)
+    known = None if held is None else present(held)
+    found = known.items if isinstance(known, Mapping) else ()
+    return tuple(one for _, value in found if (one := present(value)) is not None)
+
+
+def _list(ctx: Context, scaler: Value) -> None:
+    identity = _identity(scaler)
+    held = ctx.store.read(AMBIENT, _SCALERS)
+    known = None if held is None else present(held)
+    before = dict(known.items) if isinstance(known, Mapping) else {}
+    ctx.set_ambient(_SCALERS, Mapping(tuple({**before, Const(identity): scaler}.items())))
+
+
+def _scalers(ctx: Context) -> Iterator[tuple[Value, _Identity]]:
+    """The scalers that are not known to be switched off."""
+    for one in _listed(ctx):
+        scaler = _identity(one)
+        if scaler is not None and _is_on(ctx, scaler):
+            yield one, scaler
+
+
+def _is_on(ctx: Context, scaler: _Identity) -> bool:
+    return not isinstance(scaler, Address) or ctx.store.read(scaler, _ENABLED) != Const(False)
+
+
+def is_under_way(ctx: Context) -> bool:
+    """Is a scaler made, or used, on some path to here?"""
+    return bool(_listed(ctx))
+
+
+def forget(ctx: Context) -> None:
+    """A function begins that nobody is seen to call: whoever does may have taken any step before."""
+    for one in _listed(ctx):
+        scaler = _identity(one)
+        if scaler is not None:
+            ctx.store.overwrite(*_cell(scaler), ABSENT)
+
+
+def escaped(ctx: Context, values: Iterable[Value]) -> None:
+    """Values reach code that is not seen: what is done there to a scaler or an optimizer among them is not known."""
+    listed = _listed(ctx)
+    if not listed:
+        return
+    known = {_identity(one) for one in listed}
+    given = {identity for value in values if (identity := _identity(value)) is not None}
+    for scaler in known:
+        if scaler is None:
+            continue
+        if scaler in given:
+            ctx.store.overwrite(*_cell(scaler), TOP)
+            continue
+        phases = _phases(ctx, scaler)
+        touched = [(Const(one), TOP) for one in given if phases.get(Const(one)) is not None]
+        if touched:
+            _put(ctx, scaler, phases, [*touched, (_UNTOUCHED, _FALSE)])
+
+
+# -- the scaler ----------------------------------------------------------------------------------------------------------
+
+
+@model(
+    SCALER,
+    "torch.cuda.amp.GradScaler",
+    "torch.cpu.amp.GradScaler",
+    "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
+)
+def _make(ctx: Context, arguments: Arguments) -> Value:
+    made = ctx.allocate(arguments.node, SCALER)
+    ctx.store.write(made.address, _ENABLED, arguments.keywords.get("enabled", Const(True)))
+    ctx.store.write(made.address, _PHASES, _FRESH)
+    _list(ctx, made)
+    return made
 
 
 @model(f"{SCALER}.scale")
@@ -95,7 +193,8 @@ def _scale(ctx: Context, arguments: Arguments) -> Value:
 
 
 def _scaled(ctx: Context, scaler: Value, value: Value) -> Value:
-    extra = frozenset({("scaled", scaler.address)}) if isinstance(scaler, Ref) else frozenset()
+    identity = _identity(scaler)
+    extra = frozenset() if identity is None else frozenset({("scaled", identity)})
     if isinstance(value, Tensor):
         made = ask(ctx, "torch.mul", [value, Tensor(frozenset({"float32"}), None, 0)], {})
         known = made.dtypes if isinstance(made, Tensor) and made.dtypes == value.dtypes else None
@@ -105,86 +204,190 @@ def _scaled(ctx: Context, scaler: Value, value: Value) -> Value:
     return Tensor(extra=extra)
 
 
+@model(f"{UNKNOWN_CLASS}.scale")
+def _scale_by_anything(ctx: Context, arguments: Arguments) -> Value:
+    """What is scaled and then goes backward is scaled by a scaler."""
+    scaler = _identity(arguments.args[0])
+    ctx.modules.escape(ctx, arguments.args[1:])
+    if scaler is None or len(arguments.args) != 2:
+        return TOP
+    _list(ctx, arguments.args[0])
+    return Unknown(extra=frozenset({("scaled", scaler)}))
+
+
+def _in_region(ctx: Context) -> None:
+    region = region_in_view(ctx)
+    if isinstance(region, Region) and region.enabled is not False and region != Region(None, None, None):
+        ctx.event("backward in region", region)
+
+
+def backward(ctx: Context, value: Value) -> None:
+    """Gradients come in: multiplied by the scale, if the loss was."""
+    extra = value.extra if isinstance(value, (Tensor, Unknown)) else ()
+    scaled = [about for name, about in extra if name == "scaled"]
+    otherwise = _PLAIN if isinstance(value, Tensor) else TOP
+    for _, scaler in _scalers(ctx):
+        phases = _phases(ctx, scaler)
+        zeroed = [(key, None) for key, phase in phases.items if phase == _CLEARED]
+        _put(
+            ctx,
+            scaler,
+            phases,
+            [(_GRADIENTS, _SCALED if scaler in scaled else otherwise), (_UNTOUCHED, _TRUE), *zeroed],
+        )
+
+
 @model("torch.Tensor.backward")
 def _backward(ctx: Context, arguments: Arguments) -> Value:
-    """Gradients come in: multiplied by the scale, if the loss was."""
-    value = plain_tensors.plain(ctx, arguments.args[0])
-    region = ctx.ambient("region")
-    if isinstance(region, Region) and region.enabled is True:
-        ctx.event("backward in region", region)
-    scaled = [about for name, about in value.extra if name == "scaled"] if isinstance(value, Tensor) else []
-    for scaler in _scalers(ctx):
-        ctx.store.write(scaler, _GRADIENTS, _SCALED if scaler in scaled else _PLAIN)
+    _in_region(ctx)
+    backward(ctx, plain_tensors.plain(ctx, arguments.args[0]))
     return NO_TENSOR
+
+
+_OF_BACKWARD = frozenset({"gradient", "retain_graph", "create_graph", "inputs"})
+
+
+@model(f"{UNKNOWN_CLASS}.backward")
+def _backward_of_anything(ctx: Context, arguments: Arguments) -> Value:
+    """The backward of a loss; with arguments that no tensor takes it is that of an engine of some kind."""
+    of_tensor = len(arguments.args) == 1 and arguments.keywords.keys() <= _OF_BACKWARD and arguments.complete
+    if of_tensor and _identity(arguments.args[0]) is None:  # a parameter may be an engine; what is computed is a loss
+        _in_region(ctx)
+    backward(ctx, arguments.args[0] if of_tensor else TOP)
+    ctx.modules.escape(ctx, [*arguments.args[1:], *arguments.keywords.values()])
+    return TOP
 
 
 @model(f"{SCALER}.unscale_")
 def _unscale(ctx: Context, arguments: Arguments) -> Value:
-    scaler = arguments.args[0]
-    if isinstance(scaler, Ref) and len(arguments.args) > 1:
-        for one in choices(arguments.args[1]):
-            if not isinstance(one, Ref):
-                continue
-            phase = ctx.store.read(scaler.address, _phase(one.address))
-            if _is_on(ctx, scaler.address) and len(choices(arguments.args[1])) == 1:
-                if phase == _UNSCALED:
-                    ctx.event("unscale twice", scaler, one)
-                elif phase == _DONE:
-                    ctx.event("unscale after step", scaler, one)
-            ctx.store.write(scaler.address, _phase(one.address), _UNSCALED)
+    scaler = _identity(arguments.args[0])
+    optimizer = _identity(arguments.args[1]) if len(arguments.args) > 1 else None
+    if scaler is None:
+        return NONE
+    phases = _phases(ctx, scaler)
+    if optimizer is None:
+        ctx.store.overwrite(*_cell(scaler), TOP)
+        return NONE
+    phase = phases.get(Const(optimizer))
+    if _is_on(ctx, scaler) and phase in (_UNSCALED, _DONE):
+        kind = "unscale twice" if phase == _UNSCALED else "unscale after step"
+        ctx.event(kind, arguments.args[0], arguments.args[1])
+    elif _is_on(ctx, scaler) and phase is not None and present(phase) == _UNSCALED:
+        ctx.event("unscale again", arguments.args[0], arguments.args[1])
+    _put(ctx, scaler, phases, [(Const(optimizer), _UNSCALED), (_STEPPED, _TRUE), (_UNTOUCHED, _FALSE)])
     return NONE
 
 
 @model(f"{SCALER}.step")
 def _step(ctx: Context, arguments: Arguments) -> Value:
-    scaler = arguments.args[0]
-    optimizers = choices(arguments.args[1]) if len(arguments.args) > 1 else ()
-    for one in optimizers:
-        if isinstance(scaler, Ref) and isinstance(one, Ref):
-            phase = ctx.store.read(scaler.address, _phase(one.address))
-            if _is_on(ctx, scaler.address) and len(optimizers) == 1:
-                if phase == _DONE:
-                    ctx.event("step twice", scaler, one)
-                elif ctx.store.read(scaler.address, _GRADIENTS) == _PLAIN:
-                    ctx.event("step of plain gradients", scaler, one)
-                if phase != _DONE and _is_in_half(ctx, one):
-                    ctx.event("step of half parameters", scaler, one)
-            ctx.store.write(scaler.address, _phase(one.address), _DONE)
-            ctx.store.write(scaler.address, _STEPPED, Const(True))
-        elif isinstance(scaler, Ref):
-            ctx.store.write(scaler.address, _STEPPED, NO_TENSOR)
+    scaler = _identity(arguments.args[0])
+    given = arguments.args[1] if len(arguments.args) > 1 else TOP
+    optimizer = _identity(given)
+    if scaler is not None and optimizer is not None:
+        phases = _phases(ctx, scaler)
+        if _is_on(ctx, scaler):
+            _judge_step(ctx, phases, arguments.args[0], given, optimizer)
+        _put(ctx, scaler, phases, [(Const(optimizer), _STEPPING)])
+    elif scaler is not None:
+        ctx.store.overwrite(*_cell(scaler), TOP)
+    for one in choices(given):
         method = ctx.semantics.attribute(ctx, one, "step", arguments.node)
         if method is not None:
             ctx.semantics.call(ctx, method, type(arguments)([], {}, True, arguments.node))
+    if scaler is not None and optimizer is not None:
+        _put(ctx, scaler, _phases(ctx, scaler), [(Const(optimizer), _DONE), (_STEPPED, _TRUE), (_UNTOUCHED, _FALSE)])
     return NO_TENSOR
+
+
+def _judge_step(ctx: Context, phases: Mapping, scaler: Value, given: Value, optimizer: _Identity) -> None:
+    phase = phases.get(Const(optimizer))
+    if phase == _DONE:
+        ctx.event("step twice", scaler, given)
+        return
+    if phase is not None and present(phase) == _DONE:
+        ctx.event("step again", scaler, given)
+    elif phase == _CLEARED:
+        ctx.event("step of cleared gradients", scaler, given)
+    elif phases.get(_GRADIENTS) == _PLAIN:
+        ctx.event("step of plain gradients", scaler, given)
+    if isinstance(optimizer, Address) and _is_in_half(ctx, optimizer):
+        ctx.event("step of half parameters", scaler, given)
+
+
+def _is_in_half(ctx: Context, optimizer: Address) -> bool:
+    """Are all parameters that an optimizer trains certainly float16?"""
+    trained = ctx.store.read(optimizer, TRAINED)
+    weights = [] if trained is None else [*weights_within(ctx, trained)]
+    known = [ctx.store.read(one, CONTENT) for one in weights if one.kind == plain_tensors.PARAMETER]
+    return bool(known) and all(isinstance(one, Tensor) and one.dtypes == _FLOAT16 for one in known)
 
 
 @model(f"{SCALER}.update")
 def _update(ctx: Context, arguments: Arguments) -> Value:
-    scaler = arguments.args[0]
-    if isinstance(scaler, Ref):
-        if ctx.store.read(scaler.address, _STEPPED) == Const(False) and _is_on(ctx, scaler.address):
-            ctx.event("update without step", scaler)
-        for field in ctx.store.fields(scaler.address):
-            if isinstance(field, tuple):
-                ctx.store.write(scaler.address, field, _READY)
-        ctx.store.write(scaler.address, _STEPPED, Const(False))
-        ctx.store.write(scaler.address, _GRADIENTS, _NONE)
+    scaler = _identity(arguments.args[0])
+    if scaler is not None:
+        phases = _phases(ctx, scaler)
+        sets = len(arguments.args) > 1 or arguments.keywords  # a new scale, which asks for no step
+        known = phases.get(_BEGUN) == Const(True) and phases.get(_STEPPED) == Const(False)
+        if known and _is_on(ctx, scaler) and not sets:
+            ctx.event("update without step", arguments.args[0])
+        ctx.store.write(*_cell(scaler), _FRESH)
     return NONE
 
 
-for _name in ("get_scale", "is_enabled", "state_dict", "load_state_dict", "get_growth_factor", "get_backoff_factor"):
+@model(f"{SCALER}.get_scale")
+def _get_scale(ctx: Context, arguments: Arguments) -> Value:
+    """Who asks for the scale may divide by it."""
+    scaler = _identity(arguments.args[0])
+    if scaler is not None and scaler in {_identity(one) for one in _listed(ctx)}:
+        _put(ctx, scaler, _phases(ctx, scaler), [(_GRADIENTS, TOP)])
+    return NO_TENSOR
+
+
+for _name in ("is_enabled", "state_dict", "load_state_dict", "get_growth_factor", "get_backoff_factor"):
     MODELS[f"{SCALER}.{_name}"] = lambda ctx, arguments: NO_TENSOR
+
+
+# -- what is not known to be a scaler, or an optimizer -------------------------------------------------------------------
+
+
+def _of_anything(ctx: Context, name: str, arguments: Arguments) -> Value:
+    """A method of an object that is not known: a scaler's, if it has scaled something."""
+    owner = _identity(arguments.args[0])
+    if name != "zero_grad" and owner is not None and owner in {_identity(one) for one in _listed(ctx)}:
+        MODELS[f"{SCALER}.{name}"](ctx, arguments)
+        return TOP
+    if len(arguments.args) == 1 and not arguments.keywords and name == "step":
+        plain_step(ctx, arguments.args[0])
+    elif name == "zero_grad":
+        cleared(ctx, arguments.args[0])
+    ctx.modules.escape(ctx, [*arguments.args[1:], *arguments.keywords.values()])
+    return TOP
+
+
+def _register(name: str) -> None:
+    @model(f"{UNKNOWN_CLASS}.{name}")
+    def method(ctx: Context, arguments: Arguments) -> Value:
+        return _of_anything(ctx, name, arguments)
+
+
+for _name in ("unscale_", "step", "update", "get_scale", "zero_grad"):
+    _register(_name)
+
+
+# -- what others do with the gradients -----------------------------------------------------------------------------------
 
 
 def clipped(ctx: Context) -> None:
     """Gradients are clipped: wrong, while they are multiplied by a scale that no optimizer has been unscaled from."""
-    for scaler in _scalers(ctx):
-        if ctx.store.read(scaler, _GRADIENTS) != _SCALED:
+    for one, scaler in _scalers(ctx):
+        phases = _phases(ctx, scaler)
+        gradients = phases.get(_GRADIENTS)
+        untouched = phases.get(_UNTOUCHED)
+        if gradients is None or untouched is None or present(untouched) != _TRUE or _SCALED not in choices(gradients):
             continue
-        phases = [ctx.store.read(scaler, field) for field in ctx.store.fields(scaler) if isinstance(field, tuple)]
-        if all(phase in (_READY, _DONE) for phase in phases):
-            ctx.event("clip scaled", Ref(scaler))
+        certain = gradients == _SCALED and untouched == _TRUE
+        ctx.event("clip scaled" if certain else "clip perhaps scaled", one)
 
 
 @model("torch.nn.utils.clip_grad_value_")
@@ -193,15 +396,25 @@ def _clip_value(ctx: Context, arguments: Arguments) -> Value:
     return NONE
 
 
-def plain_step(ctx: Context, optimizer: Ref) -> None:
-    """An optimizer steps by itself: wrong with gradients that a scaler has scaled and not unscaled for it."""
-    for scaler in _scalers(ctx):
-        phase = ctx.store.read(scaler, _phase(optimizer.address))
-        if ctx.store.read(scaler, _GRADIENTS) == _SCALED and phase in (None, _READY):
-            ctx.event("plain step of scaled gradients", Ref(scaler), optimizer)
+def plain_step(ctx: Context, optimizer: Value) -> None:
+    """An optimizer steps by itself: wrong with gradients that a scaler has scaled, and not unscaled for it."""
+    identity = _identity(optimizer)
+    for one, scaler in () if identity is None else _scalers(ctx):
+        phases = _phases(ctx, scaler)
+        phase = phases.get(Const(identity))
+        if phases.get(_GRADIENTS) == _SCALED and (phase is None or phase == _DONE):
+            kind = "step beside the scaler" if phase == _DONE else "plain step of scaled gradients"
+            ctx.event(kind, one, optimizer)
+            _put(ctx, scaler, phases, [(_STEPPED, TOP)])  # one mistake is told once
 
 
-def cleared(ctx: Context) -> None:
-    """Gradients are set to zero."""
-    for scaler in _scalers(ctx):
-        ctx.store.blend(scaler, _GRADIENTS, _NONE)
+def cleared(ctx: Context, optimizer: Value) -> None:
+    """An optimizer's gradients are set to zero."""
+    identity = _identity(optimizer)
+    for _, scaler in _scalers(ctx):
+        phases = _phases(ctx, scaler)
+        gradients = phases.get(_GRADIENTS)
+        if identity is not None and gradients == _SCALED and phases.get(Const(identity)) is None:
+            _put(ctx, scaler, phases, [(Const(identity), _CLEARED)])
+        elif gradients is not None:
+            _put(ctx, scaler, phases, [(_GRADIENTS, TOP)])

@@ -169,7 +169,7 @@ def _same(ctx: Context, arguments: Arguments) -> Value:
     return arguments.args[0] if arguments.args else TOP
 
 
-@model("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.get_total_norm")
+@model("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_norm", "torch.nn.utils.get_total_norm")
 def _clip_grad_norm(ctx: Context, arguments: Arguments) -> Value:
     scaling.clipped(ctx)
     first = arguments.args[0] if arguments.args else arguments.keywords.get("parameters", TOP)

@@ -33,6 +33,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.models import code_objects, enumerations, kinds, plain_tensors
 from dtlint.infer.models.autograd_functions import APPLY
 from dtlint.infer.models.instance_dicts import ANYTHING, instance_dict
+from dtlint.infer.models.protocols import PROTOCOL, UNKNOWN_CLASS
 from dtlint.infer.models.registry import ATTRIBUTES, MODELS, PLAIN_PARTS, canonical
 from dtlint.infer.state import CONTENT
 
@@ -90,6 +91,8 @@ def _attribute(ctx: Context, value: Value, name: str, node: ast.AST) -> Value | 
         return {"func": value.callee, "args": Tuple(value.args)}.get(name, TOP)
     if isinstance(value, Unknown) and name in _CASTS:
         return Bound(value, f"torch.Tensor.{name}")
+    if isinstance(value, Unknown) and name in PROTOCOL:
+        return Bound(value, f"{UNKNOWN_CLASS}.{name}")
     if isinstance(value, Unknown) and name not in _OF_TENSORS:
         return TOP
     if value == NONE and not name.startswith("__"):

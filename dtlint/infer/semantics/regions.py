@@ -110,7 +110,7 @@ def _in_object(ctx: Context, manager: Ref, run: Callable[[Value], bool], node: a
 def _restoring(ctx: Context, run: Callable[[], bool]) -> bool:
     """Run a block in a context that may change the region or the default dtype, and puts them back on every way out."""
     store, frame = ctx.store, ctx.frame
-    around = {(AMBIENT, name): ctx.ambient(name) for name in ("region", "default dtype", "default device")}
+    around = {(AMBIENT, name): ctx.ambient(name) for name in ("region", "opened", "default dtype", "default device")}
     loops = frame.loops[-1] if frame.loops else None
     before = len(frame.returns), len(loops.breaks) if loops else 0, len(loops.continues) if loops else 0
     noted = {cell: store.watches[-1][0].get(cell) for cell in around} if store.watches else {}
@@ -237,6 +237,7 @@ def in_region(ctx: Context, region: Value, run: Callable[[], bool]) -> bool:
 
     def inside() -> bool:
         ctx.set_ambient("region", _within(ctx.ambient("region"), region))
+        ctx.set_ambient("opened", region)
         return run()
 
     return _restoring_region(ctx, inside)
@@ -245,34 +246,34 @@ def in_region(ctx: Context, region: Value, run: Callable[[], bool]) -> bool:
 def _restoring_region(ctx: Context, run: Callable[[], bool]) -> bool:
     """Run a block, and put the region that is in force back on every way out."""
     store, frame = ctx.store, ctx.frame
-    around = ctx.ambient("region")
-    cell = (AMBIENT, "region")
+    around: Difference = {(AMBIENT, name): ctx.ambient(name) for name in ("region", "opened")}
     loops = frame.loops[-1] if frame.loops else None
     before = len(frame.returns), len(loops.breaks) if loops else 0, len(loops.continues) if loops else 0
-    noted = store.watches[-1][0].get(cell) if store.watches else None
+    noted = {cell: store.watches[-1][0].get(cell) for cell in around} if store.watches else {}
     try:
         reached = run()
     except NeverReturns:
         reached = False
     finally:
-        store.overwrite(AMBIENT, "region", around)
-    if store.watches:  # an exception puts it back, too
-        if noted is None:
+        for (address, name), value in around.items():
+            store.overwrite(address, name, value)
+    for cell, known in noted.items():  # an exception puts it back, too
+        if known is None:
             store.watches[-1][0].pop(cell, None)
         else:
-            store.watches[-1][0][cell] = noted
+            store.watches[-1][0][cell] = known
     for changed, _ in frame.returns[before[0] :]:
-        changed[cell] = around
+        changed.update(around)
     if loops is not None:
         for changed in (*loops.breaks[before[1] :], *loops.continues[before[2] :]):
-            changed[cell] = around
+            changed.update(around)
     return reached
 
 
 def _in_generator(ctx: Context, manager: Partial, run: Callable[[Value], bool]) -> bool:
     """Run the block where the generator yields."""
     caller = ctx.frame
-    around = ctx.ambient("region")
+    around = ctx.ambient("region"), ctx.ambient("opened")
     reached: list[bool] = []
 
     def on_yield(given: Value) -> Value:
@@ -286,7 +287,7 @@ def _in_generator(ctx: Context, manager: Partial, run: Callable[[Value], bool]) 
         finally:
             ctx.frame = inner
         for changed, _ in caller.returns[before:]:
-            changed[AMBIENT, "region"] = around
+            changed[AMBIENT, "region"], changed[AMBIENT, "opened"] = around
         if not reached[-1]:
             raise NeverReturns
         return NONE

@@ -1,0 +1,42 @@
+"""What rules about GradScaler ask of facts: which calls are of one scaler, and how the program spells it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.infer.domain.values import Ref, Unknown, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.facts import Call, Event, ModuleFacts, Sighting, Step
+
+__all__ = ["called_from", "calls_of", "is_scaler", "spelled"]
+
+
+def calls_of(facts: ModuleFacts, owner: Value, *methods: str) -> Iterator[Call]:
+    """The calls of methods of one object, by its address, or by the parameter or the attribute that holds it."""
+    return (call for call in facts.methods(*methods) if call.receiver == owner)
+
+
+def is_scaler(facts: ModuleFacts, value: Value) -> bool:
+    """Is what has scaled a loss a GradScaler: by its class, or as it is stepped with an optimizer, unscaled or updated?"""
+    if isinstance(value, Ref):
+        return True
+    return isinstance(value, Unknown) and any(
+        call.method != "step" or call.args for call in calls_of(facts, value, "unscale_", "step", "update")
+    )
+
+
+def spelled(facts: ModuleFacts, value: Value, usual: str) -> str:
+    """How the program calls a scaler or an optimizer."""
+    for call in calls_of(facts, value, "scale", "step", "update", "zero_grad"):
+        if isinstance(call.node.func, ast.Attribute):
+            return ast.unparse(call.node.func.value)
+    return usual
+
+
+def called_from(seen: Sighting[Event]) -> tuple[tuple[Step, str], ...]:
+    """A note at the call that leads to an event."""
+    return tuple((step, "called from here") for step in seen.what.calls[-1:])
