@@ -66,11 +66,17 @@ class Arguments:
 
 @dataclass(slots=True)
 class Exits:
-    """The states in which a loop's body is left, each as the difference from the loop's beginning."""
+    """The states in which a loop's body is left, each as the difference from the loop's beginning.
+
+    Attributes:
+        inner: for each loop in the body the entry state that held for all its rounds, and the same of the loops in that: in
+            the next round of this loop they begin there.
+    """
 
     mark: int
     breaks: list[Difference] = field(default_factory=list)
     continues: list[Difference] = field(default_factory=list)
+    inner: dict[ast.AST, tuple[Difference, dict[ast.AST, Any]]] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)

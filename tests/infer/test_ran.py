@@ -2549,7 +2549,6 @@ BENDS: dict[str, tuple[str, ...]] = {
         "descriptors, and properties that are called",
         "a mode that changes ops",
         "a mode that fills in a dtype",
-        "a metaclass that makes objects",
         "copies of an object",
         "a class that copies itself",
         "a dict whose attributes are its items, by other names of methods",

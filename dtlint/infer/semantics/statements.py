@@ -181,7 +181,7 @@ def _for(ctx: Context, node: ast.For | ast.AsyncFor) -> bool:
         names.assign(ctx, node.target, given)
         return True
 
-    return _fixed_point(ctx, begin, node.body, lambda: execute(ctx, node.orelse), leaves=True)
+    return _fixed_point(ctx, node, begin, lambda: execute(ctx, node.orelse))
 
 
 def _unrolled(ctx: Context, node: ast.For | ast.AsyncFor, items: tuple[Value, ...]) -> bool:
@@ -192,7 +192,7 @@ def _unrolled(ctx: Context, node: ast.For | ast.AsyncFor, items: tuple[Value, ..
     reached = True
     try:
         for item in items:
-            exits.continues = []
+            exits.continues, exits.inner = [], {}
             names.assign(ctx, node.target, item)
             ends: list[Difference] = []
             if execute(ctx, node.body):
@@ -225,23 +225,31 @@ def _while(ctx: Context, node: ast.While) -> bool:
         narrow(ctx, node.test, False)
         return execute(ctx, node.orelse)
 
-    return _fixed_point(ctx, begin, node.body, finish, leaves=True)
+    return _fixed_point(ctx, node, begin, finish)
 
 
 def _fixed_point(
-    ctx: Context, begin: Callable[[], bool], body: Sequence[ast.stmt], finish: Callable[[], bool], leaves: bool
+    ctx: Context,
+    node: ast.For | ast.AsyncFor | ast.While,
+    begin: Callable[[], bool],
+    finish: Callable[[], bool],
 ) -> bool:
     """Run a loop's body until its entry state holds for every round, then go on behind it."""
     store, frame = ctx.store, ctx.frame
     mark = store.mark()
     exits = Exits(mark)
     entry: Difference = {}
+    around = frame.loops[-1].inner if frame.loops else {}
+    if node in around:  # loops in one another would take as many rounds as all of theirs multiplied
+        before, exits.inner = around[node]
+        store.merge([{}, before])
+        entry = store.take(mark)
     for count in range(_MOST_ROUNDS):
         exits.breaks, exits.continues = [], []
         store.apply(entry)
         frame.loops.append(exits)
         try:
-            reached = begin() and execute(ctx, body)
+            reached = begin() and execute(ctx, node.body)
         except NeverReturns:
             reached = False
         finally:
@@ -260,8 +268,9 @@ def _fixed_point(
     else:
         entry = {cell: TOP if cell[1] != "*made" else value for cell, value in entry.items()}
         ctx.notes.append("a loop has no fixed point")
+    around[node] = entry, exits.inner
     store.apply(entry)
-    return _behind(ctx, exits, leaves, finish)
+    return _behind(ctx, exits, True, finish)
 
 
 def _same(ctx: Context, entry: Difference, grown: Difference) -> bool:
