@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.facts import Call, ModuleFacts
 
-__all__ = ["TOLD", "Cast", "casts", "dtype_name", "is_module"]
+__all__ = ["TOLD", "Cast", "are_exclusive", "casts", "dtype_name", "is_module", "is_weight"]
 
 TOLD = ("to", "type", "type_as")
 """The methods that are told a dtype."""
@@ -86,14 +86,30 @@ def _target(call: Call) -> Dtype | None:
         return None if call.args else Dtype(frozenset({_NAMED[call.method]}))
     if call.method == "type":
         return dtype_of(call.argument(0, "dtype") or call.argument(0, "dst_type"))
-    for value in (*call.args, *(call.keywords[name] for name in ("dtype", "other") if name in call.keywords)):
+    given = [*zip(call.node.args, call.args, strict=False)]
+    keywords = call.keywords
+    given += [(one.value, keywords[one.arg]) for one in call.node.keywords if one.arg and one.arg in keywords]
+    named = [one.value for one in call.node.keywords if one.arg == "dtype"]
+    for node, value in given:
         if isinstance(value, Tensor) or (call.method == "type_as" and isinstance(value, Unknown)):
             return Dtype(value.dtypes, value.symbol)
+        if isinstance(value, Unknown):
+            if node in named or (path_of(node) or "").endswith("dtype"):  # called as torch calls it
+                return Dtype(None, value.symbol)
+            continue
         known = [dtype_of(one) for one in choices(value)]
-        if not isinstance(value, Unknown) and None not in known:
+        if None not in known:
             result = join_all(one for one in known if one is not None)
             return result if isinstance(result, Dtype) else None
     return None
+
+
+def is_weight(value: Value) -> bool:
+    """Is it a parameter or a buffer of a module?"""
+    if not isinstance(value, Tensor):
+        return False
+    symbol = value.symbol
+    return ("weight", True) in value.extra or (symbol is not None and all(atom.floating for atom in symbol.of))
 
 
 def _kind(facts: ModuleFacts, subject: ast.expr, value: Value) -> str:
@@ -102,7 +118,24 @@ def _kind(facts: ModuleFacts, subject: ast.expr, value: Value) -> str:
     walk = walk_over(facts, subject)
     if walk is not None:
         return "module" if walk.kind == "modules" else "tensor"
-    return "module" if is_module(facts, subject, value) else ""
+    if is_module(facts, subject, value):
+        return "module"
+    return "tensor" if isinstance(subject, ast.Name) and _is_computed_with(facts, subject) else ""
+
+
+_ARITHMETIC = (ast.Sub, ast.Mult, ast.Div, ast.MatMult, ast.Pow, ast.Mod)
+"""Operators that no module has. Some have `+` and `|`."""
+
+
+def _is_computed_with(facts: ModuleFacts, name: ast.Name) -> bool:
+    """Does the function compute with a variable that has the same value there? Arrays have no methods that cast."""
+    bound = facts.around.definitions(name)
+    return any(
+        isinstance(side, ast.Name) and side.id == name.id and bool(bound) and facts.around.definitions(side) == bound
+        for node in ast.walk(facts.around.scope(name))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC) and not are_exclusive(facts, name, node)
+        for side in (node.left, node.right)
+    )
 
 
 def is_module(facts: ModuleFacts, subject: ast.expr, value: Value) -> bool:
@@ -134,6 +167,14 @@ def _asks(node: ast.AST, path: str) -> bool:
     if isinstance(function, ast.Attribute) and function.attr in _OF_MODULES:
         return path_of(function.value) == path
     return path_of(function) == path
+
+
+def are_exclusive(facts: ModuleFacts, one: ast.AST, other: ast.AST) -> bool:
+    """Do two pieces of a function stand where one test comes out in two ways?"""
+    tests = {ast.unparse(guard.test): guard.holds for guard in facts.around.guards(one)}
+    return any(
+        tests.get(ast.unparse(guard.test), guard.holds) is not guard.holds for guard in facts.around.guards(other)
+    )
 
 
 def dtype_name(dtype: Dtype) -> str:

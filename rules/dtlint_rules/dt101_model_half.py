@@ -11,7 +11,7 @@ from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.domain.values import Ref
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
-from dtlint_rules._cast_calls import casts
+from dtlint_rules._cast_calls import are_exclusive, casts
 from dtlint_rules._imports import is_a_test
 from dtlint_rules._module_walks import root_of, walk_over
 from dtlint_rules._needs import HALF_BY_NAME
@@ -193,7 +193,7 @@ def _optimizer_of(facts: ModuleFacts, model: _Model, back: Sequence[Cast]) -> Ca
     """An optimizer that is given the parameters of a model, at once or by way of variables, while it is half."""
     function = facts.around.function(model.node)
     for call in facts.calls("torch.optim."):
-        if not call.name.rpartition(".")[2][0].isupper() or _is_exclusive(facts, model.node, call.node):
+        if not call.name.rpartition(".")[2][0].isupper() or are_exclusive(facts, model.node, call.node):
             continue
         if any(_place(one.node) < _place(call.node) for one in back):
             continue
@@ -208,18 +208,13 @@ def _optimizer_of(facts: ModuleFacts, model: _Model, back: Sequence[Cast]) -> Ca
     return None
 
 
-def _is_exclusive(facts: ModuleFacts, cast: ast.expr, optimizer: ast.expr) -> bool:
-    """Do a cast and an optimizer stand where one test comes out in two ways?"""
-    tests = {ast.unparse(guard.test): guard.holds for guard in facts.around.guards(cast)}
-    return any(
-        tests.get(ast.unparse(guard.test), guard.holds) is not guard.holds for guard in facts.around.guards(optimizer)
-    )
-
-
 def _saves(facts: ModuleFacts, cast: Cast) -> bool:
     """Does the function write models out? Then half may be the format of the file."""
     scope = facts.around.scope(cast.node)
-    return any(isinstance(node, ast.Attribute) and node.attr in _SAVING for node in ast.walk(scope))
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in _SAVING and facts.around.scope(node) is scope
+        for node in ast.walk(scope)
+    )
 
 
 _SAVING = frozenset({"save", "export", "trace", "script", "save_pretrained", "push_to_hub", "state_dict", "save_file"})

@@ -11,6 +11,7 @@ from dtlint.infer.domain.values import Dtype, Ref, Tensor
 from dtlint.infer.facts import dtype_of
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
+from dtlint_rules._cast_calls import is_weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,8 +89,7 @@ def _fix(call: Call, place: Place) -> Fix | None:
     if isinstance(call.argument(0, "dtype"), Dtype):
         edits.append(place.rename_method("to"))
     if place.is_statement and not isinstance(call.receiver, Ref):
-        is_weight = isinstance(call.receiver, Tensor) and ("weight", True) in call.receiver.extra
-        if is_weight or not place.can_assign(function.value):
+        if (call.receiver is not None and is_weight(call.receiver)) or not place.can_assign(function.value):
             return None  # a module refuses a tensor for its parameter
         edits.append(place.insert_before(call.node, f"{path_of(function.value)} = "))
     known = isinstance(call.receiver, (Tensor, Ref))

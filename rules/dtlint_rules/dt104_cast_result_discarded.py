@@ -6,10 +6,9 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
-from dtlint.infer.domain.values import Tensor
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
-from dtlint_rules._cast_calls import casts, dtype_name
+from dtlint_rules._cast_calls import casts, dtype_name, is_weight
 from dtlint_rules._module_walks import root_of, walk_over
 from dtlint_rules._needs import CASTS
 from dtlint_rules._texts import short
@@ -125,8 +124,7 @@ def _assigning(facts: ModuleFacts, cast: Cast) -> Callable[[Place], Fix | None] 
     looped = isinstance(root, ast.Name) and any(
         isinstance(one, (ast.For, ast.AsyncFor)) for one in facts.around.definitions(root)
     )
-    is_weight = isinstance(cast.value, Tensor) and ("weight", True) in cast.value.extra
-    if subject is None or looped or is_weight:  # a module refuses a tensor for its parameter
+    if subject is None or looped or is_weight(cast.value):  # a module refuses a tensor for its parameter
         return None
 
     def fix(place: Place) -> Fix | None:

@@ -30,6 +30,8 @@ class PartialModelCast(Rule):
     the like, under a test of the name, or of the module's class. Casting to float32 by name is left alone, and so is a
     test that exempts norms, or that asks for the dtype: those are the ways in which mixed models are made on purpose.
 
+    Conditional, and so reported with `--preview` only: the rest of the model may be half already, or take care of it.
+
     ## Why it matters
     The layers that do not match keep float32, and layers do not convert what they are given: where a float32 activation
     meets a float16 weight, the matmul raises `mat1 and mat2 must have the same dtype, but got Float and Half`.

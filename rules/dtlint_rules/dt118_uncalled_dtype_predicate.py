@@ -6,25 +6,19 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
-from dtlint.infer.names import path_of
-from dtlint.infer.survey import PREDICATES, facts
-from dtlint.infer.walk import nodes
+from dtlint.infer.domain.values import Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._functions import parameters
-from dtlint_rules._names import last_name
-from dtlint_rules._tensors import looks_like_tensor
-from dtlint_rules._within import parents_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.infer.events import End
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.source.place import Place
 
 __all__ = ["UncalledDtypePredicate"]
 
-_CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "type", "dtype", "data", "is_cuda", "cpu", "cuda"})
-"""What tensors are used for and dtypes not."""
+PREDICATES = frozenset({"is_floating_point", "is_complex", "is_signed"})
+"""What tensors have as methods, and dtypes as attributes."""
 
 
 class UncalledDtypePredicate(Rule):
@@ -66,33 +60,25 @@ class UncalledDtypePredicate(Rule):
     fix = Applicability.UNSAFE
     triggers = tuple(f"{before}.{name}" for name in sorted(PREDICATES) for before in ("", "self"))
 
-    def on_end(self, end: End) -> Iterator[Finding]:
-        scope = end.flow.scope
-        for node in facts(scope).predicates:
-            parent = parents_in(scope).get(node)
-            if isinstance(parent, ast.Call) or not _is_tested(node, parent):
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for node, name in facts.names(*(f"torch.{name}" for name in PREDICATES)):
+            if _is_tested(node, facts.around.parent(node)):
+                yield _found(node, f"The function `{name}` is not called", f"{name}(x)", fixable=False)
+        seen: set[ast.AST] = set()
+        for one in facts.evaluations(ast.Attribute):
+            node = one.node
+            if not isinstance(node, ast.Attribute) or node.attr not in PREDICATES or node in seen:
                 continue
-            path = path_of(node.value)
-            if path == "torch" or (path is not None and self._is_tensor(path, scope)):
-                subject = "The function `torch" if path == "torch" else f"The method `{path}"
-                yield Finding(
-                    node,
-                    f"{subject}.{node.attr}` is not called: the test is always true",
-                    help=f"Call it: `{path}.{node.attr}({'x' if path == 'torch' else ''})`",
-                    fix=None if path == "torch" else _called,
-                )
+            seen.add(node)
+            if isinstance(one.operands[0], Tensor) and _is_tested(node, facts.around.parent(node)):
+                path = ast.unparse(node)
+                yield _found(node, f"The method `{path}` is not called", f"{path}()", fixable=True)
 
-    def _is_tensor(self, path: str, scope: ast.AST) -> bool:
-        if path.rpartition(".")[2].endswith(("dtype", "type")):
-            return False
-        for parameter in parameters(scope):
-            if parameter.arg == path and parameter.annotation is not None:
-                return last_name(parameter.annotation) in ("Tensor", "Parameter")
-        used = any(
-            isinstance(node, ast.Attribute) and node.attr in _CASTS and path_of(node.value) == path
-            for node in nodes([scope])
-        )
-        return used or looks_like_tensor(path, scope)
+
+def _found(node: ast.expr, what: str, instead: str, *, fixable: bool) -> Finding:
+    return Finding(
+        node, f"{what}: the test is always true", help=f"Call it: `{instead}`", fix=_called if fixable else None
+    )
 
 
 def _is_tested(node: ast.expr, parent: ast.AST | None) -> bool:

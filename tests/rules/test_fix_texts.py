@@ -28,20 +28,6 @@ def test_a_device_becomes_the_type_of_one() -> None:
     assert "torch.autocast(x.device.type, torch.bfloat16)" in bench.fixed("DT107", before)
 
 
-def test_bool_for_a_dtype_becomes_a_choice() -> None:
-    text = 'def load(name):\n    dtype = (name and name != "auto") or torch.float16\n    return dtype\n'
-    assert 'dtype = name if (name and name != "auto") else torch.float16\n' in bench.fixed("DT107", text).replace(
-        'if name and name != "auto" else', 'if (name and name != "auto") else'
-    )
-    text = "def load(name):\n    dtype = name is None or torch.float16\n    return dtype\n"
-    assert bench.fixed("DT107", text) == text
-
-
-def test_method_that_no_tensor_has_gets_its_name() -> None:
-    text = "def norm(x):\n    return layer(x.float()).as_type(x)\n"
-    assert bench.fixed("DT107", text) == text.replace("as_type", "type_as")
-
-
 @pytest.mark.parametrize(
     ("code", "before", "after"),
     [
@@ -72,13 +58,6 @@ def test_a_cast_to_an_integer_buffer_is_where_the_fix_has_none() -> None:
     text = "state = {k: v.cpu().half() for k, v in net.state_dict().items()}\n"
     assert bench.flagged("DT111", text)
     assert bench.fixed("DT111", text) == text
-
-
-def test_swapped_autocast_is_turned_round() -> None:
-    text = "from contextlib import nullcontext\nctx = nullcontext() if args.amp else torch.autocast('cuda')\n"
-    assert "nullcontext() if not args.amp else" in bench.fixed("DT117", text)
-    text = "from contextlib import nullcontext\nctx = torch.autocast('cuda') if not args.amp else nullcontext()\n"
-    assert "torch.autocast('cuda') if args.amp else" in bench.fixed("DT117", text)
 
 
 def test_the_dtype_of_a_tensor_is_compared() -> None:
