@@ -6,15 +6,18 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.context import region_in_view
-from dtlint.infer.domain.lattice import join
+from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
     TOP,
     Bound,
     External,
     Function,
+    Many,
     Partial,
     ProjectClass,
     Ref,
+    Tensor,
+    Unknown,
     Value,
     choices,
 )
@@ -173,9 +176,11 @@ class Recording:
             self.kept.events.setdefault(key, Event(ctx.site, ctx.frame.module, kind, about, steps))
 
     def _plain(self, value: Value) -> Value:
-        """A weight is the tensor that it holds."""
+        """A weight is the tensor that it holds, also among others, as those of `module.parameters()` are."""
         if isinstance(value, Ref) and is_weight(value):
             return plain(self._context, value)
+        if isinstance(value, Many) and not isinstance(value.item, (Tensor, Unknown)):
+            return Many(join_all(map(self._plain, choices(value.item))) or TOP)
         return value
 
 

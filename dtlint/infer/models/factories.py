@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING, LEGACY_TENSORS, Category
+from dtlint.infer.domain.interval import ANY, Range
 from dtlint.infer.domain.lattice import category_of, number_of
 from dtlint.infer.domain.values import (
     NONE,
     Array,
+    Const,
     Device,
     Dtype,
     Many,
@@ -184,7 +186,7 @@ def _tensor(ctx: Context, arguments: Arguments) -> Value:
     if given:
         made = Tensor() if dtype is None else Tensor(dtype.dtypes, dtype.symbol)
     else:
-        made = Tensor(dtypes, plain.symbol if isinstance(plain, (Tensor, Unknown)) and dtypes is None else None)
+        made = Tensor(dtypes, plain.symbol if isinstance(plain, Tensor) and dtypes is None else None)
     device = _device(ctx, arguments)
     if isinstance(plain, Tensor) and "device" not in arguments.keywords:
         device = plain.device
@@ -290,10 +292,13 @@ for _name in ("new_zeros", "new_ones", "new_empty", "new_full"):
 def _new_tensor(ctx: Context, arguments: Arguments) -> Value:
     given, dtype = _asked_dtype(arguments)
     other = plain_tensors.plain(ctx, arguments.args[0])
+    data = arguments.get(1, "data")
+    rank = None if data is None else dtype_of_data(ctx, data)[1]
+    values = ANY if data is None else elements(_plain_size(ctx, data))
     if given:
-        return Tensor() if dtype is None else Tensor(dtype.dtypes, dtype.symbol)
+        return Tensor() if dtype is None else Tensor(dtype.dtypes, dtype.symbol, rank, values)
     if isinstance(other, (Tensor, Unknown)):
-        return Tensor(other.dtypes, reshaped(other.symbol))
+        return Tensor(other.dtypes, reshaped(other.symbol), rank, values)
     return Tensor()
 
 
@@ -304,7 +309,7 @@ def _arange(ctx: Context, arguments: Arguments) -> Value:
     if given:
         if dtype is None:
             return Tensor(None, None, 1, device=device)
-        return Tensor(dtype.dtypes, dtype.symbol, 1, device=device, extra=_counted(arguments))
+        return Tensor(dtype.dtypes, dtype.symbol, 1, _counts(arguments), device, _counted(arguments))
     bounds = [plain_tensors.plain(ctx, value) for value in arguments.args]
     bounds += [value for name, value in arguments.keywords.items() if name in ("start", "end", "step")]
     categories = [_category(value) for value in bounds]
@@ -312,6 +317,18 @@ def _arange(ctx: Context, arguments: Arguments) -> Value:
         return Tensor(None, None, 1, device=device)
     floats = any(category is Category.FLOAT for category in categories)
     return Tensor(default_dtypes(ctx) if floats else frozenset({"int64"}), None, 1, device=device)
+
+
+def _counts(arguments: Arguments) -> Range:
+    """The numbers that `arange` of whole numbers gives."""
+    args = arguments.args
+    if not arguments.complete or not args or arguments.keywords.keys() & {"start", "end", "step"}:
+        return ANY
+    bounds = [number_of(one) for one in (*((Const(0),) if len(args) == 1 else ()), *args[:2])]
+    if any(one is None or one.category is not Category.INTEGER or not one.range.bounded for one in bounds):
+        return ANY
+    low, end = (one.range for one in bounds if one is not None)
+    return Range(low.low, max(low.high, end.high - 1), low.low <= 0 < end.high, False, False)
 
 
 def _counted(arguments: Arguments) -> frozenset[tuple[str, object]]:

@@ -74,6 +74,7 @@ def ask(
     """
     if not is_op(op):
         return None
+    args, keywords = _by_name(op.rpartition(".")[2], args, keywords)
     answer = _asked(ctx, op, args, keywords)
     operands = args[1:] if args and args[0] == NONE and _is_layer(op) else args
     if ctx.recorder is not None and _is_unsafe(ctx, op, operands, keywords):
@@ -111,6 +112,24 @@ def _of_some_dtype(value: Value | Refusal) -> Value:
     if isinstance(value, Tuple) and all(isinstance(item, Tensor) for item in value.items):
         return Tuple(tuple(Tensor() for _ in value.items), value.names)
     return TOP
+
+
+def _by_name(
+    last: str, args: Sequence[Value], keywords: Mapping[str, Value]
+) -> tuple[Sequence[Value], Mapping[str, Value]]:
+    """The operands as the table knows them: the dimensions of a variance by name, for a bool may stand in their place, and
+    the condition of `where` as the bool that it is."""
+    second = args[1] if len(args) > 1 else None
+    is_dim = isinstance(second, Tuple) or (isinstance(second, Const) and type(second.value) is int)
+    if last in _SPREADS and is_dim:
+        return args[:1], {**keywords, **dict(zip(("dim", "unbiased", "keepdim"), args[1:], strict=False))}
+    if last == "where" and len(args) == 3 and isinstance(args[0], Tensor) and args[0].dtypes is None:
+        return [Tensor(_BOOL, None, args[0].rank, device=args[0].device), *args[1:]], keywords
+    return args, keywords
+
+
+_SPREADS = frozenset({"var", "std", "var_mean", "std_mean"})
+_BOOL = frozenset({"bool"})
 
 
 def _is_layer(op: str) -> bool:

@@ -71,6 +71,8 @@ def range_of(op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> R
     first = elements(args[0])
     if op in _MOVED:
         return first
+    if op == "linspace" and len(args) > 1:
+        return first.join(elements(args[1]))
     one = _OF_ONE.get(op)
     if one is not None:
         return one(first)
