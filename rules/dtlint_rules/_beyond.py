@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import DTYPES
-from dtlint.infer.domain.values import Tensor
-from dtlint_rules._attained import beyond, found, largest, last_name_of, one_number, only, operands
+from dtlint.dtypes.dtype import DTYPES, INTEGRAL
+from dtlint.infer.domain.values import Tensor, Unknown
+from dtlint_rules._attained import beyond, dtypes_of, found, largest, last_name_of, one_number, only, operands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from dtlint.infer.facts import ModuleFacts, Operation
     from dtlint.rule import Finding
 
-__all__ = ["MASKING", "PUTTING", "put_beyond"]
+__all__ = ["MASKING", "PUTTING", "made_beyond", "put_beyond"]
 
 MASKING = frozenset({"masked_fill", "where", "__setitem__"})
 """Ops that put a number where a mask says so."""
@@ -33,6 +34,7 @@ PUTTING = frozenset(
         "clamp_max",
         "mul",
         "div",
+        "place",
     }
 )
 _RAISING = frozenset(
@@ -46,7 +48,6 @@ _RAISING = frozenset(
         "clamp",
         "clamp_min",
         "clamp_max",
-        "__setitem__",
     }
 )
 """Ops that raise for a finite number which the dtype of the tensor does not have."""
@@ -54,10 +55,17 @@ _RAISING = frozenset(
 
 def put_beyond(facts: ModuleFacts, ops: frozenset[str]) -> Iterator[Finding]:
     """The operations of some names with a number that the dtype of their tensor does not have."""
-    for seen in facts.operations(lambda one: last_name_of(one) in ops and _beyond(one) is not None):
+    for seen in facts.operations(lambda one: _name(one) in ops and _beyond(one) is not None):
         text = _beyond(seen.what)
         if text is not None:
             yield found(seen, text, "Ask `torch.finfo(x.dtype)` for a number that the dtype has, or compute in float32")
+
+
+def _name(operation: Operation) -> str:
+    """What an operation goes by here: what is written at a place, `x[0] = 70000`, is no matter of masks."""
+    name = last_name_of(operation)
+    index = operation.args[1] if name == "__setitem__" else None
+    return "place" if index is not None and not isinstance(index, (Tensor, Unknown)) else name
 
 
 def _beyond(operation: Operation) -> str | None:
@@ -108,3 +116,50 @@ def _scaled(factor: float, tensor: Value | None, operation: Operation, name: str
         return None
     given = f"{factor:g}" if name == "mul" else f"1/{1 / factor:g}"
     return f"A factor of {given} is beyond float16, which ends at 65504: all above {top / abs(factor):.2g} becomes inf"
+
+
+_MAKERS = frozenset(
+    {"tensor", "as_tensor", "new_tensor", "arange", "linspace", "full", "full_like", "new_full", "fill"}
+)
+_CASTS = frozenset({"to", "half", "type", "type_as"})
+_LIMITS = INTEGRAL - {"bool"}
+
+
+def made_beyond(facts: ModuleFacts) -> Iterator[Finding]:
+    """Tensors made of numbers that their dtype does not have, and casts of such: `torch.arange(300, dtype=torch.uint8)`."""
+    for seen in facts.operations(lambda one: _made(one) is not None):
+        text = _made(seen.what)
+        if text is not None:
+            yield found(seen, text, "Use a wider dtype, or a number that fits")
+
+
+def _made(operation: Operation) -> str | None:
+    name, made = last_name_of(operation), operation.result
+    if not isinstance(made, Tensor) or len(made.dtypes or ()) != 1 or not operation.args:
+        return None
+    values = made.range
+    if name in _CASTS:
+        given = operation.args[0]
+        if not isinstance(given, Tensor) or given.range.low != given.range.high or only(made, _LIMITS):
+            return None
+        values = given.range
+    elif name not in _MAKERS or (name in _FILLING and not only(made, _LIMITS)):
+        return None
+    for number in (values.low, values.high):
+        if math.isfinite(number) and _is_beyond(number, made):
+            (dtype,) = dtypes_of(made)
+            whole = dtype in _LIMITS
+            top = f"{DTYPES[dtype].max if number > 0 else DTYPES[dtype].min:.0f}"
+            outcome = "it wraps around, or raises" if whole else f"it becomes {'-' * (number < 0)}inf"
+            return f"{number:.15g} is beyond {dtype}, which ends at {top if whole else largest(dtype)}: {outcome}"
+    return None
+
+
+_FILLING = frozenset({"full", "full_like", "new_full", "fill"})
+"""What puts a number into floating tensors is told of by `put_beyond`."""
+
+
+def _is_beyond(number: float, made: Tensor) -> bool:
+    if only(made, _LIMITS):
+        return any(not DTYPES[dtype].min <= math.trunc(number) <= DTYPES[dtype].max for dtype in dtypes_of(made))
+    return beyond(number, made) is not None

@@ -46,6 +46,9 @@ def _is_its_own(node: ast.AST, tree: ast.Module) -> bool:
     """Does the sum go where one of its operands is from?"""
     if isinstance(node, ast.AugAssign):
         return True
+    if isinstance(node, ast.Call):
+        own = isinstance(node.func, ast.Attribute) and node.func.attr == "add_"
+        return own and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
     if not isinstance(node, ast.BinOp):
         return False
     operands = {ast.unparse(node.left), ast.unparse(node.right)}

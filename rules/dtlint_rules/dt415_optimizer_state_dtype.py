@@ -7,20 +7,20 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
-from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import pass_dtype
-from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import attributes
+from dtlint_rules._uses import uses
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
-    from dtlint.infer.events import Assign
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["OptimizerStateDtype"]
 
-_MAKERS = frozenset({"zeros_like", "ones_like", "full_like", "empty_like"})
+_MAKERS = ("zeros_like", "ones_like", "full_like", "empty_like")
+_OPTIMIZERS = ("torch.optim.Optimizer", "torch.optim.optimizer.Optimizer")
 
 
 class OptimizerStateDtype(Rule):
@@ -76,21 +76,18 @@ class OptimizerStateDtype(Rule):
     triggers = attributes(_MAKERS)
     needs = (("*Optim*",), ("*state*",))
 
-    def on_assign(self, assign: Assign) -> Iterator[Finding]:
-        target, made, function = assign.target, assign.expression, assign.flow.function
-        if not isinstance(target, ast.Subscript) or not isinstance(made, ast.Call) or last_name(made) not in _MAKERS:
-            return
-        if function is None or function.owner is None or any(key.arg in ("dtype", None) for key in made.keywords):
-            return
-        if not any("Optim" in last_name(base) for base in function.owner.node.bases) or "state" not in set(
-            names_in(target)
-        ):
-            return
-        of = path_of(made.args[0]) if made.args else None
-        yield Finding(
-            made,
-            f"The state has the dtype of `{of or 'the parameter'}`: in half, squares below 6e-8 are 0",
-            help="Pass `dtype=torch.float32`",
-            conditional=True,
-            fix=partial(pass_dtype, name="torch.float32", message="Keep the state in float32"),
-        )
+    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        bases = {node for node, _ in facts.names(*_OPTIMIZERS)}
+        for use in uses(facts, *_MAKERS):
+            owner, statement = facts.around.owner(use.node), facts.around.statement(use.node)
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+            kept = isinstance(target, ast.Subscript) and "state" in ast.unparse(target)
+            if owner is None or bases.isdisjoint(owner.bases) or not kept or "dtype" in use.keywords or not use.nodes:
+                continue
+            yield Finding(
+                use.node,
+                f"The state has the dtype of `{ast.unparse(use.nodes[0])}`: in half, squares below 6e-8 are 0",
+                help="Pass `dtype=torch.float32`",
+                conditional=True,
+                fix=partial(pass_dtype, name="torch.float32", message="Keep the state in float32"),
+            )

@@ -18,7 +18,6 @@ ENCODING = (
     ("dtype", "fixed"),
     [
         ("x.dtype", "torch.promote_types(x.dtype, torch.float32)"),
-        ("dtype", "torch.promote_types(dtype, torch.float32)"),
         ("torch.bfloat16", "torch.float32"),
     ],
 )
