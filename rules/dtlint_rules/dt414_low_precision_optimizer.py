@@ -24,8 +24,8 @@ class LowPrecisionOptimizer(Rule):
     """An optimizer is given parameters in float16 or bfloat16.
 
     ## What it does
-    Reports a torch optimizer whose parameters are known to be float16 or bfloat16: tensors and layers that are made in
-    half, or cast to it. A model that is cast as a whole is told of by DT101 as well.
+    Reports a torch optimizer whose parameters are known to be float16 or bfloat16, as those of layers that are made with
+    `dtype=`. Models that are cast after they are made are the matter of DT101.
 
     ## Why it matters
     An update that is small against its weight rounds away: at a weight of 1.0, a step of 1e-3 changes nothing in
@@ -59,6 +59,8 @@ class LowPrecisionOptimizer(Rule):
     needs = (("optim",),)
 
     def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        if any(call.name.startswith("torch.nn.") for call in facts.methods("half", "bfloat16", "to", "type")):
+            return  # a model that is cast is the matter of DT101
         for call in facts.calls("torch.optim."):
             kind = call.name.rpartition(".")[2]
             given = call.argument(0, "params")
