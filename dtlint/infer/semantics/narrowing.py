@@ -91,7 +91,7 @@ def _narrow_dtype(ctx: Context, subject: ast.expr, wanted: list[ast.expr], holds
     def restricted(value: Value) -> Value | None:
         kind = Tensor if is_tensor else Dtype
         if isinstance(value, Unknown) and is_tensor and holds:
-            return Tensor(frozenset(dtypes))
+            return Unknown(frozenset(dtypes))  # models of libraries have a dtype, too
         if not isinstance(value, kind):
             return value
         known = value.dtypes
