@@ -7,25 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
-from dtlint.infer.survey import scopes
-from dtlint.infer.values import Dtype, External, Tensor
-from dtlint.infer.walk import nodes
+from dtlint.infer.domain.values import Dtype, Tensor
+from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import CAST_METHODS, SHORT
 from dtlint_rules._fixes import respell
-from dtlint_rules._kept import kept
-from dtlint_rules._known import is_looped_tensor
-from dtlint_rules._meanings import written_dtype
-from dtlint_rules._names import last_name
+from dtlint_rules._module_walks import walk_over
 from dtlint_rules._needs import attributes
-from dtlint_rules._no_methods import gives
-from dtlint_rules._parts import receiver, same
-from dtlint_rules._tried import is_tried
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import Call, Reference
+    from dtlint.infer.facts import Call, ModuleFacts
     from dtlint.source.place import Place
 
 __all__ = ["NoSuchName"]
@@ -121,63 +114,51 @@ class NoSuchName(Rule):
         *sorted(f".{name}(" for name in CALLED - _TOO),
         *sorted(f"{torch}.{name}(" for name in _TOO for torch in ("torch", "th")),
     )
-    calls = _CASTS | METHODS.keys() | CALLED
-    references = frozenset({*_SPELLED, *_MOVED})
 
-    def on_reference(self, reference: Reference) -> Iterable[Finding]:
-        name, node = reference.name, reference.node
-        if not isinstance(node, ast.Attribute) or reference.flow.version_gated:
-            return ()  # an import of it fails on the spot, or is caught
-        if name in _MOVED:
-            return (Finding(node, f"torch has no `{name}`: this raises AttributeError", help=f"Use {_MOVED[name]}"),)
-        dtype = _SPELLED[name]
-        return (
-            Finding(
-                node,
-                f"torch has no `{name.removeprefix('torch.')}`: this raises AttributeError",
-                help=f"Use `{dtype}`",
-                fix=partial(respell, node=node, name=dtype, applicability=Applicability.SAFE),
-            ),
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for node, name in facts.names(*_SPELLED, *_MOVED):
+            if isinstance(node, ast.Attribute) and not _is_asked_for(facts, node, node.attr):
+                yield _missing(node, name)
+        for call in facts.methods(*_CASTS, *METHODS, *CALLED):
+            if not _is_asked_for(facts, call.node, call.method):
+                yield from _no_method(facts, call)
+
+
+def _missing(node: ast.Attribute, name: str) -> Finding:
+    if name in _MOVED:
+        return Finding(node, f"torch has no `{name}`: this raises AttributeError", help=f"Use {_MOVED[name]}")
+    dtype = _SPELLED[name]
+    return Finding(
+        node,
+        f"torch has no `{name.removeprefix('torch.')}`: this raises AttributeError",
+        help=f"Use `{dtype}`",
+        fix=partial(respell, node=node, name=dtype, applicability=Applicability.SAFE),
+    )
+
+
+def _no_method(facts: ModuleFacts, call: Call) -> Iterator[Finding]:
+    """`x.half_()`, `x.float16()` and `torch.float16(x)`."""
+    name, bare, owner = call.method, not call.node.args and not call.node.keywords, call.node.func
+    walk = walk_over(facts, owner.value) if isinstance(owner, ast.Attribute) else None
+    is_tensor = isinstance(call.receiver, Tensor) or (walk is not None and walk.kind != "modules")
+    if isinstance(facts.value(call.node.func), Dtype):
+        yield Finding(
+            call.node,
+            f"`torch.{name}` is a dtype, not a function: calling it raises TypeError",
+            help=f"Use `.to(torch.{name})`, or `torch.tensor(..., dtype=torch.{name})`",
         )
-
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        """A cast by a name that it has not, of a tensor, or of something that is given a dtype of torch."""
-        name = call.method
-        if name not in _CASTS:
-            return self._named_by_dtype(call)
-        if not (_is_tensor(call) or _is_told(call)) or _is_there(call):
-            return ()
-        return (
-            Finding(
-                call.node,
-                f"Tensors have no method `{name}`: this raises AttributeError",
-                help=f"Use the result of `.{name[:-1]}({'...' if call.node.args else ''})`",
-            ),
+    elif name in _CASTS and (is_tensor or isinstance(call.argument(0, "dtype"), Dtype)):
+        yield Finding(
+            call.node,
+            f"Tensors have no method `{name}`: this raises AttributeError",
+            help=f"Use the result of `.{name[:-1]}({'' if bare else '...'})`",
         )
-
-    def _named_by_dtype(self, call: Call) -> Iterable[Finding]:
-        """`x.float16()`, and `torch.float16(x)`."""
-        name, held = call.method, call.receiver
-        if isinstance(held, External) and held.name == "torch" and name in CALLED:
-            if _is_there(call):
-                return ()
-            return (
-                Finding(
-                    call.node,
-                    f"`torch.{name}` is a dtype, not a function: calling it raises TypeError",
-                    help=f"Use `.to(torch.{name})`, or `torch.tensor(..., dtype=torch.{name})`",
-                ),
-            )
-        if name not in METHODS or not isinstance(held, Tensor) or _is_there(call):
-            return ()
-        bare = not call.node.args and not call.node.keywords
-        return (
-            Finding(
-                call.node,
-                f"Tensors have no method `{name}`: this raises AttributeError",
-                help=f"Use `.{METHODS[name]}()`" if bare else f"Use `.to(torch.{_DTYPES.get(name, name)}, ...)`",
-                fix=partial(_renamed, name=METHODS[name]) if bare else None,
-            ),
+    elif name in METHODS and is_tensor:
+        yield Finding(
+            call.node,
+            f"Tensors have no method `{name}`: this raises AttributeError",
+            help=f"Use `.{METHODS[name]}()`" if bare else f"Use `.to(torch.{_DTYPES.get(name, name)}, ...)`",
+            fix=partial(_renamed, name=METHODS[name]) if bare else None,
         )
 
 
@@ -185,55 +166,27 @@ def _renamed(place: Place, name: str) -> Fix:
     return Fix(f"Call it `{name}`", (place.rename_method(name),), Applicability.SAFE)
 
 
-def _is_there(call: Call) -> bool:
-    """May the name be there after all: because the file gives it to something, or asks for it, or because what is called
-    is of a class of its own? Or is the call made to see whether it raises?"""
-    flow, name = call.flow, call.method
-    return (
-        flow.version_gated
-        or gives(flow.tree, name)
-        or _is_asked_for(flow.tree, name)
-        or is_tried(call, ("AttributeError", "TypeError"))
-        or any(condition.holds and _is_of_class(receiver(call.node), condition.test) for condition in flow.conditions)
-    )
-
-
-@kept
-def _is_asked_for(tree: ast.Module, name: str) -> bool:
-    """Does a file ask whether there is such a name, `hasattr(x, "float32")`?"""
+def _is_asked_for(facts: ModuleFacts, node: ast.expr, name: str) -> bool:
+    """Does the file name it elsewhere, as in `hasattr(x, "float32")` and `def half_`, or does a test or a `try` see to it that
+    it is there?"""
+    for one in facts.around.around(node):
+        if isinstance(one, ast.Try) and any(map(_catches, one.handlers)):
+            return True
+        if isinstance(one, ast.With) and any(word in ast.unparse(one.items[0]) for word in ("aises", "suppress")):
+            return True
+    for guard in facts.around.guards(node):
+        test = guard.test
+        of_class = isinstance(test, ast.Call) and path_of(test.func) == "isinstance" and len(test.args) == 2
+        if "version" in ast.unparse(test) or (of_class and not ast.unparse(test).endswith(("Tensor)", "Parameter)"))):
+            return True
     return any(
-        last_name(call) in ("hasattr", "getattr")
-        and any(isinstance(given, ast.Constant) and given.value == name for given in call.args)
-        for _, own in scopes(tree)
-        for call in own.calls
+        (isinstance(one, (ast.FunctionDef, ast.ClassDef)) and one.name == name)
+        or (isinstance(one, ast.Constant) and one.value == name)
+        or (isinstance(one, ast.Attribute) and one.attr == name and isinstance(one.ctx, ast.Store))
+        for one in ast.walk(facts.tree)
     )
 
 
-def _is_of_class(held: ast.expr | None, test: ast.expr) -> bool:
-    """Does a test ask whether something is of a class that may have methods of its own, `isinstance(x, Rich)`?"""
-    for node in nodes([test]):
-        if isinstance(node, ast.Call) and last_name(node) == "isinstance" and len(node.args) == 2:
-            if held is None or not same(node.args[0], held):
-                continue
-            asked = node.args[1]
-            classes = asked.elts if isinstance(asked, ast.Tuple) else [asked]
-            if any(last_name(each) not in _TENSORS for each in classes):
-                return True
-    return False
-
-
-_TENSORS = frozenset({"Tensor", "Parameter"})
-
-
-def _is_told(call: Call) -> bool:
-    """Is a dtype of torch given, or what is spelled like one?"""
-    if isinstance(call.argument(0, "dtype"), Dtype):
-        return True
-    node = call.argument_node(0, "dtype")
-    return node is not None and written_dtype(node) is not None
-
-
-def _is_tensor(call: Call) -> bool:
-    """Is the method called on a tensor, or on what a loop takes from `model.parameters()`?"""
-    owner = receiver(call.node)
-    return isinstance(call.receiver, Tensor) or (owner is not None and is_looped_tensor(owner, call.flow))
+def _catches(handler: ast.ExceptHandler) -> bool:
+    caught = "Exception" if handler.type is None else ast.unparse(handler.type)
+    return any(name in caught for name in ("AttributeError", "TypeError", "Exception"))

@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
-from dtlint.infer.around import parents
-from dtlint.infer.walk import nodes
+from dtlint.infer.domain.values import Dtype
+from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
-from dtlint_rules._functions import body_of, defaults, own_nodes, parameters
 from dtlint_rules._imports import is_a_test
-from dtlint_rules._names import last_name
 from dtlint_rules._needs import TORCH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import End
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["UnreadDtype"]
-
-_DTYPE = re.compile(r"(?:^|_)dtype$|_in_fp32$|_in_float32$")
-"""How a parameter is called by which a dtype is chosen."""
-_ROOTS = frozenset({"object", "Module"})
-"""Bases that ask for no signature of what is no `forward`."""
-_PLAIN = frozenset({"staticmethod", "classmethod", "no_grad", "inference_mode", "torch_no_grad"})
-"""Decorators that ask for no signature."""
-_SAID = re.compile(r"unused|ignored|not used|deprecat|compat|reserved|placeholder|no effect|signature", re.IGNORECASE)
-"""What a docstring says of a parameter that is there for somebody else."""
-_TRIED = re.compile(r"(?:^|_)(?:test|bench\w*|dummy|fake|mock|stub|reference|ref)(?:_|$)", re.IGNORECASE)
 
 
 class UnreadDtype(Rule):
     """A function has a parameter for a dtype that nothing in it reads.
 
     ## What it does
-    Reports parameters such as `dtype`, `default_dtype` and `states_in_fp32` of functions that do something, and of the
+    Reports parameters for a dtype, by annotation, default or the name `dtype`, of functions that do something, and of the
     `__init__` of classes that inherit from none but `nn.Module`, where the body never names them. Other methods have the
     signature that their callers, or their subclasses, ask for. A function that is handed to
     something by its name has the signature that is asked for there, and is left alone, and so are decorated ones, and
@@ -74,67 +61,55 @@ class UnreadDtype(Rule):
 
     code, name, severity = "DT127", "unread-dtype", Severity.INFO
     default = False
-    triggers = ("*dtype*", "*_in_fp32*", "*_in_float32*")
+    triggers = ("*dtype*",)
     needs = (TORCH,)
 
-    def on_end(self, end: End) -> Iterable[Finding]:
-        function = end.node
-        if not isinstance(function, ast.FunctionDef):
-            return ()
-        told = [part for part in parameters(function) if _DTYPE.search(part.arg) is not None]
-        return self._judged(function, told, end.flow.tree) if told else ()
-
-    def _judged(self, function: ast.FunctionDef, told: list[ast.arg], tree: ast.Module) -> Iterator[Finding]:
-        read = {node.id for node in nodes(body_of(function)) if isinstance(node, ast.Name)}
-        unread = [part for part in told if part.arg not in read]
-        if not unread or "locals" in read or not _does_something(function) or not _is_its_own(function, tree):
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        if is_a_test(facts.tree):
             return
-        if is_a_test(tree) or _TRIED.search(function.name) or _SAID.search(ast.get_docstring(function) or ""):
-            return
-        for part in unread:
-            yield Finding(
-                part.annotation or _default_of(part, function) or _first(function),
-                f"`{function.name}` ignores its parameter `{part.arg}`",
-                help="Use it where tensors or the model are made, or remove it",
-            )
+        for function in ast.walk(facts.tree):
+            if not isinstance(function, ast.FunctionDef) or not _is_its_own(facts, function):
+                continue
+            read = {node.id for part in function.body for node in ast.walk(part) if isinstance(node, ast.Name)}
+            for parameter, default in _parameters(function):
+                if parameter.arg in read or "locals" in read or not _is_dtype(facts, parameter, default):
+                    continue
+                yield Finding(
+                    parameter.annotation or default or function.body[0],
+                    f"`{function.name}` ignores its parameter `{parameter.arg}`",
+                    help="Use it where tensors or the model are made, or remove it",
+                )
 
 
-def _first(function: ast.FunctionDef) -> ast.stmt:
-    """Where a finding stands whose parameter has neither an annotation nor a default."""
-    return function.body[ast.get_docstring(function) is not None]
+def _parameters(function: ast.FunctionDef) -> Iterator[tuple[ast.arg, ast.expr | None]]:
+    """The parameters, each with its default."""
+    given = function.args
+    by_position = [*given.posonlyargs, *given.args]
+    missing: list[ast.expr | None] = [None] * (len(by_position) - len(given.defaults))
+    yield from zip(by_position, [*missing, *given.defaults], strict=True)
+    yield from zip(given.kwonlyargs, given.kw_defaults, strict=True)
 
 
-def _default_of(parameter: ast.arg, function: ast.FunctionDef) -> ast.expr | None:
-    return next((default for part, default in defaults(function.args) if part is parameter), None)
+def _is_dtype(facts: ModuleFacts, parameter: ast.arg, default: ast.expr | None) -> bool:
+    """Is it declared to be a dtype, or one by default, or called as torch calls it?"""
+    declared = "torch.dtype" in ast.unparse(parameter.annotation) if parameter.annotation is not None else False
+    return declared or parameter.arg == "dtype" or (default is not None and isinstance(facts.value(default), Dtype))
 
 
-def _does_something(function: ast.FunctionDef) -> bool:
-    """Does it call or compute something, and not merely raise or give back a constant, as what stands for a method does?"""
+def _is_its_own(facts: ModuleFacts, function: ast.FunctionDef) -> bool:
+    """Does a function do something, and is its signature its own: is it no method that stands in for another, not
+    decorated or handed on, and does its docstring not speak of the parameter as ignored?"""
     body = [part for part in function.body if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))]
-    if not body or (isinstance(body[0], (ast.Raise, ast.Pass, ast.Return)) and not _calls(body[0])):
+    does = any(isinstance(node, ast.Call) for part in body for node in ast.walk(part))
+    raises = any(isinstance(part, ast.Raise) for part in body)
+    if not does or raises or function.decorator_list or "ignored" in (ast.get_docstring(function) or ""):
         return False
-    return any(map(_calls, body)) and not any(last_name(node) == "NotImplementedError" for node in own_nodes(function))
-
-
-def _calls(statement: ast.stmt) -> bool:
-    return not isinstance(statement, ast.Raise) and any(isinstance(node, ast.Call) for node in ast.walk(statement))
-
-
-def _is_its_own(function: ast.FunctionDef, tree: ast.Module) -> bool:
-    """Is its signature its own: is it no method that stands in for another, nothing special, decorated or handed on?"""
-    if any(last_name(part) not in _PLAIN for part in function.decorator_list):
-        return False
-    owner = parents(tree).get(function)
-    if function.name.startswith("__") and function.name != "__init__":
-        return False
+    owner = facts.around.parent(function)
     if isinstance(owner, ast.ClassDef):
-        return (
-            function.name == "__init__"
-            and all(last_name(base) in _ROOTS for base in owner.bases)
-            and not owner.decorator_list
-        )
+        bases = [(path_of(base) or "").rpartition(".")[2] for base in owner.bases]
+        return function.name == "__init__" and set(bases) <= {"object", "Module"} and not owner.decorator_list
     if not isinstance(owner, ast.Module):
         return False
-    called = {id(node.func) for node in nodes([tree]) if isinstance(node, ast.Call)}
-    named = [node for node in nodes([tree]) if isinstance(node, ast.Name) and node.id == function.name]
-    return all(id(node) in called for node in named) and (bool(named) or not function.name.startswith("_"))
+    named = [node for node in ast.walk(facts.tree) if isinstance(node, ast.Name) and node.id == function.name]
+    called = [node for node in named if getattr(facts.around.parent(node), "func", None) is node]
+    return len(named) == len(called) and (bool(named) or not function.name.startswith("_"))

@@ -41,7 +41,6 @@ def test_a_device_becomes_the_type_of_one() -> None:
         ("DT108", "y = torch.ones(2).float().half()\n", "y = torch.ones(2).half()\n"),
         ("DT116", "m = nn.BatchNorm1d(2).type(torch.half)\n", "m = nn.BatchNorm1d(2).to(torch.half)\n"),
         ("DT120", "a = torch.ones(2).dtype == 'float16'\n", "a = torch.ones(2).dtype == torch.float16\n"),
-        ("DT123", "def f(n: int = 1e3): ...\n", "def f(n: int = 1_000): ...\n"),
         (
             "DT111",
             "state = {k: v.half() for k, v in net.state_dict().items()}\n",
