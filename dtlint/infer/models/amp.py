@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.infer.context import Arguments
+from dtlint.infer.context import Arguments, region_in_view
 from dtlint.infer.domain.values import (
     NO_TENSOR,
     NONE,
@@ -29,7 +29,7 @@ def _region(ctx: Context, arguments: Arguments, device: str | None, first: int) 
     """A region, from the arguments behind the device: dtype and enabled."""
     given = arguments.get(first, "dtype")
     if given is None or given == NONE:
-        around = ctx.ambient("region")
+        around = region_in_view(ctx)
         if isinstance(around, Region) and around.device == device:
             dtype = around.dtype  # the one in force
         else:

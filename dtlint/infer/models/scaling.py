@@ -53,9 +53,10 @@ TRAINED = "*trained"
 
 _ENABLED, _PHASES = "*enabled", "*phases"
 _GRADIENTS, _UNTOUCHED = Const("gradients"), Const("untouched")
-_STEPPED, _BEGUN = Const("stepped"), Const("begun")
-"""What is kept of a scaler beside the phase of each optimizer: what the gradients are, whether they are as the last backward
-pass has left them; whether some optimizer was unscaled or stepped since the last update, and whether all since then is seen."""
+_STEPPED, _BEGUN, _SCALING = Const("stepped"), Const("begun"), Const("scaling")
+"""What is kept of a scaler beside the phase of each optimizer: what the gradients are, and whether they are as the last
+backward pass has left them; of the time since the last update whether some optimizer was unscaled or stepped, whether all of
+it is seen, and whether anything was scaled."""
 _NONE, _PLAIN, _SCALED = Const("none"), Const("plain"), Const("scaled")
 """What the gradients are that a scaler is about to step with."""
 _UNSCALED, _STEPPING, _DONE, _CLEARED = Const("unscaled"), Const("stepping"), Const("stepped"), Const("cleared")
@@ -189,7 +190,14 @@ def _scale(ctx: Context, arguments: Arguments) -> Value:
     """The loss times the scale, a float32 tensor on its device; as it was where the scaler is off."""
     scaler = arguments.args[0]
     value = plain_tensors.plain(ctx, arguments.args[1]) if len(arguments.args) > 1 else Tensor()
+    _scales(ctx, scaler)
     return _scaled(ctx, scaler, value)
+
+
+def _scales(ctx: Context, scaler: Value) -> None:
+    identity = _identity(scaler)
+    if identity is not None:
+        _put(ctx, identity, _phases(ctx, identity), [(_SCALING, _TRUE)])
 
 
 def _scaled(ctx: Context, scaler: Value, value: Value) -> Value:
@@ -212,6 +220,7 @@ def _scale_by_anything(ctx: Context, arguments: Arguments) -> Value:
     if scaler is None or len(arguments.args) != 2:
         return TOP
     _list(ctx, arguments.args[0])
+    _scales(ctx, arguments.args[0])
     return Unknown(extra=frozenset({("scaled", scaler)}))
 
 
@@ -225,9 +234,12 @@ def backward(ctx: Context, value: Value) -> None:
     """Gradients come in: multiplied by the scale, if the loss was."""
     extra = value.extra if isinstance(value, (Tensor, Unknown)) else ()
     scaled = [about for name, about in extra if name == "scaled"]
-    otherwise = _PLAIN if isinstance(value, Tensor) else TOP
     for _, scaler in _scalers(ctx):
         phases = _phases(ctx, scaler)
+        seen = (
+            phases.get(_BEGUN) == _TRUE and phases.get(_SCALING) is None
+        )  # what was scaled may be divided by something
+        otherwise = _PLAIN if isinstance(value, Tensor) and seen else TOP
         zeroed = [(key, None) for key, phase in phases.items if phase == _CLEARED]
         _put(
             ctx,
