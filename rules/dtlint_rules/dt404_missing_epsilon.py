@@ -74,8 +74,9 @@ class MissingEpsilon(Rule):
 
     def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
         for use in uses(facts, "div", "true_divide"):
-            if len(use.nodes) == 2 and not _is_asked_for(facts, use.node, use.nodes[1]):
-                yield from _divided(facts, use)
+            found = list(_divided(facts, use)) if len(use.nodes) == 2 else []
+            if found and not _is_asked_for(facts, use.node, use.nodes[1]):
+                yield from found
         for use in uses(facts, *_EDGED):
             yield from _at_zero(facts, use, 0, f"`{use.name}` is infinite there, and NaN in the gradients")
         for use in uses(facts, *_ARCS):

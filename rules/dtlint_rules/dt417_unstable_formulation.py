@@ -82,7 +82,9 @@ class UnstableFormulation(Rule):
 
     def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
         for use in uses(facts, "log", "log1p"):
-            yield from _logarithm(facts, use)
+            found = list(_logarithm(facts, use))
+            if found and not is_mended(facts, use.node):
+                yield from found
         for use in uses(facts, "div"):
             yield from _softmax_by_hand(facts, use)
         for use in uses(facts, "multinomial"):
@@ -102,7 +104,7 @@ def _logarithm(facts: ModuleFacts, use: Use) -> Iterator[Finding]:
     inner, _ = use.given(0, "input")
     negated = use.name == "log1p" and isinstance(inner, ast.UnaryOp) and isinstance(inner.op, ast.USub)
     made = None if inner is None else maker(facts, inner.operand if negated else inner)  # type: ignore[attr-defined]
-    if inner is None or made is None or is_mended(facts, use.node):
+    if inner is None or made is None:
         return
     kind = made.name.lower()
     if negated:
