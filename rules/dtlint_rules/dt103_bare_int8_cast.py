@@ -191,6 +191,11 @@ def _is_whole(facts: ModuleFacts, cast: Cast) -> bool:
     parent = facts.around.parent(cast.node)
     if not isinstance(root, ast.Name) or not isinstance(parent, (ast.Assign, ast.Return, ast.Tuple, ast.Call)):
         return True
+    if isinstance(parent, ast.Call) and ast.unparse(parent.func).rpartition(".")[2] not in (
+        "Parameter",
+        "register_buffer",
+    ):
+        return True
     return any(_uses_whole(node, root.id) for node in ast.walk(facts.around.scope(root)))
 
 
