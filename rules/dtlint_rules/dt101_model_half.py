@@ -126,7 +126,11 @@ class _Model:
         targets = statement.targets if isinstance(statement, ast.Assign) else []
         bound = next(filter(None, map(path_of, targets)), path)
         of_self = bound.startswith("self.") or path == "self" or path.startswith("self.")
-        if walk_over(facts, root) is not None or (of_self and owner is not None and _is_module_class(owner)):
+        if (
+            ast.unparse(root).startswith("super(")
+            or walk_over(facts, root) is not None
+            or (of_self and owner is not None and _is_module_class(owner))
+        ):
             return None
         scope = owner if of_self and owner is not None else facts.around.scope(cast.node)
         kind = cast.value.address.kind if isinstance(cast.value, Ref) else None
