@@ -56,6 +56,9 @@ class WrongDtypeArgument(Rule):
     given by position where torch takes it by its name; `torch.autocast(x.device)`, which wants the type of a device;
     `x.type_as(3)`, which wants a tensor; and `torch.finfo` of integers, `torch.iinfo` of floats.
 
+    Conditional, and so reported with `--preview` only: `.astype(torch.float32)` of what is not known to be an array, for other
+    classes have such a method.
+
     ## Why it matters
     torch takes dtypes as `torch.dtype` objects only. A positional string is taken for a device (`RuntimeError:
     Invalid device string: 'float16'`), everything else raises `TypeError`. `torch_dtype` is an argument of
@@ -240,6 +243,7 @@ def _of_array(call: Call, position: int | None, *, sure: bool) -> Iterator[Findi
         f"`{ast.unparse(node)}` is not a NumPy dtype: this raises TypeError",
         help=f"Use `np.{held}`" if held else f"Make a tensor first: NumPy has no {dtype}",
         severity=None if sure else Severity.WARNING,
+        conditional=not sure,
         fix=_respelled(node, f"numpy.{held}", sure=sure) if held and not others else None,
     )
 
