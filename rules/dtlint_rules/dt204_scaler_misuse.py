@@ -209,6 +209,8 @@ def _never_scaled(facts: ModuleFacts, step: Call) -> Iterator[Finding]:
     scaler, scope = step.receiver, facts.around.scope(step.node)
     if not isinstance(scaler, Ref) or any(calls_of(facts, scaler, "scale")):
         return
+    if any(one.receiver != scaler for one in facts.calls_at(step.node)):
+        return  # on other paths it is another, which may have scaled
     if any(_given(facts, scaler)):
         return
     backward = [one.node for one in facts.methods("backward") if facts.around.scope(one.node) is scope]

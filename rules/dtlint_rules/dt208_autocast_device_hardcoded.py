@@ -157,7 +157,8 @@ def _lowers(facts: ModuleFacts, made: ast.expr) -> bool:
                     return True
                 if not call.name and not call.method and call.result is not None and isinstance(node.func, ast.Name):
                     return True
-                if not call.name and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "self":
+                own = isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "self"
+                if not call.name and (own or call.method == "forward"):
                     return True
     return False
 
