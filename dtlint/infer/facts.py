@@ -27,6 +27,7 @@ from dtlint.infer.domain.values import (
     choices,
 )
 from dtlint.infer.models.casts import dtype_of
+from dtlint.infer.models.ops import refusal_as
 from dtlint.infer.models.plain_tensors import is_weight, plain
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.surroundings import Guard, Surroundings
@@ -88,6 +89,11 @@ class Operation:
     error: str | None
     region: Value
     calls: tuple[Step, ...]
+
+    def refusal_as(self, dtype: str) -> str | None:
+        """What torch says where the floating dtypes that callers decide, weights among them, are one and the same, and the
+        default dtype is float32; None where it need not raise then."""
+        return refusal_as(self.op, self.args, dict(self.keywords), self.region, dtype)
 
 
 @dataclass(frozen=True, slots=True)

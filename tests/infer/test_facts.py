@@ -172,3 +172,32 @@ def test_what_something_is_made_of_stands_behind_its_variables() -> None:
     made = list(facts.around.made_of(view.node))
     assert {one.func.attr for one in made if isinstance(one, ast.Call)} == {"view", "round"}  # type: ignore[attr-defined]
     assert any(isinstance(one, ast.BinOp) for one in made) and any(isinstance(one, ast.arg) for one in made)
+
+
+def test_an_operation_tells_what_it_would_say_for_other_dtypes_of_the_caller() -> None:
+    facts = facts_of("""
+        import torch
+
+        def scores(q: torch.Tensor, k: torch.Tensor):
+            return q.float() @ k
+    """)
+    (product,) = (seen.what for seen in facts.operations(lambda one: one.op == "torch.matmul"))
+    assert product.error is None
+    assert product.refusal_as("float32") is None
+    assert product.refusal_as("float16") is not None
+
+
+def test_subscripts_that_torch_refuses_are_operations() -> None:
+    facts = facts_of("""
+        import torch
+
+        def looked_up(x: torch.Tensor):
+            return x[torch.arange(3) / 2]
+
+        def written():
+            table = torch.zeros(4, dtype=torch.float32)
+            table[[0, 1]] = torch.ones(2, dtype=torch.float16)
+            table[:2] = torch.ones(2, dtype=torch.float16)
+    """)
+    refused = {(seen.node.lineno, seen.what.op) for seen in facts.refusals()}
+    assert refused == {(5, "torch.Tensor.__getitem__"), (9, "torch.Tensor.__setitem__")}

@@ -1,16 +1,16 @@
-"""Items of tensors: the dtype stays, dimensions go."""
+"""Items of tensors: the dtype stays, dimensions go. Which indices torch refuses, and which writes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import Category
+from dtlint.dtypes.dtype import FLOATING, Category
 from dtlint.infer.domain.values import Const, Many, Number, Tensor, Tuple, Value, reshaped
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
 
-__all__ = ["INTEGER", "of_tensor"]
+__all__ = ["INTEGER", "of_tensor", "refused_index", "refused_write"]
 
 INTEGER = Category.INTEGER
 
@@ -19,6 +19,45 @@ def of_tensor(ctx: Context, value: Tensor, index: Value) -> Tensor:
     """`x[index]`: as many dimensions as before, less one for each whole number, more for None and index tensors."""
     rank = _rank(value.rank, index.items if isinstance(index, Tuple) else (index,))
     return Tensor(value.dtypes, reshaped(value.symbol), rank, value.range, value.device)
+
+
+_INDICES = frozenset({"bool", "uint8", "int32", "int64"})
+_SMALL = frozenset({"int8", "int16", "uint16", "uint32", "uint64"})
+
+
+def refused_index(index: Value) -> str | None:
+    """What torch says of an index of a dtype that it does not look up by; None where it need not. A tensor of integers
+    without dimensions is a number, of whatever dtype."""
+    for place in index.items if isinstance(index, Tuple) else (index,):
+        if not isinstance(place, Tensor) or not place.dtypes or place.dtypes & _INDICES:
+            continue
+        if place.dtypes.isdisjoint(_SMALL) or place.rank not in (None, 0):
+            return "tensors used as indices must be long, int, byte or bool tensors"
+    return None
+
+
+def refused_write(value: Tensor, index: Value, given: Value) -> str | None:
+    """What torch says of `value[index] = given`; None where it need not. What is written through an index tensor or a list
+    is not cast, but for a single element through a mask. A list is given as `Many`."""
+    refused = refused_index(index)
+    if refused is not None or not isinstance(given, Tensor) or not value.dtypes or not given.dtypes:
+        return refused
+    if value.dtypes & given.dtypes or not value.dtypes <= FLOATING or not given.dtypes <= FLOATING:
+        return None
+    places = index.items if isinstance(index, Tuple) else (index,)
+    by_mask = any(isinstance(place, Tensor) and place.dtypes == frozenset({"bool"}) for place in places)
+    if any(map(_picks, places)) or (by_mask and given.rank not in (None, -1, 0, 1)):
+        return "Index put requires the source and destination dtypes match"
+    return None
+
+
+def _picks(place: Value) -> bool:
+    """Is it certainly a list of numbers, or a tensor of them that has dimensions?"""
+    if isinstance(place, Tensor):
+        whole = bool(place.dtypes) and (place.dtypes or _SMALL) <= _INDICES - {"bool", "uint8"}
+        return whole and place.rank not in (None, 0)
+    item = place.item if isinstance(place, Many) else None
+    return isinstance(item, Number) or (isinstance(item, Const) and type(item.value) is int)
 
 
 def _rank(rank: int | None, places: tuple[Value, ...]) -> int | None:

@@ -12,6 +12,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import ARITHMETIC, COMPLEX, DTYPES, Category
+from dtlint.dtypes.promotion import promote
 from dtlint.dtypes.table import DTYPE, UNKNOWN, load
 from dtlint.infer.context import NeverReturns
 from dtlint.infer.domain.lattice import join_symbols
@@ -28,9 +29,10 @@ from dtlint.infer.domain.values import (
     Tensor,
     Tuple,
     Union,
+    Unknown,
     Value,
 )
-from dtlint.infer.models import shapes
+from dtlint.infer.models import indexing, shapes
 from dtlint.infer.models.table_answers import Operand, Question, Refusal, table_answer
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from dtlint.infer.context import Context
     from dtlint.infer.domain.values import Dtypes
 
-__all__ = ["ask", "default_dtypes", "is_op", "refusal"]
+__all__ = ["ask", "default_dtypes", "is_op", "refusal", "refusal_as"]
 
 _ALL_FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 
@@ -75,7 +77,7 @@ def ask(
     if not is_op(op):
         return None
     args, keywords = _by_name(op.rpartition(".")[2], args, keywords)
-    answer = _asked(ctx, op, args, keywords)
+    answer = _asked(op, args, keywords, ctx.ambient("region"), default_dtypes(ctx))
     operands = args[1:] if args and args[0] == NONE and _is_layer(op) else args
     if ctx.recorder is not None and _is_unsafe(ctx, op, operands, keywords):
         ctx.recorder.operation(op, operands, keywords, None, UNSAFE, ctx)
@@ -151,8 +153,56 @@ def _of_class_weights(ctx: Context, args: Sequence[Value], keywords: Mapping[str
 
 def refusal(ctx: Context, op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> str | None:
     """What torch says where it raises for all that the operands can be; None where it need not."""
-    answer = _asked(ctx, op, args, keywords) if is_op(op) else None
+    answer = _asked(op, args, keywords, ctx.ambient("region"), default_dtypes(ctx)) if is_op(op) else None
     return answer.message if isinstance(answer, Refusal) else None
+
+
+def refusal_as(op: str, args: Sequence[Value], keywords: Mapping[str, Value], region: Value, dtype: str) -> str | None:
+    """What torch says where the floating dtypes that callers decide are one and the same, and the default dtype is float32,
+    outside of autocast unless a region is in view; None where it need not raise then."""
+    args = [_assumed(value, dtype) for value in _with_indices(op, args)]
+    if op == "torch.Tensor.__setitem__" and isinstance(args[0], Tensor):
+        return indexing.refused_write(args[0], args[1], args[2])
+    known = {name: _assumed(value, dtype) for name, value in keywords.items()}
+    outside = NONE if isinstance(region, Unknown) else region
+    answer = _asked(op, args, known, outside, frozenset({"float32"})) if is_op(op) else None
+    return answer.message if isinstance(answer, Refusal) else None
+
+
+_BY_INDEX = frozenset(
+    {"gather", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill", "index_select"}
+)
+
+
+def _with_indices(op: str, args: Sequence[Value]) -> Sequence[Value]:
+    """The operands, where what is looked up by holds whole numbers, if nothing is known of it."""
+    name = op.rpartition(".")[2]
+    place = 1 if name == "__setitem__" else 2 if name.rstrip("_") in _BY_INDEX else len(args)
+    index = args[place] if place < len(args) else None
+    if not isinstance(index, Tensor) or index.dtypes is not None:
+        return args
+    if name == "__setitem__" and (not isinstance(args[2], Tensor) or args[2].rank in (0, 1)):
+        return args  # it may be a mask, through which one element is cast
+    rank = -1 if index.rank is None else index.rank
+    return [*args[:place], Tensor(frozenset({"int64"}), None, rank), *args[place + 1 :]]
+
+
+def _assumed(value: Value, dtype: str) -> Value:
+    """A value, where callers' dtypes are a given one."""
+    if isinstance(value, Tuple):
+        return Tuple(tuple(_assumed(item, dtype) for item in value.items))
+    if not isinstance(value, Tensor):
+        return value
+    dtypes = value.dtypes
+    if dtypes is None and value.symbol is not None:
+        dtypes = frozenset({reduce(_promoted, value.symbol.met, dtype)})
+    elif dtypes == _ALL_FLOATS:
+        dtypes = frozenset({"float32"})
+    return Tensor(dtypes, None, value.rank, value.range, value.device)
+
+
+def _promoted(one: str, other: str) -> str:
+    return promote(one, other) or one
 
 
 UNSAFE = "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast."
@@ -167,13 +217,14 @@ def _is_unsafe(ctx: Context, op: str, args: Sequence[Value], keywords: Mapping[s
     )
 
 
-def _asked(ctx: Context, op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Value | Refusal:
-    region = ctx.ambient("region")
+def _asked(
+    op: str, args: Sequence[Value], keywords: Mapping[str, Value], region: Value, defaults: frozenset[str]
+) -> Value | Refusal:
     as_given = _are_as_given((*args, *keywords.values()))
     operands = tuple(_operand(value, as_given) for value in (*args, *keywords.values()))
     device = shapes.device_of_operands(args, keywords)
     regions = _region_for(region, device)
-    return table_answer(Question(op, operands, tuple(keywords), regions, default_dtypes(ctx), device))
+    return table_answer(Question(op, operands, tuple(keywords), regions, defaults, device))
 
 
 def _is_anything(dtypes: Dtypes) -> bool:

@@ -280,7 +280,7 @@ def _moving(name: str) -> None:
             return Unknown(value.dtypes, reshaped(value.symbol))
         if not isinstance(value, Tensor):
             return TOP
-        given = arguments.args[1] if len(arguments.args) > 1 else None
+        given = arguments.args[1] if len(arguments.args) > 1 else arguments.keywords.get("dtype")
         if name == "view" and isinstance(given, Dtype):
             return Tensor(given.dtypes, given.symbol, value.rank, device=value.device)
         args = [plain_tensors.plain(ctx, one) for one in arguments.args]

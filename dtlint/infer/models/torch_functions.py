@@ -186,7 +186,7 @@ def _clip_grad_norm(ctx: Context, arguments: Arguments) -> Value:
 
 @model("torch.einsum")
 def _einsum(ctx: Context, arguments: Arguments) -> Value:
-    """A product of its operands, all of one dtype."""
+    """A product of matrices, of one dtype, or one of numbers where no index is summed over."""
     operands = [plain_tensors.plain(ctx, value) for value in arguments.args[1:]]
     if len(operands) == 1 and not isinstance(operands[0], Tensor):
         items = ctx.semantics.items(ctx, operands[0], arguments.node)
@@ -200,7 +200,7 @@ def _einsum(ctx: Context, arguments: Arguments) -> Value:
     if not best:
         return Tensor()
     pair = [Tensor(one.dtypes, one.symbol, 3) for one in (best[0], best[-1])]
-    made = ask(ctx, "torch.bmm", pair, {})
+    made = ask(ctx, "torch.bmm" if _contracts(arguments.args[0]) else "torch.mul", pair, {})
     return Tensor(made.dtypes, made.symbol) if isinstance(made, Tensor) else Tensor()
 
 
@@ -216,6 +216,15 @@ def _attention(ctx: Context, arguments: Arguments) -> Value:
         return Tensor()
     made = ask(ctx, "torch.nn.functional.scaled_dot_product_attention", operands, {})
     return made if isinstance(made, Tensor) else Tensor()
+
+
+def _contracts(equation: Value) -> bool:
+    """Does an einsum sum over an index? One whose equation is not known does, most likely."""
+    text = equation.value if isinstance(equation, Const) else None
+    if not isinstance(text, str) or "->" not in text:
+        return True
+    indices, _, kept = text.partition("->")
+    return any(name.isalpha() and name not in kept for name in indices)
 
 
 def _not_none(value: Value) -> Value:

@@ -101,7 +101,9 @@ def _attribute(ctx: Context, value: Value, name: str, node: ast.AST) -> Value | 
     return TOP if kind is None else _of_kind(ctx, value, kind, name)
 
 
-_CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "long", "type_as"})
+_CASTS = frozenset(
+    {"to", "float", "half", "double", "bfloat16", "long", "int", "short", "char", "byte", "bool", "type_as"}
+)
 """Methods that give a tensor of a known dtype whatever they are called on, if it is a tensor: nothing else goes by these
 names."""
 _OF_TENSORS = frozenset({"dtype", "T", "mT", "H", "mH", "data", "grad", "real", "imag", "device", "shape"})

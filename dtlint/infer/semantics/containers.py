@@ -71,6 +71,10 @@ def subscript(ctx: Context, value: Value, index: Value, node: ast.AST) -> Value:
 
 def _subscript(ctx: Context, value: Value, index: Value, node: ast.AST) -> Value:
     if isinstance(value, Tensor):
+        error = indexing.refused_index(index) if ctx.recorder is not None else None
+        if error is not None and ctx.recorder is not None:
+            ctx.site = node
+            ctx.recorder.operation("torch.Tensor.__getitem__", [value, index], {}, None, error, ctx)
         return indexing.of_tensor(ctx, value, index)
     if isinstance(value, Array):
         return arrays.item(value, index)
@@ -183,9 +187,11 @@ def assign_item(ctx: Context, value: Value, index: Value, given: Value, node: as
             written = plain_tensors.plain(ctx, given)
             if ctx.recorder is not None and given is not ABSENT:
                 ctx.site = node
-                ctx.recorder.operation(
-                    "torch.Tensor.__setitem__", [one, plain_tensors.plain(ctx, index), written], {}, one, None, ctx
-                )
+                place = _as_index(ctx, plain_tensors.plain(ctx, index))
+                error = indexing.refused_write(one, place, written)
+                operands = [one, place, written]
+                result = None if error else one
+                ctx.recorder.operation("torch.Tensor.__setitem__", operands, {}, result, error, ctx)
             mutation.elements_became(ctx, one, elements(written))
         elif isinstance(one, Unknown):
             ctx.modules.escape(ctx, [given])
@@ -196,6 +202,17 @@ def assign_item(ctx: Context, value: Value, index: Value, given: Value, node: as
             else:
                 content = with_item(content, index, given)
             set_content(ctx, one, content)
+
+
+def _as_index(ctx: Context, index: Value) -> Value:
+    """An index as torch takes it, lists in it by what they hold."""
+    if isinstance(index, Tuple):
+        return Tuple(tuple(_as_index(ctx, item) for item in index.items))
+    if not isinstance(index, Ref) or index.address.kind != "builtins.list":
+        return index
+    content = ctx.store.read(index.address, CONTENT)
+    held = (content.item,) if isinstance(content, Many) else content.items if isinstance(content, Tuple) else ()
+    return Many(join_all(held) or TOP)
 
 
 def _assign_item(ctx: Context, owner: Ref, index: Value, given: Value, node: ast.AST, certain: bool) -> None:
