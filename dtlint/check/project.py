@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from dtlint.check.reader import import_root
-from dtlint.diagnostic import Diagnostic, Location, Note, Span
+from dtlint.diagnostic import Diagnostic, Location, Note, Severity, Span
 from dtlint.source.file import Source, shown_path
 from dtlint.unexpected import in_one_line
 
@@ -50,6 +50,8 @@ class Reported:
     message: str
     help: str
     notes: tuple[tuple[str, Span, str], ...]
+    conditional: bool = False
+    severity: Severity | None = None
 
     def diagnostic(self, rule: AnyRule, source: Source) -> Diagnostic:
         """As a diagnostic of the file."""
@@ -57,7 +59,8 @@ class Reported:
         return Diagnostic(
             code=self.code,
             name=rule.name,
-            severity=rule.severity,
+            severity=self.severity or rule.severity,
+            conditional=self.conditional,
             message=self.message,
             location=location,
             help=self.help,
@@ -135,7 +138,8 @@ class _Kept:
         self._jobs = {str(job.path): job.path for job in jobs}
         parts = []
         for job in jobs:
-            parts += [job.shown, blake2b(texts[job.path], digest_size=16).hexdigest(), *job.codes]
+            preview = "preview" if job.settings.preview else ""
+            parts += [job.shown, blake2b(texts[job.path], digest_size=16).hexdigest(), preview, *job.codes]
         self._key = cache.project_key(parts)
 
     def find(self) -> dict[Path, tuple[Reported, ...]] | None:
@@ -149,9 +153,15 @@ class _Kept:
             return {
                 self._jobs[path]: tuple(
                     Reported(
-                        code, Span(*span), message, help, tuple((at, Span(*where), text) for at, where, text in notes)
+                        code,
+                        Span(*span),
+                        message,
+                        help,
+                        tuple((at, Span(*where), text) for at, where, text in notes),
+                        conditional,
+                        None if severity is None else Severity[severity],
                     )
-                    for code, span, message, help, notes in given
+                    for code, span, message, help, notes, conditional, severity in given
                 )
                 for path, given in entry["found"].items()
             }
@@ -171,6 +181,8 @@ class _Kept:
                     one.message,
                     one.help,
                     [[at, _numbers(where), text] for at, where, text in one.notes],
+                    one.conditional,
+                    None if one.severity is None else one.severity.name,
                 ]
                 for one in given
             ]
@@ -287,7 +299,9 @@ def _reported(
 
             errors.append(crash(rule, job.shown, 1, error))
             continue
-        for finding in findings:
+        for finding in sorted(findings, key=lambda one: one.conditional):
+            if finding.conditional and not job.settings.preview:
+                continue
             place = finding.node.lineno, finding.node.col_offset
             if place in seen:
                 continue
@@ -302,4 +316,5 @@ def _as_reported(rule: type[Rule], finding: Finding, source: Source) -> Reported
         path = step.module.path
         other = Source.read(path, shown_path(path))
         notes.append((other.path, other.span(step.node), text))
-    return Reported(rule.code, source.span(finding.node), finding.message, finding.help, tuple(notes))
+    span = source.span(finding.node)
+    return Reported(rule.code, span, finding.message, finding.help, tuple(notes), finding.conditional, finding.severity)

@@ -84,11 +84,27 @@ def run(
     if cache is not None and missing:
         cache.prune()
     outcome = gather(results[job.path] for job in jobs)
+    outcome.diagnostics = _without_echoes(outcome.diagnostics)
     outcome.errors += project.errors
     outcome.enabled = {job.shown: job.codes for job in jobs}
     outcome.previewed = {job.shown for job in jobs if job.settings.preview}
     outcome.baselines = {job.shown: job.settings.baseline for job in jobs if job.settings.baseline is not None}
     return outcome
+
+
+def _without_echoes(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+    """Diagnostics without those of calls that lead to where another one of that rule stands: a file by itself shows the
+    one, and the project the other. What such a call leads to is said in its message, and in the note there."""
+    told = {(one.code, one.location.path, one.location.span.line) for one in diagnostics}
+    return [
+        one
+        for one in diagnostics
+        if not any(
+            (one.code, note.location.path, note.location.span.line) in told
+            and one.message.lower().endswith(note.message.lower())
+            for note in one.notes
+        )
+    ]
 
 
 def _jobs(
