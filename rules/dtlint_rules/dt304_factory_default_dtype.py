@@ -1,61 +1,50 @@
-"""DT304: a tensor that is made after another has not its dtype, and meets it."""
+"""DT304: a tensor that is made beside another has not its dtype, and meets it."""
 
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Applicability
-from dtlint.infer.names import path_of
-from dtlint.infer.survey import facts
-from dtlint.infer.values import Constant, Number, Tensor, Trait
+from dtlint.diagnostic import Applicability, Fix
+from dtlint.dtypes.dtype import FLOATING
+from dtlint.infer.domain.values import Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._default_operands import meeting
-from dtlint_rules._effects import UNTOLD
-from dtlint_rules._factories import HELPERS, MAKERS, into_model, is_noise, is_total, may_be_after, tensors_after
-from dtlint_rules._filled import filled
-from dtlint_rules._half import half_at, is_of_any_float, place_in
-from dtlint_rules._layers import own_layer
-from dtlint_rules._makers import DISTRIBUTIONS, made_by, makers_of, sampled
-from dtlint_rules._names import last_name
+from dtlint_rules._minded import atoms_of
 from dtlint_rules._needs import TORCH, attributes
-from dtlint_rules._origins import origins_of
+from dtlint_rules._refusals import is_layer, is_loss, tensors
+from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import Call, End, Flow
-    from dtlint_rules._origins import Origins
+    from dtlint.infer.facts import ModuleFacts, Operation
+    from dtlint.source.place import Place
+    from dtlint_rules._refusals import Operand
 
 __all__ = ["FactoryDefaultDtype"]
 
-_OF_SHAPES = frozenset({"zeros", "ones", "empty", "rand", "randn"})
-"""Factories that take sizes and nothing else by position."""
-_OPERATIONS = (ast.BinOp, ast.Call)
-_QUANTILES = frozenset({"quantile", "nanquantile"})
-"""Functions that refuse even a number of another dtype than their tensor's, where it is a tensor."""
+_FACTORIES = frozenset(
+    {"zeros", "ones", "empty", "full", "rand", "randn", "linspace", "logspace", "eye", "normal", "tensor"}
+)
+"""Functions of torch that make a tensor of the default dtype, unless they are told another."""
+_MEETING = frozenset(
+    {"add", "sub", "mul", "div", "true_divide", "rsub", "where", "cat", "concat", "stack", "hstack", "vstack", "lerp"}
+    | {"addcmul", "maximum", "minimum", "matmul", "mm", "bmm", "baddbmm", "addmm", "solve", "grid_sample", "quantile"}
+    | {"conv1d", "conv2d", "conv3d", "linear", "dot", "cdist", "kron", "outer"}
+)
+"""Ops that promote their operands, or refuse them where they differ."""
 
 
 class FactoryDefaultDtype(Rule):
     """A tensor that is made in the shape of another has the default dtype, and then meets it.
 
     ## What it does
-    Reports a factory without `dtype=` (`torch.randn`, `torch.zeros`, `torch.full`, `torch.where(mask, 1.0, 0.0)`) that
-    takes its shape or its device from a tensor, or is moved to that, and `torch.Tensor([0.5, 1.0])`, where the result
-    is then added to, multiplied with, concatenated to or written into that tensor or what is computed from it, or goes
-    into a solver or a quantile with it, which take no float32 beside float64; one that stands in for the missing bias
-    of a layer in a product, `torch.zeros(n, device=conv.weight.device) if conv.bias is None else conv.bias`; one that a
-    product of matrices is written into by slices; and noise in the shape that a model is configured for that goes into
-    the model uncast.
+    Reports a factory without `dtype=` (`torch.randn`, `torch.zeros`, `torch.full`, `torch.eye`) where its tensor, or what
+    is computed from it, is then added to, multiplied with, concatenated to or refused beside a tensor that has the dtype of
+    what the caller gives, or of weights.
 
-    What a function of the file makes counts like a factory if it is handed `x.device` and no dtype, and so does what is
-    drawn from `Uniform(0.9, 1.1)` in the shape of `x`. Besides, the rule reports a buffer for tensors that is made in
-    the shape of the first of them, `self.frames = torch.zeros(n, *x.shape)`; a factory's tensor that goes into a layer
-    of the module itself, or into a Sequential that begins with one; one that one path returns, where another returns
-    what is computed from `x`; one that is filled with rows of the shape of `x`, where another factory of the function is
-    told `dtype=x.dtype`; and one that other ranks send `x` into, `dist.all_gather(parts, x)`.
-
-    All of this is conditional, and reported with `--preview` only: it takes a half tensor, half weights or float64.
+    All of this is conditional, and reported with `--preview` only: it takes a half tensor, or float64.
 
     ## Why it matters
     The factory gives float32, whatever the tensor is. With a half tensor the result of arithmetic is float32 from there
@@ -93,109 +82,70 @@ class FactoryDefaultDtype(Rule):
 
     code, name = "DT304", "factory-default-dtype"
     fix = Applicability.UNSAFE
-    calls = MAKERS
-    triggers = (
-        *attributes(calls - {"Tensor"}),
-        "torch.Tensor(",
-        *sorted(HELPERS),
-        *attributes(DISTRIBUTIONS),
-        *sorted(DISTRIBUTIONS),
-    )
-    needs = (
-        TORCH,
-        (
-            *attributes(("shape", "device", "size", "numel", "nelement", "get_device", "rand", "randn", "where")),
-            *("self.device", "len", *sorted(HELPERS)),
-        ),
-    )
+    triggers = attributes(_FACTORIES)
+    needs = (TORCH,)
 
-    def __init__(self) -> None:
-        self.made: dict[ast.AST, dict[ast.Call, Flow]] = {}
-        """By the function that runs them, the factories that are told no dtype, and where the program was then."""
-        self.of_numbers: set[ast.Call] = set()
-        """Those of one number, or of numbers that nothing is known of: only a quantile refuses them."""
-
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        if call.flow.function is None or "dtype" in call.keywords or "out" in call.keywords:
-            return ()
-        if not call.complete and any(keyword.arg is None for keyword in call.node.keywords):
-            return ()  # `*x.shape` may be there: no factory takes its dtype by position
-        if not _is_defaulted(call):
-            if call.target != "torch.tensor" or _QUANTILES.isdisjoint(facts(call.flow.scope).called):
-                return ()
-            self.of_numbers.add(call.node)
-        elif is_total(_bound_to(call)):
-            return ()
-        self.made.setdefault(call.flow.scope, {}).setdefault(call.node, place_in(call.flow))
-        return ()
-
-    def on_end(self, end: End) -> Iterable[Finding]:
-        factories = self.made.pop(end.node, {})
-        if end.flow.function is None:
-            return ()
-        own = facts(end.node)
-        calls, names = own.calls, own.called
-        if not names.isdisjoint(makers_of(end.flow.tree)):
-            factories.update(dict.fromkeys(made_by(calls, end.node, end.flow.tree), end.flow))
-        if not names.isdisjoint(DISTRIBUTIONS):
-            factories.update(dict.fromkeys(sampled(end.node, calls), end.flow))
-        return self._judged(factories, end) if factories else ()
-
-    def _judged(self, made: dict[ast.Call, Flow], end: End) -> Iterator[Finding]:
-        factories = {factory: place for factory, place in made.items() if may_be_after(factory, place)}
-        if not factories:
-            return
-        origins = origins_of(end.node)
-        # From the last on, so that of those that begin at one place the outer comes first.
-        operations = sorted(
-            (node for node in reversed(origins.of) if isinstance(node, _OPERATIONS)),
-            key=lambda node: (node.lineno, node.col_offset),
-        )
-        for factory, place in factories.items():
-            of_numbers = factory in self.of_numbers
-            among = [node for node in operations if last_name(node) in _QUANTILES] if of_numbers else operations
-            found = _found(factory, among, origins, place, half=not of_numbers)
-            if found is None:
-                continue  # for half and for float64: where it comes from is asked last, for it takes longest
-            if of_numbers or half_at(place, dtype=None) is None:
-                wide = is_of_any_float(place)
-                found = _found(factory, among, origins, place, half=False) if wide else None
-            if found is not None:
-                yield found
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        told: set[ast.Call] = set()
+        for seen in facts.operations(_meets):
+            made, other = _sides(seen.what)
+            factory = None if made is None or made.node is None or seen.behind else _factory(facts, made.node)
+            if factory is None or other is None or factory in told:
+                continue
+            told.add(factory)
+            what = "the tensor" if other.node is None else f"`{short(other.node)}`"
+            yield Finding(
+                factory,
+                f"Without `dtype=` this is float32, and meets {what}, which may be half",
+                help="Pass the dtype of the tensor that it meets",
+                notes=((seen.node, "they meet here"),) if seen.node.lineno != factory.lineno else (),
+                conditional=True,
+                fix=None if other.node is None else partial(_told, other.node),
+            )
 
 
-def _is_defaulted(call: Call) -> bool:
-    name = last_name(call.node)
-    if name in HELPERS:
-        return not call.target.startswith("torch.") and len(call.node.args) < 4
-    if name in UNTOLD or (name == "normal" and "size" in call.keywords):
-        return call.target == f"torch.{name}" and bool(call.node.args)
-    if not call.complete:
-        return name in _OF_SHAPES and call.target == f"torch.{name}"
-    result = call.result
-    if not call.target.startswith("torch.") or call.target.count(".") != 1 or not isinstance(result, Tensor):
-        return False
-    if name == "where":
-        numbers = [value for value in call.args[1:] if isinstance(value, (Constant, Number))]
-        return len(numbers) == 2 and Trait.DEFAULTED in result.traits
-    return Trait.DEFAULTED in result.traits and result.zero_dim is not True
+def _meets(operation: Operation) -> bool:
+    last = operation.op.rpartition(".")[2].rstrip("_")
+    known = (last in _MEETING or is_layer(operation)) and not is_loss(operation)
+    return known and None not in _sides(operation)
 
 
-def _bound_to(call: Call) -> str:
-    """The name that the running statement binds."""
-    statement = call.flow.statement
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return " ".join(path_of(target) or "" for target in targets)
+def _sides(operation: Operation) -> tuple[Operand | None, Operand | None]:
+    """An operand of the default dtype, with dimensions, and one whose dtype the caller decides."""
+    given = tensors(operation)
+    made = next((one for one in given if one.dtypes == FLOATING and _has_dimensions(one)), None)
+    return made, next((one for one in given if atoms_of(one.value)), None)
 
 
-def _found(
-    factory: ast.Call, operations: Sequence[ast.BinOp | ast.Call], origins: Origins, place: Flow, *, half: bool
-) -> Finding | None:
-    """Where the dtype of a factory's tensor matters: in a layer, where it meets another, or where it holds another."""
-    if half and (layer := own_layer(factory, operations, origins, place)) is not None:
-        return into_model(factory, layer, path_of(layer.func) or "")
-    after, noise = tensors_after(factory, origins, place), is_noise(factory)
-    if not after and not noise:
+def _has_dimensions(given: Operand) -> bool:
+    return isinstance(given.value, Tensor) and given.value.rank != 0
+
+
+def _factory(facts: ModuleFacts, node: ast.expr) -> ast.Call | None:
+    """The factory that an expression is computed from, told no dtype: directly, or by way of variables and arithmetic."""
+    waiting, seen = [node], 0
+    while waiting and seen < 12:
+        one, seen = facts.around.definition(waiting.pop(0)), seen + 1
+        if isinstance(one, ast.BinOp):
+            waiting += [one.left, one.right]
+        elif isinstance(one, ast.Subscript):
+            waiting.append(one.value)
+        elif isinstance(one, ast.Call):
+            names = {call.name for call in facts.calls_at(one)}
+            keywords = {keyword.arg for keyword in one.keywords}
+            if any(name.removeprefix("torch.") in _FACTORIES for name in names):
+                return None if keywords & {"dtype", "out", None} else one
+            if isinstance(one.func, ast.Attribute):
+                waiting.append(one.func.value)
+    return None
+
+
+def _told(other: ast.expr, place: Place) -> Fix | None:
+    """The fix that tells the factory the dtype of a tensor that is there by then."""
+    if not isinstance(other, (ast.Name, ast.Attribute)) or not place.is_bound(place.text(other)):
         return None
-    met = meeting(factory, after, operations, origins, place, half=half)
-    return met if met is not None or noise or not half else filled(factory, after, origins, place)
+    return Fix(
+        f"Pass the dtype of `{place.text(other)}`",
+        (place.append_argument(f"dtype={place.text(other)}.dtype"),),
+        Applicability.UNSAFE,
+    )

@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Severity
 from dtlint.dtypes.dtype import FLOATING
-from dtlint.infer.names import path_of
+from dtlint.infer.domain.values import Tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._casting import BOOL, INTEGRAL, cast_fix, listed
 from dtlint_rules._needs import TORCH, attributes
-from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, certain, listed, origin_note, settled, tensor_op
-from dtlint_rules._ranks import rank_of
-from dtlint_rules._refusals import refused
-from dtlint_rules._subjects import operand
+from dtlint_rules._refusals import Operand, finding, is_refused, once, operand, short_op, tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import Call, Flow
-    from dtlint.infer.facts import ModuleFacts
-    from dtlint_rules._subjects import Operand
+    from dtlint.infer.facts import ModuleFacts, Operation
 
 __all__ = ["LossTargetDtype"]
 
@@ -107,55 +103,50 @@ class LossTargetDtype(Rule):
     fix = Applicability.SAFE
     triggers = attributes(_REFUSED)
     needs = (TORCH,)
-    calls = called(_REFUSED)
 
-    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
-        return refused(facts, self.code)
-
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        op = tensor_op(call)
-        if op not in _REFUSED or not call.complete:
-            return ()
-        target, given = operand(call, 2 if op in _THIRD else 1, "target"), operand(call)
-        dtypes = settled(target, call.flow) if target is not None else None
-        if target is None or not dtypes:
-            return ()
-        if dtypes <= _REFUSED[op]:
-            wanted = "class numbers of int64" if op in _OF_CLASSES else "a floating target"
-        elif op in _OF_PROBABILITIES and given is not None and _are_numbers(given, target, dtypes, call.flow):
-            wanted = "class numbers of int64, or probabilities"
-        elif op in _STRICT and given is not None and _differ(given, dtypes):
-            wanted = f"a target of the dtype of its input, {listed(certain(given.value) or BOOL)}"
-        else:
-            return ()
-        cast = "long()" if op in _OF_CLASSES else _as_input(op, given)
-        return (
-            Finding(
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for seen in once(facts.operations(lambda one: _wanted(one) is not None or is_refused(one, self.code))):
+            op, target, wanted = short_op(seen.what), _target(seen.what), _wanted(seen.what)
+            last = op.rpartition(".")[2]
+            if target is None or wanted is None:
+                dtypes = " and ".join(listed(one.dtypes) for one in tensors(seen.what) if one.dtypes)
+                yield finding(seen, None, f"`{last}` raises for {dtypes}", "Cast the target to the dtype that it takes")
+                continue
+            cast = "long()" if op in _OF_CLASSES else _as_input(op, operand(seen.what))
+            yield finding(
+                seen,
                 target.node,
-                f"`{op.rpartition('.')[2]}` takes {wanted}: this target is {listed(dtypes)} and raises",
-                help=f"Cast the target with `.{cast}`",
-                notes=origin_note(target.value, target.node, f"{listed(dtypes)} since here"),
-                fix=partial(cast_fix, target.node, cast, f"Cast the target with `.{cast}`", Applicability.SAFE),
-            ),
-        )
+                f"`{last}` takes {wanted}: this target is {listed(target.dtypes)} and raises",
+                f"Cast the target with `.{cast}`",
+                fix=None if target.node is None else partial(cast_fix, target.node, cast, Applicability.SAFE),
+            )
 
 
-def _are_numbers(given: Operand, target: Operand, dtypes: frozenset[str], flow: Flow) -> bool:
+def _target(operation: Operation) -> Operand | None:
+    return operand(operation, 2 if short_op(operation) in _THIRD else 1, "target")
+
+
+def _wanted(operation: Operation) -> str | None:
+    """What the loss takes, where its target is something else."""
+    op = short_op(operation)
+    target, given = (_target(operation), operand(operation)) if op in _REFUSED else (None, None)
+    if target is None or given is None or not target.dtypes:
+        return None
+    if target.dtypes <= _REFUSED[op]:
+        return "class numbers of int64" if op in _OF_CLASSES else "a floating target"
+    if op in _OF_PROBABILITIES and target.dtypes <= FLOATING and _are_numbers(given, target):
+        return "class numbers of int64, or probabilities"
+    return None
+
+
+def _are_numbers(given: Operand, target: Operand) -> bool:
     """Has a floating target surely one dimension less than the logits, so that it cannot be probabilities?"""
-    if not dtypes <= FLOATING:
-        return False
-    rank, logits = rank_of(target.node, flow), rank_of(given.node, flow)
-    return rank is not None and logits is not None and rank == logits - 1
-
-
-def _differ(given: Operand, target: frozenset[str]) -> bool:
-    """Is the input surely of another floating dtype than the target?"""
-    dtypes = certain(given.value)
-    return dtypes is not None and len(dtypes) == 1 and len(target) == 1 and dtypes != target and dtypes < FLOATING
+    ranks = [one.value.rank if isinstance(one.value, Tensor) else None for one in (given, target)]
+    return ranks[0] is not None and ranks[1] is not None and 0 <= ranks[1] == ranks[0] - 1
 
 
 def _as_input(op: str, given: Operand | None) -> str:
     """The cast to the dtype of the input: `.float()`, where the loss promotes."""
     if op in _STRICT and given is not None and isinstance(given.node, ast.Name):
-        return f"to({path_of(given.node)}.dtype)"
+        return f"to({given.node.id}.dtype)"
     return "float()"

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import ast
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.dtypes.dtype import FLOATING
-from dtlint.infer.values import Array, Items, Tensor
+from dtlint.infer.domain.values import Array, Const, Number, Tensor, Tuple
 from dtlint.rule import Finding, Rule
-from dtlint_rules._assignments import source_of
+from dtlint_rules._casting import BOOL, INTEGRAL, cast_fix, listed
 from dtlint_rules._fixes import operand_text
-from dtlint_rules._masks import is_mask, is_named_mask
-from dtlint_rules._names import last_name, names_in
 from dtlint_rules._needs import TORCH
-from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, certain, listed, origin_note, settled, tensor_op
-from dtlint_rules._parts import receiver
-from dtlint_rules._refusals import refused
-from dtlint_rules._subjects import Operand, operand
-from dtlint_rules._texts import short
-from dtlint_rules._within import parents_at
+from dtlint_rules._refusals import Operand, finding, is_refused, once, operand, short_op, tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import Call, Flow, Lookup, Operation
-    from dtlint.infer.facts import ModuleFacts
-    from dtlint.infer.values import Value
+    from dtlint.infer.facts import ModuleFacts, Operation
     from dtlint.source.place import Place
 
 __all__ = ["MaskDtype"]
@@ -49,20 +39,19 @@ _ATTENTION = {
     ),
 }
 """Attention, whose masks are bool, or floating and then added to the scores."""
-
-_OF_BYTES = (".byte", "uint8", "ByteTensor")
-"""What makes the masks of before torch 1.2, which were of bytes."""
+_BYTES = frozenset({"uint8"})
+_BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "bitwise_not": "~"}
+_OF_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.Add, ast.Sub)
 
 
 class MaskDtype(Rule):
     """A mask of integers is given where a bool one is needed, or a bool one is negated by arithmetic.
 
     ## What it does
-    Reports `masked_fill`, `masked_select` and `torch.where` with a mask that is not bool, and with `1 - mask`, which never
-    is; attention with a mask of integers, or with a bool mask that was cast to a floating dtype; `1 - mask` and `-mask` of
-    a bool tensor; `~mask` of an integer one, and `~` of a mask that is cast to one, `~padding_mask(ids).long()`; `&`, `|`,
-    `^` and `~` of a floating one; and what is known as a tensor, and indexed with one of uint8,
-    `x[mask.byte()]`.
+    Reports `masked_fill`, `masked_select` and `torch.where` with a mask that is not bool; attention with a mask of
+    integers, or with a bool mask that was cast to a floating dtype; `1 - mask` and `-mask` of a bool tensor; `~mask` of an
+    integer one that holds zeros and ones; `&`, `|`, `^` and `~` of a floating one; and what is known as a tensor, and
+    indexed with one of uint8, `x[mask.byte()]`.
 
     ## Why it matters
     Most of it raises: "masked_fill_ only supports boolean masks", "Subtraction, the `-` operator, with a bool tensor is
@@ -102,210 +91,130 @@ class MaskDtype(Rule):
 
     code, name, severity = "DT308", "mask-dtype", Severity.ERROR
     fix = Applicability.SAFE
-    triggers = ("*mask*", "*ttention*", ".where", "~", "-(", "1-", "1.-", "1.0-", *_OF_BYTES)
+    triggers = ("*mask*", "*ttention*", ".where", "~", "-(", "1-", "1.-", "1.0-", ".byte", "uint8", "ByteTensor")
     needs = (TORCH,)
-    calls = called((*_BOOL_ALONE, *_ATTENTION))
-    operators = frozenset({ast.Sub, ast.USub, ast.Invert, ast.BitAnd, ast.BitOr, ast.BitXor})
-    of_known = True
-    of_any = frozenset({ast.Invert})
-    hears_where = MappingProxyType({"on_lookup": _OF_BYTES})
 
-    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
-        return refused(facts, self.code)
-
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        op = tensor_op(call)
-        if not call.complete:
-            return
-        if op in _BOOL_ALONE:
-            position, name = _BOOL_ALONE[op]
-            mask = operand(call, position + (call.target == "torch.Tensor.where"), name)
-            dtypes = settled(mask, call.flow) if mask is not None else None
-            if mask is not None and dtypes and not dtypes & (BOOL | ({"uint8"} if op == "where" else BOOL)):
-                yield _refused(mask, f"`{op}` takes a bool mask: this one is {listed(dtypes)} and raises")
-            elif mask is not None and op != "where" and _is_turned_by_hand(mask.node) and not _is_bool(mask.value):
-                yield Finding(
-                    mask.node,
-                    f"`{op}` takes a bool mask, and `{short(mask.node)}` is never one: this raises",
-                    help="Invert the mask with `~`, or compare: `mask == 0`",
-                )
-            return
-        for position, name in _ATTENTION.get(op, ()):
-            mask = operand(call, position, name)
-            dtypes = settled(mask, call.flow) if mask is not None else None
-            if mask is None or not dtypes:
-                continue
-            if dtypes <= INTEGRAL - BOOL:
-                yield _refused(
-                    mask,
-                    f"Attention takes bool or floating masks: `{name}` is {listed(dtypes)} and raises",
-                )
-            elif dtypes <= FLOATING and (cast := _cast_of_bool(mask, call.flow)) is not None:
-                yield _added(mask, cast, name)
-
-    def on_operation(self, operation: Operation) -> Iterator[Finding]:
-        node, operator = operation.node, operation.operator
-        if isinstance(operator, ast.Sub) and isinstance(node, ast.BinOp):
-            left, right = _is_bool(operation.left), _is_bool(operation.right)
-            if (left or right) and not (_is_array(operation.left) or _is_array(operation.right)):
-                turned = right and isinstance(node.left, ast.Constant) and node.left.value == 1
-                yield Finding(
-                    node,
-                    "`-` raises for bool tensors",
-                    help="Invert a mask with `~`, or cast it first",
-                    fix=partial(_turn, node) if turned else None,
-                )
-        elif isinstance(operator, ast.USub) and _is_bool(operation.right):
-            yield Finding(
-                node,
-                "`-` raises for bool tensors",
-                help="Invert a mask with `~`",
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for seen in once(facts.operations(lambda one: _wrong_mask(one) is not None)):
+            mask = _wrong_mask(seen.what)
+            assert mask is not None
+            attention = short_op(seen.what) in _ATTENTION
+            who = (
+                "Attention takes bool or floating masks" if attention else f"`{short_op(seen.what)}` takes a bool mask"
             )
-        elif isinstance(operator, _BITWISE) and isinstance(node, (ast.BinOp, ast.AugAssign)):
-            yield from _on_bitwise(operation, (operation.left, operation.right))
-        elif isinstance(operator, ast.Invert) and isinstance(node, ast.UnaryOp):
-            yield from _on_bitwise(operation, (operation.right,))
-            dtypes = certain(operation.right)
-            if dtypes is None and isinstance(node.operand, ast.Call) and _tells(node.operand):
-                dtypes = settled(Operand(node.operand, operation.right), operation.flow)
-            if not dtypes or not dtypes <= INTEGRAL - BOOL or _is_of_bits(node, operation.flow):
-                return
-            if _is_zeros_and_ones(node.operand, operation) or (
-                dtypes == _BYTES and _is_subscript(node, operation.flow)
-            ):
-                word = "254" if dtypes == {"uint8"} else "-2"
+            yield finding(
+                seen,
+                mask.node,
+                f"{who}: this one is {listed(mask.dtypes)} and raises",
+                "Cast it with `.bool()`",
+                fix=None if mask.node is None else partial(cast_fix, mask.node, "bool()", Applicability.SAFE),
+            )
+        for seen in once(facts.operations(_subtracts_bool)):
+            node = seen.what.node
+            turned = isinstance(node, ast.BinOp) and isinstance(node.left, ast.Constant) and node.left.value == 1
+            help = "Invert a mask with `~`, or cast it first"
+            yield finding(seen, None, "`-` raises for bool tensors", help, fix=partial(_turn, node) if turned else None)
+        for seen in once(facts.operations(_is_bitwise_of_floats)):
+            sign = _BITWISE[short_op(seen.what)]
+            dtypes = next(one.dtypes for one in tensors(seen.what) if one.dtypes and one.dtypes <= FLOATING)
+            text = f"`{sign}` raises for {listed(dtypes)} tensors"
+            yield finding(seen, None, text, "Cast the mask first: `.bool()`")
+        yield from self._added(facts)
+        yield from self._turned(facts)
+        yield from self._by_bytes(facts)
+
+    def _added(self, facts: ModuleFacts) -> Iterator[Finding]:
+        """Attention with a bool mask that was cast to floats: it is added to the scores."""
+        for seen in once(facts.operations(lambda one: short_op(one) in _ATTENTION)):
+            for mask in _masks(seen.what):
+                made = facts.around.definition(mask.node) if mask.node is not None and not seen.behind else None
+                cast = made.func if isinstance(made, ast.Call) else None
+                of = facts.value(cast.value) if isinstance(cast, ast.Attribute) else None
+                if mask.dtypes and mask.dtypes <= FLOATING and isinstance(of, Tensor) and of.dtypes == BOOL:
+                    text = "Attention adds a floating mask to the scores: ones and zeros mask nothing"
+                    one = finding(seen, mask.node, text, "Pass the bool mask, or one of 0 and -inf")
+                    one.severity = Severity.WARNING
+                    yield one
+
+    def _turned(self, facts: ModuleFacts) -> Iterator[Finding]:
+        """`~` of integers that are zeros and ones."""
+        for seen in facts.evaluations(ast.UnaryOp):
+            (value,) = seen.operands
+            if not isinstance(seen.node.op, ast.Invert) or not isinstance(value, Tensor) or not value.dtypes:
+                continue
+            around = facts.around.parent(seen.node)
+            of_bits = isinstance(around, (ast.BinOp, ast.AugAssign)) and isinstance(around.op, _OF_BITS)
+            of_truths = (value.range.low, value.range.high) == (0.0, 1.0)
+            if value.dtypes <= INTEGRAL - BOOL and of_truths and not of_bits:
+                word = "254" if value.dtypes == _BYTES else "-2"
                 yield Finding(
-                    node,
-                    f"`~` flips the bits of the {listed(dtypes)} mask: 1 becomes {word}, which is true",
+                    seen.node,
+                    f"`~` flips the bits of the {listed(value.dtypes)} mask: 1 becomes {word}, which is true",
                     help="Cast the mask first: `~mask.bool()`",
                     severity=Severity.WARNING,
-                    fix=partial(cast_fix, node.operand, "bool()", "Cast the mask to bool", Applicability.UNSAFE),
+                    fix=partial(cast_fix, seen.node.operand, "bool()", Applicability.UNSAFE),
                 )
 
-    def on_lookup(self, lookup: Lookup) -> Iterator[Finding]:
+    def _by_bytes(self, facts: ModuleFacts) -> Iterator[Finding]:
         """`x[mask.byte()]`."""
-        if not isinstance(lookup.base, Tensor):
-            return  # to an array, and to a table, bytes are positions
-        nodes = lookup.node.slice.elts if isinstance(lookup.node.slice, ast.Tuple) else [lookup.node.slice]
-        values = lookup.index.items if isinstance(lookup.index, Items) and len(nodes) > 1 else (lookup.index,)
-        for node, value in zip(nodes, values, strict=False):
-            if certain(value) != _BYTES or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert)):
-                continue  # `x[~mask]` is told where it is turned around
-            was_bool = isinstance(value, Tensor) and value.cast is not None and value.cast.dtypes == BOOL
-            yield _by_bytes(Operand(node, value), was_bool)
+        told: set[ast.expr] = set()
+        for seen in (*facts.evaluations(ast.Subscript), *facts.assignments()):
+            if not isinstance(seen.node, ast.Subscript) or not isinstance(seen.operands[0], Tensor):
+                continue  # to an array, and to a table, bytes are positions
+            index, slices = seen.operands[1], seen.node.slice
+            parts = [(slices, index)]
+            if isinstance(slices, ast.Tuple) and isinstance(index, Tuple):
+                parts = list(zip(slices.elts, index.items, strict=False))
+            for node, value in parts:
+                inverted = isinstance(node, ast.UnaryOp)  # is told where it is turned around
+                if isinstance(value, Tensor) and value.dtypes == _BYTES and not inverted and node not in told:
+                    told.add(node)
+                    was_bool = (value.range.low, value.range.high) == (0.0, 1.0)
+                    safe = Applicability.SAFE if was_bool else Applicability.UNSAFE
+                    yield Finding(
+                        node,
+                        "Indexing with uint8 is deprecated: torch takes it for a mask",
+                        help="Cast the mask with `.bool()`, or positions with `.long()`",
+                        severity=Severity.WARNING,
+                        fix=partial(cast_fix, node, "bool()", safe),
+                    )
 
 
-def _by_bytes(index: Operand, was_bool: bool) -> Finding:
-    applicability = Applicability.SAFE if was_bool else Applicability.UNSAFE
-    return Finding(
-        index.node,
-        "Indexing with uint8 is deprecated: torch takes it for a mask",
-        help="Cast the mask with `.bool()`, or positions with `.long()`",
-        severity=Severity.WARNING,
-        notes=origin_note(index.value, index.node, "uint8 since here"),
-        fix=partial(cast_fix, index.node, "bool()", "Cast the mask to bool", applicability),
-    )
+def _masks(operation: Operation) -> list[Operand]:
+    """The masks of attention that are given."""
+    places = _ATTENTION.get(short_op(operation), ())
+    return [mask for position, name in places if (mask := operand(operation, position, name)) is not None]
 
 
-def _on_bitwise(operation: Operation, operands: tuple[Value, ...]) -> Iterator[Finding]:
-    """`&`, `|`, `^` and `~` of a floating mask."""
-    for value in operands:
-        dtypes = certain(value)
-        if dtypes and dtypes <= FLOATING and len(dtypes) == 1:
-            yield Finding(
-                operation.node,
-                f"`{_SIGNS[type(operation.operator)]}` raises for {listed(dtypes)} tensors",
-                help="Cast the mask first: `.bool()`",
-                notes=origin_note(value, operation.node, f"{listed(dtypes)} since here"),
-            )
-            return
+def _wrong_mask(operation: Operation) -> Operand | None:
+    """The mask that is not of a dtype that the op takes."""
+    op = short_op(operation)
+    if op in _BOOL_ALONE:
+        position, name = _BOOL_ALONE[op]
+        method_of_tensor = operation.op == "torch.Tensor.where"
+        mask = operand(operation, position + method_of_tensor, name)
+        taken = BOOL | _BYTES if op == "where" else BOOL
+        return mask if mask is not None and mask.dtypes and not mask.dtypes & taken else None
+    return next((mask for mask in _masks(operation) if mask.dtypes and mask.dtypes <= INTEGRAL - BOOL), None)
 
 
-_BYTES = frozenset({"uint8"})
-_OF_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.Add, ast.Sub)
-_BITWISE = (ast.BitAnd, ast.BitOr, ast.BitXor)
-_SIGNS = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.Invert: "~"}
+def _subtracts_bool(operation: Operation) -> bool:
+    """`1 - mask`, `mask - other`, `-mask`. An array of NumPy subtracts in its own way."""
+    op = short_op(operation)
+    if op == "neg":
+        return is_refused(operation, "DT308")
+    known = all(isinstance(value, (Tensor, Const, Number)) or _is_scalar(value) for value in operation.args)
+    return op in ("sub", "rsub", "sub_") and known and any(one.dtypes == BOOL for one in tensors(operation))
 
 
-def _is_turned_by_hand(node: ast.expr) -> bool:
-    """`1 - mask`."""
-    return (
-        isinstance(node, ast.BinOp)
-        and isinstance(node.op, ast.Sub)
-        and isinstance(node.left, ast.Constant)
-        and node.left.value == 1
-    )
+def _is_scalar(value: object) -> bool:
+    return isinstance(value, Array) and value.scalar is True
 
 
-def _refused(mask: Operand, message: str) -> Finding:
-    return Finding(
-        mask.node,
-        message,
-        help="Cast it with `.bool()`",
-        notes=origin_note(mask.value, mask.node, "made here"),
-        fix=partial(cast_fix, mask.node, "bool()", "Cast the mask to bool", Applicability.SAFE),
-    )
-
-
-def _added(mask: Operand, cast: ast.expr, name: str) -> Finding:
-    return Finding(
-        mask.node,
-        f"Attention adds a floating mask to the scores: ones and zeros in `{name}` mask nothing",
-        help="Pass the bool mask, or one of 0 and -inf",
-        severity=Severity.WARNING,
-        notes=((cast, "cast from bool here"),) if cast.lineno != mask.node.lineno else (),
-    )
-
-
-def _cast_of_bool(mask: Operand, flow: Flow) -> ast.expr | None:
-    """The cast from bool that a mask is as it stands, or that its name was bound to."""
-    cast = mask.value.cast if isinstance(mask.value, Tensor) else None
-    if cast is None or cast.dtypes != BOOL:
-        return None
-    return cast.node if cast.node in (mask.node, source_of(mask.node, flow)) else None
-
-
-def _is_bool(value: Value) -> bool:
-    return certain(value) == BOOL
-
-
-def _is_array(value: Value) -> bool:
-    """Is it an array of NumPy, which subtracts in its own way, and not a number of NumPy?"""
-    return isinstance(value, Array) and not value.scalar
-
-
-def _is_zeros_and_ones(node: ast.expr, operation: Operation) -> bool:
-    cast = operation.right.cast if isinstance(operation.right, Tensor) else None
-    return is_mask(node) or (isinstance(node, ast.Call) and _tells(node)) or (cast is not None and cast.dtypes == BOOL)
-
-
-def _tells(cast: ast.Call) -> bool:
-    """Is what is cast there ones and zeros, as it is written: `(x == pad).long()`, `make_mask(n).type(torch.long)`?"""
-    given = receiver(cast)
-    if isinstance(given, ast.Subscript) and isinstance(given.slice, ast.Constant):
-        return is_named_mask(str(given.slice.value))
-    return given is not None and (is_mask(given) or (isinstance(given, ast.Call) and is_named_mask(last_name(given))))
-
-
-def _is_subscript(node: ast.expr, flow: Flow) -> bool:
-    """`x[~m]` and `x[..., ~m, :]`, where bytes are a mask."""
-    around = parents_at(node, flow)
-    parent = around.get(node)
-    if isinstance(parent, ast.Tuple):
-        node, parent = parent, around.get(parent)
-    return isinstance(parent, ast.Subscript) and parent.slice is node
-
-
-def _is_of_bits(node: ast.expr, flow: Flow) -> bool:
-    """Are bits meant by what is turned around: do they meet others, `x | ~mask.int()`, is it brought back by hand,
-    `~mask + 2`, or does a name say so?"""
-    parent = parents_at(node, flow).get(node)
-    if isinstance(parent, (ast.BinOp, ast.AugAssign)) and isinstance(parent.op, _OF_BITS):
-        return True
-    if isinstance(parent, ast.Call) and last_name(parent).startswith("bitwise"):
-        return True
-    targets = flow.statement.targets if isinstance(flow.statement, ast.Assign) else []
-    return any("bit" in word.lower() for part in (node, *targets) for word in names_in(part))
+def _is_bitwise_of_floats(operation: Operation) -> bool:
+    given = tensors(operation)
+    known = len(given) == len(operation.args) and all(one.dtypes for one in given)
+    return short_op(operation) in _BITWISE and known and any(one.dtypes <= FLOATING for one in given)
 
 
 def _turn(node: ast.BinOp, place: Place) -> Fix | None:

@@ -6,18 +6,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
-from dtlint.infer.values import Dtype, DtypeOf
+from dtlint.infer.domain.values import NONE, Dtype
 from dtlint.rule import Finding, Rule
+from dtlint_rules._casting import BOOL, INTEGRAL, cast_fix, listed
 from dtlint_rules._needs import TORCH, attributes
-from dtlint_rules._operands import BOOL, INTEGRAL, called, cast_fix, listed, origin_note, settled, tensor_op
-from dtlint_rules._refusals import refused
-from dtlint_rules._subjects import operand
+from dtlint_rules._refusals import finding, is_refused, once, operand, short_op
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import Call
-    from dtlint.infer.facts import ModuleFacts
+    from dtlint.infer.facts import ModuleFacts, Operation
     from dtlint.source.place import Place
 
 __all__ = ["IntReduction"]
@@ -27,7 +25,7 @@ _FLOATING_ALONE = frozenset(
     | {"nanquantile", "softmax", "log_softmax", "nn.functional.softmax", "nn.functional.log_softmax", "cdist", "pdist"}
     | {"nn.functional.normalize", "nn.functional.cosine_similarity", "cosine_similarity", "renorm", "multinomial"}
 )
-"""What torch 2.13 refuses for integers and bools."""
+"""What torch refuses for integers and bools."""
 _NOT_OF_BOOL = frozenset({"argmax", "argmin"})
 _DTYPE = {
     **dict.fromkeys(("softmax", "log_softmax"), 2),
@@ -76,46 +74,37 @@ class IntReduction(Rule):
 
     code, name, severity = "DT309", "int-reduction", Severity.ERROR
     fix = Applicability.SAFE
-    calls = called((*_FLOATING_ALONE, *_NOT_OF_BOOL))
-    triggers = attributes(calls)
+    triggers = attributes((*_FLOATING_ALONE, *_NOT_OF_BOOL))
     needs = (TORCH,)
 
-    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
-        return refused(facts, self.code)
-
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        op = tensor_op(call)
-        refused = INTEGRAL if op in _FLOATING_ALONE else BOOL if op in _NOT_OF_BOOL else None
-        if refused is None or not call.complete or _is_told(call, op):
-            return ()
-        subject = operand(call)
-        dtypes = settled(subject, call.flow) if subject is not None else None
-        if subject is None or not dtypes or not dtypes <= refused:
-            return ()
-        if op in _PROMOTING:
-            other = operand(call, 1, "x2")
-            met = settled(other, call.flow) if other is not None else None
-            if not met or not met <= refused:
-                return ()
-        name = op.rpartition(".")[2]
-        return (
-            Finding(
-                call.node,
-                f"`{name}` raises for {listed(dtypes)}: it takes floating tensors",
-                help="Cast first: `.float()`",
-                notes=origin_note(subject.value, call.node, f"{listed(dtypes)} since here"),
-                fix=partial(_as_method, name)
-                if call.target.startswith("torch.Tensor.")
-                else partial(cast_fix, subject.node, "float()", "Cast to float32 first", Applicability.SAFE),
-            ),
-        )
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for seen in once(facts.operations(lambda one: _is_wrong(one) or is_refused(one, self.code))):
+            subject, name = operand(seen.what), short_op(seen.what).rpartition(".")[2]
+            if subject is None or not subject.dtypes <= INTEGRAL:
+                continue
+            fix = partial(_as_method, name)
+            if subject.node is not None and not seen.what.op.startswith("torch.Tensor."):
+                fix = partial(cast_fix, subject.node, "float()", Applicability.SAFE)
+            text = f"`{name}` raises for {listed(subject.dtypes)}: it takes floating tensors"
+            yield finding(seen, None, text, "Cast first: `.float()`", fix=fix)
 
 
-def _is_told(call: Call, op: str) -> bool:
+def _is_wrong(operation: Operation) -> bool:
+    op = short_op(operation)
+    refused = INTEGRAL if op in _FLOATING_ALONE else BOOL if op in _NOT_OF_BOOL else None
+    subject = operand(operation) if refused is not None else None
+    if refused is None or subject is None or not subject.dtypes or not subject.dtypes <= refused or _is_told(operation):
+        return False
+    other = operand(operation, 1, "x2") if op in _PROMOTING else None
+    return op not in _PROMOTING or (other is not None and bool(other.dtypes) and other.dtypes <= refused)
+
+
+def _is_told(operation: Operation) -> bool:
     """Is a dtype given, by its name or in its place?"""
-    if "dtype" in call.keywords or any(isinstance(value, (Dtype, DtypeOf)) for value in call.args):
+    if any(isinstance(value, Dtype) for value in operation.args):
         return True
-    return op in _DTYPE and operand(call, _DTYPE[op], "dtype") is not None
+    told = operand(operation, _DTYPE.get(short_op(operation), len(operation.args)), "dtype")
+    return told is not None and told.value != NONE
 
 
 def _as_method(name: str, place: Place) -> Fix:

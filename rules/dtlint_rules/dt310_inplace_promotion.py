@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
 from dtlint.dtypes.dtype import DTYPES, Category
-from dtlint.infer.values import Array, Constant, Number, Tensor
+from dtlint.infer.domain.values import Const, Number, Tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._casting import INTEGRAL, listed
 from dtlint_rules._fixes import operand_text
 from dtlint_rules._needs import TORCH, attributes
-from dtlint_rules._operands import INTEGRAL, certain, listed, origin_note
-from dtlint_rules._refusals import refused
+from dtlint_rules._refusals import finding, is_refused, once, operand, short_op
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import Call, Operation
-    from dtlint.infer.facts import ModuleFacts
-    from dtlint.infer.values import Value
+    from dtlint.infer.domain.values import Value
+    from dtlint.infer.facts import ModuleFacts, Operation
     from dtlint.source.place import Place
 
 __all__ = ["InplacePromotion"]
@@ -71,6 +70,9 @@ _FLOATING = frozenset(
 """Methods whose result is floating, whatever they are given."""
 
 
+_BOUNDED = frozenset({"clamp_", "clamp_min_", "clamp_max_"})
+
+
 class InplacePromotion(Rule):
     """An integer tensor is changed in place by what makes it floating.
 
@@ -108,93 +110,45 @@ class InplacePromotion(Rule):
 
     code, name, severity = "DT310", "inplace-promotion", Severity.ERROR
     fix = Applicability.UNSAFE
-    calls = _PROMOTING | _FLOATING
-    triggers = ("+=", "-=", "*=", "/=", "%=", "|=", "&=", "^=", *attributes(calls))
+    triggers = ("+=", "-=", "*=", "/=", "%=", "|=", "&=", "^=", *attributes(_PROMOTING | _FLOATING))
     needs = (TORCH,)
-    operators = frozenset({*_OPERATORS})
-    of_known = True
 
-    def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
-        return refused(facts, self.code)
-
-    def on_operation(self, operation: Operation) -> Iterable[Finding]:
-        node = operation.node
-        if (
-            not isinstance(node, ast.AugAssign)
-            or type(node.op) not in _OPERATORS
-            or not isinstance(operation.left, Tensor)
-        ):
-            return ()
-        result = max(_least(operation.right), Category.FLOAT if isinstance(node.op, ast.Div) else Category.BOOL)
-        fix = partial(_out_of_place, node) if isinstance(node.target, ast.Name) else None
-        return self._judged(node, operation.left, result, f"{_OPERATORS[type(node.op)]}=", fix)
-
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        if call.target != f"torch.Tensor.{call.method}" or not isinstance(call.receiver, Tensor) or not call.complete:
-            return ()
-        divides = call.method in _FLOATING or (call.method == "div_" and "rounding_mode" not in call.keywords)
-        result = Category.FLOAT if divides else _least_given(call)
-        return self._judged(call.node, call.receiver, result, call.method)
-
-    def _judged(
-        self,
-        node: ast.expr | ast.stmt,
-        tensor: Tensor,
-        result: Category,
-        who: str,
-        fix: partial[Fix | None] | None = None,
-    ) -> Iterable[Finding]:
-        dtypes = certain(tensor)
-        if not dtypes or not dtypes <= INTEGRAL or result <= max(DTYPES[dtype].category for dtype in dtypes):
-            return ()
-        return (
-            Finding(
-                node,
-                f"`{who}` raises: a tensor of {listed(dtypes)} cannot hold {_WORDS[result]}",
-                help="Do it out of place, or make the tensor floating first",
-                notes=origin_note(tensor, node, f"{listed(dtypes)} since here"),
-                fix=fix,
-            ),
-        )
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for seen in once(facts.operations(lambda one: _is_wrong(one) or is_refused(one, self.code))):
+            node, tensor = seen.what.node, operand(seen.what)
+            if tensor is None or not tensor.dtypes or not tensor.dtypes <= INTEGRAL:
+                continue
+            changed = isinstance(node, ast.AugAssign) and type(node.op) in _OPERATORS
+            who = f"{_OPERATORS[type(node.op)]}=" if changed else short_op(seen.what)
+            yield finding(
+                seen,
+                None,
+                f"`{who}` raises: a tensor of {listed(tensor.dtypes)} cannot hold the result",
+                "Do it out of place, or make the tensor floating first",
+                fix=partial(_out_of_place, node) if changed and isinstance(node.target, ast.Name) else None,
+            )
 
 
-_WORDS = {Category.INTEGER: "integers", Category.FLOAT: "floating numbers", Category.COMPLEX: "complex numbers"}
+def _is_wrong(operation: Operation) -> bool:
+    """Is it a method whose result is floating, or one bounded by a number that is, of integers?"""
+    op, tensor = short_op(operation), operand(operation)
+    if (
+        not operation.op.startswith("torch.Tensor.")
+        or tensor is None
+        or not tensor.dtypes
+        or not tensor.dtypes <= INTEGRAL
+    ):
+        return False
+    bounds = (*operation.args[1:], *(value for _, value in operation.keywords))
+    return op in _FLOATING or (op in _BOUNDED and any(map(_is_floating, bounds)))
 
 
-def _least_given(call: Call) -> Category:
-    """The least category that the operands of a method have together. Factors have a part in it only where they raise:
-    `addcmul_` cuts its own to the dtype of the tensor, and a bool tensor takes an integer `alpha`."""
-    if call.method == "addcmul_":
-        given = [_least(value) for value in (*call.args, *call.keywords.values()) if isinstance(value, Tensor)]
-    else:
-        given = [_least(value) for name, value in call.keywords.items() if name != "alpha"]
-        given += [_least(value) for value in call.args]
-        if (alpha := call.keywords.get("alpha")) is not None and (category := _least(alpha)) > Category.INTEGER:
-            given.append(category)
-    return max(given, default=Category.BOOL)
-
-
-def _least(value: Value) -> Category:
-    """The least category that an operand is certain to have."""
-    if isinstance(value, Constant):
-        kinds: dict[type, Category] = {
-            bool: Category.BOOL,
-            int: Category.INTEGER,
-            float: Category.FLOAT,
-            complex: Category.COMPLEX,
-        }
-        return kinds.get(type(value.value), Category.BOOL)
-    if isinstance(value, Number):
-        return value.category
+def _is_floating(value: Value) -> bool:
     if isinstance(value, Tensor):
-        if value.dtypes:
-            return min(DTYPES[dtype].category for dtype in value.dtypes)
-        if value.symbol is not None:
-            floating = any(atom.floating for atom in value.symbol.of)
-            return max(value.symbol.floor, Category.FLOAT if floating or value.symbol.met else Category.BOOL)
-    if isinstance(value, Array) and value.scalar and value.dtypes:
-        return min(DTYPES[dtype].category for dtype in value.dtypes)
-    return Category.BOOL
+        return bool(value.dtypes) and all(DTYPES[dtype].category >= Category.FLOAT for dtype in value.dtypes or ())
+    if isinstance(value, Const):
+        return isinstance(value.value, float)
+    return isinstance(value, Number) and value.category == Category.FLOAT
 
 
 def _out_of_place(node: ast.AugAssign, place: Place) -> Fix | None:

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
-from dtlint.infer.values import Tensor
+from dtlint.infer.domain.values import Const, Number, Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._names import last_name
+from dtlint_rules._casting import INTEGRAL, cast_fix, listed
 from dtlint_rules._needs import TORCH
-from dtlint_rules._operands import INTEGRAL, cast_fix, certain, listed, origin_note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    import ast
+    from collections.abc import Callable, Iterator
 
-    from dtlint.infer.events import Call
+    from dtlint.infer.facts import Call, ModuleFacts
     from dtlint.source.place import Place
 
 __all__ = ["IntegerParameter"]
 
-_OF_DATA = frozenset({"tensor", "as_tensor", "asarray"})
-"""Functions that take the dtype of what they are given."""
-_FACTORIES = _OF_DATA | {"arange", "full", "zeros", "ones", "empty", "randint", "randperm", "zeros_like", "ones_like"}
+_FACTORIES = tuple(
+    f"torch.{name}"
+    for name in (
+        *("tensor", "as_tensor", "asarray", "arange", "full", "zeros", "ones", "empty", "randint", "randperm"),
+        *("zeros_like", "ones_like"),
+    )
+)
 _MADE_LEARNED = {"torch.nn.Parameter": 1, "torch.Tensor.requires_grad_": 0}
 """What makes a tensor require gradients, unless it is told not to, and the place of that argument."""
 
@@ -66,41 +69,39 @@ class IntegerParameter(Rule):
     fix = Applicability.SAFE
     triggers = ("requires_grad", ".requires_grad_", ".Parameter")
     needs = (TORCH,)
-    calls = _FACTORIES | {"Parameter", "requires_grad_"}
 
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        position = _MADE_LEARNED.get(call.target)  # factories take it by keyword only
-        told = call.argument(position, "requires_grad") is not None
-        if call.constant(position, "requires_grad") is not True and (position is None or told):
-            return ()
-        return self._judged(call) if call.complete and call.target.startswith("torch.") else ()
-
-    def _judged(self, call: Call) -> Iterator[Finding]:
-        given = call.receiver if call.method == "requires_grad_" else call.result
-        dtypes = certain(given)
-        if not isinstance(given, Tensor) or not dtypes or not dtypes <= INTEGRAL or not _is_written_out(given.origin):
-            return
-        yield Finding(
-            call.node,
-            f"`{last_name(call.node)}` raises for {listed(dtypes)}: integers have no gradients",
-            help="Make it of a floating dtype: `dtype=torch.float32`",
-            notes=origin_note(given, call.node, f"{listed(dtypes)} since here"),
-            fix=_fix(call),
-        )
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        told: set[ast.Call] = set()
+        for call in facts.calls(*_FACTORIES, *_MADE_LEARNED):
+            given = _given(call)
+            if not isinstance(given, Tensor) or not given.dtypes or not given.dtypes <= INTEGRAL or call.node in told:
+                continue
+            told.add(call.node)
+            yield Finding(
+                call.node,
+                f"`{call.name.rpartition('.')[2]}` raises for {listed(given.dtypes)}: integers have no gradients",
+                help="Make it of a floating dtype: `dtype=torch.float32`",
+                fix=_fix(call),
+            )
 
 
-def _is_written_out(made: ast.expr | None) -> bool:
-    """Does the code that makes a tensor show its dtype? `torch.tensor(n)` has that of `n`, whatever an annotation says."""
-    if not isinstance(made, ast.Call) or last_name(made) not in _OF_DATA:
-        return made is not None
-    told = any(keyword.arg == "dtype" for keyword in made.keywords)
-    return told or (bool(made.args) and isinstance(made.args[0], (ast.Constant, ast.List, ast.Tuple)))
+def _given(call: Call) -> object:
+    """The tensor that is to require gradients, if it is."""
+    place = _MADE_LEARNED.get(call.name)
+    asked = call.argument(place, "requires_grad")
+    if not call.complete or asked not in (Const(True), None) or (asked is None and place is None):
+        return None
+    if call.name == "torch.nn.Parameter":
+        return call.argument(0, "data")
+    if place is None and isinstance(call.argument(0, "data"), Number):
+        return None  # by an annotation, which stands in front of numbers of every kind
+    return call.receiver if place is not None else call.result
 
 
 def _fix(call: Call) -> Callable[[Place], Fix | None] | None:
-    if call.target == "torch.nn.Parameter" and call.node.args:
-        return partial(cast_fix, call.node.args[0], "float()", "Cast to float32 first", Applicability.SAFE)
-    return _as_float32 if call.method != "requires_grad_" and "dtype" not in call.keywords else None
+    if call.name == "torch.nn.Parameter" and call.node.args:
+        return partial(cast_fix, call.node.args[0], "float()", Applicability.SAFE)
+    return _as_float32 if call.name in _FACTORIES and "dtype" not in call.keywords else None
 
 
 def _as_float32(place: Place) -> Fix:

@@ -79,8 +79,8 @@ WRONG = [
     ("DT310", "work(torch.zeros(4, dtype=torch.long))", "x", "x *= 0.5\n    return x"),
     ("DT310", "work(torch.zeros(4, dtype=torch.long))", "x", "return x.add_(torch.rand(4))"),
     ("DT313", "work(torch.zeros(4, dtype=torch.bfloat16))", "x", "return x.cpu().numpy()"),
-    ("DT315", f"work({HALF})", "x", "return torch.linalg.svd(x)"),
-    ("DT315", f"work({HALF})", "x", "return torch.inverse(x @ x.T)"),
+    ("DT311", f"work({HALF})", "x", "return torch.linalg.svd(x)"),
+    ("DT311", f"work({HALF})", "x", "return torch.inverse(x @ x.T)"),
     ("DT307", "work(torch.ones(4, dtype=torch.float64))", "w", "return torch.nn.CrossEntropyLoss(weight=w)(torch.rand(3, 4), torch.arange(3))"),
     ("DT307", "work(torch.ones(4).half())", "w", "return F.cross_entropy(torch.rand(3, 4), torch.arange(3), w)"),
 ]  # fmt: skip

@@ -44,11 +44,6 @@ def test_a_rule_whose_example_is_conditional_says_so(rule: type[Rule]) -> None:
             "x = torch.zeros(3).half()\nx[torch.tensor([0, 1])] = torch.ones(2)\n",
         ),
         (
-            "DT313",
-            "def f(model, x):\n    return model(x.bfloat16()).numpy()\n",
-            "x = torch.zeros(3).bfloat16().numpy()\n",
-        ),
-        (
             "DT401",
             "def f(scores, mask):\n    return scores.masked_fill(mask, -1e9)\n",
             "def f(x: torch.Tensor, mask):\n    return x.half().masked_fill(mask, -1e9)\n",

@@ -74,15 +74,6 @@ def test_a_dtype_is_spelled_as_torch_has_it() -> None:
     assert "x.to(dtype=torch.float16)" in bench.fixed("DT125", before)
 
 
-def test_a_stand_in_gets_the_dtype_of_the_layer_it_stands_in_for() -> None:
-    before = """
-def fuse(conv, scale):
-    bias = torch.zeros(conv.weight.size(0), device=conv.weight.device) if conv.bias is None else conv.bias
-    return torch.mm(scale, bias[:, None])
-"""
-    assert "device=conv.weight.device, dtype=conv.weight.dtype)" in bench.fixed("DT304", before)
-
-
 def test_bytes_become_bools() -> None:
     text = """
     def hide(x: Tensor, ids: Tensor):

@@ -89,9 +89,8 @@ def ask(
     if isinstance(answer, Tensor) and _is_anything(answer.dtypes):
         answer = Tensor()
     if answer == TOP:
-        answer = _of_some_dtype(
-            _asked(ctx, op, _as_floats(args), dict(zip(keywords, _as_floats(keywords.values()), strict=True)))
-        )
+        named = dict(zip(keywords, _as_floats(keywords.values()), strict=True))
+        answer = _of_some_dtype(_asked(op, _as_floats(args), named, ctx.ambient("region"), default_dtypes(ctx)))
     result = shapes.with_shape(op, answer, args, keywords, settings)
     if ctx.recorder is not None:
         error = _of_class_weights(ctx, operands, keywords) if op in _CROSS_ENTROPY else None
