@@ -22,6 +22,7 @@ from dtlint.infer.domain.values import (
     Ref,
     Region,
     Tensor,
+    Tuple,
     Unknown,
     Value,
     choices,
@@ -363,6 +364,15 @@ class ModuleFacts:
         if isinstance(node, ast.Constant):
             return Const(node.value)
         return kept.values.get(node) or kept.inner.get(node) or TOP
+
+    def items(self, node: ast.expr) -> tuple[Value, ...] | None:
+        """What a tuple holds, or a list or a set that is written out, perhaps in an assignment to the variable that is
+        read; None for others."""
+        value = self.value(node)
+        if isinstance(value, Tuple):
+            return value.items
+        display = self.around.definition(node)
+        return tuple(map(self.value, display.elts)) if isinstance(display, (ast.List, ast.Set, ast.Tuple)) else None
 
     def is_reached(self, node: ast.expr) -> bool:
         """Was an expression evaluated? Not where its function was not read, or always leaves before."""

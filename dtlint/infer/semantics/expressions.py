@@ -21,6 +21,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models import enumerations
 from dtlint.infer.models.mappings import content_of_mapping, merged, of_items
+from dtlint.infer.releases import always
 from dtlint.infer.semantics import names, operators
 from dtlint.infer.semantics.branches import alternatives, value_of_alternatives
 from dtlint.infer.semantics.narrowing import narrow
@@ -157,6 +158,9 @@ def _unary(ctx: Context, node: ast.UnaryOp) -> Value:
     return result
 
 
+_ORDERED = frozenset({ast.Lt, ast.LtE, ast.Gt, ast.GtE})
+
+
 def _compare(ctx: Context, node: ast.Compare) -> Value:
     left = evaluate(ctx, node.left)
     result: Value | None = None
@@ -171,6 +175,8 @@ def _compare(ctx: Context, node: ast.Compare) -> Value:
         result = now if result is None else join(result, now)
         left = right
     assert result is not None
+    if type(result) is not Const and type(node.ops[0]) in _ORDERED and (known := always(node)) is not None:
+        return Const(known)
     return result
 
 
