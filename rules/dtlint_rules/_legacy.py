@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import LEGACY_TENSORS
-from dtlint.infer.calls import literal_tensor
-from dtlint.infer.values import Constant, External
+from dtlint.infer.domain.values import Const, External, Value
 
 if TYPE_CHECKING:
-    from dtlint.infer.values import Value
     from dtlint.source.place import Place
 
 __all__ = ["METHODS", "TensorType", "as_tensor", "cast_by_method", "is_list", "tensor_type"]
@@ -43,7 +41,7 @@ class TensorType:
 
 def tensor_type(value: Value | None) -> TensorType | None:
     """The tensor type that a value names, as an object or as a string; None for anything else."""
-    name = value.name if isinstance(value, External) else value.value if isinstance(value, Constant) else None
+    name = value.name if isinstance(value, External) else value.value if isinstance(value, Const) else None
     if not isinstance(name, str) or not name.startswith("torch.") or not name.endswith("Tensor"):
         return None
     package, _, last = name.rpartition(".")
@@ -65,9 +63,15 @@ def cast_by_method(node: ast.Call, method: str, place: Place) -> Fix | None:
 
 def is_list(node: ast.Call) -> bool:
     """Is a constructor given one list of numbers that are written out?"""
-    if len(node.args) != 1 or not isinstance(node.args[0], (ast.List, ast.Tuple)) or not node.args[0].elts:
-        return False
-    return literal_tensor(node.args[0], frozenset({"float32"})).dtypes is not None
+    return len(node.args) == 1 and isinstance(node.args[0], (ast.List, ast.Tuple)) and _is_of_numbers(node.args[0])
+
+
+def _is_of_numbers(node: ast.expr) -> bool:
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return bool(node.elts) and all(map(_is_of_numbers, node.elts))
+    if isinstance(node, ast.UnaryOp):
+        return _is_of_numbers(node.operand)
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
 
 
 def as_tensor(node: ast.Call, dtype: str, place: Place, device: str = "") -> Fix:

@@ -3,67 +3,49 @@
 from __future__ import annotations
 
 import ast
-import re
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
-from dtlint.dtypes.dtype import FLOATING, LEGACY_TENSORS
-from dtlint.infer.names import path_of
-from dtlint.infer.values import Either, External, Items, Module, Tensor, Unknown
+from dtlint.dtypes.dtype import LEGACY_TENSORS
+from dtlint.infer.domain.values import Const, Device, External, Tensor, Tuple, Unknown, choices
 from dtlint.rule import Finding, Rule
-from dtlint_rules._asserted import asserted
-from dtlint_rules._functions import parameters
-from dtlint_rules._half import half_at
-from dtlint_rules._handed_back import handed_back
 from dtlint_rules._legacy import METHODS, TensorType, as_tensor, cast_by_method, is_list, tensor_type
-from dtlint_rules._names import last_name, names_in
+from dtlint_rules._names import names_in
 from dtlint_rules._needs import LEGACY, TORCH
-from dtlint_rules._origin import NOTHING, Kind, in_order
-from dtlint_rules._origins import origins_of
-from dtlint_rules._parts import keyword, same
-from dtlint_rules._placed import told_device
-from dtlint_rules._within import within
+from dtlint_rules._releases import is_tried
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import Call
-    from dtlint.infer.values import Value
+    from dtlint.infer.domain.values import Value
+    from dtlint.infer.facts import Call, ModuleFacts
     from dtlint.source.place import Place
 
 __all__ = ["LegacyConstructor"]
 
-_TYPE = re.compile(r"type$|half|fp16|cuda", re.IGNORECASE)
-"""What stands in a test for the type of a tensor."""
-_MADE_ON_CPU = frozenset(
-    {"from_numpy", "tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor", "cpu", "numpy", "stack"}
-)
-"""What makes tensors on the CPU, or takes them there."""
+_CONSTRUCTORS = tuple(f"torch.{package}{name}" for name in (*LEGACY_TENSORS, "Tensor") for package in ("", "cuda."))
+_FLOATS = frozenset({"torch.Tensor", "torch.FloatTensor"})
+_ON = {"the CPU": "cpu", "CUDA": "cuda"}
 
 
 class LegacyConstructor(Rule):
     """A legacy tensor type is used where it does more than to choose a dtype.
 
     ## What it does
-    Reports `x.type(torch.FloatTensor)` and the like, `isinstance(x, torch.FloatTensor)`, legacy constructors that are
-    given a tensor, `torch.LongTensor(index)`, or the sizes of one, `torch.cuda.FloatTensor(x.size(0), n)`, or a device
-    that is not their own, `torch.LongTensor(index, device=device)`, or a dtype, `torch.Tensor(data, dtype=dtype)`, and
-    `torch.Tensor` of whole numbers beyond 2**24. As information, it reports constructors of `torch.cuda` that are
-    given a list, `torch.cuda.IntTensor([0])`, and `torch.Tensor(array)` of an array that is cut out or put together of
-    what `x.numpy()` gave of an argument. The other uses are those of `legacy-tensor`, DT509.
-
-    Conditional, and so reported with `--preview` only: a tensor type for the sizes of a tensor that may be half,
-    and an array that need not be float32.
+    Reports `x.type(torch.FloatTensor)` and the like, unless `x` is on that device already; `isinstance(x,
+    torch.FloatTensor)` of an argument; legacy constructors that are given a tensor, `torch.LongTensor(index)`, a
+    device that is not their own, `torch.LongTensor(index, device=device)`, or a dtype, `torch.Tensor(data, dtype=dtype)`;
+    and `torch.Tensor` of whole numbers beyond 2**24. As information, it reports constructors of `torch.cuda` that are
+    given a list, `torch.cuda.IntTensor([0])`. The other uses are those of `legacy-tensor`, DT509.
 
     ## Why it matters
     A legacy type is a dtype and a device. `x.type(torch.FloatTensor)` moves a tensor of the GPU to the CPU, and the
     next operation with its neighbours raises. `isinstance(x, torch.ByteTensor)` is False for the same bytes on a GPU,
     and the branch behind it is not taken there. `torch.LongTensor(x)` takes only a tensor that is int64 and on the CPU
     already, and raises TypeError for every other; told a device but the CPU it raises, too, and told a dtype it always
-    does. `torch.Tensor` holds float32, in which 16777217 is 16777216; what came in as float64 or as integers leaves as
-    float32, where `torch.from_numpy` keeps the dtype. The constructors of `torch.cuda` know no other device, and torch
-    warns that they "are no longer recommended".
+    does. `torch.Tensor` holds float32, in which 16777217 is 16777216. The constructors of `torch.cuda` know no other
+    device, and torch warns that they "are no longer recommended".
 
     ## Example
     ```python
@@ -82,10 +64,10 @@ class LegacyConstructor(Rule):
     ```
 
     ## Fix safety
-    The fix of `x.type(...)` is unsafe because the tensor stays where it is. The fix of a constructor that is told a
-    device, `torch.tensor(index, device=device, dtype=torch.int64)`, is unsafe because it copies any data. So is that of
-    a list for a constructor that is told a dtype, which begins to work, and that of a list of numbers for a constructor
-    of `torch.cuda`, which should keep value, dtype and device, but has not been tried on a GPU. The other forms have none.
+    The fix of `x.type(...)` is unsafe because the tensor stays where it is. That of a list of numbers for a constructor
+    that is told a device or a dtype, `torch.tensor([1.0], device=device, dtype=torch.float32)`, is unsafe because it begins
+    to work; for a constructor of `torch.cuda` it should keep value, dtype and device, but has not been tried on a GPU. The
+    other forms have none.
 
     ## References
     - [torch.Tensor.type](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.type.html)
@@ -96,115 +78,132 @@ class LegacyConstructor(Rule):
     fix = Applicability.UNSAFE
     triggers = (".type", "Tensor(", "Tensoras", *LEGACY)
     needs = (TORCH,)
-    calls = frozenset({"type", "isinstance", "Tensor", *LEGACY_TENSORS})
 
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        if call.method == "type" and len(call.args) == 1 and not isinstance(call.node.args[0], ast.Constant):
-            kind = tensor_type(call.args[0])
-            return () if kind is None else self._cast(call, kind)
-        if call.target == "builtins.isinstance":
-            return _asked(call) if len(call.node.args) == 2 else ()
-        if not call.target.startswith("torch.") or not call.target.endswith("Tensor"):
-            return ()
-        if "device" in call.keywords and (found := told_device(call, tensor_type(External(call.target)))) is not None:
-            return (found,)
-        if "dtype" in call.keywords:
-            return (_told_dtype(call),)
-        several = [*(self._constructed(call) if len(call.args) == 1 else _sized(call) if call.args else ())]
-        return several or _on_cuda(call)
-
-    def _cast(self, call: Call, kind: TensorType) -> Iterator[Finding]:
-        function = call.node.func
-        if not isinstance(function, ast.Attribute) or isinstance(call.receiver, (Module, Either)):
-            return
-        if isinstance(call.flow.statement, ast.Expr) and call.flow.statement.value is call.node:
-            return  # of a module, or a slip that DT104 reports
-        if kind.device == "the CPU" and _is_made_on_cpu(function.value):
-            return
-        method = METHODS.get(kind.dtype)
-        if method is not None:
-            yield Finding(
-                call.node,
-                f"`{kind.name}` also moves the tensor to {kind.device}",
-                help=f"Use `.{method}()`",
-                fix=partial(cast_by_method, call.node, method),
-            )
-
-    def _constructed(self, call: Call) -> Iterator[Finding]:
-        name, given = call.target, call.node.args[0]
-        kind = tensor_type(External(name))
-        tensor = _tensor(given, call.args[0])
-        if kind is not None and tensor is not None and not _is_asked_for(call):
-            if tensor.dtypes != frozenset({kind.dtype}) or kind.device == "the CPU":
-                yield Finding(
-                    call.node,
-                    f"`{name}` raises unless the tensor is {kind.dtype} and on {kind.device} already",
-                    help=f"Use `.to(torch.{kind.dtype})`, or the tensor itself",
-                )
-        elif name in ("torch.Tensor", "torch.FloatTensor") and (number := _beyond_float32(given)) is not None:
-            yield Finding(
-                call.node,
-                f"{number} is not exact in float32",
-                help="Use `torch.tensor(...)`, which keeps integers",
-            )
-        elif name in ("torch.Tensor", "torch.FloatTensor") and (source := handed_back(given, call)) is not None:
-            yield Finding(
-                call.node,
-                f"`{name}` makes float32, whatever dtype `{source}` had",
-                help="Use `torch.from_numpy(...)`, which keeps the dtype and shares memory",
-                severity=Severity.INFO,
-                conditional=True,
-            )
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for call in facts.methods("type"):
+            yield from _cast(call, facts)
+        for call in facts.calls("builtins.isinstance"):
+            yield from _asked(call, facts)
+        for call in facts.calls(*_CONSTRUCTORS):
+            yield from _made(call, facts)
 
 
-def _on_cuda(call: Call) -> Iterator[Finding]:
-    """`torch.cuda.IntTensor([0])`."""
-    kind = tensor_type(External(call.target))
-    given = call.node.args
-    if kind is None or kind.device == "the CPU" or call.node.keywords or call.flow.version_gated:
-        return
-    if len(given) == 1 and isinstance(given[0], (ast.List, ast.ListComp)):
+def _cast(call: Call, facts: ModuleFacts) -> Iterator[Finding]:
+    """`x.type(torch.FloatTensor)`, of what may be on another device."""
+    kind = tensor_type(call.argument(0, "dtype")) if len(call.args) == 1 else None
+    if kind is None or isinstance(call.args[0], Const) or facts.around.is_discarded(call.node):
+        return  # strings are DT503's, and what is thrown away DT104's
+    receiver, method = call.receiver, METHODS.get(kind.dtype)
+    is_there = isinstance(receiver, Tensor) and receiver.device == _ON[kind.device]
+    if method is not None and isinstance(receiver, (Tensor, Unknown)) and not is_there:
         yield Finding(
             call.node,
-            f"`{kind.name}` is deprecated, and works on CUDA only",
-            help=f"Use `torch.tensor(..., dtype=torch.{kind.dtype}, device=...)`",
-            severity=Severity.INFO,
-            fix=partial(_as_tensor, call.node, kind.dtype) if is_list(call.node) else None,
+            f"`{kind.name}` also moves the tensor to {kind.device}",
+            help=f"Use `.{method}()`",
+            fix=partial(cast_by_method, call.node, method),
         )
 
 
-def _as_tensor(node: ast.Call, dtype: str, place: Place) -> Fix:
-    made = as_tensor(node, dtype, place, device="cuda")
-    return Fix(made.message, made.edits, Applicability.UNSAFE)
+def _asked(call: Call, facts: ModuleFacts) -> Iterator[Finding]:
+    """`isinstance(x, torch.ByteTensor)` of an argument; who demands the type may well mean the device, too."""
+    subject, asked = (*call.args, None, None)[:2]
+    if not isinstance(subject, Unknown) or subject.symbol is None or asked is None or _is_demanded(call.node, facts):
+        return
+    classes = asked.items if isinstance(asked, Tuple) else (asked,)
+    known = [kind for one in classes if (kind := tensor_type(one)) is not None]
+    others = [one for one in classes if tensor_type(one) is None]
+    if not known or any(kind.device != "the CPU" for kind in known):
+        return
+    if all(isinstance(one, External) and one.name.startswith("builtins.") for one in others):
+        what = ast.unparse(call.node.args[0])
+        yield Finding(
+            call.node,
+            f"`{known[0].name}` is {known[0].dtype} on the CPU only: this is False on other devices",
+            help=f"Use `{what}.dtype == torch.{known[0].dtype}`",
+        )
 
 
-def _tensor(given: ast.expr, value: Value) -> Tensor | None:
-    """The tensor that a constructor is given. Nothing but tensors has `x.long()`; one that was made on the CPU is
-    handed through by the constructor of its type."""
-    if isinstance(value, Tensor):
-        return value
-    if type(value) is not Unknown or not isinstance(given, ast.Call) or given.args or given.keywords:
-        return None
-    is_long = isinstance(given.func, ast.Attribute) and given.func.attr == "long"
-    return Tensor(frozenset({"int64"})) if is_long and not _is_made_on_cpu(given) else None
-
-
-def _told_dtype(call: Call) -> Finding:
-    """`torch.Tensor(data, dtype=torch.float64)`."""
-    given = keyword(call.node, "dtype")
-    dtype = "" if given is None else ast.unparse(given)
-    return Finding(
-        call.node,
-        f"`{call.target}` takes no dtype: this raises TypeError",
-        help=f"Use `torch.tensor(..., dtype={dtype})`, or `torch.empty` of sizes",
-        severity=Severity.ERROR,
-        fix=partial(_as_function, call.node) if len(call.node.args) == 1 and _is_data(call.node.args[0]) else None,
+def _is_demanded(node: ast.Call, facts: ModuleFacts) -> bool:
+    """Is it asserted, `if not isinstance(...): raise`, or one of the types that were demanded above?"""
+    statement = facts.around.statement(node)
+    if any("isinstance" in names_in(guard.test) for guard in facts.around.guards(node)):
+        return True
+    negated = isinstance(facts.around.parent(node), ast.UnaryOp)
+    return isinstance(statement, ast.Assert) or (
+        negated and isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Raise)
     )
 
 
-def _is_data(node: ast.expr) -> bool:
+def _made(call: Call, facts: ModuleFacts) -> Iterator[Finding]:
+    """A constructor that raises, that is of CUDA alone, or that rounds what it is given."""
+    name, node, kind = call.name, call.node, tensor_type(External(call.name))
+    given = call.args[0] if len(call.args) == 1 else None
+    device = call.keywords.get("device")
+    if "dtype" in call.keywords:
+        yield Finding(
+            node,
+            f"`{name}` takes no dtype: this raises TypeError",
+            help=f"Use `torch.tensor(..., dtype={ast.unparse(_given(node, 'dtype'))})`, or `torch.empty` of sizes",
+            severity=Severity.ERROR,
+            fix=partial(_as_function, node) if _is_data(node) else None,
+        )
+    elif device is not None and device != Const(None):
+        yield from _told_device(call, kind, device, facts)
+    elif kind is not None and isinstance(given, Tensor) and given.dtypes:
+        if given.device != _ON[kind.device] or given.dtypes != {kind.dtype}:
+            yield Finding(
+                node,
+                f"`{name}` raises unless the tensor is {kind.dtype} and on {kind.device} already",
+                help=f"Use `.to(torch.{kind.dtype})`, or the tensor itself",
+            )
+    elif name in _FLOATS and len(node.args) == 1 and (number := _beyond_float32(node.args[0])) is not None:
+        yield Finding(node, f"{number} is not exact in float32", help="Use `torch.tensor(...)`, which keeps integers")
+    elif kind is not None and kind.device == "CUDA" and len(node.args) == 1 and _is_data(node):
+        yield Finding(
+            node,
+            f"`{kind.name}` is deprecated, and works on CUDA only",
+            help=f"Use `torch.tensor(..., dtype=torch.{kind.dtype}, device=...)`",
+            severity=Severity.INFO,
+            fix=partial(_as_tensor, node, kind.dtype, "cuda") if is_list(node) else None,
+        )
+
+
+def _told_device(call: Call, kind: TensorType | None, device: Value, facts: ModuleFacts) -> Iterator[Finding]:
+    """`torch.LongTensor(lengths, device=device)`: it raises for any device but its own."""
+    own, types = _ON[kind.device] if kind is not None else "cpu", {_type(one) for one in choices(device)}
+    told = _given(call.node, "device")
+    asks = any(not set(names_in(told)).isdisjoint(names_in(guard.test)) for guard in facts.around.guards(call.node))
+    if types == {own} or is_tried(facts, call.node) or (None in types and asks):
+        return
+    certain = own not in types and None not in types
+    if kind is None and any(facts.calls("torch.set_default_tensor_type", "torch.set_default_device")):
+        return
+    yield Finding(
+        call.node,
+        f"`{call.name}` is told a device that is not its own: this raises"
+        if certain
+        else f"`{call.name}` raises for every device but {'CUDA' if own == 'cuda' else 'the CPU'}",
+        help="Use `torch.tensor(..., dtype=..., device=...)`, or `torch.empty` of sizes",
+        severity=Severity.ERROR if certain else Severity.WARNING,
+        fix=partial(_as_tensor, call.node, "float32" if kind is None else kind.dtype, "")
+        if is_list(call.node)
+        else None,
+    )
+
+
+def _type(device: Value) -> str | None:
+    if isinstance(device, Const):
+        return device.value.partition(":")[0] if isinstance(device.value, str) else "cuda"
+    return device.type if isinstance(device, Device) else None
+
+
+def _given(node: ast.Call, name: str) -> ast.expr:
+    return next(keyword.value for keyword in node.keywords if keyword.arg == name)
+
+
+def _is_data(node: ast.Call) -> bool:
     """Is the argument data for certain, and neither a size nor a tensor, which `torch.tensor` warns of?"""
-    return isinstance(node, (ast.List, ast.Tuple, ast.ListComp))
+    return len(node.args) == 1 and isinstance(node.args[0], (ast.List, ast.Tuple, ast.ListComp))
 
 
 def _as_function(node: ast.Call, place: Place) -> Fix:
@@ -212,104 +211,18 @@ def _as_function(node: ast.Call, place: Place) -> Fix:
     return Fix(f"Use `{function}`", (place.replace(node.func, function), *imports), Applicability.UNSAFE)
 
 
-def _asked(call: Call) -> Iterator[Finding]:
-    """`isinstance(x, torch.ByteTensor)` of an argument, where nothing asks for the type of the GPU beside it."""
-    subject = path_of(call.node.args[0])
-    if all(parameter.arg != subject for parameter in parameters(call.flow.scope)):
-        return  # what the function makes or loads itself can be on the CPU for certain
-    if isinstance(call.flow.statement, ast.Assert) or _is_refused_otherwise(call):
-        return  # who demands the type may well mean the device too
-    if any(_demands(held, subject, call.node.args[1]) for held in asserted(call.flow.scope)):
-        return  # it has demanded one of some types, and asks which it is
-    given = call.args[1]
-    values = given.items if isinstance(given, Items) else [given]
-    known = [kind for value in values if (kind := tensor_type(value)) is not None]
-    if not known or any(kind.device != "the CPU" for kind in known):
-        return
-    if any(tensor_type(value) is None and not _is_of_python(value) for value in values):
-        return  # it may be a class of tensors, which those of the GPU are instances of
-    if any("cuda" in names_in(held.test) or "device" in names_in(held.test) for held in call.flow.conditions):
-        return
-    yield Finding(
-        call.node,
-        f"`{known[0].name}` is {known[0].dtype} on the CPU only: this is False on other devices",
-        help=f"Use `{subject}.dtype == torch.{known[0].dtype}`",
-    )
-
-
-def _is_refused_otherwise(call: Call) -> bool:
-    """`if not isinstance(x, torch.LongTensor): raise TypeError`."""
-    parent, statement = next(within(call.node, call.flow), None), call.flow.statement
-    if not isinstance(parent, ast.UnaryOp) or not isinstance(parent.op, ast.Not):
-        return False
-    return not isinstance(statement, ast.If) or isinstance(statement.body[-1], ast.Raise)
-
-
-def _is_of_python(value: Value) -> bool:
-    """Is it a type of numbers or of containers: `int`, `list`?"""
-    return isinstance(value, External) and value.name.startswith("builtins.")
-
-
-def _demands(held: ast.expr, subject: str | None, kind: ast.expr) -> bool:
-    """`isinstance(x, (torch.LongTensor, SparseTensor))`, in an `assert`, of the same `x` and the same type."""
-    if not isinstance(held, ast.Call) or path_of(held.func) != "isinstance" or len(held.args) != 2:
-        return False
-    return path_of(held.args[0]) == subject and any(same(part, kind) for part in ast.walk(held.args[1]))
-
-
-def _sized(call: Call) -> Iterator[Finding]:
-    """`torch.cuda.FloatTensor(x.size(0), n)`, `torch.FloatTensor(x.size(0), n).to(x.device)`: float32, whatever `x` is."""
-    kind = tensor_type(External(call.target))
-    if kind is None or kind.dtype not in FLOATING or call.flow.function is None:
-        return
-    parent = next(within(call.node, call.flow), None)
-    if kind.device == "the CPU" and not (isinstance(parent, ast.Attribute) and parent.attr in ("to", "cuda")):
-        return  # who puts a batch together does so on the CPU
-    if any(_TYPE.search(name) for held in call.flow.conditions for name in names_in(held.test)):
-        return  # one of several, by the dtype of what is given
-    origins = origins_of(call.flow.scope)
-    names = {parameter.arg for parameter in parameters(call.flow.scope)}
-    measured = NOTHING.union(*(origins.measured(node) for node in call.node.args))
-    of = in_order(origin for origin in measured if origin.kind == Kind.GIVEN and origin.text in names)
-    if of and half_at(call.flow, dtype=None) is not None:
-        yield Finding(
-            call.node,
-            f"`{kind.name}` makes {kind.dtype} on {kind.device}, whatever `{of[0].text}` is",
-            help=f"Use `{of[0].text}.new_empty(...)`",
-            conditional=True,
-        )
-
-
-def _is_asked_for(call: Call) -> bool:
-    """Does a test ask what the argument is: `if isinstance(ids, list): ids = torch.LongTensor(ids)`?"""
-    path = path_of(call.node.args[0])
-    return any(
-        isinstance(part, ast.Call) and last_name(part) == "isinstance" and part.args and path_of(part.args[0]) == path
-        for held in call.flow.conditions
-        for part in ast.walk(held.test)
-    )
-
-
-def _is_made_on_cpu(node: ast.expr) -> bool:
-    """Does a chain of calls begin with what makes a tensor on the CPU?"""
-    return any(isinstance(part, ast.Call) and last_name(part) in _MADE_ON_CPU for part in ast.walk(node))
+def _as_tensor(node: ast.Call, dtype: str, device: str, place: Place) -> Fix:
+    made = as_tensor(node, dtype, place, device=device)
+    return Fix(made.message, made.edits, Applicability.UNSAFE)
 
 
 def _beyond_float32(node: ast.expr) -> int | None:
     """A whole number in a list that float32 rounds."""
-    if not isinstance(node, (ast.List, ast.Tuple)):
-        return None
-    for part in ast.walk(node):
-        number = part.value if isinstance(part, ast.Constant) else None
-        if type(number) is int and number.bit_length() <= 128 and int(_rounded(number)) != number:
-            return number
-    return None
+    numbers = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
+    listed = isinstance(node, (ast.List, ast.Tuple))
+    return next((one for one in numbers if listed and type(one) is int and _is_rounded(one)), None)
 
 
-def _rounded(number: int) -> float:
-    import struct
-
-    try:
-        return float(struct.unpack("f", struct.pack("f", number))[0])
-    except OverflowError:
-        return float(number)
+def _is_rounded(number: int) -> bool:
+    """Has it more than the 24 bits of float32, from its first to its last?"""
+    return bool(number) and (abs(number) // (number & -number)).bit_length() > 24

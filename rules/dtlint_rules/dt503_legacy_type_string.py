@@ -7,14 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
-from dtlint.infer.values import Constant, Items, Module
+from dtlint.infer.domain.values import Const, Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._legacy import METHODS, TensorType, cast_by_method, tensor_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import Call, End, Operation
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["LegacyTypeString"]
 
@@ -58,65 +58,43 @@ class LegacyTypeString(Rule):
     fix = Applicability.UNSAFE
     triggers = ('"torch',)
     needs = ((".type",),)
-    calls = frozenset({"type"})
-    operators = frozenset({ast.Eq, ast.NotEq, ast.In, ast.NotIn})
 
-    def __init__(self) -> None:
-        self.compared: list[tuple[ast.Compare, TensorType]] = []
-
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        function = call.node.func
-        if call.method != "type" or len(call.args) != 1 or not isinstance(call.args[0], Constant):
-            return
-        kind = tensor_type(call.args[0])
-        method = METHODS.get(kind.dtype) if kind is not None else None
-        if (
-            kind is None
-            or method is None
-            or isinstance(call.receiver, Module)
-            or not isinstance(function, ast.Attribute)
-        ):
-            return
-        yield Finding(
-            call.node,
-            f'"{kind.name}" also moves the tensor to {kind.device}',
-            help=f"Use `.{method}()`",
-            fix=partial(cast_by_method, call.node, method),
-        )
-
-    def on_operation(self, operation: Operation) -> Iterable[Finding]:
-        if not isinstance(operation.node, ast.Compare) or isinstance(operation.flow.statement, ast.Assert):
-            return ()  # a test may well mean the device too
-        for side, other in ((operation.left, operation.node.comparators[0]), (operation.right, operation.node.left)):
-            named = side.items if isinstance(side, Items) else (side,)
-            kinds = [tensor_type(each) if isinstance(each, Constant) else None for each in named]
-            if _is_type(other):
-                self.compared += [(operation.node, kind) for kind in kinds if kind is not None]
-        return ()
-
-    def on_end(self, end: End) -> Iterator[Finding]:
-        if end.flow.function is not None:
-            return
-        devices: dict[str, set[str]] = {}
-        for _, kind in self.compared:
-            devices.setdefault(kind.dtype, set()).add(kind.device)
-        alone = {node: kind for node, kind in reversed(self.compared) if len(devices[kind.dtype]) == 1}
-        yield from (_compared(node, kind) for node, kind in reversed(alone.items()))
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for call in facts.methods("type"):
+            given = call.argument(0, "dtype")
+            kind = tensor_type(given) if isinstance(given, Const) else None
+            method = METHODS.get(kind.dtype) if kind is not None else None
+            if kind is not None and method is not None and isinstance(call.receiver, (Tensor, Unknown)):
+                yield Finding(
+                    call.node,
+                    f'"{kind.name}" also moves the tensor to {kind.device}',
+                    help=f"Use `.{method}()`",
+                    fix=partial(cast_by_method, call.node, method),
+                )
+        compared = _compared(facts)
+        for node, kind in dict(reversed(compared)).items():
+            if all(other.device == kind.device for _, other in compared if other.dtype == kind.dtype):
+                yield Finding(
+                    node,
+                    f'"{kind.name}" is {kind.dtype} on {kind.device} only: the comparison fails on other devices',
+                    help=f"Use `x.dtype == torch.{kind.dtype}`",
+                )
 
 
-def _compared(node: ast.Compare, kind: TensorType) -> Finding:
-    return Finding(
-        node,
-        f'"{kind.name}" is {kind.dtype} on {kind.device} only: the comparison fails on other devices',
-        help=f"Use `x.dtype == torch.{kind.dtype}`",
-    )
+def _compared(facts: ModuleFacts) -> list[tuple[ast.Compare, TensorType]]:
+    """The comparisons of `x.type()` with strings; an assertion may well mean the device, too."""
+    found: dict[tuple[ast.Compare, str], TensorType] = {}
+    for node in {one.node: None for one in facts.evaluations(ast.Compare)}:
+        if len(node.ops) != 1 or isinstance(facts.around.statement(node), ast.Assert):
+            continue
+        for side, other in ((node.left, node.comparators[0]), (node.comparators[0], node.left)):
+            for value in facts.items(side) or (facts.value(side),):
+                kind = tensor_type(value) if isinstance(value, Const) and _is_type(other) else None
+                if kind is not None:
+                    found[node, kind.name] = kind
+    return [(node, kind) for (node, _), kind in found.items()]
 
 
 def _is_type(node: ast.expr) -> bool:
     """Is it `x.type()`?"""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "type"
-        and not node.args
-    )
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "type" and not node.args

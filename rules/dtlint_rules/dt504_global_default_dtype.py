@@ -5,22 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import LOW_PRECISION
-from dtlint.infer.calls import dtype_of
-from dtlint.infer.values import Dtype, options
+from dtlint.infer.domain.values import Dtype, choices
 from dtlint.rule import Finding, Rule
-from dtlint_rules._names import names
+from dtlint_rules._releases import is_for_some_releases
 from dtlint_rules._scripts import is_library
 
 if TYPE_CHECKING:
-    import ast
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import Call, End
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["GlobalDefaultDtype"]
-
-_SETTER = "torch.set_default_dtype"
-_OLD_SETTER = "torch.set_default_tensor_type"
 
 
 class GlobalDefaultDtype(Rule):
@@ -60,54 +55,28 @@ class GlobalDefaultDtype(Rule):
 
     code, name = "DT504", "global-default-dtype"
     triggers = ("set_default_dtype", "set_default_tensor_type")
-    calls = frozenset({"set_default_dtype", "set_default_tensor_type"})
 
-    def __init__(self) -> None:
-        self.set: list[tuple[ast.Call, str | None, bool]] = []
-        """Calls that set the default, the dtype where it is known, and whether the module's own statements do."""
-
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        if call.target == _SETTER:
-            given = call.argument(0, "d")
-            dtypes = dtype_of(given)
-            known = next(iter(dtypes)) if dtypes is not None and len(dtypes) == 1 else None
-            halves = given is not None and any(
-                isinstance(each, Dtype) and each.name in LOW_PRECISION for each in options(given)
-            )
-            self.set.append((call.node, "bfloat16" if halves and known is None else known, call.flow.function is None))
-        elif call.target == _OLD_SETTER and not call.flow.version_gated:
-            return [_old(call.node)]
-        return ()
-
-    def on_end(self, end: End) -> Iterator[Finding]:
-        tree = end.flow.tree
-        if end.flow.function is not None or not self.set or _puts_back(tree, len(self.set)):
-            return
-        library = is_library(tree)
-        for node, dtype, at_import in self.set:
-            if dtype in LOW_PRECISION:
-                yield _found(
-                    node,
-                    f"Every new float tensor and layer of the process is {dtype} from here on",
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for call in facts.calls("torch.set_default_tensor_type"):
+            if not is_for_some_releases(facts, call.node):
+                yield Finding(
+                    call.node,
+                    "`torch.set_default_tensor_type` is deprecated since torch 2.1",
+                    help="Use `torch.set_default_dtype` and `torch.set_default_device`",
                 )
-            elif at_import and library and dtype != "float32":
-                yield _found(
-                    node, f"Importing this module sets the default dtype of the process to {dtype or 'another one'}"
+        calls = [*facts.calls("torch.set_default_dtype")]
+        if len({call.node for call in calls}) != 1 or any(facts.calls("torch.get_default_dtype")):
+            return  # what is set more than once, or read before, is put back
+        for call in calls:
+            given = [one.dtypes for one in choices(call.args[0]) if isinstance(one, Dtype)] if call.args else []
+            half = next((min(dtypes) for dtypes in given if dtypes and dtypes <= LOW_PRECISION), None)
+            told = min(given[0]) if len(given) == 1 and given[0] and len(given[0]) == 1 else "another one"
+            at_import = facts.around.function(call.node) is None and is_library(facts.tree)
+            if half is not None or (at_import and told != "float32"):
+                yield Finding(
+                    call.node,
+                    f"Every new float tensor and layer of the process is {half} from here on"
+                    if half is not None
+                    else f"Importing this module sets the default dtype of the process to {told}",
+                    help="Pass `dtype=` where tensors are made, or restore the default in `finally`",
                 )
-
-
-def _found(node: ast.Call, message: str) -> Finding:
-    return Finding(node, message, help="Pass `dtype=` where tensors are made, or restore the default in `finally`")
-
-
-def _old(node: ast.Call) -> Finding:
-    return Finding(
-        node,
-        "`torch.set_default_tensor_type` is deprecated since torch 2.1",
-        help="Use `torch.set_default_dtype` and `torch.set_default_device`",
-    )
-
-
-def _puts_back(tree: ast.Module, count: int) -> bool:
-    """Does the module remember the default, or set it more than once?"""
-    return count > 1 or "get_default_dtype" in names(tree)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.names import path_of
-from dtlint.infer.values import Constant
+from dtlint.infer.domain.values import Const, External
 from dtlint.rule import Finding, Rule
 from dtlint_rules._scripts import is_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.infer.events import Assign, Call, Flow
+    from dtlint.infer.facts import Evaluation, ModuleFacts
 
 __all__ = ["Tf32Setting"]
 
 _FLAGS = frozenset({"torch.backends.cuda.matmul.allow_tf32", "torch.backends.cudnn.allow_tf32"})
-_SETTER = "torch.set_float32_matmul_precision"
 _PRECISIONS = frozenset(
     f"torch.backends.{name}fp32_precision" for name in ("", "cuda.matmul.", "cudnn.", "cudnn.conv.", "cudnn.rnn.")
 )
@@ -64,32 +62,28 @@ class Tf32Setting(Rule):
 
     code, name = "DT505", "tf32-setting"
     triggers = ("allow_tf32", "set_float32_matmul_precision", "fp32_precision")
-    calls = frozenset({"set_float32_matmul_precision"})
-    targets = frozenset({ast.Attribute})
 
-    def on_assign(self, assign: Assign) -> Iterator[Finding]:
-        target, value = assign.target, assign.value
-        if not isinstance(target, ast.Attribute) or not isinstance(value, Constant):
-            return
-        path = path_of(target)
-        lowers = (path in _FLAGS and value.value is True) or (path in _PRECISIONS and value.value in ("tf32", "bf16"))
-        if lowers and _is_import(assign.flow):
-            yield _found(target)
-
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        lowers = call.target == _SETTER and call.constant(0, "precision") in ("high", "medium")
-        if lowers and _is_import(call.flow):
-            yield _found(call.node)
-
-
-def _found(node: ast.expr) -> Finding:
-    return Finding(
-        node,
-        "Importing this module switches float32 products of the process to TF32, with errors of 1e-3",
-        help="Leave the setting to the program, or restore it afterwards",
-    )
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        set_by = [
+            *(one.node for one in facts.assignments() if isinstance(one.node, ast.Attribute) and _lowers(one)),
+            *(
+                call.node
+                for call in facts.calls("torch.set_float32_matmul_precision")
+                if call.constant(0, "precision") in ("high", "medium")
+            ),
+        ]
+        for node in set_by:
+            if facts.around.function(node) is None and not facts.around.guards(node) and is_library(facts.tree):
+                yield Finding(
+                    node,
+                    "Importing this module switches float32 products of the process to TF32, with errors of 1e-3",
+                    help="Leave the setting to the program, or restore it afterwards",
+                )
 
 
-def _is_import(flow: Flow) -> bool:
-    """Does the statement run when the module is imported, and is the module there to be imported?"""
-    return flow.function is None and not flow.conditions and is_library(flow.tree)
+def _lowers(assigned: Evaluation) -> bool:
+    owner, value = assigned.operands[0], assigned.result
+    if not isinstance(owner, External) or not isinstance(value, Const):
+        return False
+    name = f"{owner.name}.{assigned.node.attr}"
+    return (name in _FLAGS and value.value is True) or (name in _PRECISIONS and value.value in ("tf32", "bf16"))

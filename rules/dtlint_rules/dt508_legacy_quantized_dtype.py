@@ -8,12 +8,13 @@ from dtlint.diagnostic import Severity
 from dtlint.rule import Finding, Rule
 from dtlint_rules._imports import imports
 from dtlint_rules._needs import TORCH, attributes
+from dtlint_rules._releases import is_for_some_releases
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from dtlint.infer.events import Call, End, Reference
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["LegacyQuantizedDtype"]
 
@@ -63,41 +64,23 @@ class LegacyQuantizedDtype(Rule):
     code, name, severity = "DT508", "legacy-quantized-dtype", Severity.INFO
     since = (2, 8)
     triggers = (*attributes((*_MAKERS, *_DTYPES)), ".quantization", ".quantized")
-    references = _DTYPES
     needs = (TORCH,)
 
-    def __init__(self) -> None:
-        self.told: set[str] = set()
-        self.named: list[tuple[ast.expr, str]] = []
-        self.lines: set[int] = set()
-        """Lines with a call that has been reported, where its dtype needs no report of its own."""
-
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        return self._made(call, call.target) if call.target in _MAKERS or call.target.startswith(_PACKAGES) else ()
-
-    def _made(self, call: Call, name: str) -> Iterator[Finding]:
-        if call.flow.version_gated or "torchao" in imports(call.flow.tree):
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        if "torchao" in imports(facts.tree):
             return
-        self.lines.update(range(call.node.lineno, (call.node.end_lineno or call.node.lineno) + 1))
-        if name not in self.told:
-            self.told.add(name)
-            yield Finding(
-                call.node, f"`{name}` is deprecated and will be removed", help="Use `torchao.quantization.quantize_`"
-            )
-
-    def on_reference(self, reference: Reference) -> Iterable[Finding]:
-        if not reference.flow.version_gated:
-            self.named.append((reference.node, reference.name))
-        return ()
-
-    def on_end(self, end: End) -> Iterator[Finding]:
-        if end.flow.function is not None or "torchao" in imports(end.flow.tree):
-            return
-        for node, name in self.named:
-            if name not in self.told and node.lineno not in self.lines:
-                self.told.add(name)
-                yield Finding(
-                    node,
-                    f"`{name}` is deprecated with torch's quantized tensors, and will be removed",
-                    help="Store torch.int8 with a scale",
-                )
+        told: set[str] = set()
+        made: set[ast.stmt] = set()
+        for call in facts.calls(*_MAKERS, *_PACKAGES):
+            if is_for_some_releases(facts, call.node):
+                continue
+            made.add(facts.around.statement(call.node))  # its dtype needs no report of its own
+            if call.name not in told:
+                told.add(call.name)
+                message = f"`{call.name}` is deprecated and will be removed"
+                yield Finding(call.node, message, help="Use `torchao.quantization.quantize_`")
+        for node, name in facts.names(*_DTYPES):
+            if name not in told and not is_for_some_releases(facts, node) and facts.around.statement(node) not in made:
+                told.add(name)
+                message = f"`{name}` is deprecated with torch's quantized tensors, and will be removed"
+                yield Finding(node, message, help="Store torch.int8 with a scale")

@@ -15,11 +15,12 @@ from dtlint_rules._needs import TORCH
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.infer.events import Call
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["LegacyTensor"]
 
 _DTYPES = LEGACY_TENSORS | {"Tensor": "float32"}
+_NAMES = tuple(f"torch.{package}{name}" for name in _DTYPES for package in ("", "cuda."))
 
 
 class LegacyTensor(Rule):
@@ -64,19 +65,18 @@ class LegacyTensor(Rule):
     default = False
     triggers = ("Tensor(", "Tensoras")
     needs = (TORCH,)
-    calls = frozenset(_DTYPES)
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        package, _, last = call.target.rpartition(".")
-        dtype = _DTYPES.get(last) if package in ("torch", "torch.cuda") else None
-        if dtype is None or not call.args or call.keywords or (last == "Tensor" and not is_list(call.node)):
-            return  # `torch.Tensor(3, 4)` makes room for parameters
-        on_cuda = package == "torch.cuda"
-        if on_cuda and isinstance(call.node.args[0], (ast.List, ast.ListComp)):
-            return  # DT502 tells of those
-        yield Finding(
-            call.node,
-            f"`{call.target}` is a legacy constructor: it takes no device, and a number is a size",
-            help=f"Use `torch.tensor(..., dtype=torch.{dtype}{', device=...' if on_cuda else ''})`",
-            fix=partial(as_tensor, call.node, dtype) if not on_cuda and is_list(call.node) else None,
-        )
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for call in facts.calls(*_NAMES):
+            package, _, last = call.name.rpartition(".")
+            if not call.args or call.keywords or (last == "Tensor" and not is_list(call.node)):
+                continue  # `torch.Tensor(3, 4)` makes room for parameters
+            on_cuda, dtype = package == "torch.cuda", _DTYPES[last]
+            if on_cuda and isinstance(call.node.args[0], (ast.List, ast.ListComp)):
+                continue  # DT502 tells of those
+            yield Finding(
+                call.node,
+                f"`{call.name}` is a legacy constructor: it takes no device, and a number is a size",
+                help=f"Use `torch.tensor(..., dtype=torch.{dtype}{', device=...' if on_cuda else ''})`",
+                fix=partial(as_tensor, call.node, dtype) if not on_cuda and is_list(call.node) else None,
+            )

@@ -7,19 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
-from dtlint.infer.around import parents
 from dtlint.infer.names import path_of
-from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import respell
 from dtlint_rules._kept import kept
-from dtlint_rules._names import last_name, said
+from dtlint_rules._names import last_name
 from dtlint_rules._needs import attributes
+from dtlint_rules._releases import is_for_some_releases, is_tried
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterator
 
-    from dtlint.infer.events import Flow, Reference
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.source.place import Place
 
 __all__ = ["RemovedNumpyAlias"]
@@ -71,9 +70,7 @@ _PYTHONS = {"unicode": "str"} | {name: name for name in ("float", "int", "comple
 _WHEN = dict.fromkeys((*_RENAMED, *_TABLES), _SINCE_2) | _BUILTIN
 _SEVERITY = {_SINCE_1_24: Severity.ERROR, _SINCE_2: Severity.WARNING, _BACK_IN_2: Severity.INFO}
 _MEANT = "`np.float32`, `np.int64`"
-_ASKING = frozenset({"hasattr", "getattr", "version", "__version__", "AttributeError"})
-_CAUGHT = frozenset({"AttributeError", "Exception"})
-_ALIASES = frozenset(f"numpy.{name}" for name in _WHEN)
+_ALIASES = tuple(f"numpy.{name}" for name in _WHEN)
 _NEW = frozenset(
     {
         *("acos", "acosh", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bitwise_count", "bitwise_invert"),
@@ -134,40 +131,37 @@ class RemovedNumpyAlias(Rule):
     fix = Applicability.SAFE
     triggers = attributes(_ALIASES)
     needs = (("numpy",),)
-    references = _ALIASES
 
-    def on_reference(self, reference: Reference) -> Iterable[Finding]:
-        node, name = reference.node, reference.name.removeprefix("numpy.")
-        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load) or node.attr != name:
-            return ()
-        tree, when = reference.flow.tree, _WHEN[name]
-        if name in _set_by(tree) or _is_asked_for(node, reference.flow):
-            return ()
-        if when == _BACK_IN_2 and _is_of_numpy_2(tree):
-            return ()
-        python, held = _PYTHONS.get(name), _RENAMED.get(name)
-        fix: Callable[[Place], Fix | None] | None = None
-        if python is not None and not _takes(tree, python):
-            fix = partial(_pythons, node, python)
-        elif held is not None:
-            safe = Applicability.UNSAFE if when == _BACK_IN_2 else Applicability.SAFE
-            fix = partial(respell, node=node, name=f"numpy.{held}", applicability=safe)
-        return (
-            Finding(
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for node, path in facts.names(*_ALIASES):
+            name = path.removeprefix("numpy.")
+            if not isinstance(node, ast.Attribute) or node.attr != name or not isinstance(node.ctx, ast.Load):
+                continue  # an import of it fails on the spot, or is caught
+            when, held, python = _WHEN[name], _RENAMED.get(name), _PYTHONS.get(name)
+            if is_for_some_releases(facts, node) or is_tried(facts, node) or name in _set_by(facts.tree):
+                continue
+            if when == _BACK_IN_2 and _is_of_numpy_2(facts.tree):
+                continue
+            fix: Callable[[Place], Fix | None] | None = None
+            if python is not None and not _takes(facts.tree, python):
+                fix = partial(_pythons, node, python)
+            elif held is not None:
+                safe = Applicability.UNSAFE if when == _BACK_IN_2 else Applicability.SAFE
+                fix = partial(respell, node=node, name=f"numpy.{held}", applicability=safe)
+            yield Finding(
                 node,
                 f"`{ast.unparse(node)}` raises AttributeError {when}",
                 help=_TABLES.get(name)
                 or (f"Use `np.{held}`" if held else f"Use `{python or 'int'}`, or the dtype that is meant: {_MEANT}"),
                 severity=_SEVERITY[when],
                 fix=fix,
-            ),
-        )
+            )
 
 
 @kept
 def _is_of_numpy_2(tree: ast.Module) -> bool:
     """Does a file use what only NumPy 2 has: `np.astype`, `from numpy.exceptions import AxisError`?"""
-    for part in nodes([tree]):
+    for part in ast.walk(tree):
         if isinstance(part, ast.Attribute) and part.attr in _NEW and path_of(part.value) in ("np", "numpy"):
             return True
         if isinstance(part, ast.ImportFrom):
@@ -182,56 +176,13 @@ def _is_of_numpy_2(tree: ast.Module) -> bool:
 @kept
 def _set_by(tree: ast.Module) -> frozenset[str]:
     """The aliases that a file gives back to NumPy: `np.float = float`, `setattr(np, "int", int)`."""
-    stored = {
-        part.attr for part in nodes([tree]) if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
-    }
-    handed = {
-        part.args[1].value
-        for part in nodes([tree])
-        if isinstance(part, ast.Call) and last_name(part) == "setattr" and len(part.args) == 3
-        if isinstance(part.args[1], ast.Constant)
-    }
-    return frozenset(_WHEN.keys() & (stored | handed))
-
-
-def _is_asked_for(node: ast.Attribute, flow: Flow) -> bool:
-    """Does the code run only where NumPy has the alias, or is the error caught, or expected?"""
-    if any(not _ASKING.isdisjoint(said(held.test)) for held in flow.conditions):
-        return True
-    above = parents(flow.tree)
-    part: ast.AST = node
-    while (parent := above.get(part)) is not None:
-        if isinstance(parent, ast.IfExp) and part is not parent.test and not _ASKING.isdisjoint(said(parent.test)):
-            return True
-        if isinstance(parent, ast.Try) and any(part is tried for tried in parent.body):
-            if any(map(_is_caught, parent.handlers)):
-                return True
-        elif isinstance(parent, (ast.With, ast.AsyncWith)):
-            if any(not _CAUGHT.isdisjoint(said(item.context_expr)) for item in parent.items):
-                return True  # `pytest.raises(AttributeError)`, `contextlib.suppress(AttributeError)`
-        elif _is_never_run(part, parent, flow):
-            return True
-        part = parent
-    return False
-
-
-def _is_never_run(part: ast.AST, parent: ast.AST, flow: Flow) -> bool:
-    """Is it an annotation that Python does not evaluate?"""
-    if isinstance(parent, ast.AnnAssign) and flow.function is not None:
-        return part is parent.annotation
-    is_argument = isinstance(parent, (ast.arg, ast.AnnAssign)) and part is parent.annotation
-    is_result = isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)) and part is parent.returns
-    return (is_argument or is_result) and _keeps_annotations(flow.tree)
-
-
-def _keeps_annotations(tree: ast.Module) -> bool:
-    """Does the file say `from __future__ import annotations`?"""
-    imported = [part for part in tree.body if isinstance(part, ast.ImportFrom) and part.module == "__future__"]
-    return any(alias.name == "annotations" for part in imported for alias in part.names)
-
-
-def _is_caught(handler: ast.ExceptHandler) -> bool:
-    return handler.type is None or not _CAUGHT.isdisjoint(said(handler.type))
+    found: set[object] = set()
+    for part in ast.walk(tree):
+        if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
+            found.add(part.attr)
+        elif isinstance(part, ast.Call) and last_name(part) == "setattr":
+            found.update(one.value for one in part.args if isinstance(one, ast.Constant))
+    return frozenset(name for name in _WHEN if name in found)
 
 
 def _pythons(node: ast.Attribute, python: str, place: Place) -> Fix:
@@ -246,5 +197,5 @@ def _takes(tree: ast.Module, name: str) -> bool:
         or (isinstance(part, ast.arg) and part.arg == name)
         or (isinstance(part, ast.alias) and name in (part.asname, part.name))
         or (isinstance(part, (ast.FunctionDef, ast.ClassDef)) and part.name == name)
-        for part in nodes([tree])
+        for part in ast.walk(tree)
     )

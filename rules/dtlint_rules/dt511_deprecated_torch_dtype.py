@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
-from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
-from dtlint_rules._names import names_in, words
+from dtlint_rules._names import words
+from dtlint_rules._releases import is_for_some_releases, is_tried
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator
 
-    from dtlint.infer.events import Call
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.source.place import Place
 
 __all__ = ["DeprecatedTorchDtype"]
@@ -66,29 +66,21 @@ class DeprecatedTorchDtype(Rule):
     default = False
     triggers = (_OLD,)
     needs = (("transformers",),)
-    calls = frozenset({"from_pretrained", "from_config", "pipeline"})
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        package = (call.target or "").partition(".")[0]
-        if package != "transformers" or _OLD not in call.keywords or _meets_both(call):
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        if "version" in words(facts.tree):
             return
-        keyword = next(keyword for keyword in call.node.keywords if keyword.arg == _OLD)
-        yield Finding(
-            keyword.value,
-            f"`{_OLD}` is deprecated in transformers since 4.56",
-            help="Call it `dtype`, where no older release is to be supported",
-            fix=partial(_renamed, keyword),
-        )
-
-
-def _meets_both(call: Call) -> bool:
-    """Is the code written for old and new releases: does it give both names, ask for a version, or try one after the
-    other?"""
-    flow = call.flow
-    if any(keyword.arg == "dtype" for keyword in call.node.keywords) or "version" in words(flow.tree):
-        return True
-    handlers = [part.type for part in nodes([flow.scope]) if isinstance(part, ast.ExceptHandler)]
-    return any("TypeError" in names_in(caught) for caught in handlers if caught is not None)
+        for call in facts.calls("transformers."):
+            keyword = next((keyword for keyword in call.node.keywords if keyword.arg == _OLD), None)
+            if keyword is None or "dtype" in call.keywords or is_for_some_releases(facts, call.node):
+                continue
+            if not is_tried(facts, call.node):
+                yield Finding(
+                    keyword.value,
+                    f"`{_OLD}` is deprecated in transformers since 4.56",
+                    help="Call it `dtype`, where no older release is to be supported",
+                    fix=partial(_renamed, keyword),
+                )
 
 
 def _renamed(keyword: ast.keyword, place: Place) -> Fix:

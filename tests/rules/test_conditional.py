@@ -68,11 +68,6 @@ def test_a_rule_whose_example_is_conditional_says_so(rule: type[Rule]) -> None:
             "def f(x):\n    pos = torch.arange(len(x), dtype=x.dtype)\n    return torch.sin(pos)\n",
             "def f(x):\n    pos = torch.arange(4096, dtype=torch.float16)\n    return torch.sin(pos)\n",
         ),
-        (
-            "DT506",
-            "def f(n):\n    return torch.from_numpy(np.arange(n))\n",
-            "def f(x):\n    return torch.from_numpy(np.arange(len(x)))\n",
-        ),
     ],
 )
 def test_what_is_known_is_reported_always(code: str, assumed: str, known: str) -> None:

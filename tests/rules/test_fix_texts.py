@@ -115,7 +115,6 @@ def test_a_legacy_constructor_of_a_list_that_is_told_a_dtype_becomes_a_function(
 @pytest.mark.parametrize(
     ("made", "fixed"),
     [
-        ("torch.LongTensor(ids, device=device)", "torch.tensor(ids, device=device, dtype=torch.int64)"),
         ("torch.FloatTensor([0.5, 1], device=device)", "torch.tensor([0.5, 1], device=device, dtype=torch.float32)"),
         ("torch.FloatTensor(3, 4, device=device)", "torch.FloatTensor(3, 4, device=device)"),
         ("torch.FloatTensor(ids, device=device)", "torch.FloatTensor(ids, device=device)"),
