@@ -106,27 +106,28 @@ def _cast(call: Call, facts: ModuleFacts) -> Iterator[Finding]:
 
 def _asked(call: Call, facts: ModuleFacts) -> Iterator[Finding]:
     """`isinstance(x, torch.ByteTensor)` of an argument; who demands the type may well mean the device, too."""
-    subject, asked = (*call.args, None, None)[:2]
-    if not isinstance(subject, Unknown) or subject.symbol is None or asked is None or _is_demanded(call.node, facts):
+    subject, asked = call.argument_node(0, ""), call.argument(1, "")
+    if not isinstance(subject, ast.Name) or asked is None or _is_demanded(call.node, facts):
         return
+    if not all(isinstance(one, ast.arg) for one in facts.around.definitions(subject) or (None,)):
+        return  # what the function makes or loads itself can be on the CPU for certain
     classes = asked.items if isinstance(asked, Tuple) else (asked,)
     known = [kind for one in classes if (kind := tensor_type(one)) is not None]
     others = [one for one in classes if tensor_type(one) is None]
     if not known or any(kind.device != "the CPU" for kind in known):
         return
     if all(isinstance(one, External) and one.name.startswith("builtins.") for one in others):
-        what = ast.unparse(call.node.args[0])
         yield Finding(
             call.node,
             f"`{known[0].name}` is {known[0].dtype} on the CPU only: this is False on other devices",
-            help=f"Use `{what}.dtype == torch.{known[0].dtype}`",
+            help=f"Use `{subject.id}.dtype == torch.{known[0].dtype}`",
         )
 
 
 def _is_demanded(node: ast.Call, facts: ModuleFacts) -> bool:
     """Is it asserted, `if not isinstance(...): raise`, or one of the types that were demanded above?"""
     statement = facts.around.statement(node)
-    if any("isinstance" in names_in(guard.test) for guard in facts.around.guards(node)):
+    if any(guard.holds and "isinstance" in names_in(guard.test) for guard in facts.around.guards(node)):
         return True
     negated = isinstance(facts.around.parent(node), ast.UnaryOp)
     return isinstance(statement, ast.Assert) or (
