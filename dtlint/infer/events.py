@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dtlint.infer.releases import always
+from dtlint.infer.semantics.releases import always
 from dtlint.infer.values import Array, Constant, Phase, Tensor
 
 if TYPE_CHECKING:

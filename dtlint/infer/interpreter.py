@@ -21,8 +21,8 @@ from dtlint.infer.events import Condition, Discard, End, Enter, Exit, Flow, List
 from dtlint.infer.names import path_of
 from dtlint.infer.narrowing import narrow_dtypes, speaks_of_dtypes
 from dtlint.infer.program_state import State, differing
-from dtlint.infer.releases import always
 from dtlint.infer.scopes import ClassInfo, FunctionInfo, FunctionNode, is_module_class
+from dtlint.infer.semantics.releases import always
 from dtlint.infer.summaries import parameter_atom
 from dtlint.infer.survey import facts
 from dtlint.infer.symbols import of_atom, tensor_of

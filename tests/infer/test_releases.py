@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from dtlint.infer.releases import always
+from dtlint.infer.semantics.releases import always
 
 TESTS = {
     'V(torch.__version__) >= V("1.6.0")': True,

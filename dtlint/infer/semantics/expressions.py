@@ -21,10 +21,10 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models import enumerations
 from dtlint.infer.models.mappings import content_of_mapping, merged, of_items
-from dtlint.infer.releases import always
 from dtlint.infer.semantics import names, operators
 from dtlint.infer.semantics.branches import alternatives, value_of_alternatives
 from dtlint.infer.semantics.narrowing import narrow
+from dtlint.infer.semantics.releases import always
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
