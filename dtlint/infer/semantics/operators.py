@@ -434,6 +434,8 @@ def _equal(left: Value, right: Value) -> bool | None:
             return False
         answers = [_equal_items(one, other) for one, other in zip(left.items, right.items, strict=True)]
         return False if False in answers else None if None in answers else True
+    if any(isinstance(one, Dtype) and one.dtypes is None for one in (left, right)):
+        return None  # perhaps that of an array, which equals its name
     if {type(left), type(right)} <= {Const, Dtype, Tuple, Number} and type(left) is not type(right):
         return None if Number in (type(left), type(right)) else False
     return None
