@@ -70,6 +70,8 @@ class Store:
         """Objects that do not change once made, modules and classes: reads of them need not be remembered."""
         self._holders: dict[Address, None] = {}
         """Objects of which a cell has held a tensor, itself or in a tuple, a list or a dict."""
+        self._unsearched: dict[Cell, None] = {}
+        """Cells with tuples, lists and dicts that nobody has looked into."""
         self.thawed = 0
         """How often an object that was frozen began to change."""
         self._addresses: dict[tuple[CallPath | None, object, object], Address] = {}
@@ -174,20 +176,30 @@ class Store:
         self.trail.append((address, field, old))
         self.footprints[-1].writes.add((address, field))
         fields[field] = value
-        if address not in self._holders and _holds_tensor(value):
-            self._holders[address] = None
+        self._note_tensors(address, field, value)
         if self.watches:
             self.note(address, field, value)
 
     def settle(self, address: Address, field: Hashable, value: Value) -> None:
         """What a cell stands for was found out: that is no change of the state."""
         self.objects.setdefault(address, {})[field] = value
-        if _holds_tensor(value):
+        self._note_tensors(address, field, value)
+
+    def _note_tensors(self, address: Address, field: Hashable, value: Value) -> None:
+        kind = type(value)
+        if kind is Tensor:
             self._holders[address] = None
+        elif kind in _CONTAINERS:
+            self._unsearched[address, field] = None
 
     def holders(self) -> list[Address]:
         """The objects of which a cell may hold a tensor, itself or in a tuple, a list or a dict."""
-        self._holders = {address: None for address in self._holders if address in self.objects}
+        objects, holders = self.objects, self._holders
+        for address, field in self._unsearched:
+            if address not in holders and _holds_tensor(objects.get(address, {}).get(field, ABSENT)):
+                holders[address] = None
+        self._unsearched.clear()
+        self._holders = {address: None for address in holders if address in objects}
         return list(self._holders)
 
     # -- exceptional exits -----------------------------------------------------------------------------------------------
@@ -255,6 +267,8 @@ class Store:
                 objects[address].pop(field, None)
             else:
                 objects[address][field] = old
+                if type(old) in _CONTAINERS:
+                    self._unsearched[address, field] = None
 
     def take(self, mark: int) -> Difference:
         """The difference since a mark, undone."""
@@ -310,6 +324,8 @@ class Store:
 
 _MADE = "*made"
 TRUE = Const(True)
+_CONTAINERS = frozenset({Tuple, Many, Mapping, Union})
+"""Kinds of values that may hold tensors."""
 
 
 def _holds_tensor(value: Value) -> bool:
