@@ -90,6 +90,7 @@ class Table:
         self._forms: dict[str, tuple[_FormRule, ...]] = {}
         self._lists: dict[str, dict[str, frozenset[str]]] = {}
         self._answers: dict[object, Outcome] = {}
+        self._heeding: dict[str, bool] = {}
 
     @classmethod
     def read(cls, text: str) -> Table:
@@ -122,6 +123,13 @@ class Table:
     def rules(self, op: str) -> tuple[_Rule | None, ...]:
         """The rule of each form, as the file has it; None where nothing was learned."""
         return tuple(one.rule for one in self._form_rules(op))
+
+    def heeds_default(self, op: str) -> bool:
+        """Does the default dtype decide what the op gives, be its operands tensors or whole numbers?"""
+        known = self._heeding.get(op)
+        if known is None:
+            known = self._heeding[op] = any(map(_gives_default, self.rules(op)))
+        return known
 
     def call(
         self,
@@ -286,6 +294,15 @@ def _outcome(rule: _Rule | None, bound: Bound, default: str) -> Outcome:
         if key in _keys(rule["on"], keys):
             return Outcome(error=rendered(message, operands))
     return UNKNOWN_OUTCOME
+
+
+def _gives_default(rule: _Rule | None) -> bool:
+    """Is there a case in which the rule gives the default dtype?"""
+    if rule is None:
+        return False
+    if "by" in rule:
+        return any(map(_gives_default, rule["cases"].values()))
+    return any("d" in re.split(r"[()\[\],]", text) for text in rule["gives"])
 
 
 def _covered(domain: str, operands: Operands, slot: int) -> bool:

@@ -33,13 +33,12 @@ from dtlint.infer.domain.values import (
     Value,
 )
 from dtlint.infer.models import indexing, shapes
-from dtlint.infer.models.table_answers import Operand, Question, Refusal, table_answer
+from dtlint.infer.models.table_answers import Operand, Question, Refusal, is_anything, table_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dtlint.infer.context import Context
-    from dtlint.infer.domain.values import Dtypes
 
 __all__ = ["ask", "default_dtypes", "is_op", "refusal", "refusal_as"]
 
@@ -86,7 +85,7 @@ def ask(
         if ctx.recorder is not None:
             ctx.recorder.operation(op, operands, keywords, None, answer.message, ctx)
         raise NeverReturns
-    if isinstance(answer, Tensor) and _is_anything(answer.dtypes):
+    if isinstance(answer, Tensor) and is_anything(answer.dtypes):
         answer = Tensor()
     if answer == TOP:
         named = dict(zip(keywords, _as_floats(keywords.values()), strict=True))
@@ -224,12 +223,6 @@ def _asked(
     device = shapes.device_of_operands(args, keywords)
     regions = _region_for(region, device)
     return table_answer(Question(op, operands, tuple(keywords), regions, defaults, device))
-
-
-def _is_anything(dtypes: Dtypes) -> bool:
-    """Are these what is known of the result of moving what is not known: anything, quantized dtypes included?"""
-    categories = {DTYPES[dtype].category for dtype in dtypes or ()}
-    return len(dtypes or ()) > 6 and {Category.INTEGER, Category.FLOAT} <= categories
 
 
 def _region_for(region: Value, device: str | None) -> tuple[Region | None, ...] | None:

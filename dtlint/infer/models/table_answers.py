@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from dtlint.dtypes.dtype import Category
+from dtlint.dtypes.dtype import DTYPES, Category
 from dtlint.dtypes.promotion import promote
 from dtlint.dtypes.table import DTYPE, UNKNOWN, Outcome, load
 from dtlint.infer.domain.lattice import join
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.domain.values import Dtypes
 
-__all__ = ["Operand", "Question", "Refusal", "table_answer"]
+__all__ = ["Operand", "Question", "Refusal", "is_anything", "table_answer"]
 
 _MOST_COMBINATIONS = 400
 """Combinations of operands that are asked for one call; past it, the result is unknown."""
@@ -97,11 +97,12 @@ def table_answer(question: Question) -> Value | Refusal:
         return _remembered(question)
     places = {atom: _PLACES[place][atom.floating] for place, atom in enumerate(atoms)}
     operands = tuple(_with_symbol(operand, places) for operand in question.operands)
-    renamed = Question(question.op, operands, question.names, question.regions, question.defaults, question.device)
-    known = _remembered(renamed)
+    known = _remembered(
+        Question(question.op, operands, question.names, question.regions, question.defaults, question.device)
+    )
     if isinstance(known, Refusal):
         return known
-    return _renamed(known, dict(zip(places.values(), places, strict=True)))
+    return _restored(known, dict(zip(places.values(), places, strict=True)), question.symbols())
 
 
 def _remembered(question: Question) -> Value | Refusal:
@@ -122,21 +123,28 @@ def _atoms(question: Question) -> list[Atom]:
 
 
 def _with_symbol(operand: Operand, names: Mapping[Atom, Atom]) -> Operand:
-    return operand if operand.symbol is None else Operand(operand.options, _renamed_symbol(operand.symbol, names))
+    symbol = operand.symbol
+    if symbol is None:
+        return operand
+    return Operand(operand.options, Symbol(frozenset(names[atom] for atom in symbol.of), symbol.met))
 
 
-def _renamed_symbol(symbol: Symbol, names: Mapping[Atom, Atom]) -> Symbol:
-    of = frozenset(names[atom] for atom in symbol.of)
-    return Symbol(of, symbol.met, symbol.least, symbol.outside, symbol.reshaped)
-
-
-def _renamed(value: Value, names: Mapping[Atom, Atom]) -> Value:
-    """An answer with other atoms."""
+def _restored(value: Value, names: Mapping[Atom, Atom], given: Sequence[Symbol]) -> Value:
+    """An answer with the atoms of the question; it holds where what is said of the given symbols does."""
     if isinstance(value, Tensor):
-        return value if value.symbol is None else Tensor(value.dtypes, _renamed_symbol(value.symbol, names))
+        if value.symbol is None:
+            return value
+        symbol = Symbol(
+            frozenset(names[atom] for atom in value.symbol.of),
+            value.symbol.met,
+            max(value.symbol.least, *(one.least for one in given)),
+            value.symbol.outside or any(one.outside for one in given),
+            any(one.reshaped for one in given),
+        )
+        return Tensor(value.dtypes, symbol)
     if isinstance(value, Tuple):
-        return Tuple(tuple(_renamed(item, names) for item in value.items))
-    return Many(_renamed(value.item, names)) if isinstance(value, Many) else value
+        return Tuple(tuple(_restored(item, names, given) for item in value.items))
+    return Many(_restored(value.item, names, given)) if isinstance(value, Many) else value
 
 
 # -- all combinations ----------------------------------------------------------------------------------------------------
@@ -155,6 +163,8 @@ def _found(question: Question) -> Value | Refusal:
             return TOP
         if isinstance(value, Refusal):
             refused = value
+        elif atoms and isinstance(value, Tensor) and len(value.dtypes or ()) != 1:
+            return Tensor()  # no symbol has several dtypes where those of its atoms are known
         else:
             found.append((chosen, value))
     whole = _of_whole_numbers(question, atoms, tried)
@@ -163,7 +173,7 @@ def _found(question: Question) -> Value | Refusal:
             known = [value for _, value in whole if value is not None]
             return _joined(known) if len(known) == len(whole) else TOP
         return TOP if outside and _runs_somewhere(question, atoms) else refused
-    result = _restricted(_abstracted(found, symbols), whole, symbols)
+    result = _restricted(_abstracted(found, symbols), whole)
     return _only_outside(result) if outside and _is_touched(question, found) else result
 
 
@@ -193,16 +203,13 @@ def _joined(values: list[Value]) -> Value:
     return result
 
 
-def _restricted(result: Value, whole: _Whole, symbols: list[Symbol]) -> Value:
+def _restricted(result: Value, whole: _Whole) -> Value:
     """What is known for floating dtypes, restricted to what holds for whole numbers and truths, too, or to where it holds."""
     if isinstance(result, Tensor):
         given = [(chosen, value.dtypes if isinstance(value, Tensor) else None) for chosen, value in whole]
         symbol = result.symbol
         if symbol is not None:
-            least = max((_least(symbol, given), *(one.least for one in symbols)))
-            outside = any(one.outside for one in symbols)
-            reshaped = any(one.reshaped for one in symbols)
-            return Tensor(result.dtypes, Symbol(symbol.of, symbol.met, least, outside, reshaped))
+            return Tensor(result.dtypes, Symbol(symbol.of, symbol.met, _least(symbol, given)))
         dtypes: Dtypes = result.dtypes
         for _, these in given:
             dtypes = None if dtypes is None or these is None else dtypes | these
@@ -211,11 +218,11 @@ def _restricted(result: Value, whole: _Whole, symbols: list[Symbol]) -> Value:
         items = []
         for place, item in enumerate(result.items):
             parts: _Whole = [(chosen, _item(value, place, len(result.items))) for chosen, value in whole]
-            items.append(_restricted(item, parts, symbols))
+            items.append(_restricted(item, parts))
         return Tuple(tuple(items))
     if isinstance(result, Many):
         inner: _Whole = [(chosen, value.item if isinstance(value, Many) else None) for chosen, value in whole]
-        return Many(_restricted(result.item, inner, symbols))
+        return Many(_restricted(result.item, inner))
     return result
 
 
@@ -268,6 +275,8 @@ def _with_atoms(
                     else:
                         value = _value(outcome.result)
                     result = value if result is None else join(result, value)
+                    if isinstance(result, Tensor) and is_anything(result.dtypes):
+                        return result
     return refused if result is None else result
 
 
@@ -276,6 +285,9 @@ def _outcomes(question: Question, given: Sequence[Any]) -> Iterator[Outcome]:
     other changes."""
     table, places, defaults = load(), len(question.operands) - len(question.names), question.defaults
     args, keywords = given[:places], dict(zip(question.names, given[places:], strict=True))
+    if not table.heeds_default(question.op) and not any(type(one) in (float, complex) for one in given):
+        yield table.call(question.op, args, keywords)
+        return
     learned: list[Outcome] | None = None
     if len(defaults) > 1 and defaults >= _LEARNED:
         learned = [table.call(question.op, args, keywords, default=default) for default in sorted(_LEARNED)]
@@ -290,6 +302,13 @@ def _outcomes(question: Question, given: Sequence[Any]) -> Iterator[Outcome]:
         if learned is None:
             learned = [table.call(question.op, args, keywords, default=other) for other in sorted(_LEARNED)]
         yield learned[0] if learned[0] == learned[1] else outcome
+
+
+def is_anything(dtypes: Dtypes) -> bool:
+    """Are these what is known of the result of moving what is not known: anything, quantized dtypes included?"""
+    if dtypes is None or len(dtypes) <= 6:
+        return False
+    return {Category.INTEGER, Category.FLOAT} <= {DTYPES[dtype].category for dtype in dtypes}
 
 
 _LEARNED = frozenset({"float32", "float64"})
