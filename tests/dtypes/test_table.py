@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from importlib.resources import files
@@ -100,6 +101,20 @@ def test_the_default_dtype_decides_where_torch_asks_it() -> None:
     assert call("torch.zeros", 2, default="float64") == "float64"
     assert call("torch.sqrt", INT, default="bfloat16") == "bfloat16"
     assert call("torch.full", [2], 1.5, default="float64") == "float64"
+
+
+def test_ops_that_heed_the_default_dtype_are_told_apart() -> None:
+    """Whatever an op gives for tensors and whole numbers under one default dtype, it gives under the other, if it is no op
+    that heeds it."""
+    assert load().heeds_default("torch.zeros")
+    assert load().heeds_default("torch.div")
+    ops = ["torch.add", "torch.mul", "torch.Tensor.to", "torch.matmul", "torch.where", "torch.div", "torch.sin"]
+    kept = [op for op in ops if not load().heeds_default(op)]
+    assert kept
+    operands = [("int64", 2), ("float16", 2), ("float64", 1), ("bool", 2)]
+    for op, left, right in itertools.product(kept, operands, [*operands, 2, True]):
+        one, other = (load().call(op, [left, right], default=default) for default in ("float32", "float64"))
+        assert one == other
 
 
 def test_an_op_asked_by_its_operands_alone() -> None:
