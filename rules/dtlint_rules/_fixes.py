@@ -6,20 +6,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
-from dtlint.infer.values import Module, Tensor
 from dtlint_rules._texts import as_operand
 
 if TYPE_CHECKING:
-    from dtlint.infer.values import Value
     from dtlint.source.place import Place
 
-__all__ = ["bracketed", "limit_of", "operand_text", "pass_dtype", "respell", "trust_in"]
-
-
-def trust_in(value: Value | None) -> Applicability:
-    """How far a fix can be trusted that is right for a tensor or a module of torch: what is not known to be one may be of
-    a class with methods of its own."""
-    return Applicability.SAFE if isinstance(value, (Tensor, Module)) else Applicability.UNSAFE
+__all__ = ["bracketed", "limit_of", "operand_text", "pass_dtype", "respell"]
 
 
 def operand_text(place: Place, node: ast.expr) -> str:

@@ -14,9 +14,7 @@ from dtlint_rules._kept import kept
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dtlint.infer.events import Condition
-
-__all__ = ["last_name", "mentions", "names", "names_in", "said", "words"]
+__all__ = ["last_name", "names", "names_in", "said", "words"]
 
 _NAMES: dict[type[ast.AST], Callable[..., str]] = {
     ast.Name: lambda node: node.id,
@@ -54,12 +52,6 @@ def said(node: ast.AST) -> Iterator[str]:
             yield named(part)
         elif isinstance(part, ast.Constant) and isinstance(part.value, str):
             yield part.value
-
-
-def mentions(conditions: list[Condition], parts: tuple[str, ...]) -> bool:
-    """Does one of some tests speak of something with one of these parts in its name?"""
-    text = " ".join(word for condition in conditions for word in said(condition.test)).lower()
-    return any(part in text for part in parts)
 
 
 @kept
