@@ -7,6 +7,7 @@ content of a list, the region in force and a scaler's phase are all *cells*: a f
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.domain.lattice import join
@@ -15,7 +16,7 @@ from dtlint.infer.domain.values import ABSENT, Address, CallPath, Const, Many, M
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
-__all__ = ["AMBIENT", "CONTENT", "Cell", "Difference", "Footprint", "Store"]
+__all__ = ["AMBIENT", "CONTENT", "MADE", "SEVERAL", "TRUE", "Cell", "Difference", "Footprint", "Iteration", "Store"]
 
 Cell = tuple[Address, "Hashable"]
 """A field of an object: (frame, "x"), (instance, "weight"), (list, CONTENT)."""
@@ -28,6 +29,17 @@ SEVERAL = "*several"
 """The field that is there where an object stands for several: its updates are weak."""
 AMBIENT = Address(None, "ambient", "ambient")
 """What holds everywhere: the autocast region, the default dtype."""
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """The site of a path on which a loop runs its body once more.
+
+    Attributes:
+        loop: the loop's syntax.
+    """
+
+    loop: object
 
 
 class Footprint:
@@ -90,7 +102,7 @@ class Store:
         key = caller, site
         found = self._paths.get(key)
         if found is None:
-            depth = 1 if caller is None else caller.depth + 1
+            depth = 1 if caller is None else caller.depth + (type(site) is not Iteration)
             found = self._paths[key] = CallPath(caller, site, depth, module)
         return found
 
@@ -112,10 +124,10 @@ class Store:
                 self.write(address, CONTENT, content)
             return address
         self.objects[address] = {}
-        self.trail.append((address, _MADE, ABSENT))
+        self.trail.append((address, MADE, ABSENT))
         self.footprints[-1].made.add(address)
         if self.watches:
-            self.note(address, _MADE, TRUE)
+            self.note(address, MADE, TRUE)
         if content is not None:
             self._put(address, CONTENT, content)
         return address
@@ -234,11 +246,11 @@ class Store:
         found: Difference = {}
         for (address, field), value in seen.items():
             if address in self.objects:
-                if field is not _MADE:
+                if field is not MADE:
                     found[address, field] = join(self.objects[address].get(field, ABSENT), value)
-            elif (address, _MADE) in seen:
+            elif (address, MADE) in seen:
                 found[address, field] = value
-        return dict(sorted(found.items(), key=lambda each: each[0][1] is not _MADE))
+        return dict(sorted(found.items(), key=lambda each: each[0][1] is not MADE))
 
     # -- branches --------------------------------------------------------------------------------------------------------
 
@@ -253,7 +265,7 @@ class Store:
         for address, field, _ in self.trail[mark:]:
             fields = objects.get(address)
             if fields is not None:
-                changed[address, field] = TRUE if field is _MADE else fields.get(field, ABSENT)
+                changed[address, field] = TRUE if field is MADE else fields.get(field, ABSENT)
         return changed
 
     def undo(self, mark: int) -> None:
@@ -261,7 +273,7 @@ class Store:
         objects, trail = self.objects, self.trail
         while len(trail) > mark:
             address, field, old = trail.pop()
-            if field is _MADE:
+            if field is MADE:
                 objects.pop(address, None)
             elif old is ABSENT:
                 objects[address].pop(field, None)
@@ -280,15 +292,28 @@ class Store:
         """Make a difference again."""
         footprint = self.footprints[-1]
         for (address, field), value in changed.items():
-            if field is _MADE:
+            if field is MADE:
                 if address not in self.objects:
                     self.objects[address] = {}
-                    self.trail.append((address, _MADE, ABSENT))
+                    self.trail.append((address, MADE, ABSENT))
                     footprint.made.add(address)
                     if self.watches:
-                        self.note(address, _MADE, TRUE)
+                        self.note(address, MADE, TRUE)
             else:
                 self._put(address, field, value)
+
+    def repeat(self, changed: Difference) -> None:
+        """Make a difference again, whose objects may be there from the time before: from now on these are several."""
+        again = {address for address, field in changed if field is MADE and address in self.objects}
+        if not again:
+            self.apply(changed)
+            return
+        self.apply({cell: value for cell, value in changed.items() if cell[0] not in again})
+        for address in again:
+            self.allocate(address)
+        for (address, field), value in changed.items():
+            if address in again and field is not MADE:
+                self.blend(address, field, value)
 
     def merge(self, differences: Iterable[Difference], how: Callable[[Value, Value], Value] = join) -> None:
         """Go on from where several paths meet, each given by its difference from here."""
@@ -299,20 +324,20 @@ class Store:
         cells: dict[Cell, None] = {}
         for path in paths:
             cells.update(dict.fromkeys(path))
-        new = {address for address, field in cells if field is _MADE and address not in self.objects}
+        new = {address for address, field in cells if field is MADE and address not in self.objects}
         for cell in cells:
-            if cell[1] is _MADE:
+            if cell[1] is MADE:
                 self.apply({cell: TRUE})
         for cell in cells:
             address, field = cell
-            if field is _MADE:
+            if field is MADE:
                 continue
             result: Value | None = None
             before: Value | None = None
             for path in paths:
                 value = path.get(cell)
                 if value is None:
-                    if address in new and (address, _MADE) not in path:
+                    if address in new and (address, MADE) not in path:
                         continue  # the object is not there on this path
                     if before is None:
                         before = self.read(address, field) or ABSENT
@@ -322,7 +347,8 @@ class Store:
                 self._put(address, field, result)
 
 
-_MADE = "*made"
+MADE = "*made"
+"""The field that a difference has for an object that is made in it."""
 TRUE = Const(True)
 _CONTAINERS = frozenset({Tuple, Many, Mapping, Union})
 """Kinds of values that may hold tensors."""

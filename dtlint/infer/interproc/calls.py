@@ -30,9 +30,10 @@ from dtlint.infer.domain.values import (
     present,
 )
 from dtlint.infer.interproc.functions import bound_arguments
-from dtlint.infer.interproc.summaries import Summary, addresses_in, moved
+from dtlint.infer.interproc.summaries import Summary, moved
 from dtlint.infer.semantics.names import OUTER
 from dtlint.infer.semantics.regions import GENERATOR_CONTEXT
+from dtlint.infer.semantics.relocation import addresses_in
 from dtlint.infer.state import Footprint
 
 if TYPE_CHECKING:
@@ -253,16 +254,7 @@ class Calls:
                 store.note(address, field, value)
         if summary.result is None:
             raise NeverReturns
-        again = {cell[0] for cell in summary.changes if cell[1] == "*made" and cell[0] in store.objects}
-        if not again:
-            store.apply(summary.changes)
-            return summary.result
-        store.apply({cell: value for cell, value in summary.changes.items() if cell[0] not in again})
-        for address in again:  # what it made before is still there: from now on these are several
-            store.allocate(address)
-        for (address, field), value in summary.changes.items():
-            if address in again and field != "*made":
-                store.blend(address, field, value)
+        store.repeat(summary.changes)
         return summary.result
 
     def _read(

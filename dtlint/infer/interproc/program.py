@@ -34,12 +34,12 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.interproc import fields, metaclasses
 from dtlint.infer.interproc.classes import ClassDefinition, linearised
 from dtlint.infer.interproc.functions import FunctionDefinition, FunctionNode
-from dtlint.infer.interproc.summaries import addresses_in
 from dtlint.infer.models import external_calls, instances, scaling
 from dtlint.infer.models.registry import PLAIN_PARTS, canonical
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.semantics.branches import alternatives
 from dtlint.infer.semantics.names import OUTER
+from dtlint.infer.semantics.relocation import addresses_in
 from dtlint.infer.state import CONTENT, Footprint, Store
 
 if TYPE_CHECKING:

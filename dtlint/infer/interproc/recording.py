@@ -24,6 +24,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.facts import Call, Evaluation, Event, Kept, Operation, Step
 from dtlint.infer.models.plain_tensors import is_weight, plain
 from dtlint.infer.models.protocols import UNKNOWN_CLASS
+from dtlint.infer.state import Iteration
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -212,6 +213,7 @@ def _steps(frame: Frame) -> tuple[Step, ...]:
     path: CallPath | None = frame.path
     while path is not None:
         site = path.site[0] if isinstance(path.site, tuple) else path.site
-        found.append(Step(site, path.module))
+        if not isinstance(site, Iteration):
+            found.append(Step(site, path.module))
         path = path.caller
     return tuple(reversed(found))

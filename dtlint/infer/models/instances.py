@@ -27,6 +27,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models import enumerations
 from dtlint.infer.models.kinds import bases_of, class_of
+from dtlint.infer.models.registry import MODELS
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
@@ -68,6 +69,17 @@ _ABSTRACT_MODULES = ("collections.abc.", "numbers.", "typing.")
 _METACLASSES = frozenset({"builtins.type", "enum.EnumMeta", "enum.EnumType"})
 
 
+_OF_CONSTANTS = frozenset(
+    {f"builtins.{name}" for name in ("tuple", "list", "dict", "set", "str", "bytes", "int", "float", "bool")}
+    | {"torch.Tensor", "torch.dtype", "torch.device"}
+)
+"""Classes that neither functions nor classes are instances of."""
+
+
+def _names_a_layer(name: str) -> bool:
+    return name.startswith("torch.nn.") and name.count(".") == 2 and name[9:10].isupper()
+
+
 def _by_python(own: str, name: str) -> bool | None:
     """Is a builtin class a subclass of an abstract one, as `collections.abc.Hashable`? Python says; None of other classes."""
     package, _, last = own.rpartition(".")
@@ -104,6 +116,8 @@ def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
         return None if known is False and kind.name.startswith(_ABSTRACT_MODULES) else known
     if isinstance(value, ProjectClass) and kind.name in _METACLASSES:
         return kind.name == "builtins.type" or enumerations.is_enumeration(value)
+    if isinstance(value, External) and (value.name in MODELS or _names_a_layer(value.name)):  # a function or a class
+        return False if kind.name in _OF_CONSTANTS else None
     if isinstance(value, (Function, Partial, ProjectClass)):
         if kind.name in ("types.FunctionType", "types.LambdaType"):
             return isinstance(value, Function) and value.receiver is None

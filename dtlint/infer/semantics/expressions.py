@@ -23,6 +23,7 @@ from dtlint.infer.models import enumerations
 from dtlint.infer.models.mappings import content_of_mapping, merged, of_items
 from dtlint.infer.semantics import names, operators
 from dtlint.infer.semantics.branches import alternatives, value_of_alternatives
+from dtlint.infer.semantics.iterations import makes_objects, once_more
 from dtlint.infer.semantics.narrowing import narrow
 from dtlint.infer.semantics.releases import always
 
@@ -355,20 +356,26 @@ def _each(ctx: Context, node: Any, depth: int, found: list[Value]) -> bool:
     exact = isinstance(items, Tuple) and len(items.items) <= _MOST_UNROLLED
     if isinstance(items, Tuple) and not exact:
         items = Many(join_all(items.items) or TOP)
+    mark = ctx.store.mark()
+    listed = items.items if isinstance(items, Tuple) else (items.item,) * 2 if isinstance(items, Many) else ()
+    # what the first of many items allocates stands for several when there is a second
+    apart = False
+    for item in listed:
+
+        def run(item: Value = item) -> bool:
+            names.assign(ctx, generator.target, item)
+            return _filtered(ctx, node, depth, found)
+
+        def once(run: Callable[[], bool] = run, apart: bool = apart) -> bool:
+            return once_more(ctx, generator, run, found) if apart else run()
+
+        if isinstance(items, Tuple):
+            exact = once() and exact
+        else:
+            alternatives(ctx, [lambda once=once: once() or True, lambda: True])  # type: ignore[misc]
+        apart = apart or makes_objects(ctx, mark)
     if isinstance(items, Tuple):
-        for item in items.items:
-            names.assign(ctx, generator.target, item)
-            exact = _filtered(ctx, node, depth, found) and exact
         return exact
-    assert isinstance(items, Many)
-    for _ in range(2):  # what the first item allocates stands for several when there is a second
-
-        def once(item: Value = items.item) -> bool:
-            names.assign(ctx, generator.target, item)
-            _filtered(ctx, node, depth, found)
-            return True
-
-        alternatives(ctx, [once, lambda: True])
     return False
 
 

@@ -21,6 +21,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.semantics import names, operators
 from dtlint.infer.semantics.branches import alternatives, on_each_return
 from dtlint.infer.semantics.expressions import evaluate
+from dtlint.infer.semantics.iterations import makes_objects, once_more
 from dtlint.infer.semantics.matching import match_statement
 from dtlint.infer.semantics.narrowing import narrow
 from dtlint.infer.semantics.regions import with_statement
@@ -189,14 +190,19 @@ def _unrolled(ctx: Context, node: ast.For | ast.AsyncFor, items: tuple[Value, ..
     store, frame = ctx.store, ctx.frame
     exits = Exits(store.mark())
     frame.loops.append(exits)
-    reached = True
+    reached, apart = True, False
     try:
         for item in items:
             exits.continues, exits.inner = [], {}
-            names.assign(ctx, node.target, item)
+
+            def body(item: Value = item) -> bool:
+                names.assign(ctx, node.target, item)
+                return execute(ctx, node.body)
+
             ends: list[Difference] = []
-            if execute(ctx, node.body):
+            if once_more(ctx, node, body) if apart else body():
                 ends.append(store.difference(exits.mark))
+            apart = apart or makes_objects(ctx, exits.mark)
             ends += exits.continues
             store.undo(exits.mark)
             reached = bool(ends)
@@ -239,17 +245,22 @@ def _fixed_point(
     mark = store.mark()
     exits = Exits(mark)
     entry: Difference = {}
+
+    def run() -> bool:
+        return begin() and execute(ctx, node.body)
+
     around = frame.loops[-1].inner if frame.loops else {}
     if node in around:  # loops in one another would take as many rounds as all of theirs multiplied
         before, exits.inner = around[node]
         store.merge([{}, before])
         entry = store.take(mark)
+    apart = False
     for count in range(_MOST_ROUNDS):
         exits.breaks, exits.continues = [], []
         store.apply(entry)
         frame.loops.append(exits)
         try:
-            reached = begin() and execute(ctx, node.body)
+            reached = once_more(ctx, node, run) if apart else run()
         except NeverReturns:
             reached = False
         finally:
@@ -257,6 +268,7 @@ def _fixed_point(
         ends = [entry, *exits.continues]
         if reached:
             ends.append(store.difference(mark))
+        apart = apart or makes_objects(ctx, mark)
         store.undo(mark)
         if len(ends) == 1:
             break

@@ -193,6 +193,17 @@ PROGRAMS = {
         a = add(H)
         b = double(D)
     """,
+    "classes and functions of torch are no tuples": """
+        from collections import OrderedDict
+        class Instances(OrderedDict):
+            def __getitem__(self, key):
+                content = super().__getitem__(key)
+                cls, kwargs = content if isinstance(content, tuple) else (content, {})
+                return cls(**kwargs)
+        layers = Instances({"relu": nn.ReLU, "leaky": (nn.LeakyReLU, {"negative_slope": 0.2}), "half": torch.Tensor.half})
+        x = layers["relu"](H)
+        y = layers["leaky"](D)
+    """,
     "texts decide": """
         import re
         kinds = {"half": H, "double": D}
