@@ -86,16 +86,14 @@ def _by_facts(
 ) -> None:
     """Hand the facts of a module to the rules that ask for them."""
     from dtlint.check.reader import Reader
-    from dtlint.infer import context
 
     if not rules:
         return
-    try:
-        facts = (reader or Reader()).facts(tree, source.file)
-    except (RecursionError, context.TooLong) as error:
+    facts = (reader or Reader()).facts(tree, source.file, _displayed(tree, source))
+    if facts.broken_off is not None:
         judged.crashed.update(rule.code for rule in rules)
-        judged.crashes.append(_too_deep(source.path) if isinstance(error, RecursionError) else _too_long(source.path))
-        return
+        deep = facts.broken_off is RecursionError
+        judged.crashes.append(_too_deep(source.path) if deep else _too_long(source.path))
     for rule in _made(rules, source.path, judged):
         try:
             judged.suspicions += [Suspicion(rule, finding) for finding in rule.on_facts(facts)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
     from dtlint.infer.facts import ModuleFacts
@@ -39,15 +39,15 @@ class Reader:
         reading = self._readings.get(roots_of(path))
         return None if reading is None else reading.tree(path)
 
-    def facts(self, tree: ast.Module, path: Path | None) -> ModuleFacts:
+    def facts(self, tree: ast.Module, path: Path | None, displayed: Collection[ast.stmt] = ()) -> ModuleFacts:
         """What is known of a file.
 
         Args:
             tree: its syntax: the nodes that the facts speak of.
             path: where it is, or is to be; None for text that comes from nowhere.
+            displayed: statements whose values are shown, as at the end of a notebook's cell.
 
-        Raises:
-            TooLong, RecursionError: it cannot be followed to its end.
+        What cannot be followed to its end is left out, and the facts say so.
         """
         from dtlint.infer.interproc.disk import Disk
         from dtlint.infer.interproc.file_reading import FileReading
@@ -58,13 +58,12 @@ class Reader:
         if reading is None or reading.bytes_read > _MOST_BYTES:
             self._disk = self._disk or Disk()
             reading = self._readings[roots] = FileReading(roots, self._expected, self._disk)
-        try:
-            facts, rests_on = reading.facts(path, tree)
-        except BaseException:
+        facts, rests_on = reading.facts(path, tree)
+        if facts.broken_off is not None:
             del self._readings[roots]
-            raise
         assert self._disk is not None
         self.rests_on = {str(other): self._disk.digest(other) for other in sorted(rests_on)}
+        facts.around.displayed = frozenset(displayed)
         return facts
 
 

@@ -71,12 +71,14 @@ class Exits:
     Attributes:
         inner: for each loop in the body the entry state that held for all its rounds, and the same of the loops in that: in
             the next round of this loop they begin there.
+        times: how often the body is run, the loops around it included, where it is run once for each item.
     """
 
     mark: int
     breaks: list[Difference] = field(default_factory=list)
     continues: list[Difference] = field(default_factory=list)
     inner: dict[ast.AST, tuple[Difference, dict[ast.AST, Any]]] = field(default_factory=dict)
+    times: int = 1
 
 
 @dataclass(slots=True, eq=False)

@@ -354,6 +354,8 @@ class ModuleFacts:
         self._kept, self.module, self._judged = kept, module, set(map(id, judged))
         self.tree: ast.Module = module.tree
         self.around = Surroundings(module.tree)
+        self.broken_off: type[Exception] | None = None
+        """What kept the reading from its end, RecursionError or TooLong: there may be more than the facts tell."""
 
     # -- what stands in the module ---------------------------------------------------------------------------------------
 

@@ -36,6 +36,8 @@ class Surroundings:
 
     def __init__(self, tree: ast.Module) -> None:
         self.tree = tree
+        self.displayed: frozenset[ast.stmt] = frozenset()
+        """Statements whose values are shown, as at the end of a notebook's cell."""
         self._reaching: dict[ast.AST, Reaching] = {}
         self._guards: dict[ast.stmt, tuple[Guard, ...]] = {}
 
@@ -112,7 +114,8 @@ class Surroundings:
 
     def is_discarded(self, call: ast.expr) -> bool:
         """Is an expression a statement of its own, whose value nobody uses?"""
-        return isinstance(self._parents.get(call), ast.Expr)
+        parent = self._parents.get(call)
+        return isinstance(parent, ast.Expr) and parent not in self.displayed
 
     # -- guards --------------------------------------------------------------------------------------------------------
 

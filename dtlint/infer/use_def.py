@@ -26,6 +26,8 @@ class Reaching:
         self._uses: dict[ast.Name, tuple[ast.AST, ...]] = {}
         self._all: dict[str, dict[ast.AST, None]] = {}
         self._bound: _Bound | None = {}
+        self._again = False
+        """Is a loop's body walked for the second time? Loops inside it have been walked twice then."""
         if not isinstance(scope, ast.Module):
             given = scope.args
             for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
@@ -185,7 +187,9 @@ class Reaching:
         start = None if self._bound is None else dict(self._bound)
         left = _leaving(node.body)
         inside: list[_Bound | None] = [start]
-        for _ in range(2):
+        again = self._again
+        for number in range(1 if again else 2):
+            self._again = again or number == 1
             self._read(*tests)
             if target is not None:
                 self._target(target, node)
@@ -199,6 +203,7 @@ class Reaching:
                     self._bound[name] = (*known, *(one for one in values if one not in known))
             inside.append(None if self._bound is None else dict(self._bound))
             self._bound = _joined(inside)
+        self._again = again
         self._block(node.orelse)
 
     def _try(self, node: ast.Try) -> None:

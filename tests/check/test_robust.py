@@ -200,7 +200,7 @@ def test_long_nested_loops_take_bounded_time() -> None:
 
 
 def test_reading_a_file_is_broken_off_in_the_end_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dtlint.infer.interpreter.MOST_STATEMENTS", 1000)
+    monkeypatch.setattr("dtlint.infer.interproc.file_reading.STEPS", 1000)
     body = "".join("    " * depth + f"for i{depth} in range(3):\n" for depth in range(15))
     body += "".join("    " * 15 + f"y{number} = x + {number}\n" for number in range(100))
     text = f"import torch\nx = torch.randn(3)\nx.half()\n{body}x.half()\n"

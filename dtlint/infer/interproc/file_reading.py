@@ -71,8 +71,7 @@ class FileReading:
             path: where it is, or would be; None for text that comes from nowhere.
             tree: its syntax: the nodes that the facts speak of.
 
-        Raises:
-            TooLong, RecursionError: it cannot be followed to its end. What was read so far is of no use then.
+        What cannot be followed to its end is left where that is found out, and the facts say so.
         """
         ctx = self._context
         name = "__main__" if path is None else module_name(path, self._roots[0])
@@ -85,16 +84,23 @@ class FileReading:
         self._calls.begin(info)
         kept = self._recording.judging(info)
         reading = OpenContexts(info, self._recording, with_callees=True, rounds=1, signatures=self._signatures)
+        facts = ModuleFacts(kept, info, [info])
         try:
-            ctx.modules.module(ctx, name)
             self._read(info, reading)
+        except (RecursionError, TooLong) as error:
+            facts.broken_off = facts.broken_off or type(error)
         finally:
             self._recording.forget(info)
-        return ModuleFacts(kept, info, [info]), self._rests_on(info)
+        facts.broken_off = facts.broken_off or reading.broken_off
+        return facts, self._rests_on(info)
 
     def _read(self, info: ModuleInfo, reading: OpenContexts) -> None:
-        """Read what stands under the main guard, and the definitions; the state is as before afterwards."""
+        """Run the body, read what stands under the main guard, and the definitions; the state is as before afterwards."""
         ctx, store = self._context, self._context.store
+        try:
+            ctx.modules.module(ctx, info.name)
+        except (RecursionError, TooLong) as error:
+            reading.broken_off = type(error)
         for block in main_blocks(info.tree):
             mark, usual = store.mark(), ctx.frame
             ctx.frame = Frame(store.address(None, info.name, "module"), None, info, mark=mark)

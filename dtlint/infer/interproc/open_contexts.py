@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dtlint.dtypes.dtype import FLOATING
-from dtlint.infer.context import Arguments, NeverReturns
+from dtlint.infer.context import Arguments, NeverReturns, TooLong
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
     ABSENT,
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.program import Program
     from dtlint.infer.interproc.project import ModuleInfo
     from dtlint.infer.interproc.summaries import Summary
+    from dtlint.infer.state import Difference
 
 __all__ = ["OpenContexts", "runs_something"]
 
@@ -113,6 +114,8 @@ class OpenContexts:
     ) -> None:
         self.main = main
         self._signatures = signatures
+        self.broken_off: type[Exception] | None = None
+        """What has kept the reading of a function from its end, RecursionError or TooLong."""
         self._recorder = recorder
         self._with_callees = with_callees
         self._rounds = rounds
@@ -225,7 +228,7 @@ class OpenContexts:
         """Read all functions from one state: what each of them leaves, any other may find."""
         store = ctx.store
         for count in range(self._rounds):
-            left = [self._entered(ctx, definition, receiver).changes for definition, receiver in entries]
+            left = [self._left_by(ctx, definition, receiver) for definition, receiver in entries]
             changed = [one for one in left if one]
             if not changed or count == self._rounds - 1:
                 return
@@ -241,6 +244,20 @@ class OpenContexts:
             if count >= _MOST_ROUNDS - 2:
                 for address, field in grown:
                     store.overwrite(address, field, TOP)
+
+    def _left_by(self, ctx: Context, definition: FunctionDefinition, receiver: Value | None) -> Difference:
+        """What a function leaves behind, as called by anybody; nothing where it cannot be followed to its end."""
+        if not self._with_callees:
+            return self._entered(ctx, definition, receiver).changes
+        store, frame = ctx.store, ctx.frame
+        mark = store.mark()
+        try:
+            return self._entered(ctx, definition, receiver).changes
+        except (RecursionError, TooLong) as error:
+            self.broken_off = type(error)
+            store.undo(mark)
+            ctx.frame = frame
+            return {}
 
     def _entered(self, ctx: Context, definition: FunctionDefinition, receiver: Value | None) -> Summary:
         """What a function does from here, as called by anybody."""

@@ -36,6 +36,8 @@ __all__ = ["execute"]
 
 _MOST_UNROLLED = 12
 """A loop over no more items than this, all known one by one, is run once for each."""
+_MOST_TOGETHER = 150
+"""The same for loops in one another."""
 _ROUNDS_JOINED = 2
 _MOST_ROUNDS = 10
 
@@ -168,8 +170,9 @@ def _for(ctx: Context, node: ast.For | ast.AsyncFor) -> bool:
     iterable = evaluate(ctx, node.iter)
     items = ctx.semantics.items(ctx, iterable, node.iter)
     running = any(isinstance(one, Generator) for one in choices(iterable))
-    if isinstance(items, Tuple) and len(items.items) <= _MOST_UNROLLED:
-        return _unrolled(ctx, node, items.items)
+    around = ctx.frame.loops[-1].times if ctx.frame.loops else 1
+    if isinstance(items, Tuple) and len(items.items) <= _MOST_UNROLLED and around * len(items.items) <= _MOST_TOGETHER:
+        return _unrolled(ctx, node, items.items, around * len(items.items))
     if isinstance(items, Tuple):
         items = Many(join_all(items.items) or TOP)
     item = items.item if isinstance(items, Many) else TOP
@@ -185,10 +188,10 @@ def _for(ctx: Context, node: ast.For | ast.AsyncFor) -> bool:
     return _fixed_point(ctx, node, begin, lambda: execute(ctx, node.orelse))
 
 
-def _unrolled(ctx: Context, node: ast.For | ast.AsyncFor, items: tuple[Value, ...]) -> bool:
+def _unrolled(ctx: Context, node: ast.For | ast.AsyncFor, items: tuple[Value, ...], times: int) -> bool:
     """Run the body for each item; `break` and `continue` meet behind it."""
     store, frame = ctx.store, ctx.frame
-    exits = Exits(store.mark())
+    exits = Exits(store.mark(), times=times)
     frame.loops.append(exits)
     reached, apart = True, False
     try:
@@ -243,7 +246,7 @@ def _fixed_point(
     """Run a loop's body until its entry state holds for every round, then go on behind it."""
     store, frame = ctx.store, ctx.frame
     mark = store.mark()
-    exits = Exits(mark)
+    exits = Exits(mark, times=frame.loops[-1].times if frame.loops else 1)
     entry: Difference = {}
 
     def run() -> bool:
