@@ -56,8 +56,8 @@ class WrongDtypeArgument(Rule):
     given by position where torch takes it by its name; `torch.autocast(x.device)`, which wants the type of a device;
     `x.type_as(3)`, which wants a tensor; and `torch.finfo` of integers, `torch.iinfo` of floats.
 
-    Conditional, and so reported with `--preview` only: `.astype(torch.float32)` of what is not known to be an array, for other
-    classes have such a method.
+    Conditional, and so reported with `--preview` only: `.astype(torch.float32)` of what is not known to be an array, for
+    other classes have such a method.
 
     ## Why it matters
     torch takes dtypes as `torch.dtype` objects only. A positional string is taken for a device (`RuntimeError:

@@ -201,3 +201,30 @@ def test_subscripts_that_torch_refuses_are_operations() -> None:
     """)
     refused = {(seen.node.lineno, seen.what.op) for seen in facts.refusals()}
     assert refused == {(5, "torch.Tensor.__getitem__"), (9, "torch.Tensor.__setitem__")}
+def test_a_test_that_every_torch_in_use_passes_chooses_nothing() -> None:
+    facts = facts_of("""
+        import torch
+        from packaging.version import parse
+
+        if parse(torch.__version__) >= parse("1.6"):
+            from torch.cuda.amp import autocast
+        else:
+            autocast = None
+        newer = parse(torch.__version__) >= parse("99.0")
+        with autocast():
+            pass
+    """)
+    assert [(node.lineno, name) for node, name in facts.names("torch.cuda.amp.autocast")] == [
+        (10, "torch.cuda.amp.autocast")
+    ]
+    values = {one.node.id: one.result for one in facts.assignments() if isinstance(one.node, ast.Name)}
+    assert not isinstance(values["newer"], Const)
+
+
+def test_items_are_told_of_tuples_and_of_lists_that_are_written_out() -> None:
+    facts = facts_of("""
+        kinds = ["half", "float"]
+        print("half" in kinds, "half" in ("half",), "half" in unknown)
+    """)
+    asked = [facts.items(one.node.comparators[0]) for one in facts.evaluations(ast.Compare)]
+    assert asked == [(Const("half"), Const("float")), (Const("half"),), None]

@@ -21,6 +21,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models import enumerations
 from dtlint.infer.models.mappings import content_of_mapping, merged, of_items
+from dtlint.infer.releases import always
 from dtlint.infer.semantics import names, operators
 from dtlint.infer.semantics.branches import alternatives, value_of_alternatives
 from dtlint.infer.semantics.iterations import makes_objects, once_more
