@@ -166,7 +166,11 @@ class Surroundings:
         while True:
             reaching = self._reaching.get(scope)
             if reaching is None:
-                reaching = self._reaching[scope] = Reaching(scope)  # type: ignore[arg-type]
+                try:
+                    reaching = Reaching(scope)  # type: ignore[arg-type]
+                except RecursionError:  # code that is nested deeper than it can be followed: nothing is known of it
+                    reaching = Reaching(ast.Module([], []))
+                self._reaching[scope] = reaching
             found = reaching.definitions(name) if scope is self.scope(name) else reaching.everywhere(name.id)
             if found or isinstance(scope, ast.Module):
                 return found

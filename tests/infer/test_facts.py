@@ -201,6 +201,8 @@ def test_subscripts_that_torch_refuses_are_operations() -> None:
     """)
     refused = {(seen.node.lineno, seen.what.op) for seen in facts.refusals()}
     assert refused == {(5, "torch.Tensor.__getitem__"), (9, "torch.Tensor.__setitem__")}
+
+
 def test_a_test_that_every_torch_in_use_passes_chooses_nothing() -> None:
     facts = facts_of("""
         import torch

@@ -21,7 +21,6 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models import enumerations
 from dtlint.infer.models.mappings import content_of_mapping, merged, of_items
-from dtlint.infer.releases import always
 from dtlint.infer.semantics import names, operators
 from dtlint.infer.semantics.branches import alternatives, value_of_alternatives
 from dtlint.infer.semantics.iterations import makes_objects, once_more
@@ -91,7 +90,19 @@ def _slice(ctx: Context, node: ast.Slice) -> Value:
 
 
 def _tuple(ctx: Context, node: ast.Tuple | ast.List | ast.Set) -> Value:
-    return _gathered(ctx, node.elts)
+    return _no_deeper(_gathered(ctx, node.elts), _DEEPEST_TUPLE)
+
+
+_DEEPEST_TUPLE = 6
+"""Tuples in one another whose items are told apart. `a = (a, a)` forty times over would be a value of 2**40 items."""
+
+
+def _no_deeper(value: Value, depth: int) -> Value:
+    if isinstance(value, Tuple) and any(isinstance(item, (Tuple, Many)) for item in value.items):
+        if depth == 0:
+            return Many(TOP)
+        return Tuple(tuple(_no_deeper(item, depth - 1) for item in value.items), value.names, value.kind)
+    return value
 
 
 def _gathered(ctx: Context, nodes: Sequence[ast.expr]) -> Tuple | Many:
