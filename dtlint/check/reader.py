@@ -27,6 +27,8 @@ class Reader:
     def __init__(self, expected: Iterable[Path] = ()) -> None:
         self._expected = frozenset(path.absolute() for path in expected)
         self._readings: dict[tuple[Path, ...], FileReading] = {}
+        self._read: set[Path | None] = set()
+        """The files that were read since the reading began: another time it begins anew, for bodies are run once."""
         self._disk: Disk | None = None
         self.rests_on: dict[str, str | None] = {}
         """The other files that what was told last rests on, each with a hash of what it holds."""
@@ -55,6 +57,11 @@ class Reader:
         path = None if path is None else path.absolute()
         roots = () if path is None else roots_of(path)
         reading = self._readings.get(roots)
+        if path in self._read:
+            reading = None
+            self._readings.clear()
+            self._read.clear()
+        self._read.add(path)
         if reading is None or reading.bytes_read > _MOST_BYTES:
             self._disk = self._disk or Disk()
             reading = self._readings[roots] = FileReading(roots, self._expected, self._disk)

@@ -245,10 +245,10 @@ def test_an_internal_error_is_told_and_the_rest_is_reported(monkeypatch: pytest.
     write("b.py", BAD)
     before = check_file.check_source
 
-    def crash(source, rules, settings, reported=()):  # type: ignore[no-untyped-def]
+    def crash(source, *others):  # type: ignore[no-untyped-def]
         if source.path == "a.py":
             raise TypeError("mistake")
-        return before(source, rules, settings, reported)
+        return before(source, *others)
 
     monkeypatch.setattr(check_file, "check_source", crash)
     result = check("--no-cache")

@@ -230,3 +230,10 @@ def test_items_are_told_of_tuples_and_of_lists_that_are_written_out() -> None:
     """)
     asked = [facts.items(one.node.comparators[0]) for one in facts.evaluations(ast.Compare)]
     assert asked == [(Const("half"), Const("float")), (Const("half"),), None]
+
+
+def test_a_file_that_is_read_again_shows_the_same() -> None:
+    tree = ast.parse("import torch\n\nx = torch.zeros(3)\nx.half()\n")
+    reader = Reader()
+    first, second = (one_call(reader.facts(tree, None), "torch.Tensor.half") for _ in range(2))
+    assert first == second == (4, "torch.Tensor.half")
