@@ -303,16 +303,18 @@ PROGRAMS = {
         y = F.embedding(i, unknown())  #
         y.sum()
     """,
-    "einsum gives the dtype of its operands, where they agree and no autocast has a say": """
+    "einsum multiplies matrices of one dtype, promotes where it sums over nothing, and sums as sum() does": """
         x, half = torch.ones(2, 2), torch.ones(2, 2).half()
         y = torch.einsum("ij,jk->ik", half, half)  # float16
         y = torch.einsum("ij,jk->ik", [x, x])  # float32
         y = torch.einsum("ij->i", half)  # float16
-        y = torch.einsum("i,j->ij", x, half)  # float16
-        y = torch.einsum("ij,jk->ik", half, unknown())  #
-        y = torch.einsum("ij->i", x > 0)  #
+        y = torch.einsum("i,j->ij", x, half)  # float32
+        y = torch.einsum("ij,jk->ik", half, unknown())  # float16
+        y = torch.einsum("ij->i", x > 0)  # int64
+        y = torch.einsum("ij->ji", x > 0)  # bool
+        y = torch.einsum(unknown(), x > 0)  # bool|int64
         with torch.autocast("cpu", torch.bfloat16):
-            y = torch.einsum("ij,jk->ik", x, x)  #
+            y = torch.einsum("ij,jk->ik", x, x)  # bfloat16
         y.sum()
     """,
     "einops moves values, and reduces them as torch does": """

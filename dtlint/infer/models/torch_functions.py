@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import DTYPES, Category
 from dtlint.dtypes.promotion import promote
 from dtlint.infer.domain.interval import point
-from dtlint.infer.domain.lattice import join_all
+from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
     NO_TENSOR,
     NONE,
@@ -193,7 +193,7 @@ def _einsum(ctx: Context, arguments: Arguments) -> Value:
         operands = [plain_tensors.plain(ctx, item) for item in items.items] if isinstance(items, Tuple) else []
     tensors = [one for one in operands if isinstance(one, Tensor)]
     if len(tensors) == 1 and len(operands) == 1:
-        return Tensor(tensors[0].dtypes, tensors[0].symbol)
+        return _of_one_operand(ctx, arguments.args[0], tensors[0])
     if not tensors:
         return Tensor()
     best = [one for one in tensors if one.dtypes is not None or one.symbol is not None]
@@ -202,6 +202,16 @@ def _einsum(ctx: Context, arguments: Arguments) -> Value:
     pair = [Tensor(one.dtypes, one.symbol, 3) for one in (best[0], best[-1])]
     made = ask(ctx, "torch.bmm" if _contracts(arguments.args[0]) else "torch.mul", pair, {})
     return Tensor(made.dtypes, made.symbol) if isinstance(made, Tensor) else Tensor()
+
+
+def _of_one_operand(ctx: Context, equation: Value, operand: Tensor) -> Value:
+    """A sum over indices, which counts in int64 where the operand is integer or bool, or a view."""
+    view = Tensor(operand.dtypes, operand.symbol)
+    if not _contracts(equation):
+        return view
+    made = ask(ctx, "torch.sum", [operand], {})
+    total = Tensor(made.dtypes, made.symbol) if isinstance(made, Tensor) else Tensor()
+    return total if isinstance(equation, Const) else join(total, view)
 
 
 @model("torch.nn.functional.scaled_dot_product_attention")
