@@ -1,4 +1,4 @@
-"""What rules find in a project as a whole: the modules of the files that are given see one another.
+"""What rules find where the programs of a project run, which lead from file to file.
 
 This comes before the files are checked one by one, and each file is handed what concerns it.
 """
@@ -18,7 +18,7 @@ from dtlint.source.file import Source, shown_path
 from dtlint.unexpected import in_one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from dtlint.catalogue import AnyRule
@@ -81,7 +81,7 @@ class ProjectFindings:
 
 def project_findings(jobs: Sequence[Job], rules: Mapping[str, AnyRule], cache: Cache | None = None) -> ProjectFindings:
     """What the rules that ask for facts find in the files of a run. Never raises."""
-    codes = {rule.code for rule in rules.values() if "on_facts" in rule.hears()}
+    codes = {rule.code for rule in rules.values() if rule.asks()}
     texts: dict[Path, bytes] = {}
     wanted: list[Job] = []
     for job in jobs:
@@ -89,15 +89,14 @@ def project_findings(jobs: Sequence[Job], rules: Mapping[str, AnyRule], cache: C
         if data is not None:
             wanted.append(job)
             texts[job.path] = data
-    kept = None if cache is None or len(wanted) < 2 else _Kept(cache, wanted, texts)
+    wanted = _together(wanted, texts)
+    programs = {job.path: texts[job.path] for job in wanted if _MAY_RUN.search(texts[job.path])}
+    if not programs:
+        return ProjectFindings()
+    kept = None if cache is None else _Kept(cache, wanted, programs)
     known = None if kept is None else kept.find()
     if known is not None:
         return ProjectFindings(known)
-    wanted = _together(wanted, texts)
-    if not wanted:
-        if kept is not None:
-            kept.keep({}, {})
-        return ProjectFindings()
     asking = [rule.load() for code, rule in rules.items() if code in codes]
     found = ProjectFindings()
 
@@ -106,7 +105,7 @@ def project_findings(jobs: Sequence[Job], rules: Mapping[str, AnyRule], cache: C
 
         disk = Disk()
         try:
-            _read(wanted, texts, asking, found, disk)
+            _read(wanted, programs, asking, found, disk)
         except Exception as error:
             found.errors.append(f"internal error: reading the project: {in_one_line(error)}; please report it")
         if kept is not None and not found.errors:
@@ -126,20 +125,21 @@ def project_findings(jobs: Sequence[Job], rules: Mapping[str, AnyRule], cache: C
 
 
 class _Kept:
-    """What an earlier run has found in the same files, as long as those that these led to are the same, too.
+    """What an earlier run has found by the same programs, as long as the files that these led to are the same, too.
 
     Args:
         jobs: the files that are judged.
-        texts: what is in them.
+        programs: those that are run, with what is in them.
     """
 
-    def __init__(self, cache: Cache, jobs: Sequence[Job], texts: Mapping[Path, bytes]) -> None:
-        self._cache, self._texts = cache, texts
+    def __init__(self, cache: Cache, jobs: Sequence[Job], programs: Mapping[Path, bytes]) -> None:
+        self._cache = cache
         self._jobs = {str(job.path): job.path for job in jobs}
         parts = []
         for job in jobs:
-            preview = "preview" if job.settings.preview else ""
-            parts += [job.shown, blake2b(texts[job.path], digest_size=16).hexdigest(), preview, *job.codes]
+            parts += [job.shown, "preview" if job.settings.preview else "", *job.codes]
+        for path, data in programs.items():
+            parts += [str(path), blake2b(data, digest_size=16).hexdigest()]
         self._key = cache.project_key(parts)
 
     def find(self) -> dict[Path, tuple[Reported, ...]] | None:
@@ -170,9 +170,6 @@ class _Kept:
 
     def keep(self, found: Mapping[Path, tuple[Reported, ...]], answers: dict[str, Any]) -> None:
         """Keep the findings, with what was asked of the disk beside the files themselves."""
-        own = {str(path.absolute()) for path in self._texts}
-        if answers:
-            answers["contents"] = {path: held for path, held in answers["contents"].items() if path not in own}
         entry = {
             str(path): [
                 [
@@ -200,11 +197,6 @@ _SPEAKS = re.compile(
     rb"|one_hot|linspace|argmax|masked_fill|stft|view_as_complex)\b"
 )
 """Words of which one stands in a project that rules about several files may have something to say of."""
-_MIXES = re.compile(
-    rb"^(?![ \t]*(?:>>>|\.\.\.|#)).*(?:\bautocast\b|\bGradScaler\b|\.(?:half|double|bfloat16)\(\)|=[ ]*torch\.b?float(?:16|64))",
-    re.MULTILINE,
-)
-"""What stands in a library whose functions are worth reading as called by anybody, examples in its texts aside."""
 _MAY_RUN = re.compile(rb"__main__|^(?:for|while|with|async)\b|^[A-Za-z_][\w.]*\(", re.MULTILINE)
 """What stands in a file that may be a program: a main guard, a loop, a call at its top."""
 _IMPORTS = re.compile(rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import|import[ \t]+([.\w]+))", re.MULTILINE)
@@ -241,13 +233,6 @@ def _own_imports(data: bytes, path: Path, root: Path) -> Iterator[Path]:
                 yield file
 
 
-def _mixed_lines(data: bytes) -> list[int]:
-    """The lines of a file that speaks of torch on which dtypes meet that do not mix."""
-    if b"torch" not in data:
-        return []
-    return [data.count(b"\n", 0, found.start()) + 1 for found in _MIXES.finditer(data)]
-
-
 def _bytes(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
@@ -257,22 +242,21 @@ def _bytes(path: Path) -> bytes | None:
 
 def _read(
     jobs: Sequence[Job],
-    texts: Mapping[Path, bytes],
+    programs: Collection[Path],
     rules: Sequence[type[Rule]],
     found: ProjectFindings,
     disk: Disk,
 ) -> None:
     from dtlint.infer.interproc.whole_project import WholeProject
 
+    running = {path.absolute() for path in programs}
     groups: dict[Path, list[Job]] = {}
     for job in jobs:
         groups.setdefault(import_root(job.path.absolute()), []).append(job)
     for root, group in groups.items():
         project = WholeProject(root, [], disk)
-        given = {job.path.absolute(): texts[job.path] for job in group}
-        programs = [path for path, data in given.items() if _MAY_RUN.search(data)]
-        libraries = {path: lines for path, data in given.items() if (lines := _mixed_lines(data))}
-        modules = project.read([*given], programs, libraries)
+        judged = {job.path.absolute() for job in group}
+        modules = project.read(judged, [path for path in sorted(judged) if path in running])
         for job in group:
             info = modules.get(job.path.absolute())
             if info is not None:
@@ -297,7 +281,7 @@ def _reported(
         except Exception as error:
             from dtlint.check.judge import crash
 
-            errors.append(crash(rule, job.shown, 1, error))
+            errors.append(crash(rule, job.shown, error))
             continue
         for finding in sorted(findings, key=lambda one: one.conditional):
             if finding.conditional and not job.settings.preview:

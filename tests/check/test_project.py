@@ -15,7 +15,7 @@ from dtlint.config import Configuration
 
 PROJECTS = Path(__file__).resolve().parents[2] / "fixtures" / "projects"
 KNOWN: list[dict[str, Any]] = json.loads((PROJECTS / "projects.json").read_text(encoding="utf-8"))
-RULES = {code: rule for code, rule in discover().items() if "on_facts" in rule.hears()}
+RULES = {code: rule for code, rule in discover().items() if rule.asks()}
 VERSIONS = [
     (project, version)
     for project in KNOWN

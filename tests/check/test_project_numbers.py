@@ -13,7 +13,7 @@ from dtlint.config import Configuration
 if TYPE_CHECKING:
     from pathlib import Path
 
-RULES = {code: rule for code, rule in discover().items() if "on_facts" in rule.hears()}
+RULES = {code: rule for code, rule in discover().items() if rule.asks()}
 
 MAIN = "import torch\nfrom helper import work\n\n\ndef main():\n    {}\n\n\nif __name__ == '__main__':\n    main()\n"
 HELPER = "import torch\nimport torch.nn.functional as F\n\n\ndef work({}):\n    {}\n"

@@ -1,20 +1,20 @@
-"""Reading a project: its modules see one another, and each that is a program is run."""
+"""Running the programs of a project, with the modules of it that they import."""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dtlint.infer.context import Frame, NeverReturns, TooLong
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.engine import context_for
 from dtlint.infer.interproc.main_guard import main_blocks
-from dtlint.infer.interproc.open_contexts import OpenContexts, runs_something
+from dtlint.infer.interproc.open_contexts import runs_something
 from dtlint.infer.interproc.project import ModuleInfo, Project
 from dtlint.infer.interproc.recording import Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from dtlint.infer.interproc.disk import Disk
@@ -52,54 +52,27 @@ class WholeProject:
         self.context.recorder = self.recording
         self.judged: list[ModuleInfo] = []
 
-    def read(
-        self, judged: Sequence[Path], programs: Sequence[Path], libraries: Mapping[Path, Collection[int]]
-    ) -> dict[Path, ModuleInfo]:
-        """Run the programs among some modules, and read the definitions of some libraries as called by anybody.
+    def read(self, judged: Collection[Path], programs: Sequence[Path]) -> dict[Path, ModuleInfo]:
+        """Run the programs among some modules.
 
         Args:
             judged: the modules that rules judge.
             programs: those that may be programs.
-            libraries: those of which definitions are read, unless they are programs, by lines of which one has to stand
-                in a function or a class that is read.
 
         Returns:
-            The judged modules that were read, or reached from these.
+            The judged modules that were reached.
         """
         ctx = self.context
-        for path, name in [(path, module_name(path, self.root)) for path in (*programs, *libraries)]:
+        for path in programs:
+            name = module_name(path, self.root)
             info = self.project.module(name)
-            if info is None or info.path != path:
-                continue
-            is_program = runs_something(info.tree)
-            if is_program or path in libraries:
+            if info is not None and info.path == path and runs_something(info.tree):
                 ctx.modules.module(ctx, name)
-            if is_program:
                 self._run_as_program(info)
-            elif path in libraries:
-                self._read_openly(info, libraries[path])
         reached = {info.path: info for info in self.project.modules.values() if info is not None and info.path}
         found = {path: reached[path] for path in judged if path in reached}
         self.judged += found.values()
         return found
-
-    def _read_openly(self, info: ModuleInfo, lines: Collection[int]) -> None:
-        """Read what a module defines around some lines as called by anybody. The state is as before afterwards."""
-
-        def wanted(node: Any) -> bool:
-            last = node.end_lineno or node.lineno
-            return any(node.lineno <= line <= last for line in lines)
-
-        ctx, store = self.context, self.context.store
-        mark, usual = store.mark(), ctx.frame
-        ctx.frame = Frame(store.address(None, info.name, "module"), None, info, mark=mark)
-        try:
-            OpenContexts(info, self.recording, with_callees=True, rounds=1).read_definitions(ctx, wanted)
-        except (NeverReturns, TooLong):
-            pass
-        finally:
-            store.undo(mark)
-            ctx.frame, ctx.recorder = usual, self.recording
 
     def _run_as_program(self, info: ModuleInfo) -> None:
         """Run what stands under `if __name__ == "__main__":`. The state is as before afterwards."""
