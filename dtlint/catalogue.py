@@ -43,16 +43,16 @@ class Listed:
     since: tuple[int, int]
     triggers: tuple[str, ...]
     needs: tuple[tuple[str, ...], ...]
-    handlers: tuple[str, ...]
+    judges: bool
     runtime: bool
 
     def __hash__(self) -> int:
         """By the code, which no two rules share: all facts are many, and rules are looked up for each file."""
         return hash(self.code)
 
-    def hears(self) -> tuple[str, ...]:
-        """The handlers that the rule overrides."""
-        return self.handlers
+    def asks(self) -> bool:
+        """Does it ask for the facts of files at all?"""
+        return self.judges
 
     def load(self) -> type[Rule]:
         """The rule itself, imported now."""
@@ -129,7 +129,7 @@ def _load(folder: str, stamp: list[Any]) -> list[Listed] | None:
                 (item["since"][0], item["since"][1]),
                 tuple(item["triggers"]),
                 tuple(map(tuple, item["needs"])),
-                tuple(item["handlers"]),
+                item["judges"],
                 item["runtime"],
             )
             for item in index["rules"]
@@ -163,7 +163,7 @@ def _listed(rule: type[Rule]) -> Listed:
         rule.since,
         rule.triggers,
         rule.needs,
-        rule.hears(),
+        rule.asks(),
         rule.runtime,
     )
 

@@ -10,7 +10,6 @@ import os
 import re
 import sys
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from dtlint.diagnostic import Applicability, Diagnostic, Fix, Severity
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import ModuleType
 
-    from dtlint.infer.events import Assign, Call, Discard, End, Enter, Exit, Lookup, Operation, Reference
     from dtlint.infer.facts import ModuleFacts, Step
     from dtlint.source.place import Place
     from dtlint.trace.record import TraceRecord
@@ -30,12 +28,6 @@ __all__ = ["ENTRY_POINT", "Finding", "Rule", "RulesError", "RuntimeRule", "deman
 
 ENTRY_POINT = "dtlint.rules"
 """The entry-point group. Each entry names a package; every Rule in its modules belongs to the catalogue."""
-
-HANDLERS = (
-    *("on_call", "on_reference", "on_operation", "on_lookup", "on_assign", "on_discard", "on_enter", "on_exit"),
-    *("on_end", "on_facts"),
-)
-"""The methods of a rule that events are handed to."""
 
 CODE = re.compile(r"DT[0-9]{3}")
 
@@ -67,7 +59,7 @@ class Finding:
 
 
 class Rule:
-    """A static rule. Subclass it, give it a docstring in the fixed headings, and override the events it judges.
+    """A static rule. Subclass it, give it a docstring in the fixed headings, and override `on_facts`.
 
     The docstring's first line is the summary. `## Example` holds a python block that the rule must flag, and
     `## Use instead` one that it must not flag; where the fix applies, the second is the exact result of fixing the
@@ -82,8 +74,8 @@ class Rule:
     fix: ClassVar[Applicability] = Applicability.NONE
     """The best applicability that any fix of this rule has."""
     triggers: ClassVar[tuple[str, ...]] = ()
-    """A file in which none of these words stands is clean by this rule, and is not interpreted for it. Empty: every file
-    is interpreted. Each is written in one of these forms:
+    """A file in which none of these words stands is clean by this rule, and is not read for it. Empty: every file is read.
+    Each is written in one of these forms:
 
     - `half`, `256`: the word as a whole: a name, an attribute, a keyword, at the beginning of a string; a number;
     - `.half`: an attribute of anything but `self`, or a name that is imported from a module; `self.half`: one of `self`;
@@ -97,25 +89,6 @@ class Rule:
     """
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """More groups of words, in the same forms: a file that lacks all words of any one of them is clean by this rule, too."""
-    calls: ClassVar[frozenset[str] | None] = None
-    """The functions and methods whose calls `on_call` and `on_discard` are told of, by their last names as they are written
-    or as torch has them: `__call__` of a layer; `*mask*` by a part of the name, in letters of either case; `torch.` for
-    all of a package; "" for those of which no more is known than how they are written. None: of all."""
-    references: ClassVar[frozenset[str] | None] = None
-    """The qualified names that `on_reference` is told of: `torch.amp.autocast`. None: of all."""
-    operators: ClassVar[frozenset[type[ast.AST]] | None] = None
-    """The operators whose use `on_operation` is told of: `ast.MatMult`. None: of all."""
-    of_known: ClassVar[bool] = False
-    """Is `on_operation` told only where the dtype of an operand is known?"""
-    of_any: ClassVar[frozenset[type[ast.AST]]] = frozenset()
-    """The operators that it is told of even so where nothing is known: `ast.Invert`."""
-    targets: ClassVar[frozenset[type[ast.AST]] | None] = None
-    """What the targets are that `on_assign` is told of: `ast.Subscript`. None: all, unless there are `values`."""
-    values: ClassVar[frozenset[type[ast.AST]] | None] = None
-    """What is assigned, as it is written, that `on_assign` is told of besides, whatever the target: `ast.Attribute`."""
-    hears_where: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
-    """Handlers that are of use only in a file in which one of these words stands: `{"on_assign": ("add_noise",)}`. Their
-    forms are those of `triggers`."""
     default: ClassVar[bool] = True
     """Is the rule on unless it is selected? A rule that is useful but chatty is not, and its documentation says why."""
     since: ClassVar[tuple[int, int]] = (0, 0)
@@ -130,48 +103,16 @@ class Rule:
         return cls
 
     @classmethod
-    def hears(cls) -> tuple[str, ...]:
-        """The handlers that the rule overrides."""
-        return tuple(name for name in HANDLERS if getattr(cls, name) is not getattr(Rule, name))
-
-    def on_call(self, call: Call) -> Iterable[Finding]:
-        """A call, after its arguments: target, receiver and argument values are known as far as they can be."""
-        return ()
-
-    def on_reference(self, reference: Reference) -> Iterable[Finding]:
-        """Something outside the project is named, called or not: told before the call that it is part of."""
-        return ()
-
-    def on_operation(self, operation: Operation) -> Iterable[Finding]:
-        """A unary, binary, comparison or augmented operator with the values of its operands."""
-        return ()
-
-    def on_lookup(self, lookup: Lookup) -> Iterable[Finding]:
-        """A subscript, read or written, whose index is a tensor or an array of a known dtype."""
-        return ()
-
-    def on_assign(self, assign: Assign) -> Iterable[Finding]:
-        """A value bound to a name, an attribute or a subscript."""
-        return ()
-
-    def on_discard(self, discard: Discard) -> Iterable[Finding]:
-        """A call that is a statement: its value is thrown away."""
-        return ()
-
-    def on_enter(self, enter: Enter) -> Iterable[Finding]:
-        """A context such as autocast begins, by `with` or as a decorator."""
-        return ()
-
-    def on_exit(self, exit: Exit) -> Iterable[Finding]:
-        """A context ends."""
-        return ()
+    def asks(cls) -> bool:
+        """Does it ask for the facts of files at all?"""
+        return cls.on_facts is not Rule.on_facts
 
     def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
-        """The project has been read: what is known of one of its modules, calls into the others included."""
-        return ()
+        """What is wrong in a module, by what is known of it: override it.
 
-    def on_end(self, end: End) -> Iterable[Finding]:
-        """A function's body, or last the module's, has been read to its end."""
+        It is asked of each file by itself, whose functions anybody may call, and of the programs of a project with all that
+        they lead to.
+        """
         return ()
 
 

@@ -23,7 +23,7 @@ from dtlint.rule import Rule
 class One(Rule):
     code, name, triggers, default = "DT391", "one", ("one",), False
     needs = (("torch",), ("half", "double"))
-    def on_call(self, call):
+    def on_facts(self, facts):
         return ()
 """
 
@@ -50,7 +50,7 @@ def test_it_lists_the_facts_of_every_rule() -> None:
         one = listed[code]
         assert one.load() is rule
         assert (one.name, one.default, one.since, one.triggers) == (rule.name, rule.default, rule.since, rule.triggers)
-        assert (one.severity, one.runtime, one.hears()) == (rule.severity, rule.runtime, rule.hears())
+        assert (one.severity, one.runtime, one.asks()) == (rule.severity, rule.runtime, rule.asks())
         assert one.needs == rule.needs
 
 
@@ -66,7 +66,7 @@ def test_the_index_spares_the_import(package: Path) -> None:
             (0, 0),
             ("one",),
             (("torch",), ("half", "double")),
-            ("on_call",),
+            True,
             False,
         )
     }

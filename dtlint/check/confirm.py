@@ -51,7 +51,7 @@ def confirm(judged: Judged, source: Source, tree: ast.Module, settings: Settings
                 pass
             except Exception as error:
                 judged.crashed.add(suspicion.rule.code)
-                judged.crashes.append(crash(suspicion.rule, source.path, finding.node.lineno, error))
+                judged.crashes.append(crash(suspicion.rule, f"{source.path}:{finding.node.lineno}", error))
         confirmed[key] = _diagnostic(suspicion, source, tree, fix)
     return list(confirmed.values())
 

@@ -90,7 +90,7 @@ def diagnose(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape in the file is not ours to speak of
             known = None if reader is None else reader.tree(source.file)
-            tree, text, wanted = _screened(source.text, rules, known)
+            tree, wanted = _screened(source.text, rules, known)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         is_on = any(rule.code == hygiene.UNREADABLE_FILE[0] for rule in rules)
         if source.notebook is not None and source.text != (rest := source.notebook.readable):
@@ -102,7 +102,7 @@ def diagnose(
     withheld: list[Withheld] = []
     if tree is not None and wanted:
         with _deeper():
-            found, withheld = _confirmed(source, tree, text, wanted, settings, checked, reader)
+            found, withheld = _confirmed(source, tree, wanted, settings, checked, reader)
     found += _of_project(source, rules, found, reported)
     if reported and tree is None:
         tree = ast.parse(source.text)
@@ -134,10 +134,8 @@ def _of_project(
     ]
 
 
-def _screened(
-    text: str, rules: Sequence[AnyRule], known: ast.Module | None
-) -> tuple[ast.Module | None, Text, list[AnyRule]]:
-    """The syntax tree of a file, its words, and the rules whose trigger words are among these. No tree where there are no
+def _screened(text: str, rules: Sequence[AnyRule], known: ast.Module | None) -> tuple[ast.Module | None, list[AnyRule]]:
+    """The syntax tree of a file, and the rules whose trigger words stand in it. No tree where there are no
     such rules.
 
     Args:
@@ -151,10 +149,9 @@ def _screened(
     if "torch" in text:
         tree = known or mangled(ast.parse(text), text)
         file = Text(code_of(text, tree))
-        return tree, file, triggered(rules, file)
-    file = Text(text)
-    wanted = triggered(rules, file)
-    return known or mangled(ast.parse(text), text) if wanted or not _is_readable(text) else None, file, wanted
+        return tree, triggered(rules, file)
+    wanted = triggered(rules, Text(text))
+    return known or mangled(ast.parse(text), text) if wanted or not _is_readable(text) else None, wanted
 
 
 def _is_readable(text: str) -> bool:
@@ -199,7 +196,6 @@ def _deeper() -> Iterator[None]:
 def _confirmed(
     source: Source,
     tree: ast.Module,
-    text: Text,
     rules: Sequence[AnyRule],
     settings: Settings,
     checked: Checked,
@@ -213,7 +209,7 @@ def _confirmed(
     found: list[Confirmed] = []
     withheld: list[Withheld] = []
     with bounded(source.text.count("\n")):
-        judged = judge(tree, source, text, [rule.load() for rule in rules], reader)
+        judged = judge(tree, source, [rule.load() for rule in rules], reader)
         checked.crashes, checked.crashed = judged.crashes, judged.crashed
         concerning = [each for each in judged.suspicions if settings.concerned(each.finding.until)]
         judged.suspicions = [each for each in concerning if settings.preview or not each.finding.conditional]
@@ -225,5 +221,4 @@ def _confirmed(
             from dtlint.check.confirm import confirm
 
             found = confirm(judged, source, tree, settings)
-        judged.forget()
     return found, withheld

@@ -42,6 +42,6 @@ def bounded(lines: int) -> Iterator[None]:
 
 
 def _stop(_: int, __: FrameType | None) -> None:
-    from dtlint.infer.interpreter import TooLong
+    from dtlint.infer.context import TooLong
 
     raise TooLong("it took too long")

@@ -71,7 +71,7 @@ class _Screen:
         made: dict[frozenset[str], Group] = {}
         self.rules: list[tuple[AnyRule, list[Group], list[Group]]] = []
         for rule in rules:
-            if rule.hears():
+            if rule.asks():
                 asked = [group for group in (rule.triggers, *rule.needs) if group]
                 groups = [made.setdefault(frozenset(group), Group(group)) for group in asked]
                 rare = sorted((group for group in groups if not group.is_cheap), key=lambda group: bool(group.spelled))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import multiprocessing
 import os
 import sys
@@ -19,6 +18,7 @@ from dtlint.check.reader import Reader
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from multiprocessing.context import BaseContext
+    from pathlib import Path
 
     from dtlint.catalogue import AnyRule
     from dtlint.check.cache import Cache
@@ -33,6 +33,7 @@ HANDS = 4
 _rules: Mapping[str, AnyRule] = {}
 _mode = Mode()
 _cache: Cache | None = None
+_reader = Reader()
 
 
 def in_processes(
@@ -47,7 +48,8 @@ def in_processes(
     enabled = {code for job in jobs for code in job.codes}
     rules = {code: rule for code, rule in rules.items() if code in enabled}
     lost: list[Job] = []
-    pool = _pool(count, rules, mode, cache)
+    expected = tuple(job.path for job in jobs)
+    pool = _pool(count, rules, mode, cache, expected)
     try:
         shares: dict[Future[list[Result]], list[Job]] = {
             pool.submit(_work, share): share for share in _deal(jobs, count * HANDS)
@@ -70,7 +72,7 @@ def _one_by_one(
     """Files that were in the hands of a dead process, each alone: so the one that killed it is known."""
     pool: ProcessPoolExecutor | None = None
     for job in jobs:
-        pool = pool or _pool(1, rules, mode, cache)
+        pool = pool or _pool(1, rules, mode, cache, (job.path,))
         try:
             yield job, pool.submit(_work, [job]).result()[0]
         except BrokenProcessPool:
@@ -84,8 +86,10 @@ def _one_by_one(
         pool.shutdown()
 
 
-def _pool(count: int, rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(count, _context(rules), _start, (rules, mode, cache))
+def _pool(
+    count: int, rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None, expected: tuple[Path, ...]
+) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(count, _context(rules), _start, (rules, mode, cache, expected))
 
 
 def _context(rules: Mapping[str, AnyRule]) -> BaseContext:
@@ -97,20 +101,17 @@ def _context(rules: Mapping[str, AnyRule]) -> BaseContext:
 
 
 def _prepare(rules: Iterable[AnyRule]) -> None:
-    """Load what some file of so many will need, while there is one process to do it: the table of ops, the rules."""
-    from dtlint.check import audience, confirm, file, judge  # noqa: F401
+    """Load what some file of so many will need, while there is one process to do it: the engine, the table of ops, the
+    rules."""
+    from dtlint.check import confirm, file, judge  # noqa: F401
     from dtlint.dtypes import table
+    from dtlint.infer.interproc import file_reading  # noqa: F401
 
     table.load()
-    loaded = []
-    for rule in filter(_hears, rules):
-        with suppress(Exception):  # a file that wants the rule reports why it cannot be loaded
-            loaded.append(rule.load())
-    audience.expect(loaded)
-
-
-def _hears(rule: AnyRule) -> bool:
-    return bool(rule.hears())
+    for rule in rules:
+        if rule.asks():
+            with suppress(Exception):  # a file that wants the rule reports why it cannot be loaded
+                rule.load()
 
 
 def _cores() -> int:
@@ -119,14 +120,18 @@ def _cores() -> int:
 
 
 def _deal(jobs: Sequence[Job], count: int) -> list[list[Job]]:
-    """Shares of about equal size in bytes, the largest files first."""
-    shares: list[list[Job]] = [[] for _ in range(count)]
-    loads = [(0, number) for number in range(count)]
-    for size, job in sorted(((_size(job), job) for job in jobs), key=lambda sized: -sized[0]):
-        load, number = heapq.heappop(loads)
-        shares[number].append(job)
-        heapq.heappush(loads, (load + size, number))
-    return [share for share in shares if share]
+    """Shares of about equal size in bytes, of files that lie beside one another: these import the same."""
+    sized = [(_size(job), job) for job in sorted(jobs, key=lambda job: job.path)]
+    most = sum(size for size, _ in sized) / count
+    shares: list[list[Job]] = [[]]
+    load = 0
+    for size, job in sized:
+        if shares[-1] and load + size / 2 > most and len(shares) < count:
+            shares.append([])
+            load = 0
+        shares[-1].append(job)
+        load += size
+    return shares
 
 
 def _size(job: Job) -> int:
@@ -136,12 +141,11 @@ def _size(job: Job) -> int:
         return 0
 
 
-def _start(rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None) -> None:
-    global _rules, _mode, _cache
+def _start(rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None, expected: tuple[Path, ...]) -> None:
+    global _rules, _mode, _cache, _reader
     search_seldom()
-    _rules, _mode, _cache = rules, mode, cache
+    _rules, _mode, _cache, _reader = rules, mode, cache, Reader(expected)
 
 
 def _work(jobs: list[Job]) -> list[Result]:
-    reader = Reader(job.path for job in jobs)
-    return [finish(job, _rules, _mode, _cache, reader) for job in jobs]
+    return [finish(job, _rules, _mode, _cache, _reader) for job in jobs]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtlint.diagnostic import Applicability, Fix, Severity
-from dtlint.infer.events import Call
+from dtlint.infer.facts import ModuleFacts
 from dtlint.rule import Finding, Rule
 
 
@@ -49,11 +49,11 @@ class {title}(Rule):
     code, name = "{code}", "{name}"
     severity = Severity.INFO
     fix = Applicability.UNSAFE
-    triggers = (".double",)  # a file without a method of this name is not interpreted,
+    triggers = (".double",)  # a file without a method of this name is not read,
     needs = (("torch",),)  # nor one that lacks all words of one of these groups
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        if call.target == "torch.Tensor.double":
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for call in facts.calls("torch.Tensor.double"):
             yield Finding(
                 call.node,
                 "the tensor becomes float64",

@@ -8,7 +8,7 @@ from dtlint import Applicability
 from dtlint.check.fix import fix_source
 from dtlint.config import Settings
 from dtlint.diagnostic import Fix
-from dtlint.infer.events import Call
+from dtlint.infer.facts import ModuleFacts
 from dtlint.rule import Finding, Rule
 from dtlint.source.file import Source
 from dtlint.source.place import Place
@@ -21,8 +21,8 @@ class Renaming(Rule):
     fix = Applicability.SAFE
     triggers = ("old", "bad")
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        if call.method in ("old", "bad"):
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for call in facts.methods("old", "bad"):
             yield Finding(call.node, "an old name", fix=_to("new" if call.method == "old" else "not a name"))
 
 

@@ -12,7 +12,7 @@ from dtlint.check.cache import Cache, decode, encode
 from dtlint.check.file import check_source
 from dtlint.check.fix import fix_source
 from dtlint.config import Settings
-from dtlint.infer.events import Call
+from dtlint.infer.facts import ModuleFacts
 from dtlint.rule import Finding, discover
 from dtlint.source.file import Source
 
@@ -24,9 +24,9 @@ class Casting(Rule):
 
     code, name, fix = "DT199", "casting", Applicability.SAFE
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         for method, other in (("half", "bfloat16"), ("float", "double")):
-            if call.method == method:
+            for call in facts.methods(method):
                 yield Finding(
                     call.node,
                     f"`{method}`",

@@ -21,7 +21,7 @@ from dtlint.check.file import Checked, check_source
 from dtlint.check.fix import fix_source
 from dtlint.config import Settings
 from dtlint.diagnostic import Applicability
-from dtlint.infer.events import Call
+from dtlint.infer.facts import ModuleFacts
 from dtlint.rule import Finding, Rule
 from dtlint.source.file import Source, UnreadableSource
 
@@ -39,8 +39,9 @@ class Nosy(Rule):
 
     code, name = "DT799", "nosy"
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        yield Finding(call.node, "a call")
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for call in facts.calls():
+            yield Finding(call.node, "a call")
 
 
 RULES = [*(rule for rule in discover().values() if not issubclass(rule, RuntimeRule)), Nosy]
@@ -190,7 +191,7 @@ def test_what_is_too_deep_is_said_to_be_so_and_costs_no_finding(monkeypatch: pyt
     checked = check_source(Source.from_bytes(text.encode(), "deep.py"), rules, Settings())
     assert [found.code for found in checked.diagnostics] == ["DT104"]
     assert checked.crashes == [
-        "deep.py: the code is nested deeper than dtlint can follow; what it found before that place is reported"
+        "deep.py: the code is nested deeper than dtlint can follow; what it found elsewhere is reported"
     ]
 
 
@@ -216,10 +217,10 @@ class Endless(Rule):
 
     code, name = "DT798", "endless"
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         while True:
             pass
-        yield Finding(call.node, "never")
+        yield Finding(facts.tree.body[0], "never")
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="nothing can be stopped here")
@@ -229,7 +230,7 @@ def test_a_rule_that_does_not_end_is_stopped_and_named(monkeypatch: pytest.Monke
     checked = check_source(source, [Endless, discover()["DT104"]], Settings())
     assert [found.code for found in checked.diagnostics] == ["DT104"]
     assert checked.crashes == [
-        "internal error: DT798 endless crashed on endless.py:2: TooLong: it took too long; please report it"
+        "internal error: DT798 endless crashed on endless.py: TooLong: it took too long; please report it"
     ]
     assert signal.getsignal(signal.SIGVTALRM) == signal.SIG_DFL
 

@@ -17,7 +17,7 @@ from dtlint.check.job import NOQA, Mode
 from dtlint.check.run import FEW, Outcome, run
 from dtlint.config import Configuration
 from dtlint.diagnostic import Applicability
-from dtlint.infer.events import Call
+from dtlint.infer.facts import ModuleFacts
 from dtlint.rule import Finding, Rule
 from dtlint.source.file import Source
 from dtlint_rules.dt801_unused_suppression import UnusedSuppression
@@ -166,7 +166,7 @@ def test_a_crash_names_the_file_and_the_run_goes_on(monkeypatch: pytest.MonkeyPa
 class Crashes(Rule):
     code, name = "DT390", "crashes"
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         raise KeyError("boom")
 
 
@@ -176,24 +176,25 @@ class CannotBegin(Rule):
     def __init__(self) -> None:
         raise ValueError("boom\nand bang")
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         yield from ()
 
 
 class FindsCalls(Rule):
     code, name = "DT392", "finds-calls"
 
-    def on_call(self, call: Call) -> Iterator[Finding]:
-        yield Finding(call.node, "a call")
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for call in facts.calls():
+            yield Finding(call.node, "a call")
 
 
 @pytest.mark.parametrize(
     ("rule", "line"),
     [
-        (Crashes, "internal error: DT390 crashes crashed on a.py:1: KeyError: 'boom'; please report it"),
+        (Crashes, "internal error: DT390 crashes crashed on a.py: KeyError: 'boom'; please report it"),
         (
             CannotBegin,
-            "internal error: DT391 cannot-begin crashed on a.py:1: ValueError: boom and bang; please report it",
+            "internal error: DT391 cannot-begin crashed on a.py: ValueError: boom and bang; please report it",
         ),
     ],
 )

@@ -34,7 +34,7 @@ PROGRAMS = {
 class Heard(Rule):
     code, name = "DT999", "heard"
 
-    def on_call(self, call):  # type: ignore[no-untyped-def]
+    def on_facts(self, facts):  # type: ignore[no-untyped-def]
         return ()
 
 
@@ -169,5 +169,5 @@ def test_there_are_programs() -> None:
 def test_without_the_screen_the_same_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     source = Source.from_bytes(PROGRAMS[name].encode(), "program.py")
     screened = check_source(source, RULES, Settings())
-    monkeypatch.setattr(file, "triggered", lambda rules, text: [rule for rule in rules if rule.hears()])
+    monkeypatch.setattr(file, "triggered", lambda rules, text: [rule for rule in rules if rule.asks()])
     assert check_source(source, RULES, Settings()).diagnostics == screened.diagnostics

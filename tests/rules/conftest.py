@@ -27,12 +27,11 @@ def _what_is_found_is_awake(monkeypatch: pytest.MonkeyPatch) -> None:
     judged_by = judge.judge
 
     def every(rules: Sequence[AnyRule], text: screen.Text) -> list[AnyRule]:
-        return [rule for rule in rules if rule.hears()]
+        return [rule for rule in rules if rule.asks()]
 
-    def checked(
-        tree: ast.Module, source: Source, text: screen.Text, rules: Sequence[type[Rule]], reader: Reader | None
-    ) -> Judged:
-        judged = judged_by(tree, source, text, rules, reader)
+    def checked(tree: ast.Module, source: Source, rules: Sequence[type[Rule]], reader: Reader | None) -> Judged:
+        judged = judged_by(tree, source, rules, reader)
+        text = screen.Text(screen.code_of(source.text, tree))
         awake = {rule.code for rule in screen.triggered(rules, text)}
         asleep = {suspicion.rule.code for suspicion in judged.suspicions} - awake
         assert not asleep, f"{asleep} find something in a file that the screen takes for clean of it:\n{source.text}"

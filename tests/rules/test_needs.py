@@ -48,7 +48,7 @@ def test_what_inference_knows_to_give_integers_is_among_them() -> None:
 class Heard(Rule):
     code, name = "DT999", "heard"
 
-    def on_call(self, call):  # type: ignore[no-untyped-def]
+    def on_facts(self, facts):  # type: ignore[no-untyped-def]
         return ()
 
 
