@@ -259,16 +259,15 @@ def test_checking_a_clean_torch_program_loads_neither_torch_nor_libcst(tmp_path:
     assert loaded_by("check", "--no-cache", "clean.py", cwd=tmp_path) & {"torch", "libcst", "rich"} == set()
 
 
-def test_checking_a_clean_file_loads_no_interpreter(tmp_path: Path) -> None:
+def test_checking_a_clean_file_loads_no_engine(tmp_path: Path) -> None:
     """What it costs is measured by tests/benchmarks/static_speed.py; what keeps that low is what is not loaded."""
     (tmp_path / "clean.py").write_text("import torch\n\nx = torch.zeros(3)\nprint(x * 2)\n")
     loaded_by("check", "clean.py", cwd=tmp_path)  # from the second run on the rules are listed
-    heavy = {"dtlint.infer.interpreter", "dtlint.infer.events", "dtlint.source.concrete", "importlib.metadata"}
-    heavy |= {"dtlint.infer.interproc.engine", "dtlint.infer.facts"}
+    heavy = {"dtlint.infer.interproc.engine", "dtlint.infer.facts", "dtlint.source.concrete", "importlib.metadata"}
     assert loaded_by("check", "clean.py", cwd=tmp_path, heavy=heavy) == set()
 
 
-def test_telling_what_is_known_of_a_program_loads_no_interpreter(tmp_path: Path) -> None:
+def test_telling_what_is_known_of_a_program_loads_no_engine(tmp_path: Path) -> None:
     """Most of what a second `dtlint infer` costs is what it loads."""
     (tmp_path / "program.py").write_text("import torch\n\nx = torch.zeros(3)\nprint(x * 2)\n")
     heavy = {"dtlint.infer.interproc.engine", "dtlint.infer.claims.reading", "dtlint.dtypes.table", "rich", "libcst"}
@@ -364,6 +363,22 @@ def test_rooms_of_the_engine_import_downward_only() -> None:
             parts = imported.module.split(".")
             if parts[:2] == ["dtlint", "infer"] and len(parts) > 2 and parts[2] not in allowed:
                 found.append(f"{file.relative_to(ROOT)}:{imported.line} imports {imported.module}")
+    assert found == []
+
+
+def test_every_module_of_the_engine_stands_in_a_room() -> None:
+    assert {room_of(file) for file in modules("infer")} == {*ROOMS, *PLAIN, "__init__"}
+
+
+def test_rules_ask_the_engine_for_facts_and_what_these_hold() -> None:
+    """How the facts came about is none of their business."""
+    rooms = {"facts", "domain", *PLAIN}
+    found = [
+        f"{file.relative_to(ROOT)}:{imported.line} imports {imported.module}"
+        for file in sorted((ROOT / "rules").rglob("*.py"))
+        for imported in imports(file)
+        if imported.module.startswith("dtlint.infer.") and imported.module.split(".")[2] not in rooms
+    ]
     assert found == []
 
 

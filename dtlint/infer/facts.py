@@ -376,10 +376,6 @@ class ModuleFacts:
         display = self.around.definition(node)
         return tuple(map(self.value, display.elts)) if isinstance(display, (ast.List, ast.Set, ast.Tuple)) else None
 
-    def is_reached(self, node: ast.expr) -> bool:
-        """Was an expression evaluated? Not where its function was not read, or always leaves before."""
-        return node in self._kept.values or node in self._kept.inner
-
     def calls(self, *names: str) -> Iterator[Call]:
         """The calls in the module of what has one of these qualified names; of anything, where none is given. A name that
         ends in a dot stands for all that begin with it.

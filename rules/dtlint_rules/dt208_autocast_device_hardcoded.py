@@ -19,7 +19,6 @@ __all__ = ["AutocastDeviceHardcoded"]
 _ANYWHERE = ("amp", "is_available", "is_bf16_supported", "set_device", "manual_seed", "manual_seed_all", "empty_cache")
 """Of torch.cuda what programs use that run on the CPU as well."""
 _PRODUCTS = frozenset({"matmul", "mm", "bmm", "baddbmm", "addmm", "linear", "conv1d", "conv2d", "conv3d"})
-_PURE = ("torch.Tensor.", "torch.", "math.", "builtins.", "numpy.", "einops.")
 
 
 class AutocastDeviceHardcoded(Rule):

@@ -27,7 +27,6 @@ __all__ = ["HalfUnsupportedOp"]
 _NOWHERE = "has no kernel for float16 and bfloat16"
 _REFUSED = "refuses float16 and bfloat16"
 _FFT = "has no bfloat16 kernel, and a float16 one only on CUDA, for powers of 2"
-_ON_CPU = "has no kernel for float16 and bfloat16 on the CPU"
 _NO_KERNEL = (
     *("linalg.svd", "linalg.svdvals", "linalg.eigh", "linalg.eigvalsh", "linalg.eig", "linalg.eigvals", "linalg.qr"),
     *("linalg.solve", "linalg.cholesky", "linalg.cholesky_ex", "linalg.lu", "linalg.lu_factor", "linalg.det"),

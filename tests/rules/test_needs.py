@@ -7,7 +7,6 @@ import pytest
 from dtlint.check.screen import Text, triggered
 from dtlint.dtypes.dtype import DTYPES, Category
 from dtlint.dtypes.table import load
-from dtlint.infer.kinds import BOOL_RESULT, FLOAT_FACTORIES, INT_FACTORIES, INT_RESULT
 from dtlint.rule import Rule
 from dtlint_rules._needs import HALF, INTEGERS, KNOWN, SMALL, attributes
 
@@ -38,11 +37,6 @@ def test_whoever_makes_integers_of_floats_is_among_the_words_for_integers() -> N
     assert {"argmax", "topk", "isnan"} <= making
     assert set(attributes(name for name in making if not name.startswith("__"))) - set(INTEGERS) == set()
     assert {name for name in making if name.startswith("__")} <= BY_OPERATOR
-
-
-def test_what_inference_knows_to_give_integers_is_among_them() -> None:
-    assert set(attributes(INT_RESULT | BOOL_RESULT | INT_FACTORIES)) <= set(INTEGERS)
-    assert set(attributes(FLOAT_FACTORIES)) <= set(KNOWN)
 
 
 class Heard(Rule):

@@ -86,9 +86,6 @@ def join_symbols(left: Symbol | None, right: Symbol | None) -> Symbol | None:
     )
 
 
-_Ranges = "Callable[[Range, Range], Range]"
-
-
 def _unite(left: Range, right: Range) -> Range:
     return left.join(right)
 

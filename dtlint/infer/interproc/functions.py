@@ -61,9 +61,9 @@ class FunctionDefinition:
         return frozenset(filter(None, map(_last_name, self.node.decorator_list)))
 
     @cached_property
-    def _contents(self) -> tuple[bool, tuple[FunctionNode, ...], bool]:
-        """Does it yield, the functions directly inside it, and are there classes? Found in one walk."""
-        yields, inner, classes = False, list[FunctionNode](), False
+    def _contents(self) -> tuple[bool, tuple[FunctionNode, ...]]:
+        """Does it yield, and the functions directly inside it. Found in one walk."""
+        yields, inner = False, list[FunctionNode]()
         waiting: list[ast.AST] = [self.node.body] if isinstance(self.node, ast.Lambda) else list(self.node.body)
         while waiting:
             node = waiting.pop()
@@ -72,7 +72,6 @@ class FunctionDefinition:
                 inner.append(node)  # type: ignore[arg-type]
                 continue
             if kind is ast.ClassDef:
-                classes = True
                 continue
             yields = yields or kind is ast.Yield or kind is ast.YieldFrom
             for name in node._fields:
@@ -81,7 +80,7 @@ class FunctionDefinition:
                     waiting += [one for one in child if isinstance(one, ast.AST)]
                 elif isinstance(child, ast.AST):
                     waiting.append(child)
-        return yields, tuple(inner), classes
+        return yields, tuple(inner)
 
     @property
     def is_generator(self) -> bool:
@@ -92,11 +91,6 @@ class FunctionDefinition:
     def inner(self) -> tuple[FunctionNode, ...]:
         """The functions directly inside it, those in classes and in other functions aside."""
         return self._contents[1]
-
-    @property
-    def holds_functions(self) -> bool:
-        """Are functions or classes defined in it, which may outlive the call with its variables?"""
-        return bool(self._contents[1]) or self._contents[2]
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
