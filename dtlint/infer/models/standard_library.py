@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
@@ -405,7 +404,7 @@ def _namespace(ctx: Context, arguments: Arguments) -> Value:
     *(f"os.path.{name}" for name in ("join", "exists", "dirname", "basename", "abspath", "isfile", "isdir")),
     *(f"time.{name}" for name in ("time", "perf_counter", "sleep", "monotonic", "strftime")),
     *("random.seed", "random.random", "random.randint", "json.dumps", "json.dump", "uuid.uuid4", "gc.collect"),
-    *("pathlib.Path", "sys.getsizeof", "re.compile", "re.match", "re.search", "textwrap.dedent"),
+    *("pathlib.Path", "sys.getsizeof", "textwrap.dedent"),
 )
 def _no_tensor(ctx: Context, arguments: Arguments) -> Value:
     return NO_TENSOR
@@ -421,31 +420,6 @@ def _choice(ctx: Context, arguments: Arguments) -> Value:
 @model("typing.cast")
 def _cast(ctx: Context, arguments: Arguments) -> Value:
     return arguments.args[1] if len(arguments.args) > 1 else TOP
-
-
-def _of_patterns(name: str) -> None:
-    function = getattr(re, name)
-
-    @model(f"re.{name}")
-    def call(ctx: Context, arguments: Arguments) -> Value:
-        given = [value.value for value in arguments.args if isinstance(value, Const)]
-        plain = len(given) == len(arguments.args) and all(isinstance(one, str) for one in given)
-        if not plain or arguments.keywords or sum(map(len, given)) > _LONGEST:
-            return NO_TENSOR if name == "sub" else ctx.allocate(arguments.node, "builtins.list", Many(NO_TENSOR))
-        try:
-            found = function(*given)
-        except (re.error, IndexError, TypeError):
-            return TOP
-        if isinstance(found, str):
-            return Const(found)
-        listed = [Tuple(tuple(map(Const, one))) if isinstance(one, tuple) else Const(one) for one in found]
-        return ctx.allocate(arguments.node, "builtins.list", Tuple(tuple(listed)))
-
-
-_LONGEST = 10_000
-"""Characters of a pattern and of the texts that it is looked for in."""
-for _name in ("findall", "split", "sub"):
-    _of_patterns(_name)
 
 
 @model("importlib.util.find_spec")
