@@ -37,3 +37,41 @@ def test_a_call_that_is_known_from_elsewhere_makes_objects_of_its_own() -> None:
     assert found['second[1]["x"] * 1'] == "float64"
     assert found["third[-1] * 1"] == "float64"
     assert mistaken(text) == []
+
+
+WRAPPERS = """
+    class Base:
+        def step(self, x):
+            return x * 2
+    class Wrapper:
+        def __init__(self, inner, dtype):
+            self.inner = inner
+            self.dtype = dtype
+        def step(self, x):
+            return self.inner.step(x.to(self.dtype))
+    made = Base()
+    for dtype in (torch.float16, torch.float64, torch.bfloat16, torch.float32, torch.float16):
+        made = Wrapper(made, dtype)
+    one = Wrapper(Wrapper(Wrapper(Wrapper(Base(), torch.float16), torch.float64), torch.float32), torch.float16)
+    a = one.step(S) + 0
+    b = made.step(S) + 0
+"""
+ENDLESS = """
+    class Node:
+        def __init__(self):
+            self.next = None
+        def last(self, x):
+            self.next = Node()
+            return x if x.ndim > 5 else self.next.last(x[None].to(torch.float64))
+    a = Node().last(S) + 0
+"""
+
+
+def test_wrappers_around_one_another_are_followed_through_all_of_them() -> None:
+    text = textwrap.dedent(WRAPPERS)
+    assert contradicted(text) == []
+    assert known(text)["one.step(S) + 0"] == "float16"
+
+
+def test_ever_new_objects_are_not_followed_for_ever() -> None:
+    assert contradicted(textwrap.dedent(ENDLESS)) == []

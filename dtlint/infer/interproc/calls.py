@@ -37,7 +37,7 @@ from dtlint.infer.semantics.relocation import addresses_in
 from dtlint.infer.state import Footprint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from dtlint.infer.context import Arguments, Context
     from dtlint.infer.domain.values import CallPath
@@ -50,6 +50,8 @@ _DEEPEST = 60
 """Calls in one another; what is deeper is not followed."""
 _MOST_RECURSIVE = 3
 """A function inside itself, with other arguments each time."""
+_MOST_NESTED = 8
+"""A method straight inside itself, of another object each time: wrappers around one another."""
 _MOST_KEPT = 24
 """Summaries of one function with the same arguments."""
 
@@ -57,10 +59,11 @@ _MOST_KEPT = 24
 @dataclass(slots=True, eq=False)
 class _Running:
     """A call under way. `assumed` is what a recursive call gives, until the result is known; None: it does not return. Calls
-    within that rest on this are remembered in `provisional`."""
+    within that rest on this are remembered in `provisional`. `first` is its first argument: the receiver of a method."""
 
     definition: FunctionDefinition
     key: object
+    first: Value | None = None
     assumed: Value | None = None
     recursive: bool = False
     provisional: dict[tuple[Any, ...], list[Summary]] = dataclass_field(default_factory=dict)
@@ -161,7 +164,9 @@ class Calls:
                 if one.assumed is None:
                     raise NeverReturns
                 return one.assumed
-        if len(inside) >= _MOST_RECURSIVE or path.depth > _DEEPEST or self.followed > self.budget:
+        straight = inside == self._running[len(self._running) - len(inside) :] and _of_other_objects(bound, inside)
+        most = _MOST_NESTED if straight else _MOST_RECURSIVE
+        if len(inside) >= most or path.depth > _DEEPEST or self.followed > self.budget:
             if self.followed > self.budget:
                 ctx.notes.append("following what it calls takes too long")
             ctx.modules.escape(ctx, list(bound.values()))
@@ -219,7 +224,7 @@ class Calls:
         on_yield: Callable[[Value], Value] | None,
     ) -> Summary:
         """Read a function until what its calls of itself give is what it gives."""
-        running = _Running(function.definition, key)
+        running = _Running(function.definition, key, next(iter(bound.values()), None))
         self._running.append(running)
         try:
             while True:
@@ -347,6 +352,12 @@ class Calls:
 
 
 _CACHING = frozenset({"lru_cache", "cache"})
+
+
+def _of_other_objects(bound: dict[str, Value], inside: Sequence[_Running]) -> bool:
+    """Is each call of a function under way one of an object of its own?"""
+    owners = [next(iter(bound.values()), None), *(one.first for one in inside)]
+    return len(set(owners)) == len(owners) and all(isinstance(one, Ref) for one in owners)
 
 
 def _is_certain(value: Value) -> bool:
