@@ -1090,6 +1090,28 @@ def test_a_package_that_speaks_of_torch_below_its_top_is_followed(tmp_path: Path
     assert [shown(claim.dtypes) for claim in found[program]][:1] == ["float32"]
 
 
+def test_a_package_has_filled_its_tables_before_a_module_of_it_is_used(tmp_path: Path) -> None:
+    package = tmp_path / "site" / "package"
+    (package / "kinds").mkdir(parents=True)
+    (package / "__init__.py").write_text("import torch\n")
+    (package / "table.py").write_text("KINDS = {}\ndef register(name, kind):\n    KINDS[name] = kind\n")
+    (package / "kinds" / "__init__.py").write_text(
+        "from ..table import register\nfrom .half import Half\n\nregister('half', Half)\n"
+    )
+    (package / "kinds" / "half.py").write_text(
+        "import torch\nclass Half:\n    def __call__(self, x):\n        return x.half()\n"
+    )
+    program = tmp_path / "own" / "program.py"
+    program.parent.mkdir()
+    program.write_text(
+        HEAD
+        + "from package.kinds.half import Half\nfrom package.table import KINDS\n"
+        + "x = Half()(torch.ones(2))\ny = KINDS['half']()(x.float())  # float16\ny.sum()\n"
+    )
+    found = claims(program, [program.parent, tmp_path / "site"])[program]
+    assert [shown(claim.dtypes) for claim in found if claim.span.line == 6] == ["float16", "float16"]
+
+
 def test_sizes_of_a_library_are_whole_numbers(tmp_path: Path) -> None:
     library = tmp_path / "library.py"
     library.write_text(

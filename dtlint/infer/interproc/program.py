@@ -84,7 +84,12 @@ class Program:
     def module(self, ctx: Context, name: str) -> ModuleInfo | None:
         """A module that is read as source, its body run; None for others."""
         info = self.project.module(name)
-        if info is not None and not info.run:
+        if info is None or info.run:
+            return info
+        package = name.rpartition(".")[0]
+        if package and not self.project.is_own(package) and self.project.calls_at_top(package):
+            self.module(ctx, package)  # importing it runs that first, which fills its tables
+        if not info.run:
             self.run(ctx, info)
         return info
 
@@ -173,6 +178,7 @@ class Program:
         if key in self._resolving:  # `from . import name` of a package: the module in it
             name = f"{value.module}.{value.name}"
             return TOP if self.project.locate(name) is None else Namespace(name)
+        self.module(ctx, value.module)  # what its body asks for may be this name
         self._resolving.add(key)
         try:
             return self.imported_member(ctx, value.module, value.name)

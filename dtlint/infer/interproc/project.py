@@ -33,6 +33,8 @@ _ALL = re.compile(r"^__all__\b[^=]*=\s*[\[(]([^\])]*)", re.MULTILINE)
 _IMPORTED = re.compile(r"^from\s+[\w.]+\s+import\s+(?:\(([^)]*)\)|([^\n(*]+))", re.MULTILINE)
 _BOUND = re.compile(r"^(?:class|(?:async )?def)\s+(\w+)|^(\w+)\s*(?::[^=\n]+)?=[^=]", re.MULTILINE)
 
+_CALL_AT_TOP = re.compile(r"^[A-Za-z_]\w*\(", re.MULTILINE)
+
 _REGISTERED = re.compile(
     r"\n@[\w.]*register[\w.]*(?:\([^\n]*\))?[ \t]*\n(?:@[^\n]*\n)*(?:class|(?:async )?def)\s+(\w+)", re.MULTILINE
 )
@@ -100,6 +102,7 @@ class Project:
         self._listed: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {}
         self._installed: dict[str, bool] = {}
         self._setting: dict[str, bool] = {}
+        self._calling: dict[str, bool] = {}
 
     def module(self, name: str) -> ModuleInfo | None:
         """The module of that name, parsed; None when it is not followed, or cannot be."""
@@ -139,6 +142,18 @@ class Project:
             except OSError:
                 known = False
             self._setting[module] = known
+        return known
+
+    def calls_at_top(self, module: str) -> bool:
+        """Does the body of a module call something for what it does, as `register(...)`? Told from its text, unparsed."""
+        known = self._calling.get(module)
+        if known is None:
+            path = self.locate(module)
+            try:
+                known = path is not None and _CALL_AT_TOP.search(_text(self.disk.read(path))) is not None
+            except OSError:
+                known = False
+            self._calling[module] = known
         return known
 
     def _all_star_names(self, module: str) -> frozenset[str]:
