@@ -14,6 +14,8 @@ from dtlint.infer.domain.values import TOP, Const, Many, Mapping, Tuple, Value
 from dtlint.infer.models.registry import MODELS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from dtlint.infer.context import Arguments
     from dtlint.infer.models.registry import Model
 
@@ -93,6 +95,18 @@ class FunctionDefinition:
         return self._contents[1]
 
     @cached_property
+    def gives_first(self) -> bool:
+        """Does it give its first argument back whenever it returns, as decorators do that put a function on a list?"""
+        node, positional = self.node, (*self.node.args.posonlyargs, *self.node.args.args)
+        if not isinstance(node, ast.FunctionDef) or not positional or self.is_generator:
+            return False
+        first = positional[0].arg
+        returned = [one.value for one in _own_statements(node.body) if isinstance(one, ast.Return)]
+        if not isinstance(node.body[-1], ast.Return) or not all(_is_name(one, first) for one in returned):
+            return False
+        return not any(_binds(one, first) for part in node.body for one in ast.walk(part))
+
+    @cached_property
     def parameters(self) -> tuple[str, ...]:
         """The names of all parameters that an argument can be given for, stars aside."""
         given = self.node.args
@@ -138,6 +152,27 @@ class FunctionDefinition:
         given = self.node.args
         every = (*given.posonlyargs, *given.args, *given.kwonlyargs)
         return next((one.annotation for one in every if one.arg == name), None)
+
+
+def _own_statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a function, those of functions and classes in it aside."""
+    for statement in body:
+        yield statement
+        if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for name in ("body", "orelse", "finalbody"):
+                yield from _own_statements(getattr(statement, name, ()))
+            for inner in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+                yield from _own_statements(inner.body)
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == name and not isinstance(node.ctx, ast.Load)
+    return name in (getattr(node, "name", None), getattr(node, "asname", None), getattr(node, "rest", None))
+
+
+def _is_name(node: ast.expr | None, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _last_name(node: ast.expr) -> str | None:

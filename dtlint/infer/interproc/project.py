@@ -93,7 +93,7 @@ class Project:
         self.disk = disk
         self.bytes_read = 0
         """Of the modules that were parsed."""
-        self._runs_imports = runs_imports
+        self.runs_imports = runs_imports
         self.starved = False
         """Did memory run out over a file, so that it was not followed? Another time it may be."""
         self.modules: dict[str, ModuleInfo | None] = {}
@@ -130,7 +130,7 @@ class Project:
 
     def runs_on_import(self, module: str) -> bool:
         """Is a module run where an import names it, before something in it is asked for?"""
-        return self.is_own(module) and (self._runs_imports or self._sets_default(module))
+        return self.is_own(module) and (self.runs_imports or self._sets_default(module))
 
     def _sets_default(self, module: str) -> bool:
         """Does a module speak of setting the default dtype? Told from its text, unparsed."""
