@@ -7,6 +7,7 @@ content of a list, the region in force and a scaler's phase are all *cells*: a f
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from dtlint.infer.domain.lattice import join
 from dtlint.infer.domain.values import ABSENT, Address, CallPath, Const, Many, Mapping, Tensor, Tuple, Union, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
 __all__ = ["AMBIENT", "CONTENT", "MADE", "SEVERAL", "TRUE", "Cell", "Difference", "Footprint", "Iteration", "Store"]
 
@@ -251,6 +252,17 @@ class Store:
             elif (address, MADE) in seen:
                 found[address, field] = value
         return dict(sorted(found.items(), key=lambda each: each[0][1] is not MADE))
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """What is evaluated meanwhile leaves no trace: it is undone, and is nothing that the calls under way do."""
+        saved = self.trail, self.footprints, self.watches
+        self.trail, self.footprints, self.watches = [], [Footprint()], []
+        try:
+            yield
+        finally:
+            self.undo(0)
+            self.trail, self.footprints, self.watches = saved
 
     # -- branches --------------------------------------------------------------------------------------------------------
 

@@ -122,6 +122,10 @@ class OpenContexts:
         self._entry: FunctionDefinition | None = None
         self._inside: frozenset[ast.AST] = frozenset()
         self._summaries: dict[tuple[FunctionDefinition, Value | None], Summary] = {}
+        self._entries: set[tuple[FunctionDefinition, Value | None]] = set()
+        """The functions that are read, with the object whose methods they are, as soon as that is there."""
+        self._results: dict[tuple[FunctionDefinition, Value | None], Value] = {}
+        """What calls of these give."""
 
     # -- as a recorder ---------------------------------------------------------------------------------------------------
 
@@ -198,14 +202,16 @@ class OpenContexts:
         if ctx.store.read(AMBIENT, "default dtype") is None:
             ctx.set_ambient("default dtype", TOP)
         top = filter(wanted, _functions(self.main.tree.body))
-        functions = [one for one in map(self._defined(modules), top) if one is not None]
+        functions = [(one, None) for one in map(self._defined(modules), top) if one is not None]
         methods: list[tuple[FunctionDefinition, Value | None]] = []
+        self._entries = set(functions)
         for node in filter(wanted, _classes(self.main.tree.body)):
             cls = modules.class_at(node)
             if cls is not None and cls.definition.inherits("enum.Enum") is not True:
                 made = self._made(ctx, cls)
                 methods += [(one, made) for one in self._methods(modules, cls) if wanted(one.node)]
-        self._read_until_nothing_changes(ctx, [*((one, None) for one in functions), *methods])
+                self._entries.update(methods)
+        self._read_until_nothing_changes(ctx, [*functions, *methods])
 
     def _defined(self, modules: Program) -> Any:
         def defined(node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionDefinition | None:
@@ -273,13 +279,13 @@ class OpenContexts:
         around = ctx.ambient("region"), ctx.ambient("opened")
         if not self._with_callees:
             self._inside = frozenset(ast.walk(definition.node))
-        self._entry = definition
+        entry, self._entry = self._entry, definition
         scaling.forget(ctx)
         _enter_region(ctx, definition)
         try:
             summary = engine.calls.openly(ctx, Function(definition, None), bound)
         finally:
-            self._entry = None
+            self._entry = entry
             ctx.set_ambient("region", around[0])
             ctx.set_ambient("opened", around[1])
         self._summaries[definition, receiver] = summary
@@ -304,10 +310,10 @@ class OpenContexts:
         if scaling.is_under_way(ctx) or isinstance(ctx.ambient("opened"), Region):
             return None  # steps of a scaler, and regions, are followed into what is called
         ctx.modules.escape(ctx, list(bound.values()))
-        known = self._signatures.get(definition)
-        if known is None:
-            self._signatures[definition] = TOP  # what it is for a call of itself
-            known = self._signatures[definition] = self._signature(ctx, definition)
+        first = next(iter(bound.values()), None)
+        entry = definition, None if definition.owner is None else first
+        is_own = entry in self._entries
+        known = self._result(ctx, entry) if is_own else self._signature(ctx, definition)
         if known == TOP:
             return TOP
         names = {one.arg: one for one in _named_parameters(definition)}
@@ -316,28 +322,45 @@ class OpenContexts:
             for name, value in bound.items()
             if name in names
         }
-        return instantiated(known, atoms)
+        return instantiated(known, atoms, of_itself=is_own and entry[1] is not None)
+
+    def _result(self, ctx: Context, entry: tuple[FunctionDefinition, Value | None]) -> Value:
+        """What a function gives that is read anyway; TOP where it does not return, or calls itself."""
+        known = self._results.get(entry)
+        if known is None:
+            self._results[entry] = TOP
+            recorder, ctx.recorder = ctx.recorder, self
+            try:
+                with ctx.store.aside():
+                    known = self._results[entry] = self._entered(ctx, *entry).result or TOP
+            finally:
+                ctx.recorder = recorder
+        return known
 
     def _signature(self, ctx: Context, definition: FunctionDefinition) -> Value:
-        """What a function gives where its parameters are symbols; TOP where that is not known."""
+        """What a function gives where its parameters are symbols, and nothing is known of an object whose method it is; TOP
+        where it does not return, or calls itself."""
+        assert self._signatures is not None
+        known = self._signatures.get(definition)
+        if known is not None:
+            return known
+        if definition.owner is not None and definition.name in ("__init__", "__new__"):
+            return NONE
+        self._signatures[definition] = TOP
         bound = _parameters(ctx, definition)
-        if definition.owner is not None:
-            if definition.name in ("__init__", "__new__"):
-                return NONE
-            first = next(iter(bound), None)
-            if first is not None and "staticmethod" not in definition.decorators:
-                bound[first] = TOP
+        first = next(iter(bound), None)
+        if definition.owner is not None and first is not None and "staticmethod" not in definition.decorators:
+            bound[first] = TOP
         engine: Engine = ctx.semantics  # type: ignore[assignment]
-        around = ctx.ambient("region"), ctx.ambient("opened")
         recorder, ctx.recorder = ctx.recorder, None
-        _enter_region(ctx, definition)
         try:
-            result = engine.calls.openly(ctx, Function(definition, None), bound).result
+            with ctx.store.aside():
+                _enter_region(ctx, definition)
+                result = engine.calls.openly(ctx, Function(definition, None), bound).result
         finally:
             ctx.recorder = recorder
-            ctx.set_ambient("region", around[0])
-            ctx.set_ambient("opened", around[1])
-        return TOP if result is None else result
+        self._signatures[definition] = result or TOP
+        return self._signatures[definition]
 
     def _made(self, ctx: Context, cls: ProjectClass) -> Ref:
         """An object of a class as `__init__` leaves it, whatever that is given."""

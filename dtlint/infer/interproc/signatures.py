@@ -32,7 +32,7 @@ from dtlint.infer.domain.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ["instantiated", "parameter_key", "tells_of_dtypes"]
 
@@ -61,13 +61,17 @@ def _tells(value: Value) -> bool:
     return False
 
 
-def instantiated(result: Value, atoms: Mapping[str, Value]) -> Value:
+def instantiated(result: Value, atoms: Mapping[str, Value], *, of_itself: bool = False) -> Value:
     """The result of a signature for some arguments.
 
     Args:
         result: what the function gives where its parameters are symbols.
         atoms: the arguments, by the keys of the atoms that stand for their parameters.
+        of_itself: is the call one of a method on the object that the signature is of? Then its weights are the caller's.
     """
+    if of_itself:
+        named = _atoms_in(result)
+        atoms = {**{atom.key: Unknown(None, Symbol(frozenset({atom}))) for atom in named}, **atoms}
     if isinstance(result, Tensor):
         symbol = _symbol(result.symbol, atoms)
         return Tensor(result.dtypes, symbol, result.rank, result.range)
@@ -84,6 +88,21 @@ def instantiated(result: Value, atoms: Mapping[str, Value]) -> Value:
     if isinstance(result, (Array, Const, Device, External, Number, ProjectClass, Region)):
         return result
     return TOP  # an object that it has made, a closure: these are not told of
+
+
+def _atoms_in(value: Value) -> Iterator[Atom]:
+    """The atoms that decide the dtypes of a value."""
+    if isinstance(value, (Tensor, Unknown, Dtype)):
+        if value.symbol is not None:
+            yield from value.symbol.of
+    elif isinstance(value, Tuple):
+        for item in value.items:
+            yield from _atoms_in(item)
+    elif isinstance(value, Many):
+        yield from _atoms_in(value.item)
+    else:
+        for one in choices(value) if isinstance(value, Union) else ():
+            yield from _atoms_in(one)
 
 
 def _symbol(symbol: Symbol | None, atoms: Mapping[str, Value]) -> Symbol | None:
