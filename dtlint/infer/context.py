@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dtlint.infer.domain.lattice import join
-from dtlint.infer.domain.values import TOP, Const, Device, Ref, Region, Value, may_be_absent, present
+from dtlint.infer.domain.values import NONE, TOP, Const, Device, Ref, Region, Value, may_be_absent, present
 from dtlint.infer.state import AMBIENT
 
 if TYPE_CHECKING:
@@ -339,11 +339,10 @@ class Context:
 
     def ambient(self, name: str) -> Value:
         """What holds everywhere, as "region"."""
-        known, usual = self.store.read(AMBIENT, name), _USUAL.get(name, TOP)
-        if not may_be_absent(known):
-            assert known is not None
+        known = self.store.read(AMBIENT, name)
+        if known is not None and not may_be_absent(known):
             return known
-        found = None if known is None else present(known)
+        found, usual = None if known is None else present(known), _USUAL.get(name, TOP)
         return usual if found is None else join(found, usual)  # set on some paths, and put back
 
     def set_ambient(self, name: str, value: Value) -> None:
@@ -355,10 +354,13 @@ def region_in_view(ctx: Context) -> Value:
     """The autocast region in force, the innermost where a caller may have opened others: a `Region`, `Const(None)` outside
     of any, TOP where the caller decides."""
     region = ctx.ambient("region")
-    if isinstance(region, Region) and region != Region(None, None, None):
+    if isinstance(region, Region) and region != _SOME_REGION:
         return region
     opened = ctx.ambient("opened")
-    return opened if region != Const(None) and isinstance(opened, Region) else region
+    return opened if isinstance(opened, Region) and region != NONE else region
+
+
+_SOME_REGION = Region(None, None, None)
 
 
 _USUAL: dict[str, Value] = {

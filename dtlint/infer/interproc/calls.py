@@ -89,7 +89,8 @@ class Calls:
         """The modules that something was asked for in, for each call under way."""
         self.readings: dict[FunctionDefinition, set[object]] = {}
         """What each function was given so far."""
-        self._summaries: dict[tuple[Any, ...], list[Summary]] = {}
+        self._summaries: dict[Any, dict[tuple[Any, ...], list[Summary]]] = {}
+        """By the module of the function, then by what it was given."""
         self._running: list[_Running] = []
         self._thawed = 0
         self.signature: Callable[[Context, Function, dict[str, Value]], Value | None] | None = None
@@ -194,7 +195,8 @@ class Calls:
         if on_yield is None:
             # within a recursion this rests on what is assumed of its result, and holds until that changes
             around = next((one for one in reversed(self._running) if one.recursive), None)
-            summaries = (self._summaries if around is None else around.provisional).setdefault(key, [])
+            kept = self._summaries.setdefault(definition.module, {}) if around is None else around.provisional
+            summaries = kept.setdefault(key, [])
             if len(summaries) >= _MOST_KEPT:
                 summaries.pop(0)
             summaries.append(summary)
@@ -206,7 +208,7 @@ class Calls:
         self.readings.clear()
         self.followed = 0
         self.asked = [set()]
-        self._summaries = {key: known for key, known in self._summaries.items() if key[0].module is not module}
+        self._summaries.pop(module, None)
 
     def openly(self, ctx: Context, function: Function, bound: dict[str, Value]) -> Summary:
         """What a function does that nobody is seen to call. The state is as before; nothing is remembered."""
@@ -241,7 +243,7 @@ class Calls:
 
     def _known(self, key: tuple[Any, ...]) -> Iterator[Summary]:
         """What earlier calls with these arguments were found to do."""
-        yield from reversed(self._summaries.get(key, ()))
+        yield from reversed(self._summaries.get(key[0].module, _NOTHING).get(key, ()))
         for one in self._running:
             if one.recursive:
                 yield from one.provisional.get(key, ())
@@ -351,6 +353,7 @@ class Calls:
         return join_all(value for _, value in frame.returns)
 
 
+_NOTHING: dict[tuple[Any, ...], list[Summary]] = {}
 _CACHING = frozenset({"lru_cache", "cache"})
 
 
