@@ -425,7 +425,7 @@ class ModuleFacts:
 
     def regions(self) -> Iterator[tuple[ast.expr, Region]]:
         """What opens autocast regions: the contexts of `with` statements, and decorators, with the region that each is."""
-        for node in ast.walk(self.tree):
+        for node in self.around.within(self.tree):
             opening: list[ast.expr] = []
             if isinstance(node, (ast.With, ast.AsyncWith)):
                 opening = [item.context_expr for item in node.items]

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dtlint.infer.use_def import Reaching
+from dtlint.infer.walk import parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,14 +44,32 @@ class Surroundings:
 
     @cached_property
     def _parents(self) -> dict[ast.AST, ast.AST]:
+        """What each node is directly a part of. The nodes come in the order of the text, each before those inside it."""
         known: dict[ast.AST, ast.AST] = {}
-        waiting: list[ast.AST] = [self.tree]
+        waiting: list[tuple[ast.AST, ast.AST]] = [(part, self.tree) for part in parts(self.tree)]
+        waiting.reverse()
         while waiting:
-            node = waiting.pop()
-            for child in ast.iter_child_nodes(node):
-                known[child] = node
-                waiting.append(child)
+            node, above = waiting.pop()
+            known[node] = above
+            waiting += [(part, node) for part in parts(node)][::-1]
         return known
+
+    @cached_property
+    def _extents(self) -> tuple[Sequence[ast.AST], dict[ast.AST, int], Sequence[int]]:
+        """All nodes in that order, the place of each among them, and the place behind the last one inside it."""
+        order = [self.tree, *self._parents]
+        places = {node: place for place, node in enumerate(order)}
+        ends = list(range(1, len(order) + 1))
+        for node in reversed(order[1:]):
+            above = places[self._parents[node]]
+            ends[above] = max(ends[above], ends[places[node]])
+        return order, places, ends
+
+    def within(self, node: ast.AST) -> Sequence[ast.AST]:
+        """A node of the module and all that stands inside it, in the order of the text, operators aside."""
+        order, places, ends = self._extents
+        place = places[node]
+        return order[place : ends[place]]
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """What a node is directly a part of; None for the module."""

@@ -11,10 +11,11 @@ from dtlint.infer.domain.lattice import join_all
 from dtlint.infer.domain.values import NO_TENSOR, TOP, Dtype, Ref, Tensor, Unknown, Value, choices
 from dtlint.infer.facts import dtype_of
 from dtlint.infer.names import path_of
+from dtlint_rules._kept import kept
 from dtlint_rules._module_walks import walk_over
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dtlint.infer.facts import Call, ModuleFacts
 
@@ -61,8 +62,18 @@ class Cast:
 
 def casts(facts: ModuleFacts, *methods: str) -> Iterator[Cast]:
     """The casts in a module, by some methods or by any."""
+    wanted = frozenset(methods)
+    return (cast for cast in _casts(facts) if not wanted or cast.method in wanted)
+
+
+@kept
+def _casts(facts: ModuleFacts) -> Sequence[Cast]:
+    return list(_found(facts))
+
+
+def _found(facts: ModuleFacts) -> Iterator[Cast]:
     found: dict[ast.Call, list[tuple[Call, Dtype | None]]] = {}
-    for call in facts.methods(*(methods or (*TOLD, *_NAMED))):
+    for call in facts.methods(*TOLD, *_NAMED):
         found.setdefault(call.node, []).append((call, _target(call)))
     for node, seen in found.items():
         targets = [dtype for _, dtype in seen if dtype is not None]
@@ -131,9 +142,13 @@ def _is_computed_with(facts: ModuleFacts, name: ast.Name) -> bool:
     """Does the function compute with a variable that has the same value there? Arrays have no methods that cast."""
     bound = facts.around.definitions(name)
     return any(
-        isinstance(side, ast.Name) and side.id == name.id and bool(bound) and facts.around.definitions(side) == bound
-        for node in ast.walk(facts.around.scope(name))
-        if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC) and not are_exclusive(facts, name, node)
+        isinstance(side, ast.Name)
+        and side.id == name.id
+        and bool(bound)
+        and facts.around.definitions(side) == bound
+        and not are_exclusive(facts, name, node)
+        for node in facts.around.within(facts.around.scope(name))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC)
         for side in (node.left, node.right)
     )
 
@@ -153,7 +168,7 @@ def is_module(facts: ModuleFacts, subject: ast.expr, value: Value) -> bool:
             return False
         subject = subject.func.value
     path = path_of(subject)
-    return path is not None and any(_asks(node, path) for node in ast.walk(facts.around.scope(subject)))
+    return path is not None and any(_asks(node, path) for node in facts.around.within(facts.around.scope(subject)))
 
 
 def _is_computed(value: Unknown) -> bool:

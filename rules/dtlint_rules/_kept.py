@@ -1,4 +1,4 @@
-"""What is found out about a piece of code once and asked for often, kept on its node for as long as there is the node.
+"""What is found out about a piece of code once and asked for often, kept on its node, or with the facts of its file.
 
 A cache of a fixed size is too small within a file of many functions, and holds the trees of the files before it. What is
 kept here goes with the tree; it must not hold the node itself, or one around it, lest neither ever goes.
@@ -6,16 +6,18 @@ kept here goes with the tree; it must not hold the node itself, or one around it
 
 from __future__ import annotations
 
-import ast
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Callable
+
+    from dtlint.infer.facts import ModuleFacts
 
 __all__ = ["kept"]
 
-Node = TypeVar("Node", bound=ast.AST)
+Node = TypeVar("Node", bound="ast.AST | ModuleFacts")
 Rest = ParamSpec("Rest")
 Fact = TypeVar("Fact")
 

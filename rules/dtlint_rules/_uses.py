@@ -259,4 +259,4 @@ _MENDING = frozenset({"where", "isnan", "isinf", "isfinite", "nan_to_num", "nan_
 def is_mended(facts: ModuleFacts, node: ast.AST) -> bool:
     """Does the function around it look for NaN and infinities, or choose among values?"""
     scope = facts.around.scope(node)
-    return any(isinstance(part, ast.Attribute) and part.attr in _MENDING for part in ast.walk(scope))
+    return any(isinstance(part, ast.Attribute) and part.attr in _MENDING for part in facts.around.within(scope))

@@ -189,7 +189,7 @@ def _undoes(facts: ModuleFacts, model: _Model, wide: Cast) -> bool:
         isinstance(node, ast.Call)
         and _place(model.node) < _place(node) < _place(wide.node)
         and path_of(node.func) in (model.path, model.bound)
-        for node in ast.walk(model.scope)
+        for node in facts.around.within(model.scope)
     )
 
 
@@ -217,7 +217,7 @@ def _saves(facts: ModuleFacts, cast: Cast) -> bool:
     scope = facts.around.scope(cast.node)
     return any(
         isinstance(node, ast.Attribute) and node.attr in _SAVING and facts.around.scope(node) is scope
-        for node in ast.walk(scope)
+        for node in facts.around.within(scope)
     )
 
 

@@ -171,7 +171,7 @@ _PREPARING = frozenset(
 
 def _is_written_into(facts: ModuleFacts, name: ast.Name) -> bool:
     """Does the function write into a tensor, `w[w > 127] = 127`, `w.clamp_(-128, 127)`?"""
-    for node in ast.walk(facts.around.scope(name)):
+    for node in facts.around.within(facts.around.scope(name)):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             written: ast.expr = node.value
         elif isinstance(node, ast.Attribute) and node.attr.endswith("_"):
@@ -196,7 +196,7 @@ def _is_whole(facts: ModuleFacts, cast: Cast) -> bool:
         "register_buffer",
     ):
         return True
-    return any(_uses_whole(node, root.id) for node in ast.walk(facts.around.scope(root)))
+    return any(_uses_whole(node, root.id) for node in facts.around.within(facts.around.scope(root)))
 
 
 def _uses_whole(node: ast.AST, name: str) -> bool:

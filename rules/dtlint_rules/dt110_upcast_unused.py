@@ -78,7 +78,7 @@ class UpcastUnused(Rule):
 
 def _is_read(facts: ModuleFacts, scope: ast.AST, name: str, value: ast.expr) -> bool:
     """Does some path read a variable where this value may have been bound to it, in an inner function perhaps?"""
-    for node in ast.walk(scope):
+    for node in facts.around.within(scope):
         if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
             return True
         if not isinstance(node, ast.Name) or node.id != name or isinstance(node.ctx, ast.Store):

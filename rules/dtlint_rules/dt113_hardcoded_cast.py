@@ -69,7 +69,7 @@ class HardcodedCast(Rule):
 
 def _settings(facts: ModuleFacts) -> Iterator[Finding]:
     """`torch.float32 if mixed_precision == "no" else torch.float16`."""
-    for node in ast.walk(facts.tree):
+    for node in facts.around.within(facts.tree):
         if not isinstance(node, ast.IfExp) or not isinstance(node.test, ast.Compare) or len(node.test.ops) != 1:
             continue
         right = node.test.comparators[0]

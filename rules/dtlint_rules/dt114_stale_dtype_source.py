@@ -71,16 +71,16 @@ class StaleDtypeSource(Rule):
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         seen: set[ast.AST] = set()
         for target in (one.node for one in facts.assignments()):
-            function, owner = facts.around.function(target), facts.around.owner(target)
-            if owner is None or target in seen or not isinstance(target, ast.Attribute):
+            if target in seen or not isinstance(target, ast.Attribute) or path_of(target) != f"self.{target.attr}":
                 continue
             seen.add(target)
-            statement, path = facts.around.statement(target), path_of(target)
-            if getattr(function, "name", "") != "__init__" or path != f"self.{target.attr}":
-                continue
+            statement, path = facts.around.statement(target), f"self.{target.attr}"
             source = _asked(getattr(statement, "value", None))
-            reader = None if source is None or not _is_weight(facts, source) else _cast_with(owner, path)
-            if source is not None and reader is not None:
+            owner = None if source is None else facts.around.owner(target)
+            if source is None or owner is None or getattr(facts.around.function(target), "name", "") != "__init__":
+                continue
+            reader = _cast_with(owner, path) if _is_weight(facts, source) else None
+            if reader is not None:
                 yield Finding(
                     statement,
                     f"`{path}` is read once: after `.half()` or `.to(dtype)` it is out of date",

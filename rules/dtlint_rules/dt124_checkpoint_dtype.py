@@ -97,7 +97,7 @@ def _saved(facts: ModuleFacts, cast: Cast, path: str) -> Iterator[Finding]:
     made = list(facts.around.definitions(root)) if isinstance(root, ast.Name) else []
     back = [
         one
-        for one in ast.walk(facts.around.scope(cast.node))
+        for one in facts.around.within(facts.around.scope(cast.node))
         if isinstance(one, ast.Attribute) and one.attr in ("float", "to") and path_of(one.value) == path
         if one.lineno > cast.node.lineno
     ]

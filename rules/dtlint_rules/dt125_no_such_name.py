@@ -183,7 +183,7 @@ def _is_asked_for(facts: ModuleFacts, node: ast.expr, name: str) -> bool:
         (isinstance(one, (ast.FunctionDef, ast.ClassDef)) and one.name == name)
         or (isinstance(one, ast.Constant) and one.value == name)
         or (isinstance(one, ast.Attribute) and one.attr == name and isinstance(one.ctx, ast.Store))
-        for one in ast.walk(facts.tree)
+        for one in facts.around.within(facts.tree)
     )
 
 

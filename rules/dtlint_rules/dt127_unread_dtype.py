@@ -67,7 +67,7 @@ class UnreadDtype(Rule):
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         if is_a_test(facts.tree):
             return
-        for function in ast.walk(facts.tree):
+        for function in facts.around.within(facts.tree):
             if not isinstance(function, ast.FunctionDef) or not _is_its_own(facts, function):
                 continue
             read = {node.id for part in function.body for node in ast.walk(part) if isinstance(node, ast.Name)}
@@ -110,6 +110,8 @@ def _is_its_own(facts: ModuleFacts, function: ast.FunctionDef) -> bool:
         return function.name == "__init__" and set(bases) <= {"object", "Module"} and not owner.decorator_list
     if not isinstance(owner, ast.Module):
         return False
-    named = [node for node in ast.walk(facts.tree) if isinstance(node, ast.Name) and node.id == function.name]
+    named = [
+        node for node in facts.around.within(facts.tree) if isinstance(node, ast.Name) and node.id == function.name
+    ]
     called = [node for node in named if getattr(facts.around.parent(node), "func", None) is node]
     return len(named) == len(called) and (bool(named) or not function.name.startswith("_"))

@@ -116,7 +116,11 @@ def _realm(facts: ModuleFacts, node: ast.AST) -> ast.AST:
 def _reaches_scaler(facts: ModuleFacts, node: ast.AST) -> bool:
     """May the function hand a scaler on, or read one: does it take or pass on anything that has scaled a loss?"""
     scope = facts.around.scope(node)
-    own = {part.id for part in ast.walk(scope) if isinstance(part, ast.Name)} if scope is not facts.tree else set()
+    own = (
+        {part.id for part in facts.around.within(scope) if isinstance(part, ast.Name)}
+        if scope is not facts.tree
+        else set()
+    )
     scalers = {
         part.id
         for call in facts.methods(*_SCALING)

@@ -97,5 +97,7 @@ def _leaves(facts: ModuleFacts, scaler: Value, realm: ast.AST) -> bool:
     """Is the scaler handed to others, or given back?"""
     if any(scaler in (*call.args, *call.keywords.values()) for call in facts.calls()):
         return True
-    returned = (one.value for one in ast.walk(realm) if isinstance(one, ast.Return) and one.value is not None)
+    returned = (
+        one.value for one in facts.around.within(realm) if isinstance(one, ast.Return) and one.value is not None
+    )
     return any(facts.value(part) == scaler for one in returned for part in ast.walk(one) if isinstance(part, ast.expr))

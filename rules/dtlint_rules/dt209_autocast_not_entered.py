@@ -77,7 +77,7 @@ class AutocastNotEntered(Rule):
                     "The autocast context is discarded: it does nothing until it is entered",
                     help="Use it in a `with` statement",
                 )
-        for node in ast.walk(facts.tree):
+        for node in facts.around.within(facts.tree):
             if isinstance(node, ast.Yield) and node.value is not None and _is_made(facts, node.value):
                 function = facts.around.function(node)
                 if isinstance(function, ast.FunctionDef) and _is_manager(function):

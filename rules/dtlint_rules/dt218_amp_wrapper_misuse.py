@@ -103,7 +103,7 @@ class AmpWrapperMisuse(Rule):
                     f"`@autocast` lacks parentheses: {new if name == FACTORIES[0] else old}",
                     help="Call it: `@torch.autocast(...)`",
                 )
-        for function in ast.walk(facts.tree):
+        for function in facts.around.within(facts.tree):
             if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 yield from _too_early(facts, function)
 

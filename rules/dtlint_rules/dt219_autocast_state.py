@@ -81,7 +81,7 @@ class AutocastState(Rule):
 
 def _uses(facts: ModuleFacts, made: ast.expr) -> Iterator[ast.expr]:
     """Where a name is read that is bound to an expression."""
-    for node in ast.walk(facts.around.scope(made)):
+    for node in facts.around.within(facts.around.scope(made)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and made in facts.around.definitions(node):
             yield node
 
@@ -107,7 +107,7 @@ def _is_called_when_on(facts: ModuleFacts, scope: ast.AST) -> bool:
         return True
     callers = [
         node
-        for node in ast.walk(facts.tree)
+        for node in facts.around.within(facts.tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == scope.name
     ]
     return bool(callers) and all(facts.around.guards(one) for one in callers)

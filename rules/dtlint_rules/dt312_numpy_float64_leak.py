@@ -81,7 +81,7 @@ class NumpyFloat64Leak(Rule):
     needs = (TORCH,)
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
-        if any(isinstance(node, ast.Attribute) and node.attr in _SPEAKING for node in ast.walk(facts.tree)):
+        if any(isinstance(node, ast.Attribute) and node.attr in _SPEAKING for node in facts.around.within(facts.tree)):
             return
         told: set[ast.AST] = set()
         for seen in facts.evaluations(ast.BinOp):

@@ -156,7 +156,9 @@ def _is_added(facts: ModuleFacts, node: ast.AST) -> bool:
     statement = facts.around.statement(node)
     if isinstance(statement, ast.Assign):
         names.update(map(ast.unparse, statement.targets))
-    sums = (part for part in ast.walk(facts.around.scope(node)) if isinstance(part, (ast.BinOp, ast.AugAssign)))
+    sums = (
+        part for part in facts.around.within(facts.around.scope(node)) if isinstance(part, (ast.BinOp, ast.AugAssign))
+    )
     terms = (
         (one.left, one.right) if isinstance(one, ast.BinOp) else (one.value,)
         for one in sums

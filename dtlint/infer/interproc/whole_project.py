@@ -60,7 +60,7 @@ class WholeProject:
             programs: those that may be programs.
 
         Returns:
-            The judged modules that were reached.
+            The judged modules that were reached and in which, or behind whose calls, something happens.
         """
         ctx = self.context
         for path in programs:
@@ -72,7 +72,9 @@ class WholeProject:
         reached = {info.path: info for info in self.project.modules.values() if info is not None and info.path}
         found = {path: reached[path] for path in judged if path in reached}
         self.judged += found.values()
-        return found
+        kept = self.recording.kept
+        concerned = {*kept.index().by_module, *(id(event.module) for event in kept.events.values())}
+        return {path: info for path, info in found.items() if id(info) in concerned}
 
     def _run_as_program(self, info: ModuleInfo) -> None:
         """Run what stands under `if __name__ == "__main__":`. The state is as before afterwards."""
