@@ -66,7 +66,8 @@ def run(
         ConfigError: the settings of one of the files are wrong; no file was checked then.
     """
     jobs = list(_jobs(files, settings_for, rules))
-    project = project_findings(jobs, rules, cache)
+    with seldom_searched():
+        project = project_findings(jobs, rules, cache)
     jobs = [replace(job, reported=project.by_file.get(job.path, ())) for job in jobs]
     results: dict[Path, Result] = {}
     if cache is not None:

@@ -325,7 +325,7 @@ class Program:
             if _is_transform(called):  # PEP 681 says what it does
                 itself.definition.made = itself.definition.loose = True
             elif isinstance(called, Function):
-                result = self._applied(ctx, called, value, decorator)
+                result = _applied(ctx, called, value, decorator, run=self.project.runs_imports)
                 value = result if isinstance(result, (ProjectClass, Function)) else value
         return value
 
@@ -353,7 +353,7 @@ class Program:
                 return TOP if known is None else known
             called = ctx.semantics.evaluate(ctx, decorator)
             if isinstance(called, Function):
-                value = self._applied(ctx, called, value, decorator)
+                value = _applied(ctx, called, value, decorator, run=self.project.runs_imports)
             elif isinstance(called, ProjectClass) and class_attribute(ctx, called.definition.order, "__get__"):
                 value = ctx.semantics.call(ctx, called, Arguments([value], {}, True, decorator))
             elif isinstance(called, (External, Bound, Partial)):
@@ -362,16 +362,6 @@ class Program:
             elif isinstance(called, Region) and isinstance(value, Function):
                 value = Partial(External("torch.amp.autocast.__call__"), (called, value))
         return value
-
-    def _applied(self, ctx: Context, decorator: Function, value: Value, node: ast.expr) -> Value:
-        """What a decorator makes of a function or a class. Where modules are not run for what they do to others, one that
-        gives back what it is given does nothing else that matters."""
-        if not self.project.runs_imports and decorator.receiver is None and decorator.definition.gives_first:
-            return value
-        try:
-            return ctx.semantics.call(ctx, decorator, Arguments([value], {}, True, node))
-        except NeverReturns:
-            return TOP
 
     def setter(self, cls: ProjectClass, name: str) -> Function | None:
         """The function that assigns a property."""
@@ -503,6 +493,17 @@ def _external_member(module: str, name: str) -> Value:
     from dtlint.infer.semantics.attributes import _of_external
 
     return _of_external(External(module), name)
+
+
+def _applied(ctx: Context, decorator: Function, value: Value, node: ast.expr, *, run: bool) -> Value:
+    """What a decorator makes of a function or a class. Where modules are not run for what they do to others, one that gives
+    back what it is given does nothing else that matters."""
+    if not run and decorator.receiver is None and decorator.definition.gives_first:
+        return value
+    try:
+        return ctx.semantics.call(ctx, decorator, Arguments([value], {}, True, node))
+    except NeverReturns:
+        return TOP
 
 
 def _as_base(value: Value) -> ProjectClass | External | None:
