@@ -110,7 +110,9 @@ def _compared(facts: ModuleFacts, node: ast.Compare) -> Iterator[Finding]:
         return
     if not isinstance(operator, (*_EQUALITIES, ast.In, ast.NotIn)):
         return
-    if isinstance(operator, _EQUALITIES) and isinstance(facts.value(getattr(right, "values", [right])[0]), Dtype):
+    if isinstance(operator, _EQUALITIES) and isinstance(
+        facts.value(right.values[0] if isinstance(right, ast.BoolOp) else right), Dtype
+    ):
         yield from _with_others(facts, node)
     for subject, other in ((left, right), (right, left))[: 2 if isinstance(operator, _EQUALITIES) else 1]:
         kind = _kind(facts, subject)
