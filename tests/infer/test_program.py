@@ -91,8 +91,8 @@ PROGRAMS = {
                     break
                 x = x.half()
             finally:
-                v = x + 0  #
-        u = v + 0  #
+                v = x + 0  # float32
+        u = v + 0  # float32
     """,
     "one call that makes objects of several classes": """
         class Base:

@@ -168,17 +168,22 @@ for _name, _kind, _keeps in (
     _sequence(_name, _kind, _keeps)
 
 
-@model("builtins.dict", "collections.OrderedDict", "collections.Counter")
-def _dict(ctx: Context, arguments: Arguments) -> Value:
-    from dtlint.infer.models.mappings import merged, of_mapping_or_pairs
+def _mapping(kind: str) -> None:
+    @model(kind)
+    def make(ctx: Context, arguments: Arguments) -> Value:
+        from dtlint.infer.models.mappings import merged, of_mapping_or_pairs
 
-    content = Mapping()
-    if arguments.args:
-        content = of_mapping_or_pairs(ctx, arguments.args[0], arguments.node)
-    named = Mapping(tuple((Const(name), value) for name, value in arguments.keywords.items()))
-    if not arguments.complete:
-        named = Mapping(named.items, TOP)
-    return ctx.allocate(arguments.node, "builtins.dict", merged(content, named))
+        content = Mapping()
+        if arguments.args:
+            content = of_mapping_or_pairs(ctx, arguments.args[0], arguments.node)
+        named = Mapping(tuple((Const(name), value) for name, value in arguments.keywords.items()))
+        if not arguments.complete:
+            named = Mapping(named.items, TOP)
+        return ctx.allocate(arguments.node, kind, merged(content, named))
+
+
+for _name in ("builtins.dict", "collections.OrderedDict", "collections.Counter"):
+    _mapping(_name)
 
 
 @model("collections.defaultdict")

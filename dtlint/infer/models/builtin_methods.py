@@ -24,7 +24,14 @@ from dtlint.infer.domain.values import (
     present,
 )
 from dtlint.infer.models import enumerations
-from dtlint.infer.models.mappings import content_of_mapping, merged, of_mapping_or_pairs, set_content, with_item
+from dtlint.infer.models.mappings import (
+    content_of_mapping,
+    distinct,
+    merged,
+    of_mapping_or_pairs,
+    set_content,
+    with_item,
+)
 from dtlint.infer.models.module_views import is_view
 from dtlint.infer.models.registry import model
 from dtlint.infer.state import CONTENT
@@ -54,7 +61,7 @@ def _any(content: Tuple | Many | None) -> Value:
 _MOST_LISTED = 24
 
 
-@model("builtins.list.append", "builtins.set.add", "collections.deque.append")
+@model("builtins.list.append", "collections.deque.append")
 def _append(ctx: Context, arguments: Arguments) -> Value:
     content, item = _content(ctx, arguments), arguments.args[1] if len(arguments.args) > 1 else TOP
     if isinstance(content, Tuple) and len(content.items) < _MOST_LISTED:
@@ -63,6 +70,15 @@ def _append(ctx: Context, arguments: Arguments) -> Value:
         _set(ctx, arguments, Many(join_all([*content.items, item]) or TOP))
     elif content is not None:
         _set(ctx, arguments, Many(join(content.item, item)))
+    return NONE
+
+
+@model("builtins.set.add")
+def _add(ctx: Context, arguments: Arguments) -> Value:
+    _append(ctx, arguments)
+    content = _content(ctx, arguments)
+    if content is not None:
+        _set(ctx, arguments, distinct(content))
     return NONE
 
 
@@ -87,7 +103,7 @@ def _move_to_end(ctx: Context, arguments: Arguments) -> Value:
     return NONE
 
 
-@model("builtins.list.extend", "builtins.set.update", "collections.deque.extend")
+@model("builtins.list.extend", "collections.deque.extend")
 def _extend(ctx: Context, arguments: Arguments) -> Value:
     content = _content(ctx, arguments)
     more = ctx.semantics.items(ctx, arguments.args[1], arguments.node) if len(arguments.args) > 1 else Many(TOP)
@@ -97,6 +113,15 @@ def _extend(ctx: Context, arguments: Arguments) -> Value:
         held = [*(content.items if isinstance(content, Tuple) else (content.item,))]
         held += more.items if isinstance(more, Tuple) else (more.item,) if isinstance(more, Many) else (TOP,)
         _set(ctx, arguments, Many(join_all(held) or TOP) if held else Tuple(()))
+    return NONE
+
+
+@model("builtins.set.update")
+def _update_set(ctx: Context, arguments: Arguments) -> Value:
+    _extend(ctx, arguments)
+    content = _content(ctx, arguments)
+    if content is not None:
+        _set(ctx, arguments, distinct(content))
     return NONE
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import ALIASES, COMPLEX, DTYPES, FLOATING, LEGACY_TENSORS, REAL_PARTS, Category, named
+from dtlint.dtypes.dtype import ALIASES, COMPLEX, DTYPES, FLOATING, LEGACY_TENSORS, Category, named
 from dtlint.infer.domain.interval import ANY
 from dtlint.infer.domain.lattice import join
 from dtlint.infer.domain.values import (
@@ -118,11 +118,14 @@ def _named_cast(name: str) -> None:
 
     @model(f"torch.Tensor.{name}")
     def cast(ctx: Context, arguments: Arguments) -> Value:
-        return _cast(plain_tensors.plain(ctx, arguments.args[0]), dtype)
+        tensor = plain_tensors.plain(ctx, arguments.args[0])
+        if isinstance(tensor, Tensor) and tensor.dtypes == dtype.dtypes:
+            return arguments.args[0]  # the same object: a parameter stays one
+        return _cast(tensor, dtype)
 
     @model(f"torch.nn.Module.{name}")
     def cast_modules(ctx: Context, arguments: Arguments) -> Value:
-        cast_module(ctx, arguments.args[0], dtype, None)
+        cast_module(ctx, arguments.args[0], dtype, None, real=True)
         return arguments.args[0]
 
 
@@ -234,12 +237,15 @@ _moving("share_memory_", None)
 # -- modules -------------------------------------------------------------------------------------------------------------
 
 
-def cast_module(ctx: Context, value: Value, dtype: Dtype | None, device: str | None, *, moves: bool = False) -> None:
+def cast_module(
+    ctx: Context, value: Value, dtype: Dtype | None, device: str | None, *, moves: bool = False, real: bool = False
+) -> None:
     """Cast the floating weights of a module and of all within.
 
     Args:
         dtype: to which; None: to one that is not known.
         moves: is it only moved, to `device`?
+        real: do complex weights stay? `.half()` leaves them, `.to(torch.half)` does not.
     """
     ones = choices(value)
     for one in ones:
@@ -250,7 +256,7 @@ def cast_module(ctx: Context, value: Value, dtype: Dtype | None, device: str | N
             known = ctx.store.read(address, CONTENT)
             if not isinstance(known, Tensor):
                 continue
-            cast = _moved_to(known, device) if moves else _cast_weight(known, dtype)
+            cast = _moved_to(known, device) if moves else _cast_weight(known, dtype, real)
             if whole:
                 ctx.store.overwrite(address, CONTENT, cast)
             else:
@@ -261,8 +267,8 @@ def _moved_to(known: Tensor, device: str | None) -> Tensor:
     return Tensor(known.dtypes, known.symbol, known.rank, known.range, device, known.extra)
 
 
-def _cast_weight(known: Tensor, dtype: Dtype | None) -> Tensor:
-    """A weight after its module was cast: whole numbers stay, complex ones too where the dtype is real."""
+def _cast_weight(known: Tensor, dtype: Dtype | None, real: bool) -> Tensor:
+    """A weight after its module was cast: whole numbers stay."""
     if known.dtypes is None:
         if known.symbol is not None and all(atom.floating for atom in known.symbol.of) and dtype is not None:
             return Tensor(dtype.dtypes, dtype.symbol, known.rank, known.range, known.device, known.extra)
@@ -272,15 +278,9 @@ def _cast_weight(known: Tensor, dtype: Dtype | None) -> Tensor:
     if dtype is None or dtype.dtypes is None or known.dtypes - _FLOATING:
         symbol = dtype.symbol if dtype is not None and not known.dtypes - _FLOATING else None
         return Tensor(None, symbol, known.rank, known.range, known.device, known.extra)
-    made: frozenset[str] = frozenset()
-    for before in known.dtypes:
-        made |= {_complex_of(one) if before in COMPLEX and one not in COMPLEX else one for one in dtype.dtypes}
+    kept = known.dtypes & COMPLEX if real else frozenset[str]()
+    made = kept | dtype.dtypes if known.dtypes - kept else kept
     return Tensor(made, None, known.rank, known.range, known.device, known.extra)
-
-
-def _complex_of(dtype: str) -> str:
-    """Module.to keeps complex weights: `.half()` of complex64 is complex32."""
-    return next((whole for whole, part in REAL_PARTS.items() if part == dtype), dtype)
 
 
 def modules_within(ctx: Context, value: Value) -> Iterator[Ref]:

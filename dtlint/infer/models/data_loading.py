@@ -86,6 +86,8 @@ def _item_of(ctx: Context, dataset: Value, arguments: Arguments) -> Value:
     """An item of a dataset: by its `__getitem__`, or by iterating over it."""
     try:
         if isinstance(dataset, Ref) and not isinstance(dataset.address.kind, str):
+            if ctx.semantics.attribute(ctx, dataset, "__getitems__", arguments.node) not in (None, TOP):
+                return TOP  # many at once, by what need not agree with `__getitem__`
             method = ctx.semantics.attribute(ctx, dataset, "__getitem__", arguments.node)
             if method is not None and method != TOP:
                 index = Number(Category.INTEGER)

@@ -158,6 +158,10 @@ def method(ctx: Context, bound: Bound, arguments: Arguments) -> Value:
         if model is not None:
             return model(ctx, arguments.before(receiver))
     if last == "__call__" and isinstance(receiver, Ref):
+        own = ctx.store.read(receiver.address, "forward")
+        if own is not None:  # `layer.forward = function`
+            run = own
+            return hooks.around(ctx, receiver, arguments, lambda given: ctx.semantics.call(ctx, run, given))
         return hooks.around(ctx, receiver, arguments, lambda given: layers.called(ctx, receiver, owner, given))
     if last in ("__call__", "forward"):
         return layers.called(ctx, receiver, owner, arguments)

@@ -8,6 +8,7 @@ from dtlint.infer.context import Arguments
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import NO_TENSOR, NONE, TOP, Const, Many, Mapping, Ref, Tensor, Tuple, Value, choices
 from dtlint.infer.models.registry import model
+from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,10 @@ def around(ctx: Context, module: Ref, arguments: Arguments, run: Callable[[Argum
         if with_keywords:
             given.append(ctx.allocate((hook, "kwargs"), "builtins.dict", _named(arguments)))
         result = ctx.semantics.call(ctx, hook, Arguments(given, {}, True, arguments.node))
-        arguments = _with_input(arguments, result, certain=certain and not with_keywords)
+        if with_keywords:
+            arguments = _with_both(ctx, arguments, result, certain=certain)
+        else:
+            arguments = _with_input(arguments, result, certain=certain)
     output = run(arguments)
     for hook, certain, with_keywords in _hooks(ctx, module, FORWARD):
         given = [module, Tuple(tuple(arguments.args))]
@@ -69,6 +73,20 @@ def _with_input(arguments: Arguments, result: Value, *, certain: bool) -> Argume
     else:
         given = [TOP for _ in arguments.args]
     return Arguments(given, arguments.keywords, arguments.complete, arguments.node)
+
+
+def _with_both(ctx: Context, arguments: Arguments, result: Value, *, certain: bool) -> Arguments:
+    """The arguments behind a pre-hook that is told the keywords, too: a tuple of others and a dict of others."""
+    if result == NONE:
+        return arguments
+    if certain and isinstance(result, Tuple) and len(result.items) == 2:
+        given, named = result.items
+        held = ctx.store.read(named.address, CONTENT) if isinstance(named, Ref) else None
+        if isinstance(given, Tuple) and isinstance(held, Mapping) and held.rest is None:
+            keywords = {str(key.value): value for key, value in held.items if isinstance(key, Const)}
+            return Arguments(list(given.items), keywords, arguments.complete, arguments.node)
+    unknown = dict.fromkeys(arguments.keywords, TOP)
+    return Arguments([TOP for _ in arguments.args], unknown, False, arguments.node)
 
 
 def _hooks(ctx: Context, module: Ref, field: str) -> list[tuple[Value, bool, bool]]:

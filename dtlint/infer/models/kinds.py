@@ -128,7 +128,11 @@ def weight_attribute(ctx: Context, value: Ref, name: str) -> Value:
         return tensor
     if f"torch.nn.Parameter.{name}" in MODELS:
         return Bound(value, f"torch.nn.Parameter.{name}")
-    return Bound(tensor, f"torch.Tensor.{name}")
+    return Bound(value if name in _SAME else tensor, f"torch.Tensor.{name}")
+
+
+_SAME = frozenset({"float", "half", "double", "bfloat16"})
+"""Methods that give the parameter itself where it has the dtype already."""
 
 
 def assign_weight_attribute(ctx: Context, value: Ref, name: str, given: Value) -> None:

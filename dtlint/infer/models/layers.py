@@ -19,6 +19,7 @@ from dtlint.infer.domain.values import (
     Device,
     Dtype,
     External,
+    Function,
     Many,
     Mapping,
     Partial,
@@ -299,6 +300,10 @@ def called(ctx: Context, receiver: Value, name: str, arguments: Arguments) -> Va
         return TOP
     if last == "Sequential":
         return _in_sequence(ctx, receiver, arguments)
+    if last in _CONVOLUTIONS:
+        own = _own_convolution(ctx, receiver, arguments)
+        if own is not None:
+            return own
     given = arguments.get(0, "input")
     first = TOP if given is None else plain_tensors.plain(ctx, given)
     if last == "Identity":
@@ -310,6 +315,18 @@ def called(ctx: Context, receiver: Value, name: str, arguments: Arguments) -> Va
     if known is not None:
         return known
     return _otherwise(ctx, last, weight, first, arguments)
+
+
+def _own_convolution(ctx: Context, receiver: Ref, arguments: Arguments) -> Value | None:
+    """What a class makes of its input that overrides `_conv_forward`, which `forward` of all convolutions calls."""
+    kind = receiver.address.kind
+    if isinstance(kind, str) or not arguments.args:
+        return None
+    method = ctx.semantics.attribute(ctx, receiver, "_conv_forward", arguments.node)
+    if not isinstance(method, Function):
+        return None
+    weights = [ctx.store.read(receiver.address, field) or NONE for field in ("weight", "bias")]
+    return ctx.semantics.call(ctx, method, Arguments([arguments.args[0], *weights], {}, True, arguments.node))
 
 
 def _of_packed(ctx: Context, receiver: Ref, last: str, weight: Value, packed: Tuple, arguments: Arguments) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.infer.domain.lattice import join
+from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
     TOP,
     Bound,
@@ -30,7 +30,16 @@ if TYPE_CHECKING:
 
     from dtlint.infer.context import Context
 
-__all__ = ["content_of_mapping", "is_key", "merged", "of_items", "of_mapping_or_pairs", "set_content", "with_item"]
+__all__ = [
+    "content_of_mapping",
+    "distinct",
+    "is_key",
+    "merged",
+    "of_items",
+    "of_mapping_or_pairs",
+    "set_content",
+    "with_item",
+]
 
 _MOST_KEYS = 1000
 
@@ -40,6 +49,15 @@ def is_key(value: Value) -> bool:
     if isinstance(value, Tuple):
         return all(map(is_key, value.items))
     return isinstance(value, (Const, Dtype, ProjectClass, External, Function)) or enumerations.is_member(value)
+
+
+def distinct(content: Tuple | Many) -> Tuple | Many:
+    """What a set holds of some items: each once, where they can be told apart."""
+    if isinstance(content, Many) or len(content.items) < 2:
+        return content
+    if all(map(is_key, content.items)):
+        return Tuple(tuple(dict.fromkeys(content.items)))
+    return Many(join_all(content.items) or TOP)
 
 
 def with_item(content: Mapping, key: Value, value: Value) -> Mapping:

@@ -175,9 +175,11 @@ def _register_buffer(ctx: Context, arguments: Arguments) -> Value:
         field = name.value if isinstance(name, Const) else "*buffer"
         if given == NONE:
             ctx.store.write(owner.address, field, NONE)
+            ctx.store.write(owner.address, (plain_tensors.BUFFER, field), NONE)
         else:
             tensor = given if isinstance(given, Tensor) else Tensor()
-            layers.make_weight(ctx, owner, field, tensor, plain_tensors.BUFFER)
+            made = layers.make_weight(ctx, owner, field, tensor, plain_tensors.BUFFER)
+            ctx.store.write(made.address, plain_tensors.REGISTERED, NONE)
     return NONE
 
 

@@ -11,12 +11,15 @@ from dtlint.infer.state import CONTENT
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
 
-__all__ = ["BUFFER", "PARAMETER", "PARAMETRISED", "WEIGHTS", "is_weight", "plain"]
+__all__ = ["BUFFER", "PARAMETER", "PARAMETRISED", "REGISTERED", "WEIGHTS", "is_weight", "plain"]
 
 PARAMETER = "torch.nn.Parameter"
 BUFFER = "torch.nn.Buffer"
 WEIGHTS = frozenset({PARAMETER, BUFFER})
 """Kinds of heap objects that hold a tensor."""
+
+REGISTERED = "*registered"
+"""Marks a buffer that is a plain tensor, which its module holds as one: under another name it is not cast with the module."""
 
 PARAMETRISED = External("torch.nn.utils.parametrize.read")
 """Marks a weight that parametrizations compute: a `Partial` of this with their chain."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, REAL_PARTS, Category
+from dtlint.infer.context import Arguments, NeverReturns
 from dtlint.infer.domain.interval import ANY, Range, point
 from dtlint.infer.domain.values import (
     NO_TENSOR,
@@ -28,7 +29,7 @@ from dtlint.infer.models.registry import attribute, model
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dtlint.infer.context import Arguments, Context
+    from dtlint.infer.context import Context
 
 _SIZE = Number(Category.INTEGER, Range(0.0, float("inf"), True, False, False))
 
@@ -170,16 +171,29 @@ def _numpy(ctx: Context, arguments: Arguments) -> Value:
 
 
 @model(
-    "torch.Tensor.register_hook",
     "torch.Tensor.retain_grad",
     "torch.Tensor.data_ptr",
     "torch.Tensor.get_device",
     "torch.Tensor.storage",
     "torch.Tensor.untyped_storage",
-    "torch.Tensor.register_post_accumulate_grad_hook",
     "torch.autograd.backward",
 )
 def _nothing(ctx: Context, arguments: Arguments) -> Value:
+    return NO_TENSOR
+
+
+@model("torch.Tensor.register_hook", "torch.Tensor.register_post_accumulate_grad_hook")
+def _hooked(ctx: Context, arguments: Arguments) -> Value:
+    """A hook on the gradient runs in some backward, and again: what it changes is changed perhaps, from here on."""
+    hook, store = arguments.get(1, "hook") or TOP, ctx.store
+    gradient = plain_tensors.plain(ctx, arguments.args[0])
+    for _ in range(2):
+        mark = store.mark()
+        try:
+            ctx.semantics.call(ctx, hook, Arguments([gradient], {}, True, arguments.node))
+        except NeverReturns:
+            store.undo(mark)
+        store.merge([{}, store.take(mark)])
     return NO_TENSOR
 
 

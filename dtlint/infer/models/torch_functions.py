@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import DTYPES, Category
 from dtlint.dtypes.promotion import promote
 from dtlint.infer.domain.interval import point
-from dtlint.infer.domain.lattice import join, join_all
+from dtlint.infer.domain.lattice import category_of, join, join_all
 from dtlint.infer.domain.values import (
     NO_TENSOR,
     NONE,
@@ -460,6 +460,8 @@ def _clamped(ctx: Context, op: str, arguments: Arguments) -> Value:
     bounds = [one for one in (*given[1:], *(named[name] for name in ("min", "max") if name in named)) if one != NONE]
     if not isinstance(value, Tensor) or not arguments.complete or "out" in arguments.keywords:
         return TOP
+    if any(category_of(one) is not None for one in bounds):  # beside a number a tensor of no dimensions counts as one
+        bounds = [_as_number(one) if isinstance(one, Tensor) else one for one in bounds]
     result = value
     for bound in bounds:
         if isinstance(bound, Unknown) and bound != NO_TENSOR:
@@ -473,6 +475,11 @@ def _clamped(ctx: Context, op: str, arguments: Arguments) -> Value:
         result = result if alike else Tensor(None, None, result.rank)
     rank = ranks.broadcast([one.rank for one in (value, *bounds) if isinstance(one, Tensor)])
     return Tensor(result.dtypes, reshaped(result.symbol), rank, of_op(op, [value, *given[1:]], named), value.device)
+
+
+def _as_number(value: Tensor) -> Value:
+    kinds = {DTYPES[dtype].category for dtype in value.dtypes or ()}
+    return Number(kinds.pop()) if len(kinds) == 1 else TOP
 
 
 @model("torch.nn.functional.softplus")

@@ -30,7 +30,7 @@ from dtlint.infer.domain.values import (
     choices,
     present,
 )
-from dtlint.infer.models import code_objects, enumerations, kinds, plain_tensors
+from dtlint.infer.models import code_objects, enumerations, kinds, layers, plain_tensors
 from dtlint.infer.models.autograd_functions import APPLY
 from dtlint.infer.models.instance_dicts import ANYTHING, instance_dict
 from dtlint.infer.models.protocols import PROTOCOL, UNKNOWN_CLASS
@@ -461,6 +461,17 @@ def _assign_own(ctx: Context, owner: Ref, name: str, given: Value, node: ast.AST
                 ctx.semantics.call(ctx, bound, Arguments([given], {}, True, node))
                 return
     known = ctx.store.read(address, name)
+    if (
+        isinstance(given, Ref)
+        and ctx.store.read(given.address, plain_tensors.REGISTERED) is not None
+        and given != known
+    ):
+        given = plain_tensors.plain(ctx, given)
+    if known == NONE and ctx.store.read(address, (plain_tensors.BUFFER, name)) is not None and given != NONE:
+        plain = plain_tensors.plain(ctx, given)  # `register_buffer(name, None)` has named it
+        if certain and isinstance(plain, Tensor):
+            layers.make_weight(ctx, owner, name, plain, plain_tensors.BUFFER)
+            return
     if known is not None and isinstance(known, Ref) and known.address.kind == plain_tensors.BUFFER:
         plain = plain_tensors.plain(ctx, given)
         if isinstance(plain, (Tensor, Unknown)):  # a buffer stays one

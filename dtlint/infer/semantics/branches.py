@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from dtlint.infer.context import Context
     from dtlint.infer.domain.values import Value
-    from dtlint.infer.state import Cell
+    from dtlint.infer.state import Cell, Difference
 
-__all__ = ["alternatives", "on_each_return", "value_of_alternatives"]
+__all__ = ["alternatives", "do_on_each_way_out", "on_each_way_out", "value_of_alternatives", "ways_out"]
 
 
 def alternatives(ctx: Context, paths: Sequence[Callable[[], bool]]) -> bool:
@@ -73,14 +73,43 @@ def value_of_alternatives(ctx: Context, paths: Sequence[Callable[[], Value]]) ->
     return result
 
 
-def on_each_return(ctx: Context, since: int, action: Callable[[], bool]) -> None:
-    """Do something on each way out by `return` that was found since there were so many."""
-    store, frame = ctx.store, ctx.frame
-    here = store.mark()
-    kept = store.difference(frame.mark)
-    for place in range(since, len(frame.returns)):
+def ways_out(ctx: Context) -> tuple[int, int, int]:
+    """How many ways out by `return`, `break` and `continue` have been found so far."""
+    frame = ctx.frame
+    if not frame.loops:
+        return len(frame.returns), 0, 0
+    return len(frame.returns), len(frame.loops[-1].breaks), len(frame.loops[-1].continues)
+
+
+def on_each_way_out(
+    ctx: Context, since: tuple[int, int, int], action: Callable[[Difference, int], Difference | None]
+) -> None:
+    """Do something on each way out of a block that was found since there were so many.
+
+    Args:
+        action: is given the state of the way, as a difference from a mark, and that mark; gives the state behind it, from
+            the same mark, or None where its end is not reached. The state here is left as it was.
+    """
+    frame = ctx.frame
+    for place in range(since[0], len(frame.returns)):
         changed, value = frame.returns[place]
-        store.apply({**kept, **changed})
-        if action():
-            frame.returns[place] = (store.difference(frame.mark), value)
+        frame.returns[place] = action(changed, frame.mark) or changed, value
+    if frame.loops:
+        exits = frame.loops[-1]
+        for ways, first in ((exits.breaks, since[1]), (exits.continues, since[2])):
+            for place in range(first, len(ways)):
+                ways[place] = action(ways[place], exits.mark) or ways[place]
+
+
+def do_on_each_way_out(ctx: Context, since: tuple[int, int, int], action: Callable[[], bool]) -> None:
+    """Do something on each way out of a block, from the state that it leaves."""
+    store = ctx.store
+    here = store.mark()
+
+    def run(changed: Difference, mark: int) -> Difference | None:
+        store.apply({**store.difference(mark), **changed})
+        done = store.difference(mark) if action() else None
         store.undo(here)
+        return done
+
+    on_each_way_out(ctx, since, run)

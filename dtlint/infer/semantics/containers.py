@@ -291,6 +291,8 @@ def _items(ctx: Context, value: Value, node: ast.AST) -> Value:
         return Many(Unknown(frozenset()))
     if isinstance(value, Ref):
         content = ctx.store.read(value.address, CONTENT)
+        if isinstance(content, Tuple) and len(content.items) > 1 and value.address.kind == "builtins.set":
+            return Many(join_all(content.items) or TOP)  # in no order
         if isinstance(content, (Tuple, Many)):
             return content
         if isinstance(content, Mapping):

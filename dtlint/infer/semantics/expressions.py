@@ -20,7 +20,7 @@ from dtlint.infer.domain.values import (
     choices,
 )
 from dtlint.infer.models import enumerations
-from dtlint.infer.models.mappings import content_of_mapping, merged, of_items
+from dtlint.infer.models.mappings import content_of_mapping, distinct, merged, of_items
 from dtlint.infer.semantics import names, operators
 from dtlint.infer.semantics.branches import alternatives, value_of_alternatives
 from dtlint.infer.semantics.iterations import makes_objects, once_more
@@ -129,7 +129,7 @@ def _list(ctx: Context, node: ast.List) -> Value:
 
 
 def _set(ctx: Context, node: ast.Set) -> Value:
-    return ctx.allocate(node, "builtins.set", _gathered(ctx, node.elts))
+    return ctx.allocate(node, "builtins.set", distinct(_gathered(ctx, node.elts)))
 
 
 def _dict(ctx: Context, node: ast.Dict) -> Value:
@@ -255,7 +255,7 @@ def arguments_of(ctx: Context, node: ast.Call) -> Arguments:
                 complete = positional = False
         else:
             # a generator expression that is handed over at once is taken to be used up there
-            value = _comprehension(ctx, given) if isinstance(given, ast.GeneratorExp) else evaluate(ctx, given)
+            value = _used_up(ctx, given) if isinstance(given, ast.GeneratorExp) else evaluate(ctx, given)
             if complete:
                 args.append(value)
     for keyword in node.keywords:
@@ -305,10 +305,27 @@ def _comprehension(ctx: Context, node: Any) -> Value:
             ctx.store.overwrite(ctx.frame.address, name, value)
     if isinstance(node, ast.DictComp):
         return ctx.allocate(node, "builtins.dict", _of_pairs(found, exact))
-    content: Value = Tuple(tuple(found)) if exact else Many(join_all(found) or TOP)
+    content = Tuple(tuple(found)) if exact else Many(join_all(found) or TOP)
     if isinstance(node, ast.GeneratorExp):
         return content
-    return ctx.allocate(node, "builtins.list" if isinstance(node, ast.ListComp) else "builtins.set", content)
+    if isinstance(node, ast.SetComp):
+        return ctx.allocate(node, "builtins.set", distinct(content))
+    return ctx.allocate(node, "builtins.list", content)
+
+
+def _used_up(ctx: Context, node: ast.GeneratorExp) -> Value:
+    """A generator that is given to a call, which runs it, as `any` does, up to some item: what it binds is any of its values."""
+    store, frame, mark = ctx.store, ctx.frame, ctx.store.mark()
+    result = _comprehension(ctx, node)
+    for name in {one.target.id for one in ast.walk(node) if isinstance(one, ast.NamedExpr)}:
+        cell = (frame.address, name)
+        bound = [old for address, field, old in store.trail[mark:] if (address, field) == cell][1:]
+        if bound:
+            store.overwrite(*cell, join_all([*bound, store.read(*cell) or TOP]) or TOP)
+    return result
+
+
+_GENERATOR = "<genexpr>"
 
 
 def _generator_expression(ctx: Context, node: ast.GeneratorExp) -> Value:
@@ -322,7 +339,7 @@ def _generator_expression(ctx: Context, node: ast.GeneratorExp) -> Value:
             iterated = generator.iter if place else ast.Name(".0", ast.Load())
             body = [ast.For(generator.target, iterated, body, [])]
         given = ast.arguments([], [ast.arg(".0")], None, [], [], None, [])
-        function = ast.copy_location(ast.FunctionDef("<genexpr>", given, body, []), node)
+        function = ast.copy_location(ast.FunctionDef(_GENERATOR, given, body, []), node)
         ast.fix_missing_locations(function)
         node._function = function  # type: ignore[attr-defined]
     first = evaluate(ctx, node.generators[0].iter)
@@ -446,7 +463,11 @@ _MOST_TEXTS = 8
 
 def _named(ctx: Context, node: ast.NamedExpr) -> Value:
     value = evaluate(ctx, node.value)
-    names.assign(ctx, node.target, value)
+    function = ctx.frame.function
+    if function is not None and getattr(function.node, "name", None) == _GENERATOR:
+        names.bind_around(ctx, node.target.id, value)
+    else:
+        names.assign(ctx, node.target, value)
     return value
 
 

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.context import NeverReturns
+from dtlint.infer.domain.lattice import join
 from dtlint.infer.domain.values import (
     TOP,
     Function,
@@ -74,6 +75,17 @@ def bind(ctx: Context, name: str, value: Value) -> None:
                 return
         return
     ctx.store.overwrite(frame.address, name, value)
+
+
+def bind_around(ctx: Context, name: str, value: Value) -> None:
+    """`(name := value)` in a generator: it binds a name around it. How far the generator is run, nobody knows."""
+    outer = ctx.store.read(ctx.frame.address, OUTER)
+    if not isinstance(outer, Ref):
+        known = ctx.modules.global_of(ctx, ctx.frame.module, name)
+        ctx.modules.set_global(ctx, ctx.frame.module, name, value if known is None else join(known, value))
+        return
+    known = ctx.store.read(outer.address, name)
+    ctx.store.overwrite(outer.address, name, value if known is None else join(known, value))
 
 
 def unbind(ctx: Context, name: str) -> None:

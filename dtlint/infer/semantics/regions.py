@@ -22,7 +22,7 @@ from dtlint.infer.domain.values import (
     choices,
 )
 from dtlint.infer.semantics import names
-from dtlint.infer.semantics.branches import on_each_return
+from dtlint.infer.semantics.branches import do_on_each_way_out, on_each_way_out, ways_out
 from dtlint.infer.semantics.expressions import evaluate
 from dtlint.infer.state import AMBIENT, CONTENT
 
@@ -146,9 +146,9 @@ def _may_swallow(leave: Function) -> bool:
 
 
 def _leaving(ctx: Context, run: Callable[[], bool], left: Callable[[bool], Value], swallows: bool) -> bool:
-    """Run a block, and what is run when it is left: at its end, by a `return`, or by an exception at any point of it."""
-    store, frame = ctx.store, ctx.frame
-    since, mark = len(frame.returns), store.mark()
+    """Run a block, and what is run when it is left: at its end, by a jump, or by an exception at any point of it."""
+    store = ctx.store
+    since, mark = ways_out(ctx), store.mark()
     ends: list[Difference] = []
 
     def leave(raised: bool) -> Value | None:
@@ -166,7 +166,7 @@ def _leaving(ctx: Context, run: Callable[[], bool], left: Callable[[bool], Value
     if reached and leave(False) is not None:
         ends.append(store.difference(mark))
     store.undo(mark)
-    on_each_return(ctx, since, lambda: leave(False) is not None)
+    do_on_each_way_out(ctx, since, lambda: leave(False) is not None)
     if swallows or store.watches:
         store.apply(store.left_anywhere(seen))
         answer = leave(True)
@@ -271,31 +271,51 @@ def _restoring_region(ctx: Context, run: Callable[[], bool]) -> bool:
 
 
 def _in_generator(ctx: Context, manager: Partial, run: Callable[[Value], bool]) -> bool:
-    """Run the block where the generator yields."""
-    caller = ctx.frame
+    """Run the block where the generator yields. A way out of the block runs the rest of the generator, too."""
+    store, caller = ctx.store, ctx.frame
     around = ctx.ambient("region"), ctx.ambient("opened")
-    reached: list[bool] = []
+    since, mark = ways_out(ctx), store.mark()
+    yielded = False
 
-    def on_yield(given: Value) -> Value:
-        inner = ctx.frame
-        ctx.frame = caller
-        before = len(caller.returns)
+    def from_yield(block: Callable[[Value], bool]) -> bool:
+        """Run the generator, with a block where it yields: is its end reached?"""
+
+        def on_yield(given: Value) -> Value:
+            nonlocal yielded
+            yielded = True
+            inner, ctx.frame = ctx.frame, caller
+            try:
+                reached = block(given)
+            finally:
+                ctx.frame = inner
+            if not reached:
+                raise NeverReturns
+            return NONE
+
         try:
-            reached.append(run(given))
+            ctx.modules.run_generator(ctx, manager, on_yield)
         except NeverReturns:
-            reached.append(False)
-        finally:
-            ctx.frame = inner
-        for changed, _ in caller.returns[before:]:
-            changed[AMBIENT, "region"], changed[AMBIENT, "opened"] = around
-        if not reached[-1]:
-            raise NeverReturns
-        return NONE
+            return False
+        return True
 
-    try:
-        ctx.modules.run_generator(ctx, manager, on_yield)
-    except NeverReturns:
-        if not reached:
-            return run(TOP)
-        return False
-    return True
+    reached = from_yield(run)
+    if not yielded:
+        return reached or run(TOP)
+    if ways_out(ctx) == since:
+        return reached
+    behind = store.take(mark)
+
+    def leave(changed: Difference, of: int) -> Difference:
+        changed = {**changed, (AMBIENT, "region"): around[0], (AMBIENT, "opened"): around[1]}
+
+        def there(given: Value) -> bool:
+            store.apply(changed)
+            return True
+
+        left = store.difference(of) if from_yield(there) else changed
+        store.undo(mark)
+        return left
+
+    on_each_way_out(ctx, since, leave)
+    store.apply(behind)
+    return reached

@@ -19,7 +19,7 @@ from dtlint.infer.domain.values import (
     choices,
 )
 from dtlint.infer.semantics import names, operators
-from dtlint.infer.semantics.branches import alternatives, on_each_return
+from dtlint.infer.semantics.branches import alternatives, do_on_each_way_out, ways_out
 from dtlint.infer.semantics.expressions import evaluate
 from dtlint.infer.semantics.iterations import makes_objects, once_more
 from dtlint.infer.semantics.matching import match_statement
@@ -339,8 +339,8 @@ def _continue(ctx: Context, node: ast.Continue) -> bool:
 
 def _try(ctx: Context, node: Any) -> bool:
     """A handler begins in a state that any part of the block may have left."""
-    store, frame = ctx.store, ctx.frame
-    returned = len(frame.returns)
+    store = ctx.store
+    left = ways_out(ctx)
     mark = store.mark()
     store.watch()
     reached = (
@@ -360,7 +360,7 @@ def _try(ctx: Context, node: Any) -> bool:
             ends.append(store.difference(mark))
         store.undo(mark)
     if node.finalbody:
-        on_each_return(ctx, returned, lambda: execute(ctx, node.finalbody))
+        do_on_each_way_out(ctx, left, lambda: execute(ctx, node.finalbody))
         if store.watches:  # an exception passes through it
             store.apply(made)
             execute(ctx, node.finalbody)
