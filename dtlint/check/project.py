@@ -205,32 +205,61 @@ _IMPORTS = re.compile(rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import|import[ \t]+([
 def _together(jobs: Sequence[Job], texts: Mapping[Path, bytes]) -> list[Job]:
     """The files that import others of their project, where one of these speaks of dtypes, and the files beside them. Told
     from their text: a file alone is judged alone, at the cost of looking at its imports."""
-    groups: dict[Path, list[tuple[Job, bytes]]] = {}
+    groups = _by_root(jobs)
+    root_of = {job.path.absolute(): root for root, group in groups.items() for job in group}
+    leads = {root: _imported(root, group, texts, _beside(root, groups)) for root, group in groups.items()}
+    wanted: set[Path] = set()
+    waiting = [root for root, group in groups.items() if _concerns(group, texts, leads[root])]
+    while waiting:
+        root = waiting.pop()
+        if root not in wanted:
+            wanted.add(root)
+            waiting += {root_of[path] for path in leads[root] if path in root_of}
+    return [job for root, group in groups.items() if root in wanted for job in group]
+
+
+def _by_root(jobs: Iterable[Job]) -> dict[Path, list[Job]]:
+    """Files by the folder that their absolute imports start from."""
+    groups: dict[Path, list[Job]] = {}
     for job in jobs:
-        groups.setdefault(import_root(job.path.absolute()), []).append((job, texts[job.path]))
-    return [job for root, group in groups.items() if _concerns(root, group) for job, _ in group]
+        groups.setdefault(import_root(job.path.absolute()), []).append(job)
+    return groups
 
 
-def _concerns(root: Path, group: Sequence[tuple[Job, bytes]]) -> bool:
-    """Do files import one another, of which one speaks of torch and one of dtypes?"""
-    texts = {job.path.absolute(): data for job, data in group}
-    imported = {path for job, data in group for path in _own_imports(data, job.path.absolute(), root)}
-    for path in imported - texts.keys():
-        texts[path] = _bytes(path) or b""
-    speaking = any(b"torch" in data for data in texts.values()) and any(map(_SPEAKS.search, texts.values()))
+def _beside(root: Path, roots: Collection[Path]) -> list[Path]:
+    """The folders of the project, nearest first, that the files below a root import from, too: programs in `scripts/` and
+    modules in folders without an `__init__` import what lies further up, or in `src/` there."""
+    return [
+        folder for parent in root.parents for folder in (parent, parent / "src") if folder in roots and folder != root
+    ]
+
+
+def _imported(root: Path, group: Sequence[Job], texts: Mapping[Path, bytes], beside: Sequence[Path]) -> set[Path]:
+    """The files of the project that those below a root import by name."""
+    return {path for job in group for path in _own_imports(texts[job.path], job.path.absolute(), [root, *beside])}
+
+
+def _concerns(group: Sequence[Job], texts: Mapping[Path, bytes], imported: set[Path]) -> bool:
+    """Do files import others, where one of them speaks of torch and one of dtypes?"""
+    known = {job.path.absolute(): texts[job.path] for job in group}
+    for path in imported - known.keys():
+        known[path] = _bytes(path) or b""
+    speaking = any(b"torch" in data for data in known.values()) and any(map(_SPEAKS.search, known.values()))
     return bool(imported) and speaking
 
 
-def _own_imports(data: bytes, path: Path, root: Path) -> Iterator[Path]:
+def _own_imports(data: bytes, path: Path, roots: Sequence[Path]) -> Iterator[Path]:
     """The files of its own project that a file imports by name."""
     for found in _IMPORTS.findall(data):
         name = (found[0] or found[1]).decode(errors="replace")
         dots = len(name) - len(name.lstrip("."))
-        folder = path.parents[dots - 1] if 0 < dots <= len(path.parents) else root
-        target = folder.joinpath(*filter(None, name.strip(".").split(".")))
-        for file in (target.with_suffix(".py"), target / "__init__.py"):
-            if file != path and file.is_file():
-                yield file
+        folders = [path.parents[dots - 1]] if 0 < dots <= len(path.parents) else roots
+        for folder in folders:
+            target = folder.joinpath(*filter(None, name.strip(".").split(".")))
+            there = [file for file in (target.with_suffix(".py"), target / "__init__.py") if file.is_file()]
+            if there:
+                yield from (file for file in there if file != path)
+                break
 
 
 def _bytes(path: Path) -> bytes | None:
@@ -250,19 +279,20 @@ def _read(
     from dtlint.infer.interproc.whole_project import WholeProject
 
     running = {path.absolute() for path in programs}
-    groups: dict[Path, list[Job]] = {}
-    for job in jobs:
-        groups.setdefault(import_root(job.path.absolute()), []).append(job)
+    by_path = {job.path.absolute(): job for job in jobs}
+    groups = _by_root(jobs)
     for root, group in groups.items():
-        project = WholeProject(root, [], disk)
-        judged = {job.path.absolute() for job in group}
-        modules = project.read(judged, [path for path in sorted(judged) if path in running])
-        for job in group:
-            info = modules.get(job.path.absolute())
-            if info is not None:
-                reported = tuple(_reported(project, info, job, rules, found.errors))
-                if reported:
-                    found.by_file[job.path] = reported
+        runs = sorted(running.intersection(job.path.absolute() for job in group))
+        if not runs:
+            continue
+        project = WholeProject(root, _beside(root, groups), disk)
+        for path, info in project.read(by_path.keys(), runs).items():
+            job = by_path[path]
+            known = found.by_file.get(job.path, ())
+            reported = tuple(_reported(project, info, job, rules, found.errors))
+            if reported:
+                places = {(one.code, one.span) for one in known}
+                found.by_file[job.path] = (*known, *(one for one in reported if (one.code, one.span) not in places))
 
 
 def _reported(

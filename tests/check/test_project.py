@@ -49,6 +49,46 @@ def test_a_file_is_judged_by_what_it_imports(tmp_path: Path) -> None:
     assert [(one.code, Path(one.location.path).name) for one in outcome.diagnostics] == [("DT302", "train.py")]
 
 
+MODEL = "import torch\n\n\nclass Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.table = torch.nn.Embedding(9, 4)\n\n    def forward(self, x):\n        return self.table(x)\n"
+RUN = "import torch\nfrom net.model import Net\n\n\ndef main():\n    Net()(torch.zeros(3, dtype=torch.float64))\n"
+
+
+def written(folder: Path, files: dict[str, str]) -> Path:
+    """A project of these files."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"net/__init__.py": "", "net/model.py": MODEL, "scripts/train.py": f"{RUN}\n\nmain()\n"},
+        {"net/model.py": MODEL, "train.py": f"{RUN}\n\nmain()\n"},
+        {"src/net/__init__.py": "", "src/net/model.py": MODEL, "examples/small/train.py": f"{RUN}\n\nmain()\n"},
+        {
+            "net/__init__.py": "",
+            "net/model.py": MODEL,
+            "net/run.py": RUN,
+            "run.py": "from net.run import main\n\nmain()\n",
+        },
+    ],
+    ids=["scripts beside the package", "a folder without __init__", "src", "a program that only calls what it imports"],
+)
+def test_a_program_leads_to_the_files_of_its_project(tmp_path: Path, files: dict[str, str]) -> None:
+    folder = written(tmp_path, files)
+    model = next(name for name in files if name.endswith("model.py"))
+    assert f"{model}:10 DT306" in found(folder)
+
+
+def test_a_module_of_the_folder_comes_before_one_further_up(tmp_path: Path) -> None:
+    """Python looks into the program's own folder first."""
+    files = {"net/__init__.py": "", "net/model.py": MODEL, "scripts/train.py": f"{RUN}\n\nmain()\n"}
+    silent = MODEL.replace("torch.nn.Embedding(9, 4)", "torch.nn.Identity()")
+    assert found(written(tmp_path, files | {"scripts/net/__init__.py": "", "scripts/net/model.py": silent})) == set()
+
+
 def test_a_rule_that_crashes_is_named_and_the_rest_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "project"
     shutil.copytree(PROJECTS / "tabular_stats" / "bug", folder)

@@ -67,12 +67,14 @@ _ANY_REGION = Region(None, None, None)
 
 
 def runs_something(tree: ast.Module) -> bool:
-    """Is the file a program, and not only definitions for others: has it a main guard, a loop or a region, or does it
-    call what it has made itself?"""
+    """Is the file a program, and not only definitions for others: has it a main guard, a loop or a region, does it call
+    what it has made itself, or does it define nothing and call what it imports?"""
     made: set[str] = set()
+    defines = calls = False
     for statement in tree.body:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             made.add(statement.name)
+            defines = True
         elif isinstance(statement, ast.Assign):
             made.update(target.id for target in statement.targets if isinstance(target, ast.Name))
         elif isinstance(statement, (ast.For, ast.While, ast.With)):
@@ -86,7 +88,8 @@ def runs_something(tree: ast.Module) -> bool:
             root = (path_of(statement.value.func) or "").partition(".")[0]
             if root in made and root != "logger":
                 return True
-    return False
+            calls = True
+    return calls and not defines
 
 
 class OpenContexts:

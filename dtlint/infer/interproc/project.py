@@ -73,6 +73,7 @@ class Project:
 
     Args:
         roots: the folders in which modules are looked for; the first holds the program.
+        beside: further folders of the program's own project, which come after that.
         runs_imports: are the program's own modules run where an import names them, for what they do to others? Else only
             those that speak of setting the default dtype, and the rest when something in them is asked for.
     """
@@ -84,10 +85,11 @@ class Project:
         disk: Disk,
         *,
         runs_imports: bool = True,
+        beside: Sequence[Path] = (),
     ) -> None:
         added = SearchPath() if main.path is None else search_path(main.tree, main.path)
-        self.roots = [*added.before, *roots, *added.behind]
-        self.own = [*added.before, *roots[:1], *added.behind]
+        self.roots = [*added.before, *roots[:1], *beside, *roots[1:], *added.behind]
+        self.own = [*added.before, *roots[:1], *beside, *added.behind]
         """The folders among them that hold the program, and not what is installed."""
         self.main = main
         self.disk = disk

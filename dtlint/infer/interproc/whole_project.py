@@ -40,13 +40,13 @@ class WholeProject:
 
     Args:
         root: the folder that absolute imports start from.
-        others: further folders in which modules are looked for.
+        beside: further folders of the project in which modules are looked for.
     """
 
-    def __init__(self, root: Path, others: Sequence[Path], disk: Disk) -> None:
+    def __init__(self, root: Path, beside: Sequence[Path], disk: Disk) -> None:
         self.root = root
         main = ModuleInfo("", None, ast.Module([], []), "")
-        self.project = Project([root, *others], main, disk)
+        self.project = Project([root], main, disk, beside=beside)
         self.context = context_for(self.project, main, None, Calls(_BUDGET, _MOST_READINGS))
         self.recording = Recording(self.context, whole=True)
         self.context.recorder = self.recording
