@@ -32,3 +32,23 @@ def test_einops() -> None:
     assert found['einsum(D, D, "a, b -> a b")'] == "float64"
     assert found["net(H)"] == "float16"
     assert found['rearrange([H, H], "b a -> a b")'] == "float16"
+
+
+SHAPES = """
+    from einops import rearrange, reduce, repeat
+    from einops.layers.torch import Rearrange
+    scale = torch.tensor(2.0, dtype=torch.float64)
+    wide = torch.ones(4, 4, 4, 4)
+    a = rearrange(wide, "b c (h p) w -> b (c h) p w") * D[:1]
+    b = reduce(wide, "b c h w -> ", "sum") * H
+    c = Rearrange("b ... -> ... b")(wide) * scale
+    d = repeat(scale, "-> b c", b=2, c=2) * S
+"""
+
+
+def test_patterns_say_how_many_dimensions_there_are() -> None:
+    found = known(textwrap.dedent(SHAPES))
+    assert found['rearrange(wide, "b c (h p) w -> b (c h) p w") * D[:1]'] == "float64"
+    assert found['reduce(wide, "b c h w -> ", "sum") * H'] == "float16"
+    assert found['Rearrange("b ... -> ... b")(wide) * scale'] == "float32"
+    assert found['repeat(scale, "-> b c", b=2, c=2) * S'] == "float64"
