@@ -15,7 +15,7 @@ from dtlint.dtypes.dtype import ARITHMETIC, COMPLEX, DTYPES, Category
 from dtlint.dtypes.promotion import promote
 from dtlint.dtypes.table import DTYPE, UNKNOWN, load
 from dtlint.infer.context import NeverReturns
-from dtlint.infer.domain.lattice import join_symbols
+from dtlint.infer.domain.lattice import join_all, join_symbols
 from dtlint.infer.domain.values import (
     NO_TENSOR,
     NONE,
@@ -75,7 +75,7 @@ def ask(
     """
     if not is_op(op):
         return None
-    args, keywords = _by_name(op.rpartition(".")[2], args, keywords)
+    args, keywords = _by_name(op.rpartition(".")[2], _without_none(op, args), keywords)
     answer = _asked(op, args, keywords, ctx.ambient("region"), default_dtypes(ctx))
     operands = args[1:] if args and args[0] == NONE and _is_layer(op) else args
     if ctx.recorder is not None and _is_unsafe(ctx, op, operands, keywords):
@@ -95,6 +95,16 @@ def ask(
         error = _of_class_weights(ctx, operands, keywords) if op in _CROSS_ENTROPY else None
         ctx.recorder.operation(op, operands, keywords, None if error else result, error, ctx)
     return result
+
+
+def _without_none(op: str, args: Sequence[Value]) -> Sequence[Value]:
+    """The operands where the first may be None, and torch raises if it is."""
+    place = 1 if _is_layer(op) else 0
+    first = args[place] if place < len(args) else None
+    if not isinstance(first, Union) or NONE not in first.choices:
+        return args
+    tensors = join_all(one for one in first.choices if one != NONE) or first
+    return [*args[:place], tensors, *args[place + 1 :]]
 
 
 def _as_floats(values: Iterable[Value]) -> list[Value]:
@@ -123,11 +133,22 @@ def _by_name(
     is_dim = isinstance(second, Tuple) or (isinstance(second, Const) and type(second.value) is int)
     if last in _SPREADS and is_dim:
         return args[:1], {**keywords, **dict(zip(("dim", "unbiased", "keepdim"), args[1:], strict=False))}
+    if last in _JOINING and args and isinstance(args[0], Tuple):
+        return [Tuple(tuple(map(_with_dimensions, args[0].items))), *args[1:]], keywords
     if last == "where" and len(args) == 3 and isinstance(args[0], Tensor) and args[0].dtypes is None:
         return [Tensor(_BOOL, None, args[0].rank, device=args[0].device), *args[1:]], keywords
     return args, keywords
 
 
+def _with_dimensions(value: Value) -> Value:
+    """A tensor that has dimensions, if it is not known to."""
+    if isinstance(value, Tensor) and value.rank is None:
+        return Tensor(value.dtypes, value.symbol, -1, value.range, value.device)
+    return value
+
+
+_JOINING = frozenset({"cat", "concat", "concatenate"})
+"""They refuse tensors without dimensions."""
 _SPREADS = frozenset({"var", "std", "var_mean", "std_mean"})
 _BOOL = frozenset({"bool"})
 

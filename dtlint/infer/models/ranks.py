@@ -102,6 +102,10 @@ def _same(call: Asked) -> Rank:
     return call.first
 
 
+def _same_with_dimensions(call: Asked) -> Rank:
+    return -1 if call.first is None else call.first
+
+
 def _elementwise(call: Asked) -> Rank:
     return broadcast([one.rank for one in call.tensors]) if call.tensors else None
 
@@ -418,33 +422,40 @@ _ELEMENTWISE = """
     gammaln gammainc gammaincc psi multigammaln expit entr ndtr ndtri log_ndtr erfcx zeta i0e i1 i1e
 """
 _SAME = """
-    dropout alpha_dropout feature_alpha_dropout dropout1d dropout2d dropout3d tril triu clone detach roll flip fliplr flipud
-    rot90 cumsum cumprod logcumsumexp argsort contiguous normalize layer_norm group_norm batch_norm instance_norm rms_norm
+    dropout alpha_dropout feature_alpha_dropout dropout1d dropout2d dropout3d tril triu clone detach roll flip fliplr
+    flipud rot90 cumsum cumprod logcumsumexp argsort contiguous normalize batch_norm instance_norm rms_norm
     local_response_norm zeros_like ones_like empty_like full_like rand_like randn_like randint_like scatter scatter_add
-    scatter_reduce index_add index_copy index_fill index_reduce index_put renorm conv1d conv2d conv3d conv_transpose1d
-    conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d
-    lp_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d
-    adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d max_unpool1d max_unpool2d max_unpool3d interpolate
-    upsample upsample_nearest upsample_bilinear pad transpose permute swapaxes swapdims adjoint t movedim moveaxis index_select
-    to cuda cpu double float half bfloat16 long int short char byte bool type narrow narrow_copy
-    scaled_dot_product_attention matrix_exp fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 hfft2 ihfft2 fftn ifftn
-    rfftn irfftn hfftn ihfftn fftshift ifftshift inv inverse pinverse cholesky cholesky_ex cholesky_inverse matrix_power
-    inv_ex diff cumulative_trapezoid select_scatter slice_scatter diagonal_scatter as_strided_scatter put put_along_dim put_
-    msort permute_copy transpose_copy t_copy alias_copy cholesky_ex channel_shuffle pixel_shuffle pixel_unshuffle native_channel_shuffle bilinear prelu grid_sample positive
-    quantize_per_tensor fake_quantize_per_tensor_affine detach_copy fill_ zero_ requires_grad_
+    scatter_reduce index_add index_copy index_fill index_reduce index_put renorm lp_pool1d lp_pool2d lp_pool3d
+    adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d max_unpool1d
+    max_unpool2d max_unpool3d upsample upsample_nearest upsample_bilinear pad transpose permute swapaxes swapdims
+    adjoint t movedim moveaxis index_select to cuda cpu double float half bfloat16 long int short char byte bool type
+    narrow narrow_copy matrix_exp fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 hfft2 ihfft2 fftn ifftn rfftn
+    irfftn hfftn ihfftn fftshift ifftshift inv inverse pinverse cholesky cholesky_ex cholesky_inverse matrix_power
+    inv_ex diff cumulative_trapezoid select_scatter slice_scatter diagonal_scatter as_strided_scatter put put_along_dim
+    put_ msort permute_copy transpose_copy t_copy alias_copy cholesky_ex channel_shuffle native_channel_shuffle bilinear
+    prelu grid_sample positive quantize_per_tensor fake_quantize_per_tensor_affine detach_copy fill_ zero_
+    requires_grad_
 """
 _SAME_LAYERS = """
+    RMSNorm Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout ReLU ReLU6 GELU SiLU Mish ELU SELU
+    CELU LeakyReLU RReLU PReLU Softplus Softsign Hardswish Hardsigmoid Hardtanh LogSigmoid Tanh Sigmoid Tanhshrink
+    Softshrink Hardshrink Threshold GLU Softmax Softmin Softmax2d LogSoftmax LPPool1d LPPool2d LPPool3d
+    FractionalMaxPool2d MaxUnpool2d ZeroPad1d ZeroPad2d ZeroPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d
+    ReplicationPad1d ReplicationPad2d ReplicationPad3d ConstantPad1d ConstantPad2d ConstantPad3d CircularPad1d
+    CircularPad2d CircularPad3d Bilinear MultiheadAttention RNNCell GRUCell LSTMCell RNN GRU LSTM
+"""
+_SHAPED_LAYERS = """
     Linear LazyLinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv1d LazyConv2d LazyConv3d
-    LayerNorm GroupNorm RMSNorm BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d
-    LocalResponseNorm Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout ReLU ReLU6 GELU SiLU Mish ELU
-    SELU CELU LeakyReLU RReLU PReLU Softplus Softsign Hardswish Hardsigmoid Hardtanh LogSigmoid Tanh Sigmoid Tanhshrink
-    Softshrink Hardshrink Threshold GLU Softmax Softmin Softmax2d LogSoftmax MaxPool1d MaxPool2d MaxPool3d AvgPool1d
-    AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d
-    AdaptiveMaxPool2d AdaptiveMaxPool3d FractionalMaxPool2d MaxUnpool2d Upsample UpsamplingNearest2d UpsamplingBilinear2d
-    PixelShuffle PixelUnshuffle ChannelShuffle ZeroPad1d ZeroPad2d ZeroPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d
-    ReplicationPad1d ReplicationPad2d ReplicationPad3d ConstantPad1d ConstantPad2d ConstantPad3d CircularPad1d CircularPad2d
-    CircularPad3d Bilinear TransformerEncoderLayer TransformerDecoderLayer TransformerEncoder TransformerDecoder MultiheadAttention
-    RNNCell GRUCell LSTMCell RNN GRU LSTM
+    LayerNorm GroupNorm BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d LocalResponseNorm
+    MaxPool1d MaxPool2d MaxPool3d AvgPool1d AvgPool2d AvgPool3d AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d
+    AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d Upsample UpsamplingNearest2d UpsamplingBilinear2d PixelShuffle
+    PixelUnshuffle ChannelShuffle TransformerEncoderLayer TransformerDecoderLayer TransformerEncoder TransformerDecoder
+"""
+"""Layers that refuse a tensor without dimensions."""
+_SHAPED = """
+    layer_norm group_norm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d
+    max_pool3d avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d interpolate
+    pixel_shuffle pixel_unshuffle scaled_dot_product_attention
 """
 _ELEMENTWISE_LOSSES = """
     mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div poisson_nll_loss
@@ -462,6 +473,7 @@ _ROWS: tuple[tuple[Callable[[Asked], Rank], str], ...] = (
     (_elementwise, _ELEMENTWISE),
     (_same, _SAME),
     (_same, _SAME_LAYERS),
+    (_same_with_dimensions, _SHAPED_LAYERS + _SHAPED),
     (_same, _ACTIVATIONS),
     (_elementwise_loss, _ELEMENTWISE_LOSSES),
     (_class_loss, _CLASS_LOSSES),
@@ -474,7 +486,10 @@ _ROWS: tuple[tuple[Callable[[Asked], Rank], str], ...] = (
     (_deviation, "std var std_mean var_mean"),
     (_extreme, "max min"),
     (_quantile, "quantile nanquantile"),
-    (_matmul, "matmul mm bmm mv dot vdot __matmul__"),
+    (_matmul, "matmul dot vdot __matmul__"),
+    (_always(1), "mv"),
+    (_always(2), "mm"),
+    (_always(3), "bmm"),
     (_always(0), "trace dist scalar_tensor"),
     (
         _always(1),
@@ -598,7 +613,7 @@ _OF_WEIGHTS = frozenset({"Embedding", "EmbeddingBag", "embedding", "Linear", "li
 def keeps(op: str) -> bool:
     """Has the result dimensions just where the operand has some whose dtype it is of?"""
     last = op.rpartition(".")[2].rstrip("_")
-    return last in _OF_WEIGHTS or _RULES.get(last) in (_same, _elementwise)
+    return last in _OF_WEIGHTS or _RULES.get(last) in (_same, _same_with_dimensions, _elementwise)
 
 
 _PARTS: dict[str, Callable[[Asked], tuple[Rank, ...]]] = {

@@ -78,6 +78,8 @@ def binary(ctx: Context, operator: type[ast.operator], left: Value, right: Value
     result: Value | None = None
     for one in ones:
         for other in others:
+            if _is_refused(one, other):
+                continue
             try:
                 value = _binary(ctx, operator, one, other, node)
             except NeverReturns:
@@ -86,6 +88,14 @@ def binary(ctx: Context, operator: type[ast.operator], left: Value, right: Value
     if result is None:
         raise NeverReturns
     return result
+
+
+def _is_refused(one: Value, other: Value) -> bool:
+    """Is one of them None, for which tensors and numbers have no operator?"""
+    if isinstance(one, Const) and one.value is None:
+        one, other = other, one
+    is_none = isinstance(other, Const) and other.value is None
+    return is_none and (isinstance(one, Tensor) or category_of(one) is not None)
 
 
 def _binary(ctx: Context, operator: type[ast.operator], left: Value, right: Value, node: ast.AST) -> Value:

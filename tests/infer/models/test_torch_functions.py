@@ -110,3 +110,24 @@ d.sum()
 """
     assert contradicted(HEAD + program) == []
     assert loose(HEAD + program).isdisjoint("cd")
+
+
+def test_what_torch_refuses_has_not_happened() -> None:
+    """An operand that may be None is a tensor behind an op or an operator; what is joined has dimensions."""
+    program = """
+import json
+given = json.loads('{"x": 1}')
+y = H if given else None
+z = 2.0 if given else None
+a = F.dropout(y, p=0.5, training=True) * 1
+b = y + 1
+c = S * y
+d = torch.exp(y) * z
+e = nn.Linear(2, 2).half()(y) * 1
+f = "%s" % (y if json.loads("0") else None)
+any_rank = torch.zeros(json.loads("[2, 2]"))
+g = torch.cat([any_rank, torch.zeros(2, 2).double()]) * 1
+h = nn.LayerNorm(2)(any_rank) * torch.tensor(1.0).double()
+"""
+    assert inexact(HEAD + program) == []
+    assert loose(HEAD + program).isdisjoint("abcdegh")
