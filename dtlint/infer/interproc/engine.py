@@ -136,8 +136,10 @@ class Engine:
             NeverReturns: it raises, whatever is called.
         """
         ones = choices(callee)
+        if len(ones) > 1:  # calling None or a text raises: where it is one of several, it is not the one that is called
+            ones = tuple(one for one in ones if not isinstance(one, Const)) or ones
         if len(ones) == 1:
-            return self._call(ctx, callee, arguments)
+            return self._call(ctx, ones[0], arguments)
 
         def path(one: Value) -> Callable[[], Value]:
             return lambda: self._call(ctx, one, arguments)

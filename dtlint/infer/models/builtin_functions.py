@@ -280,8 +280,22 @@ def _issubclass(ctx: Context, arguments: Arguments) -> Value:
 
 @model("builtins.callable")
 def _callable(ctx: Context, arguments: Arguments) -> Value:
-    value = _first(arguments)
-    return Const(True) if isinstance(value, (Function, ProjectClass, External)) else _TRUTH
+    answers = {_is_callable(one) for one in choices(_first(arguments))}
+    known = answers.pop() if len(answers) == 1 else None
+    return _TRUTH if known is None else Const(known)
+
+
+def _is_callable(value: Value) -> bool | None:
+    if isinstance(value, (Function, ProjectClass, External)):
+        return True
+    if isinstance(value, Ref) and value.address.kind in _CONTAINERS:
+        return False
+    if isinstance(value, Tuple):
+        return False if value.kind is None else None
+    return False if isinstance(value, (Const, Number, Tensor, Mapping)) else None
+
+
+_CONTAINERS = frozenset({"builtins.list", "builtins.dict", "builtins.set"})
 
 
 @model("builtins.hasattr")

@@ -83,12 +83,17 @@ def _names_a_layer(name: str) -> bool:
 def _by_python(own: str, name: str) -> bool | None:
     """Is a builtin class a subclass of an abstract one, as `collections.abc.Hashable`? Python says; None of other classes."""
     package, _, last = own.rpartition(".")
-    cls = getattr(builtins, last, None) if package == "builtins" and last != "set" else None
+    cls = getattr(builtins, last, None) if package == "builtins" else None
     module = numbers if name.startswith("numbers.") else collections.abc
     abstract = getattr(module, name.rpartition(".")[2], None)
     if not isinstance(cls, type) or not isinstance(abstract, type):
         return None
-    return issubclass(cls, abstract)
+    answers = {issubclass(one, abstract) for one in (_SETS if cls is set else (cls,))}
+    return answers.pop() if len(answers) == 1 else None
+
+
+_SETS: tuple[type, ...] = set, frozenset, type({}.keys())
+"""Each of them is a set here."""
 
 
 def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
@@ -146,4 +151,6 @@ def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
         return None
     if kind.name.startswith(("builtins.", "torch.", "numpy.")) and not kind.name.startswith("torch.utils"):
         return False
+    if own.startswith("builtins.") and (kind.name.startswith("enum.") or kind.name in _METACLASSES):
+        return False if isinstance(value, (Ref, Tuple)) else None
     return False if isinstance(value, (Tensor, Const, Number, Device, Dtype)) and kind.name.startswith(_KNOWN) else None

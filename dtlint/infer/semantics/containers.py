@@ -274,6 +274,10 @@ def items(ctx: Context, value: Value, node: ast.AST) -> Value:
     return join_all(found) or Many(TOP)
 
 
+_LONGEST_TEXT = 32
+"""Characters of a text that is iterated over one by one."""
+
+
 def _items(ctx: Context, value: Value, node: ast.AST) -> Value:
     if isinstance(value, (Tuple, Many)):
         return value
@@ -288,7 +292,8 @@ def _items(ctx: Context, value: Value, node: ast.AST) -> Value:
     if isinstance(value, Array):
         return Many(Array(value.dtypes, None))
     if isinstance(value, Const) and isinstance(value.value, str):
-        return Many(Unknown(frozenset()))
+        short = len(value.value) <= _LONGEST_TEXT
+        return Tuple(tuple(map(Const, value.value))) if short else Many(NO_TENSOR)
     if isinstance(value, Ref):
         content = ctx.store.read(value.address, CONTENT)
         if isinstance(content, Tuple) and len(content.items) > 1 and value.address.kind == "builtins.set":

@@ -29,6 +29,26 @@ PROGRAMS = {
         h = inspect.isclass(C)
         i = inspect.getfullargspec(f).args
     """,
+    "what a value is, and can do": """
+        import enum, json
+        from collections.abc import Collection, Mapping, Sequence
+        class Kind(enum.Enum):
+            A = "a"
+        options = {"half": torch.float16, "double": torch.float64}
+        listed = {"x", "y"}
+        a = [isinstance(one, enum.EnumMeta) for one in (options, listed, [1], (1,), Kind)]
+        b = [isinstance(listed, one) for one in (Collection, Sequence, Mapping)]
+        c = [callable(one) for one in (options, listed, ("a", 2), "a", 2, None, Kind, len, S)]
+        class Table:
+            def __getitem__(self, args):
+                return args if callable(args) else options[args[0]]
+        d = torch.ones(2, dtype=Table()["half", 2])
+        made = {}
+        for letter in "ab":
+            made[letter] = options["half"]
+        e = made
+        f = (torch.zeros if json.loads("1") else None)(2, dtype=torch.float64)
+    """,
     "a function that is made of the code of another": """
         import types
         from functools import update_wrapper
