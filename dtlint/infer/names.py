@@ -22,6 +22,10 @@ _SECOND_NAMES = {
     "torch.amp.grad_scaler": "torch.amp",
     "torch.nn.utils.clip_grad": "torch.nn.utils",
     "torch.nn.parallel.distributed": "torch.nn.parallel",
+    "torch.utils.data.dataloader": "torch.utils.data",
+    "torch.utils.data.dataset": "torch.utils.data",
+    "torch.utils.data.distributed": "torch.utils.data",
+    "torch.utils.data.sampler": "torch.utils.data",
 }
 """Modules that only define what their parent exports, and objects with two public names."""
 

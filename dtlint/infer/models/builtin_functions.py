@@ -16,8 +16,10 @@ from dtlint.infer.domain.values import (
     Const,
     External,
     Function,
+    Imported,
     Many,
     Mapping,
+    Namespace,
     Number,
     ProjectClass,
     Ref,
@@ -571,13 +573,19 @@ def _slice(ctx: Context, arguments: Arguments) -> Value:
 
 @model("builtins.exec")
 def _exec(ctx: Context, arguments: Arguments) -> Value:
-    """Text that is run may bind any name."""
+    """Text that is run may bind any name to other data. It is taken to leave modules, functions and classes as they are, and to
+    give plain settings other plain values."""
     for frame in {ctx.frame.address, ctx.modules.address_of(ctx.frame.module)}:
         ctx.store.unfreeze(frame)
         for name in ctx.store.fields(frame):
-            if isinstance(name, str) and not name.startswith(("*", "__")):
-                ctx.store.overwrite(frame, name, TOP)
+            held = ctx.store.read(frame, name)
+            if isinstance(name, str) and not name.startswith(("*", "__")) and not isinstance(held, _DEFINED):
+                setting = isinstance(held, Const) and held.value is not None
+                ctx.store.overwrite(frame, name, NO_TENSOR if setting else TOP)
     return NONE
+
+
+_DEFINED = (External, Namespace, Imported, Function, ProjectClass)
 
 
 @model("builtins.globals")

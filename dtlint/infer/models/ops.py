@@ -127,14 +127,17 @@ def _of_some_dtype(value: Value | Refusal) -> Value:
 def _by_name(
     last: str, args: Sequence[Value], keywords: Mapping[str, Value]
 ) -> tuple[Sequence[Value], Mapping[str, Value]]:
-    """The operands as the table knows them: the dimensions of a variance by name, for a bool may stand in their place, and
-    the condition of `where` as the bool that it is."""
+    """The operands as the table knows them: the dimensions of a variance by name, for a bool may stand in their place, the
+    condition of `where` as the bool that it is, logits as the floating numbers that they are, or it raises."""
     second = args[1] if len(args) > 1 else None
     is_dim = isinstance(second, Tuple) or (isinstance(second, Const) and type(second.value) is int)
     if last in _SPREADS and is_dim:
         return args[:1], {**keywords, **dict(zip(("dim", "unbiased", "keepdim"), args[1:], strict=False))}
     if last in _JOINING and args and isinstance(args[0], Tuple):
         return [Tuple(tuple(map(_with_dimensions, args[0].items))), *args[1:]], keywords
+    first = args[0] if args else None
+    if last in _OF_LOGITS and isinstance(first, Tensor) and first.dtypes is None and first.symbol is None:
+        return [Tensor(_ALL_FLOATS, None, first.rank, first.range, first.device, first.extra), *args[1:]], keywords
     if last == "where" and len(args) == 3 and isinstance(args[0], Tensor) and args[0].dtypes is None:
         return [Tensor(_BOOL, None, args[0].rank, device=args[0].device), *args[1:]], keywords
     return args, keywords
@@ -150,6 +153,7 @@ def _with_dimensions(value: Value) -> Value:
 _JOINING = frozenset({"cat", "concat", "concatenate"})
 """They refuse tensors without dimensions."""
 _SPREADS = frozenset({"var", "std", "var_mean", "std_mean"})
+_OF_LOGITS = frozenset({"cross_entropy", "nll_loss"})
 _BOOL = frozenset({"bool"})
 
 

@@ -256,7 +256,11 @@ def _with_atoms(
         for given in product(*options):
             policies = policies_for(table, op, region, given)
             if policies is None:
-                return None
+                raised = _refused_however_cast(question, given)
+                if raised is None:
+                    return None
+                refused = raised
+                continue
             for policy in policies:
                 now = given if policy is None else [as_cast(argument, policy, region, given) for argument in given]
                 for outcome in _outcomes(question, now):
@@ -278,6 +282,22 @@ def _with_atoms(
                     if isinstance(result, Tensor) and is_anything(result.dtypes):
                         return result
     return refused if result is None else result
+
+
+def _refused_however_cast(question: Question, given: Sequence[Any]) -> Refusal | None:
+    """What torch says where it raises whatever dtype autocast gives the operands; None where it need not, or a GPU may not."""
+    found: Refusal | None = None
+    for policy, region in _CASTS:
+        now = [as_cast(argument, policy, region, given) for argument in given]
+        for outcome in _outcomes(question, now):
+            if outcome.error is None or (outcome.is_of_cpu and question.device != "cpu"):
+                return None
+            found = Refusal(outcome.error)
+    return found
+
+
+_CASTS = ((None, None), *(("lower", Region(None, dtype, True)) for dtype in ("float32", "float16", "bfloat16")))
+"""What autocast may do to operands: nothing, or give those that it casts one dtype."""
 
 
 def _outcomes(question: Question, given: Sequence[Any]) -> Iterator[Outcome]:
