@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from dtlint.check.reader import import_root
+from dtlint.check.reader import import_root, roots_of
 from dtlint.diagnostic import Diagnostic, Location, Note, Severity, Span
 from dtlint.source.file import Source, shown_path
 from dtlint.unexpected import in_one_line
@@ -105,7 +105,7 @@ def project_findings(jobs: Sequence[Job], rules: Mapping[str, AnyRule], cache: C
 
         disk = Disk()
         try:
-            _read(wanted, programs, asking, found, disk)
+            _read(wanted, texts, programs, asking, found, disk)
         except Exception as error:
             found.errors.append(f"internal error: reading the project: {in_one_line(error)}; please report it")
         if kept is not None and not found.errors:
@@ -207,7 +207,7 @@ def _together(jobs: Sequence[Job], texts: Mapping[Path, bytes]) -> list[Job]:
     from their text: a file alone is judged alone, at the cost of looking at its imports."""
     groups = _by_root(jobs)
     root_of = {job.path.absolute(): root for root, group in groups.items() for job in group}
-    leads = {root: _imported(root, group, texts, _beside(root, groups)) for root, group in groups.items()}
+    leads = {root: _imported(root, group, texts, _beside(root, groups, group, texts)) for root, group in groups.items()}
     wanted: set[Path] = set()
     waiting = [root for root, group in groups.items() if _concerns(group, texts, leads[root])]
     while waiting:
@@ -226,12 +226,28 @@ def _by_root(jobs: Iterable[Job]) -> dict[Path, list[Job]]:
     return groups
 
 
-def _beside(root: Path, roots: Collection[Path]) -> list[Path]:
+def _beside(root: Path, roots: Collection[Path], group: Sequence[Job], texts: Mapping[Path, bytes]) -> list[Path]:
     """The folders of the project, nearest first, that the files below a root import from, too: programs in `scripts/` and
-    modules in folders without an `__init__` import what lies further up, or in `src/` there."""
-    return [
-        folder for parent in root.parents for folder in (parent, parent / "src") if folder in roots and folder != root
-    ]
+    modules in folders without an `__init__` import what lies further up, or in `src/` there, the project's own folder is
+    that of an installed one, and programs add others to the path."""
+    above = [folder for parent in root.parents for folder in (parent, parent / "src") if folder in roots]
+    added = [folder for job in group for folder in _added(job.path.absolute(), texts[job.path])]
+    installed = roots_of(root / "__main__.py")
+    return [folder for folder in dict.fromkeys([*above, *installed, *added]) if folder != root]
+
+
+def _added(path: Path, data: bytes) -> list[Path]:
+    """The folders that a program adds to `sys.path`."""
+    if b"sys.path" not in data or not _MAY_RUN.search(data):
+        return []
+    from dtlint.infer.interproc.parsing import parsed
+    from dtlint.infer.interproc.search_path import search_path
+
+    try:
+        added = search_path(parsed(data), path)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [*added.before, *added.behind]
 
 
 def _imported(root: Path, group: Sequence[Job], texts: Mapping[Path, bytes], beside: Sequence[Path]) -> set[Path]:
@@ -271,6 +287,7 @@ def _bytes(path: Path) -> bytes | None:
 
 def _read(
     jobs: Sequence[Job],
+    texts: Mapping[Path, bytes],
     programs: Collection[Path],
     rules: Sequence[type[Rule]],
     found: ProjectFindings,
@@ -285,7 +302,7 @@ def _read(
         runs = sorted(running.intersection(job.path.absolute() for job in group))
         if not runs:
             continue
-        project = WholeProject(root, _beside(root, groups), disk)
+        project = WholeProject(root, _beside(root, groups, group, texts), disk)
         for path, info in project.read(by_path.keys(), runs).items():
             job = by_path[path]
             known = found.by_file.get(job.path, ())
