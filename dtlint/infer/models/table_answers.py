@@ -169,9 +169,8 @@ def _found(question: Question) -> Value | Refusal:
             found.append((chosen, value))
     whole = _of_whole_numbers(question, atoms, tried)
     if not found:
-        if whole:
-            known = [value for _, value in whole if value is not None]
-            return _joined(known) if len(known) == len(whole) else TOP
+        if whole:  # it is refused where all of them are floating, as of an embedding's indices
+            return _of_any_kind(question, atoms, tried)
         return TOP if outside and _runs_somewhere(question, atoms) else refused
     result = _restricted(_abstracted(found, symbols), whole)
     return _only_outside(result) if outside and _is_touched(question, found) else result
@@ -196,11 +195,27 @@ def _of_whole_numbers(question: Question, atoms: list[Atom], regions: tuple[Regi
     return found
 
 
-def _joined(values: list[Value]) -> Value:
-    result = values[0]
-    for value in values[1:]:
-        result = join(result, value)
-    return result
+def _of_any_kind(question: Question, atoms: list[Atom], regions: tuple[Region | None, ...]) -> Value:
+    """What the op gives where some of the caller's dtypes are floating and others not."""
+    kinds = [_ATOMS_AS if atom.floating else (*_ATOMS_AS, *_WHOLE) for atom in atoms]
+    if len(atoms) > _MOST_MIXED:
+        return TOP
+    found: list[tuple[dict[Atom, str], Value]] = []
+    for assigned in product(*kinds):
+        chosen = dict(zip(atoms, assigned, strict=True))
+        value = _with_atoms(question, chosen, regions)
+        if value is None:
+            return TOP
+        if isinstance(value, Tensor) and len(value.dtypes or ()) != 1:
+            return Tensor()
+        if not isinstance(value, Refusal):
+            found.append((chosen, value))
+    result = _abstracted(found, question.symbols())
+    return _only_outside(result) if question.regions is None and _is_touched(question, found) else result
+
+
+_MOST_MIXED = 2
+"""Dtypes of the caller's that are tried in all combinations, floating or not."""
 
 
 def _restricted(result: Value, whole: _Whole) -> Value:
