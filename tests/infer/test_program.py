@@ -1394,3 +1394,69 @@ def test_a_module_in_a_module_dict_may_be_stored_over(tmp_path: Path) -> None:
         """)
     )
     hold(path)
+
+
+def test_a_library_looks_up_by_indices_of_its_callers(tmp_path: Path) -> None:
+    library = tmp_path / "library.py"
+    library.write_text(
+        HEAD
+        + textwrap.dedent("""
+            class Net(nn.Module):
+                def __init__(self, size: int):
+                    super().__init__()
+                    self.words = nn.Embedding(size, size)
+
+                def forward(self, ids: torch.Tensor):
+                    return self.words(ids)
+
+                def perhaps(self, ids: torch.Tensor | None = None):
+                    return self.words(ids)
+
+            def look_up(ids: torch.Tensor, weight: torch.Tensor):
+                return F.embedding(ids, weight)
+
+            class Model(nn.Module):
+                def __init__(self, size: int):
+                    super().__init__()
+                    self.net = Net(size)
+
+                def forward(self, ids: torch.LongTensor | None = None, labels: "torch.LongTensor | None" = None):
+                    hidden = self.net(ids)
+                    flat = ids.view(-1)  # int64
+                    wanted = labels.view(-1)
+                    return hidden, flat
+
+            def apart(ids: torch.LongTensor, mask: torch.LongTensor, x: torch.Tensor):
+                first = torch.where(mask, x, ids)
+                return x.gather(-1, ids)
+        """)
+    )
+    found = claimed(library)
+    lines = {text.strip(): found.get(number, "") for number, text in enumerate(library.read_text().splitlines(), 1)}
+    assert lines["flat = ids.view(-1)  # int64"] == "int64"
+    assert lines["wanted = labels.view(-1)"] == ""
+    assert lines["return self.words(ids)"] == ""  # of its weight's dtype
+    assert lines["return F.embedding(ids, weight)"] == ""
+
+
+def test_what_is_cast_is_a_tensor_where_modules_are_none(tmp_path: Path) -> None:
+    library = tmp_path / "library.py"
+    library.write_text(
+        HEAD
+        + textwrap.dedent("""
+            def normalised(x, y, scale):
+                wide = x.float()  # float32
+                squares = x.to(torch.float32).pow(2).mean(-1, keepdim=True)  # float32
+                frequencies = y[..., None].float() * x.to(torch.float32)  # float32
+                return wide * torch.rsqrt(squares)  # float32
+
+            def built(make):
+                net = make().half()
+                out = net.to("cuda")(torch.ones(2))
+                return out  #
+        """)
+    )
+    found = claimed(library)
+    for number, line in enumerate(library.read_text().splitlines(), 1):
+        if "  #" in line:
+            assert found.get(number, "") == line.rpartition("#")[2].strip(), line

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dtlint.infer.context import Context
     from dtlint.infer.domain.values import Symbol
 
-__all__ = ["declared"]
+__all__ = ["declared", "is_declared_long"]
 
 _UNIONS = frozenset({"typing.Optional", "typing.Union", "typing_extensions.Optional", "typing_extensions.Union"})
 _WRAPPERS = frozenset(
@@ -90,6 +90,18 @@ def declared(ctx: Context, annotation: ast.expr, symbol: Symbol) -> Value | None
     if found.name in _TENSORS:
         return _tensor(_TENSORS[found.name], symbol)
     return NO_TENSOR if "torch.nn.Module" in (found.name, *bases_of(found.name)) else _OTHERS.get(found.name)
+
+
+def is_declared_long(annotation: ast.expr | None) -> bool:
+    """Does an annotation name LongTensor, and no other class of tensors?"""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        annotation = _parsed(annotation.value)
+    if annotation is None:
+        return False
+    parts = list(ast.walk(annotation))
+    named = {one.attr for one in parts if isinstance(one, ast.Attribute)}
+    named |= {one.id for one in parts if isinstance(one, ast.Name)}
+    return {name for name in named if name.endswith("Tensor")} == {"LongTensor"}
 
 
 def _tensor(dtype: str | None, symbol: Symbol) -> Tensor:

@@ -97,7 +97,7 @@ def _cast(tensor: Value, dtype: Dtype | None) -> Value:
         return Tensor(dtype.dtypes, dtype.symbol, tensor.rank, values, tensor.device, tensor.extra)
     if dtype is None:
         return TOP
-    return Unknown(dtype.dtypes, dtype.symbol)
+    return Unknown(dtype.dtypes, dtype.symbol, plain_tensors.CAST if isinstance(tensor, Unknown) else frozenset())
 
 
 def is_module(value: Value) -> bool:

@@ -33,6 +33,7 @@ from dtlint.infer.domain.values import (
     Value,
 )
 from dtlint.infer.models import indexing, shapes
+from dtlint.infer.models.plain_tensors import as_operand
 from dtlint.infer.models.table_answers import Operand, Question, Refusal, is_anything, table_answer
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def ask(
     """
     if not is_op(op):
         return None
-    args, keywords = _by_name(op.rpartition(".")[2], _without_none(op, args), keywords)
+    args = [as_operand(one) for one in _without_none(op, args)]
+    args, keywords = _by_name(op.rpartition(".")[2], args, keywords)
     answer = _asked(op, args, keywords, ctx.ambient("region"), default_dtypes(ctx))
     operands = args[1:] if args and args[0] == NONE and _is_layer(op) else args
     if ctx.recorder is not None and _is_unsafe(ctx, op, operands, keywords):

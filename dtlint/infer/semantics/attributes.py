@@ -33,6 +33,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.models import code_objects, enumerations, kinds, layers, plain_tensors
 from dtlint.infer.models.autograd_functions import APPLY
 from dtlint.infer.models.instance_dicts import ANYTHING, instance_dict
+from dtlint.infer.models.ops import is_op
 from dtlint.infer.models.protocols import PROTOCOL, UNKNOWN_CLASS
 from dtlint.infer.models.registry import ATTRIBUTES, MODELS, PLAIN_PARTS, canonical
 from dtlint.infer.state import CONTENT
@@ -91,6 +92,8 @@ def _attribute(ctx: Context, value: Value, name: str, node: ast.AST) -> Value | 
         return {"func": value.callee, "args": Tuple(value.args)}.get(name, TOP)
     if isinstance(value, Unknown) and name in _CASTS:
         return Bound(value, f"torch.Tensor.{name}")
+    if isinstance(value, Unknown) and value.extra >= plain_tensors.CAST and _is_of_tensors_alone(name):
+        value = Tensor(value.dtypes, value.symbol)
     if isinstance(value, Unknown) and name in PROTOCOL:
         return Bound(value, f"{UNKNOWN_CLASS}.{name}")
     if isinstance(value, Unknown) and name not in _OF_TENSORS:
@@ -109,6 +112,11 @@ names."""
 _OF_TENSORS = frozenset({"dtype", "T", "mT", "H", "mH", "data", "grad", "real", "imag", "device", "shape"})
 """Attributes that are told even of what may not be a tensor: if it is one, they are these. Methods are looked up when they
 are called."""
+
+
+def _is_of_tensors_alone(name: str) -> bool:
+    """Is it a method of tensors that modules do not have?"""
+    return is_op(f"torch.Tensor.{name}") and f"torch.nn.Module.{name}" not in MODELS
 
 
 def _of_kind(ctx: Context, value: Value, kind: str, name: str) -> Value | None:

@@ -71,7 +71,7 @@ def binary(ctx: Context, operator: type[ast.operator], left: Value, right: Value
     Raises:
         NeverReturns: it raises.
     """
-    left, right = plain_tensors.plain(ctx, left), plain_tensors.plain(ctx, right)
+    left, right = (plain_tensors.as_operand(plain_tensors.plain(ctx, one)) for one in (left, right))
     ones, others = choices(left), choices(right)
     if len(ones) * len(others) == 1:
         return _binary(ctx, operator, left, right, node)
