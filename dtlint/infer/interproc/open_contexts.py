@@ -277,15 +277,6 @@ class OpenContexts:
 
     def _entered(self, ctx: Context, definition: FunctionDefinition, receiver: Value | None) -> Summary:
         """What a function does from here, as called by anybody."""
-        known = self._summaries.get((definition, receiver))
-        if known is not None and _holds(ctx, known):
-            return known
-        engine: Engine = ctx.semantics  # type: ignore[assignment]
-        bound = _parameters(ctx, definition)
-        first = next(iter(bound), None)
-        if receiver is not None and first is not None and "staticmethod" not in definition.decorators:
-            of_class = "classmethod" in definition.decorators and isinstance(receiver, Ref)
-            bound[first] = receiver.address.kind if of_class else receiver  # type: ignore[attr-defined]
         around = ctx.ambient("region"), ctx.ambient("opened")
         if not self._with_callees:
             self._inside = frozenset(ast.walk(definition.node))
@@ -293,8 +284,17 @@ class OpenContexts:
         scaling.forget(ctx)
         _enter_region(ctx, definition)
         try:
+            known = self._summaries.get((definition, receiver))
+            if known is not None and _holds(ctx, known):
+                return known
+            bound = _parameters(ctx, definition)
+            first = next(iter(bound), None)
+            if receiver is not None and first is not None and "staticmethod" not in definition.decorators:
+                of_class = "classmethod" in definition.decorators and isinstance(receiver, Ref)
+                bound[first] = receiver.address.kind if of_class else receiver  # type: ignore[attr-defined]
             if not self._with_callees:
                 bound |= self._with_indices(ctx, definition, receiver, bound)
+            engine: Engine = ctx.semantics  # type: ignore[assignment]
             summary = engine.calls.openly(ctx, Function(definition, None), bound)
         finally:
             self._entry = entry
