@@ -49,7 +49,7 @@ def judge(tree: ast.Module, source: Source, rules: Sequence[type[Rule]], reader:
         reader: reads the file, and what it imports; one of its own where there is none.
     """
     judged = Judged()
-    facts = (reader or Reader()).facts(tree, source.file, _displayed(tree, source))
+    facts = (reader or Reader()).facts(tree, source.file, _displayed(tree, source), len(source.text))
     if facts.broken_off is not None:
         judged.crashed.update(rule.code for rule in rules)
         judged.crashes.append(f"{source.path}: {_BROKEN_OFF[facts.broken_off]}")

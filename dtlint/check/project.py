@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from dtlint.check.reader import import_root, roots_of
+from dtlint.check.reader import MOST_BYTES, import_root, roots_of
 from dtlint.diagnostic import Diagnostic, Location, Note, Severity, Span
 from dtlint.source.file import Source, shown_path
 from dtlint.unexpected import in_one_line
@@ -302,14 +302,27 @@ def _read(
         runs = sorted(running.intersection(job.path.absolute() for job in group))
         if not runs:
             continue
-        project = WholeProject(root, _beside(root, groups, group, texts), disk)
-        for path, info in project.read(by_path.keys(), runs).items():
-            job = by_path[path]
+        beside = _beside(root, groups, group, texts)
+        project = WholeProject(root, beside, disk)
+        for path in runs:
+            if project.bytes_read > MOST_BYTES:
+                _judge(project, by_path, rules, found)
+                project = WholeProject(root, beside, disk)
+            project.run(path)
+        _judge(project, by_path, rules, found)
+
+
+def _judge(
+    project: WholeProject, jobs: Mapping[Path, Job], rules: Sequence[type[Rule]], found: ProjectFindings
+) -> None:
+    """What the rules find in the files in which something happened; what was found there before stays."""
+    for path, info in project.reached(jobs.keys()).items():
+        job = jobs[path]
+        reported = tuple(_reported(project, info, job, rules, found.errors))
+        if reported:
             known = found.by_file.get(job.path, ())
-            reported = tuple(_reported(project, info, job, rules, found.errors))
-            if reported:
-                places = {(one.code, one.span) for one in known}
-                found.by_file[job.path] = (*known, *(one for one in reported if (one.code, one.span) not in places))
+            places = {(one.code, one.span) for one in known}
+            found.by_file[job.path] = (*known, *(one for one in reported if (one.code, one.span) not in places))
 
 
 def _reported(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.disk import Disk
     from dtlint.infer.interproc.file_reading import FileReading
 
-__all__ = ["Reader", "import_root", "roots_of"]
+__all__ = ["MOST_BYTES", "Reader", "import_root", "roots_of"]
 
 
 class Reader:
@@ -41,13 +41,16 @@ class Reader:
         reading = self._readings.get(roots_of(path))
         return None if reading is None else reading.tree(path)
 
-    def facts(self, tree: ast.Module, path: Path | None, displayed: Collection[ast.stmt] = ()) -> ModuleFacts:
+    def facts(
+        self, tree: ast.Module, path: Path | None, displayed: Collection[ast.stmt] = (), size: int = 0
+    ) -> ModuleFacts:
         """What is known of a file.
 
         Args:
             tree: its syntax: the nodes that the facts speak of.
             path: where it is, or is to be; None for text that comes from nowhere.
             displayed: statements whose values are shown, as at the end of a notebook's cell.
+            size: the length of its text.
 
         What cannot be followed to its end is left out, and the facts say so.
         """
@@ -62,10 +65,13 @@ class Reader:
             self._readings.clear()
             self._read.clear()
         self._read.add(path)
-        if reading is None or reading.bytes_read > _MOST_BYTES:
+        if sum(one.bytes_read for one in self._readings.values()) > MOST_BYTES:
+            self._readings.clear()
+            reading = None
+        if reading is None:
             self._disk = self._disk or Disk()
             reading = self._readings[roots] = FileReading(roots, self._expected, self._disk)
-        facts, rests_on = reading.facts(path, tree)
+        facts, rests_on = reading.facts(path, tree, size)
         if facts.broken_off is not None:
             del self._readings[roots]
         assert self._disk is not None
@@ -74,7 +80,7 @@ class Reader:
         return facts
 
 
-_MOST_BYTES = 4_000_000
+MOST_BYTES = 4_000_000
 """Of source that is held as syntax, which takes some sixty times as much: then reading begins anew."""
 
 

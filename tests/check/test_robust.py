@@ -146,6 +146,7 @@ def test_mutated_programs(path: Path) -> None:
         "import torch\nwith torch.autocast('cuda') as a, b as (c, *d): (yield a).half()",
         "import torch\nx: torch.Tensor\n(x).half()\nx[0].half\ndel x\nx.half()",
         "import torch\nasync def f():\n    async with torch.autocast('cuda'):\n        async for x in y: await x.half()",
+        "import torch\ndef f(x):\n    return x.dtype == {} or x.dtype == f'' or x.dtype == 'float16'",
     ],
     ids=lambda text: text[:30].replace("\n", " "),
 )

@@ -64,12 +64,13 @@ class FileReading:
         info = self._project.modules.get(module_name(path, self._roots[0]))
         return None if info is None or info.path != path else info.tree
 
-    def facts(self, path: Path | None, tree: ast.Module) -> tuple[ModuleFacts, set[Path]]:
+    def facts(self, path: Path | None, tree: ast.Module, size: int = 0) -> tuple[ModuleFacts, set[Path]]:
         """What a file shows, and the other files that this rests on.
 
         Args:
             path: where it is, or would be; None for text that comes from nowhere.
             tree: its syntax: the nodes that the facts speak of.
+            size: the length of its text.
 
         What cannot be followed to its end is left where that is found out, and the facts say so.
         """
@@ -79,6 +80,7 @@ class FileReading:
         if info is None or info.tree is not tree:
             package = name if path is not None and path.name == "__init__.py" else name.rpartition(".")[0]
             info = self._project.modules[name] = ModuleInfo(name, path, tree, package)
+            self._project.bytes_read += size
         ctx.steps_left = STEPS
         ctx.notes.clear()
         self._calls.begin(info)

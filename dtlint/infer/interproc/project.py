@@ -96,6 +96,8 @@ class Project:
         self.bytes_read = 0
         """Of the modules that were parsed."""
         self.runs_imports = runs_imports
+        self.runs_until: int | None = None
+        """The bytes behind which modules run when something in them is asked for, and not where an import names them."""
         self.starved = False
         """Did memory run out over a file, so that it was not followed? Another time it may be."""
         self.modules: dict[str, ModuleInfo | None] = {}
@@ -132,7 +134,8 @@ class Project:
 
     def runs_on_import(self, module: str) -> bool:
         """Is a module run where an import names it, before something in it is asked for?"""
-        return self.is_own(module) and (self.runs_imports or self._sets_default(module))
+        at_once = self.runs_imports and (self.runs_until is None or self.bytes_read < self.runs_until)
+        return self.is_own(module) and (at_once or self._sets_default(module))
 
     def _sets_default(self, module: str) -> bool:
         """Does a module speak of setting the default dtype? Told from its text, unparsed."""

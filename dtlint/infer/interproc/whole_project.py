@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dtlint.infer.context import Frame, NeverReturns, TooLong
 from dtlint.infer.interproc.calls import Calls
-from dtlint.infer.interproc.engine import context_for
+from dtlint.infer.interproc.engine import STEPS, context_for
 from dtlint.infer.interproc.main_guard import main_blocks
 from dtlint.infer.interproc.open_contexts import runs_something
 from dtlint.infer.interproc.project import ModuleInfo, Project
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["WholeProject", "module_name"]
 
 _BUDGET = 20_000
-"""Calls that are followed for one project."""
+"""Calls that are followed for one program."""
 _MOST_READINGS = 32
 """How often one function is read for other arguments: a registry's decorator is met a thousand times."""
+_MOST_RUN = 1_000_000
+"""Bytes of modules that run for one program because an import names them, as those do that fill a registry."""
 
 
 def module_name(path: Path, root: Path) -> str:
@@ -47,28 +50,31 @@ class WholeProject:
         self.root = root
         main = ModuleInfo("", None, ast.Module([], []), "")
         self.project = Project([root], main, disk, beside=beside)
-        self.context = context_for(self.project, main, None, Calls(_BUDGET, _MOST_READINGS))
+        self.calls = Calls(_BUDGET, _MOST_READINGS)
+        self.context = context_for(self.project, main, None, self.calls)
         self.recording = Recording(self.context, whole=True)
         self.context.recorder = self.recording
         self.judged: list[ModuleInfo] = []
 
-    def read(self, judged: Collection[Path], programs: Sequence[Path]) -> dict[Path, ModuleInfo]:
-        """Run the programs among some modules.
+    @property
+    def bytes_read(self) -> int:
+        """Of the modules whose syntax is held."""
+        return self.project.bytes_read
 
-        Args:
-            judged: the modules that rules judge.
-            programs: those that may be programs.
-
-        Returns:
-            The judged modules that were reached and in which, or behind whose calls, something happens.
-        """
-        ctx = self.context
-        for path in programs:
-            name = module_name(path, self.root)
-            info = self.project.module(name)
-            if info is not None and info.path == path and runs_something(info.tree):
+    def run(self, path: Path) -> None:
+        """Run a file, if it is a program."""
+        ctx, name = self.context, module_name(path, self.root)
+        info = self.project.module(name)
+        if info is not None and info.path == path and runs_something(info.tree):
+            self.project.runs_until = self.bytes_read + _MOST_RUN
+            self.calls.begin(info)
+            ctx.steps_left = STEPS
+            with suppress(NeverReturns, TooLong):
                 ctx.modules.module(ctx, name)
                 self._run_as_program(info)
+
+    def reached(self, judged: Collection[Path]) -> dict[Path, ModuleInfo]:
+        """The modules among those that rules judge in which, or behind whose calls, something happened."""
         reached = {info.path: info for info in self.project.modules.values() if info is not None and info.path}
         found = {path: reached[path] for path in judged if path in reached}
         self.judged += found.values()
@@ -84,9 +90,8 @@ class WholeProject:
             mark, usual = store.mark(), ctx.frame
             ctx.frame = Frame(address, None, info, mark=mark)
             try:
-                ctx.semantics.execute(ctx, block)
-            except (NeverReturns, TooLong):
-                pass
+                with suppress(NeverReturns):
+                    ctx.semantics.execute(ctx, block)
             finally:
                 store.undo(mark)
                 ctx.frame = usual
