@@ -1121,8 +1121,14 @@ def test_sizes_of_a_library_are_whole_numbers(tmp_path: Path) -> None:
                 def __init__(self, config):
                     super().__init__()
                     self.words = nn.Embedding(config.places, config.width)
-                    self.places = nn.Buffer(torch.arange(4), persistent=False)  # int64
+                    self.places = nn.Buffer(torch.arange(config.places), persistent=False)  # int64
                     other = torch.arange(config.other)  #
+                    if x := config.layers:
+                        self.more = nn.Linear(config.perhaps, 4)
+                    unsure = torch.arange(config.perhaps)  #
+                    config.depth = x
+                    self.deep = nn.Linear(config.depth, config.width)
+                    bound = torch.arange(config.depth)  #
 
                 def forward(self, x):
                     steps = torch.arange(x.shape[1])  # int64

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from dtlint.dtypes.dtype import Category
 from dtlint.infer.context import Arguments, NeverReturns
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
@@ -15,17 +16,21 @@ from dtlint.infer.domain.values import (
     Generator,
     Many,
     Mapping,
+    Number,
     Tuple,
+    Unknown,
     Value,
     choices,
 )
 from dtlint.infer.models import enumerations
 from dtlint.infer.models.mappings import content_of_mapping, distinct, merged, of_items
+from dtlint.infer.names import path_of
 from dtlint.infer.semantics import names, operators
 from dtlint.infer.semantics.branches import alternatives, value_of_alternatives
 from dtlint.infer.semantics.iterations import makes_objects, once_more
 from dtlint.infer.semantics.narrowing import narrow
 from dtlint.infer.semantics.releases import always
+from dtlint.infer.semantics.sizes import sizes_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,9 +72,17 @@ def _name(ctx: Context, node: ast.Name) -> Value:
 def _attribute(ctx: Context, node: ast.Attribute) -> Value:
     owner = evaluate(ctx, node.value)
     found = ctx.semantics.attribute(ctx, owner, node.attr, node)
+    if found == TOP and isinstance(owner, Unknown) and _is_size(ctx, node):
+        found = Number(Category.INTEGER)
     if ctx.recorder is not None:
         ctx.recorder.evaluated(node, (owner,), TOP if found is None else found, ctx)
     return TOP if found is None else found  # what gave it is not followed, more likely than that this raises
+
+
+def _is_size(ctx: Context, node: ast.Attribute) -> bool:
+    """Is an attribute of what is not known a size, since the function around it uses it as one?"""
+    function = ctx.frame.function
+    return function is not None and path_of(node) in sizes_in(function.node)
 
 
 def _subscript(ctx: Context, node: ast.Subscript) -> Value:
