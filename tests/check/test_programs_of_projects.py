@@ -117,3 +117,66 @@ def test_text_that_is_run_gives_settings_other_values(tmp_path: Path, dtype: str
     """
     expected = WRONG[dtype]
     assert findings(tmp_path, {**library(dtype), "train.py": program}) == (set() if expected is None else {expected})
+
+
+MODELS = """
+    import torch
+    from torch import nn
+
+    class Small(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv1d(4, 4, 3)
+
+        def forward(self, x):
+            return self.conv(x.permute(0, 2, 1)).transpose(1, 2)
+
+    class Large(Small):
+        def __init__(self):
+            super().__init__()
+            self.last = nn.Conv1d(4, 4, 3)
+
+        def forward(self, x):
+            return self.last(super().forward(x).permute(0, 2, 1))
+"""
+CHOOSING = """
+    import sys
+    import torch
+    from torch import nn
+    from models import Large, Small
+    from readers import batches
+
+    def build(name, several):
+        model = {{"small": Small, "large": Large}}[name](){cast}
+        return nn.DataParallel(model) if several else model
+
+    model = build(sys.argv[1], len(sys.argv) > 2)
+    model = model{cast_later}
+    for batch in batches(sys.argv[-1]):
+        x = batch["x"].float().detach()
+        print(model(x[:, :16]))
+"""
+READERS = """
+    import pickle
+
+    def batches(path):
+        with open(path, "rb") as file:
+            yield from pickle.load(file)
+"""
+
+
+@pytest.mark.parametrize(
+    ("cast", "cast_later", "expected"),
+    [
+        (".half()", "", {"models.py:11 DT302"}),
+        ("", ".double()", {"models.py:11 DT302"}),
+        (".half()", ".float()", set()),
+        (".double()", ".to(torch.float32)", set()),
+        ("", "", set()),
+    ],
+)
+def test_one_of_several_models_is_cast_whichever_it_is(
+    tmp_path: Path, cast: str, cast_later: str, expected: set[str]
+) -> None:
+    program = CHOOSING.replace("{cast}", cast).replace("{cast_later}", cast_later).replace("{{", "{").replace("}}", "}")
+    assert findings(tmp_path, {"models.py": MODELS, "readers.py": READERS, "main.py": program}) == expected

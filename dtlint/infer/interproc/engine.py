@@ -53,6 +53,32 @@ def context_for(project: Project, module: ModuleInfo, recorder: Recorder | None,
     return Context(store, frame, Engine(calls), program, recorder, steps_left=STEPS)
 
 
+_OF_MODULES = frozenset(
+    f"torch.nn.Module.{name}" for name in ("half", "float", "double", "bfloat16", "to", "type", "cuda", "cpu", "train")
+)
+
+
+def _is_absent_beside(ctx: Context, other: Value, one: Value) -> bool:
+    """Are these a method of one module or of another, of which one call has made either, as `models[name](config)`? Where
+    one of them is there, the other is not, and what is done to it does not matter."""
+    if (
+        not isinstance(one, Bound)
+        or not isinstance(other, Bound)
+        or one.name != other.name
+        or one.name not in _OF_MODULES
+    ):
+        return False
+    mine, its = one.receiver, other.receiver
+    return (
+        isinstance(mine, Ref)
+        and isinstance(its, Ref)
+        and mine != its
+        and (mine.address.path, mine.address.site) == (its.address.path, its.address.site)
+        and not ctx.store.is_several(mine.address)
+        and not ctx.store.is_several(its.address)
+    )
+
+
 _EMPTY: tuple[tuple[str, Value], ...] = (
     ("builtins.dict", Mapping()),
     ("builtins.list", Tuple(())),
@@ -142,7 +168,14 @@ class Engine:
             return self._call(ctx, ones[0], arguments)
 
         def path(one: Value) -> Callable[[], Value]:
-            return lambda: self._call(ctx, one, arguments)
+            rivals = [other for other in ones if _is_absent_beside(ctx, other, one)]
+
+            def run() -> Value:
+                for other in rivals:
+                    self._call(ctx, other, arguments)
+                return self._call(ctx, one, arguments)
+
+            return run
 
         return value_of_alternatives(ctx, [path(one) for one in ones])
 

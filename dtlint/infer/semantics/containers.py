@@ -85,7 +85,8 @@ def _subscript(ctx: Context, value: Value, index: Value, node: ast.AST) -> Value
     if isinstance(value, Bound) and is_view(value):
         return of_mapping(content_of_view(ctx, value), index)
     if isinstance(value, Unknown):
-        return TOP
+        of_tensor = isinstance(index, Tuple) and any(map(_is_slice, index.items))
+        return Unknown(value.dtypes) if value.dtypes and of_tensor else TOP
     if isinstance(value, Ref):
         return _of_object(ctx, value, index, node)
     if isinstance(value, Const) and isinstance(value.value, str):
