@@ -9,6 +9,7 @@ from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._cast_calls import casts
 from dtlint_rules._needs import HALF_BY_NAME, attributes
+from dtlint_rules._scalers import called_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,11 +24,13 @@ class CastNotRestored(Rule):
     """A module or an activation that is cast for one computation and not cast back.
 
     ## What it does
-    Reports three forms.
+    Reports four forms.
 
     - A method upcasts a part of its object because that part is half (`if self.vae.dtype == torch.float16: ...`), and
       does not cast it back before it ends.
     - A function that evaluates casts the model that it is handed to half, and does not cast it back.
+    - A program casts a model to half in the midst of its training, as for a checkpoint or an evaluation, casts it back
+      nowhere, and steps its optimizer again.
     - In a module, an activation takes a detour over float32 (`x = F.interpolate(x.float(), ...)`), and goes on into a
       layer without the cast back; or it is cast on one path only, `if mask is not None: x = x.float().masked_fill(mask,
       0)`, and goes into a layer with weights that gets it uncast on the other.
@@ -78,6 +81,13 @@ class CastNotRestored(Rule):
     needs = (attributes(("to", "float", "double"), of_self=True),)
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for seen in facts.events("trained weights cast"):
+            yield Finding(
+                seen.node,
+                "The model that is trained is cast to half in place and not cast back: the next step trains in half",
+                help="Cast a copy, or the tensors of its `state_dict()`, or cast the model back",
+                elsewhere=called_from(seen),
+            )
         for node, path, function in _upcasts(facts):
             tests = [one for guard in facts.around.guards(node) for one in facts.around.made_of(guard.test)]
             if not any(path_of(one) == f"{path}.dtype" for one in tests) or not _asks_half(facts, node, path):

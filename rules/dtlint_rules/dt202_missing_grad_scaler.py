@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.domain.values import Region
+from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._autocast import is_on, opened_around
 
@@ -131,6 +132,12 @@ def _reaches_scaler(facts: ModuleFacts, node: ast.AST) -> bool:
 
 def _made(facts: ModuleFacts, loss: ast.expr) -> Iterator[ast.expr]:
     """The expressions that may have computed a loss."""
+    if isinstance(loss, ast.Attribute):
+        scope, path = facts.around.scope(loss), path_of(loss)
+        for bound in facts.assignments():
+            if path is not None and path_of(bound.node) == path and facts.around.scope(bound.node) is scope:
+                yield bound.node
+        return
     if not isinstance(loss, ast.Name):
         yield loss
         return

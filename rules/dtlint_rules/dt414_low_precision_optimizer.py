@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import LOW_PRECISION
-from dtlint.infer.domain.values import Many, Tensor, Tuple, choices
+from dtlint.infer.domain.values import NONE, Const, Many, Ref, Tensor, Tuple, choices
 from dtlint.rule import Finding, Rule
 from dtlint_rules._needs import HALF
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LowPrecisionOptimizer"]
 
+_HELP = "Keep the parameters in float32, and compute in half under autocast"
 _ADAPTIVE = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adadelta"})
 
 
@@ -25,7 +27,8 @@ class LowPrecisionOptimizer(Rule):
 
     ## What it does
     Reports a torch optimizer whose parameters are known to be float16 or bfloat16, as those of layers that are made with
-    `dtype=`. Models that are cast after they are made are the matter of DT101.
+    `dtype=`, and the step of one that another file makes, where all that it trains is half by then, whichever file has
+    cast it. Models that are cast and trained in one file are the matter of DT101.
 
     ## Why it matters
     An update that is small against its weight rounds away: at a weight of 1.0, a step of 1e-3 changes nothing in
@@ -59,6 +62,7 @@ class LowPrecisionOptimizer(Rule):
     needs = (("optim",),)
 
     def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
+        yield from _steps(facts)
         if any(call.name.startswith("torch.nn.") for call in facts.methods("half", "bfloat16", "to", "type")):
             return  # a model that is cast is the matter of DT101
         for call in facts.calls("torch.optim."):
@@ -68,11 +72,37 @@ class LowPrecisionOptimizer(Rule):
             known = frozenset[str]().union(*(one or {"?"} for one in dtypes))
             if not known or not known <= LOW_PRECISION:
                 continue
-            small = "2e-4" if "float16" in known else "1e-3"
+            small = _SMALLEST["float16" if "float16" in known else "bfloat16"]
             text = f"{kind} updates {' or '.join(sorted(known))} weights: steps below {small} of a weight are lost"
             if "float16" in known and kind in _ADAPTIVE:
                 text += ", and the eps of 1e-8 is 0"
-            yield Finding(call.node, text, help="Keep the parameters in float32, and compute in half under autocast")
+            yield Finding(call.node, text, help=_HELP)
+
+
+def _steps(facts: ModuleFacts) -> Iterator[Finding]:
+    """Steps of optimizers that are made elsewhere."""
+    refused = {seen.node for seen in facts.events("step of half parameters")}
+    own = {id(node) for node in ast.walk(facts.tree) if isinstance(node, ast.Call)}
+    for seen in facts.events("step in half"):
+        optimizer, dtype, eps = seen.what.about
+        if seen.node in refused or not isinstance(optimizer, Ref) or not isinstance(dtype, Const):
+            continue
+        site, kind = optimizer.address.site, str(optimizer.address.kind).rpartition(".")[2]
+        if id(site) in own or not isinstance(site, ast.Call):
+            continue
+        is_zero = dtype.value == "float16" and kind in _BY_SMALL_EPS and eps in _SMALL
+        text = (
+            f"{kind} updates float16 weights: its eps is 0 there, and a zero gradient makes NaN of the weight"
+            if is_zero
+            else f"{kind} updates {dtype.value} weights: steps below {_SMALLEST[str(dtype.value)]} of a weight are lost"
+        )
+        yield Finding(seen.node, text, help=_HELP)
+
+
+_SMALL = (NONE, Const(1e-8))
+"""The eps that Adam has where it is given none, or that."""
+_BY_SMALL_EPS = _ADAPTIVE - {"Adadelta"}
+_SMALLEST = {"float16": "2e-4", "bfloat16": "1e-3"}
 
 
 def _tensors(value: Value | None) -> Iterator[Tensor]:

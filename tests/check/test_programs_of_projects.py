@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.check.test_project import found
+from dtlint.check.run import run
+from dtlint.config import Configuration
+from tests.check.test_project import RULES, found
 
 NET = """
     import torch
@@ -180,3 +182,145 @@ def test_one_of_several_models_is_cast_whichever_it_is(
 ) -> None:
     program = CHOOSING.replace("{cast}", cast).replace("{cast_later}", cast_later).replace("{{", "{").replace("}}", "}")
     assert findings(tmp_path, {"models.py": MODELS, "readers.py": READERS, "main.py": program}) == expected
+
+
+TRAINED = """
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(4)])
+            self.norms = nn.ModuleList([nn.LayerNorm(8) for _ in range(4)])
+            self.wide = nn.Sequential(*[nn.Linear(8, 8) for _ in range(8)])
+            self.head = nn.Linear(8, 1)
+
+        def forward(self, x):
+            for layer, norm in zip(self.layers, self.norms):
+                x = norm(layer(x))
+            return self.head(self.wide(x))
+
+        def optimizer(self{settings}):
+            known = {name: each for name, each in self.named_parameters() if each.requires_grad}
+            decayed = [each for name, each in known.items() if each.dim() >= 2]
+            others = [each for name, each in known.items() if each.dim() < 2]
+            groups = [{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
+            return torch.optim.{optimizer}
+"""
+TRAINING = """
+    import sys
+    import torch
+    from net import Net
+
+    def train(large, steps):
+        if large:
+            model = Net()
+        else:
+            model = Net()
+        model = model{cast}
+        optimizer = model.optimizer()
+        for step in range(steps):
+            optimizer.zero_grad()
+            x = torch.randn(4, 8, dtype=next(model.parameters()).dtype)
+            loss = model(x).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+
+    if __name__ == "__main__":
+        train(len(sys.argv) > 1, 10)
+"""
+
+
+def trained(optimizer: str, cast: str, settings: str = "") -> dict[str, str]:
+    """A program that casts a model, and the module that makes its optimizer."""
+    net = TRAINED.replace("{optimizer}", optimizer).replace("{settings}", settings)
+    return {"net.py": net, "main.py": TRAINING.replace("{cast}", cast)}
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "cast", "message"),
+    [
+        ("AdamW(groups, lr=1e-3)", ".half()", "eps is 0"),
+        ("AdamW(groups, lr=1e-3, eps=1e-4)", ".half()", "below 2e-4"),
+        ("SGD(groups, lr=1e-3)", ".to(torch.bfloat16)", "below 1e-3"),
+        ("AdamW(groups, lr=1e-3)", ".half().float()", None),
+        ("AdamW(groups, lr=1e-3)", "", None),
+        ("AdamW([*groups, {'params': extra}], lr=1e-3)", ".half()", None),
+    ],
+)
+def test_an_optimizer_steps_half_weights_that_another_file_has_cast(
+    tmp_path: Path, optimizer: str, cast: str, message: str | None
+) -> None:
+    settings = ", extra=sys_parameters" if "extra" in optimizer else ""
+    files = trained(optimizer, cast, settings)
+    files["net.py"] = files["net.py"].replace(
+        "import torch\n", "import torch\n    from elsewhere import sys_parameters\n", 1
+    )
+    texts = [one.split(" ", 1) for one in messages(tmp_path, files) if " DT414 " in one]
+    assert [message in text for _, text in texts] == ([] if message is None else [True]), texts
+
+
+def messages(folder: Path, files: dict[str, str]) -> list[str]:
+    """What is found in a project, in words."""
+    findings(folder, files)
+    outcome = run(sorted(folder.rglob("*.py")), Configuration(isolated=True).settings_for, RULES)
+    return [
+        f"{Path(one.location.path).name}:{one.location.span.line} {one.code} {one.message}"
+        for one in outcome.diagnostics
+    ]
+
+
+SAVED = """
+    import torch
+
+    class Keeper:
+        def __init__(self, path):
+            self.path = path
+            self.best = None
+
+        def __call__(self, loss, model, half):
+            if self.best is None or loss < self.best:
+                self.best = loss
+                torch.save({saved}, self.path){after}
+"""
+KEEPING = """
+    import sys
+    import torch
+    from torch import nn
+    from keeper import Keeper
+
+    def train(half):
+        model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        keeper = Keeper("best.pt")
+        for step in range(int(sys.argv[1])):
+            loss = model(torch.randn(4, 8)).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            keeper(loss.item(), model, half)
+        return model
+
+    if __name__ == "__main__":
+        train(len(sys.argv) > 2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("saved", "after", "expected"),
+    [
+        ("model.half().state_dict()", "", {"keeper.py:12 DT112"}),
+        ("(model.half() if half else model).state_dict()", "", {"keeper.py:12 DT112"}),
+        ("model.half().state_dict()", "; model.float()", set()),
+        ("(model.half() if half else model).state_dict()", "; model.float() if half else model", set()),
+        ("{name: each.half() for name, each in model.state_dict().items()}", "", set()),
+        ("model.state_dict()", "", set()),
+    ],
+)
+def test_a_model_is_cast_in_the_midst_of_its_training(
+    tmp_path: Path, saved: str, after: str, expected: set[str]
+) -> None:
+    keeper = SAVED.replace("{saved}", saved).replace("{after}", after)
+    found = findings(tmp_path, {"keeper.py": keeper, "main.py": KEEPING})
+    assert {one for one in found if one.endswith("DT112")} == expected

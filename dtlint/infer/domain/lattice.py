@@ -121,7 +121,8 @@ def _with_unknown(left: Value, right: Value) -> Value:
     for choice in choices(other):
         if isinstance(choice, (Tensor, Unknown)):
             dtypes, symbol = join_dtypes(dtypes, choice.dtypes), join_symbols(symbol, choice.symbol)
-    return Unknown(dtypes, symbol)
+    extra = one.extra & other.extra if isinstance(one, Unknown) and isinstance(other, Unknown) else frozenset()
+    return Unknown(dtypes, symbol, extra)
 
 
 def _same_kind(left: Value, right: Value, ranges: Callable[[Range, Range], Range], depth: int) -> Value | None:

@@ -23,6 +23,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.interproc import fields, metaclasses
 from dtlint.infer.interproc.calls import Calls
+from dtlint.infer.interproc.exclusive import are_exclusive
 from dtlint.infer.interproc.program import Program
 from dtlint.infer.models import enumerations, external_calls, hooks, scaling
 from dtlint.infer.semantics import attributes, containers, expressions, operators, statements
@@ -59,8 +60,8 @@ _OF_MODULES = frozenset(
 
 
 def _is_absent_beside(ctx: Context, other: Value, one: Value) -> bool:
-    """Are these a method of one module or of another, of which one call has made either, as `models[name](config)`? Where
-    one of them is there, the other is not, and what is done to it does not matter."""
+    """Are these a method of one module or of another, of which only one is there? What is done to the other does not
+    matter then."""
     if (
         not isinstance(one, Bound)
         or not isinstance(other, Bound)
@@ -69,14 +70,7 @@ def _is_absent_beside(ctx: Context, other: Value, one: Value) -> bool:
     ):
         return False
     mine, its = one.receiver, other.receiver
-    return (
-        isinstance(mine, Ref)
-        and isinstance(its, Ref)
-        and mine != its
-        and (mine.address.path, mine.address.site) == (its.address.path, its.address.site)
-        and not ctx.store.is_several(mine.address)
-        and not ctx.store.is_several(its.address)
-    )
+    return isinstance(mine, Ref) and isinstance(its, Ref) and are_exclusive(ctx, mine.address, its.address)
 
 
 _EMPTY: tuple[tuple[str, Value], ...] = (

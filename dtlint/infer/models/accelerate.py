@@ -23,7 +23,8 @@ from dtlint.infer.domain.values import (
     Value,
 )
 from dtlint.infer.models import drivers
-from dtlint.infer.models.casts import cast_module, is_module
+from dtlint.infer.models.casts import cast_module
+from dtlint.infer.models.module_trees import is_module
 from dtlint.infer.models.registry import model
 
 if TYPE_CHECKING:

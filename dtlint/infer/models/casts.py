@@ -14,30 +14,24 @@ from dtlint.infer.domain.values import (
     Device,
     Dtype,
     External,
-    Many,
-    Mapping,
-    ProjectClass,
     Ref,
     Tensor,
-    Tuple,
     Union,
     Unknown,
     Value,
     choices,
     reshaped,
 )
-from dtlint.infer.models import plain_tensors
+from dtlint.infer.models import plain_tensors, training
+from dtlint.infer.models.module_trees import weights_within
 from dtlint.infer.models.ranges import as_whole_numbers
 from dtlint.infer.models.registry import model
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from dtlint.infer.context import Arguments, Context
-    from dtlint.infer.domain.values import Address
 
-__all__ = ["cast_module", "device_of", "dtype_of", "is_module", "modules_within", "weights_within"]
+__all__ = ["cast_module", "device_of", "dtype_of"]
 
 _FLOATING = FLOATING | COMPLEX | {name for name in DTYPES if name.startswith("float8")}
 _METHODS = {
@@ -98,16 +92,6 @@ def _cast(tensor: Value, dtype: Dtype | None) -> Value:
     if dtype is None:
         return TOP
     return Unknown(dtype.dtypes, dtype.symbol, plain_tensors.CAST if isinstance(tensor, Unknown) else frozenset())
-
-
-def is_module(value: Value) -> bool:
-    """Is it known to be a module?"""
-    if not isinstance(value, Ref):
-        return False
-    kind = value.address.kind
-    if isinstance(kind, ProjectClass):
-        return kind.definition.inherits("torch.nn.Module") is True
-    return isinstance(kind, str) and kind.startswith("torch.nn.") and kind not in plain_tensors.WEIGHTS
 
 
 # -- tensors -------------------------------------------------------------------------------------------------------------
@@ -252,7 +236,10 @@ def cast_module(
         if not isinstance(one, Ref):
             continue
         whole = len(ones) == 1 and not ctx.store.is_several(one.address)
-        for address in weights_within(ctx, one):
+        weights = list(weights_within(ctx, one))
+        if not moves and dtype is not None and dtype.dtypes is not None:
+            training.weights_cast(ctx, weights, dtype.dtypes)
+        for address in weights:
             known = ctx.store.read(address, CONTENT)
             if not isinstance(known, Tensor):
                 continue
@@ -283,49 +270,6 @@ def _cast_weight(known: Tensor, dtype: Dtype | None, real: bool) -> Tensor:
     return Tensor(made, None, known.rank, known.range, known.device, known.extra)
 
 
-def modules_within(ctx: Context, value: Value) -> Iterator[Ref]:
-    """A module and all that it holds, each once."""
-    waiting: list[Value] = [value]
-    seen: set[Address] = set()
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, Union):
-            waiting += one.choices
-        elif isinstance(one, (Tuple, Many)):
-            waiting += one.items if isinstance(one, Tuple) else (one.item,)
-        elif isinstance(one, Mapping):
-            waiting += [item for _, item in one.items]
-            if one.rest is not None:
-                waiting.append(one.rest)
-        elif isinstance(one, Ref) and one.address not in seen and is_module(one):
-            seen.add(one.address)
-            yield one
-            for field in ctx.store.fields(one.address):
-                held = ctx.store.read(one.address, field)
-                if held is None:
-                    continue
-                if field == CONTENT:
-                    waiting.append(held)
-                else:
-                    waiting += [each for each in choices(held) if isinstance(each, Ref) and is_module(each)]
-
-
-def weights_within(ctx: Context, value: Value) -> Iterator[Address]:
-    """The parameters and buffers of a module and of all within."""
-    for one in modules_within(ctx, value):
-        for field in ctx.store.fields(one.address):
-            held = ctx.store.read(one.address, field)
-            found: tuple[Value, ...] = () if held is None else choices(held)
-            if field == CONTENT and held is not None:
-                items = held.items if isinstance(held, Tuple) else (held.item,) if isinstance(held, Many) else ()
-                if isinstance(held, Mapping):
-                    items = tuple(item for _, item in held.items)
-                found = tuple(each for item in items for each in choices(item))
-            for each in found:
-                if isinstance(each, Ref) and each.address.kind in plain_tensors.WEIGHTS:
-                    yield each.address
-
-
 @model("torch.nn.Module.to")
 def _module_to(ctx: Context, arguments: Arguments) -> Value:
     dtype, keeps, device = _target(ctx, arguments)
@@ -354,10 +298,15 @@ def _is_plainly_unknown(value: Value) -> bool:
 def _module_type(ctx: Context, arguments: Arguments) -> Value:
     """`module.type(dtype)` casts whole numbers, too."""
     module, dtype = arguments.args[0], dtype_of(arguments.get(1, "dst_type"))
-    for address in weights_within(ctx, module):
+    weights = list(weights_within(ctx, module))
+    if dtype is not None and dtype.dtypes is not None:
+        training.weights_cast(ctx, weights, dtype.dtypes)
+    whole = isinstance(module, Ref) and not ctx.store.is_several(module.address)
+    update = ctx.store.overwrite if whole else ctx.store.blend
+    for address in weights:
         known = ctx.store.read(address, CONTENT)
         if isinstance(known, Tensor):
-            ctx.store.write(address, CONTENT, _cast(known, dtype))
+            update(address, CONTENT, _cast(known, dtype))
     return module
 
 

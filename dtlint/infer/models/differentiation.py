@@ -185,8 +185,8 @@ def _call_jacobian(ctx: Context, arguments: Arguments) -> Value:
 @model("torch.func.functional_call", "torch.nn.utils.stateless.functional_call")
 def _functional_call(ctx: Context, arguments: Arguments) -> Value:
     """The module with other weights; where these are of its own weights' dtypes, that is the module."""
-    from dtlint.infer.models.casts import weights_within
     from dtlint.infer.models.mappings import content_of_mapping
+    from dtlint.infer.models.module_trees import weights_within
 
     module, weights, args = (
         arguments.get(0, "module"),

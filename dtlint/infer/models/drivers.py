@@ -21,7 +21,7 @@ from dtlint.infer.domain.values import (
     Value,
 )
 from dtlint.infer.models import plain_tensors
-from dtlint.infer.models.casts import is_module
+from dtlint.infer.models.module_trees import is_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

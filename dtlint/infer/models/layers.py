@@ -344,7 +344,7 @@ def _weight_of(ctx: Context, receiver: Ref, last: str) -> Value:
     if last not in _WEIGHTED:
         return NONE
     if last in _ATTENTIVE:
-        from dtlint.infer.models.casts import modules_within, weights_within
+        from dtlint.infer.models.module_trees import modules_within, weights_within
 
         plainly = all(
             isinstance(one.address.kind, str) and not hooks.has_hooks(ctx, one) for one in modules_within(ctx, receiver)

@@ -16,11 +16,13 @@ from dtlint.infer.domain.values import (
     Ref,
     Tensor,
     Tuple,
+    Unknown,
     Value,
     choices,
 )
 from dtlint.infer.models import layers, plain_tensors
-from dtlint.infer.models.casts import cast_module, is_module, modules_within, weights_within
+from dtlint.infer.models.casts import cast_module
+from dtlint.infer.models.module_trees import is_module, modules_within, weights_within
 from dtlint.infer.models.registry import attribute, model
 from dtlint.infer.state import AMBIENT, CONTENT
 
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
 
 PARAMETERS_OF = "parameters of"
 """Marks the ambient cell that remembers whose parameters a call gives: what is made of them may be too many to list."""
+
+
+OF_MODULE = "weight of"
+"""What is known of a weight of a module that has too many to list: whose it is."""
 
 
 def _each(values: list[Value]) -> Value:
@@ -45,15 +51,23 @@ def _weights(ctx: Context, module: Value, kind: str) -> list[Value]:
     return [Ref(address) for address in dict.fromkeys(found)]
 
 
+def _one_of(ctx: Context, module: Value, kind: str) -> Value:
+    """Any of the parameters of a module and of all within, or of the buffers."""
+    found = join_all(_weights(ctx, module, kind)) or Tensor()
+    return (
+        Unknown(extra=frozenset({(OF_MODULE, module.address)})) if found == TOP and isinstance(module, Ref) else found
+    )
+
+
 def _iterating(name: str, kind: str) -> None:
     @model(f"torch.nn.Module.{name}s")
     def weights(ctx: Context, arguments: Arguments) -> Value:
         ctx.store.overwrite(AMBIENT, (PARAMETERS_OF, arguments.node), arguments.args[0])
-        return Many(join_all(_weights(ctx, arguments.args[0], kind)) or Tensor())
+        return Many(_one_of(ctx, arguments.args[0], kind))
 
     @model(f"torch.nn.Module.named_{name}s")
     def named_weights(ctx: Context, arguments: Arguments) -> Value:
-        return Many(Tuple((NO_TENSOR, join_all(_weights(ctx, arguments.args[0], kind)) or Tensor())))
+        return Many(Tuple((NO_TENSOR, _one_of(ctx, arguments.args[0], kind))))
 
     @model(f"torch.nn.Module.get_{name}")
     def weight(ctx: Context, arguments: Arguments) -> Value:

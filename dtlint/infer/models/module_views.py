@@ -67,7 +67,7 @@ def _numbered(content: Value) -> list[tuple[Value, Value]]:
 
 def _place_of(value: Value) -> str | None:
     """Where a module keeps an attribute; None: among those of any object."""
-    from dtlint.infer.models.casts import is_module
+    from dtlint.infer.models.module_trees import is_module
 
     kept = present(value)
     for one in () if kept is None else choices(kept):

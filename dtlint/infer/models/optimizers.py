@@ -10,7 +10,9 @@ from dtlint.infer.context import Arguments
 from dtlint.infer.domain.lattice import join_all
 from dtlint.infer.domain.values import (
     NO_TENSOR,
+    NONE,
     TOP,
+    Address,
     Const,
     Many,
     Mapping,
@@ -18,18 +20,21 @@ from dtlint.infer.domain.values import (
     Ref,
     Tensor,
     Tuple,
+    Unknown,
     Value,
     choices,
 )
-from dtlint.infer.models import plain_tensors, scaling
-from dtlint.infer.models.casts import is_module
+from dtlint.infer.models import plain_tensors, scaling, training
 from dtlint.infer.models.mappings import content_of_mapping
-from dtlint.infer.models.module_methods import PARAMETERS_OF
+from dtlint.infer.models.module_methods import OF_MODULE, PARAMETERS_OF
+from dtlint.infer.models.module_trees import is_module
 from dtlint.infer.models.ops import default_dtypes
 from dtlint.infer.models.registry import model
 from dtlint.infer.state import AMBIENT, CONTENT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dtlint.infer.context import Context
 
 _OPTIMIZERS = (
@@ -79,10 +84,10 @@ def _initialise(ctx: Context, arguments: Arguments) -> Value:
         (site, "groups"), "builtins.list", Many(ctx.allocate((site, "group"), "builtins.dict", group))
     )
     ctx.store.write(made.address, "param_groups", groups)
-    asked = site.args[0] if isinstance(site, ast.Call) and site.args else None
-    trained = ctx.store.read(AMBIENT, (PARAMETERS_OF, asked)) if isinstance(asked, ast.Call) else None
-    if trained is not None and is_module(trained):
-        ctx.store.write(made.address, scaling.TRAINED, trained)
+    trained = _trained(ctx, site, [one for item in found for one in choices(item)])
+    if trained:
+        training.made(ctx, made, trained)
+    ctx.store.write(made.address, _EPS, named.get("eps", NONE))
     each: Value = TOP
     if not isinstance(made.address.kind, str):  # the program's own optimizer fills a dict for each parameter
         each = ctx.allocate((site, "each"), "builtins.dict", Mapping())
@@ -90,6 +95,28 @@ def _initialise(ctx: Context, arguments: Arguments) -> Value:
     state = ctx.allocate((site, "state"), "collections.defaultdict", Mapping((), each))
     ctx.store.write(made.address, "state", state)
     return NO_TENSOR
+
+
+def _trained(ctx: Context, site: object, params: Sequence[Value]) -> list[Value]:
+    """The modules and parameters that make up what an optimizer was given; none where that is not known."""
+    asked = site.args[0] if isinstance(site, ast.Call) and site.args else None
+    whole = ctx.store.read(AMBIENT, (PARAMETERS_OF, asked)) if isinstance(asked, ast.Call) else None
+    if whole is not None and all(map(is_module, choices(whole))):
+        return [whole]
+    found: list[Value] = []
+    for one in params:
+        if isinstance(one, Ref) and one.address.kind == plain_tensors.PARAMETER:
+            found.append(one)
+            continue
+        owners = [about for name, about in one.extra if name == OF_MODULE] if isinstance(one, Unknown) else []
+        if not owners:
+            return []
+        found += (Ref(owner) for owner in owners if isinstance(owner, Address))
+    return list(dict.fromkeys(found))
+
+
+_EPS = "*eps"
+"""The field of an optimizer that holds the `eps` it was given."""
 
 
 def _setting(value: Value) -> Value:
@@ -170,10 +197,19 @@ def _keep_state(ctx: Context, optimizer: Value, site: object) -> None:
     ctx.store.write(state.address, CONTENT, Mapping((), each))
 
 
+def _judge_step(ctx: Context, optimizer: Ref) -> None:
+    dtype = training.low_precision_of(ctx, optimizer.address)
+    if dtype is not None:
+        ctx.event("step in half", optimizer, Const(dtype), ctx.store.read(optimizer.address, _EPS) or TOP)
+
+
 @model("torch.optim.Optimizer.step")
 def _step(ctx: Context, arguments: Arguments) -> Value:
     if isinstance(arguments.args[0], Ref):
         scaling.plain_step(ctx, arguments.args[0])
+        training.stepped(ctx, arguments.args[0].address)
+        if ctx.recorder is not None:
+            _judge_step(ctx, arguments.args[0])
     _keep_state(ctx, arguments.args[0], arguments.node)
     closure = arguments.get(1, "closure")
     if closure is not None and closure != Const(None):

@@ -33,24 +33,20 @@ from dtlint.infer.domain.values import (
     may_be_absent,
     present,
 )
-from dtlint.infer.models import plain_tensors
-from dtlint.infer.models.casts import weights_within
+from dtlint.infer.models import plain_tensors, training
 from dtlint.infer.models.ops import ask
 from dtlint.infer.models.protocols import UNKNOWN_CLASS
 from dtlint.infer.models.registry import MODELS, model
-from dtlint.infer.state import AMBIENT, CONTENT
+from dtlint.infer.state import AMBIENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.context import Arguments, Context
 
-__all__ = ["SCALER", "TRAINED", "backward", "cleared", "clipped", "escaped", "forget", "is_under_way", "plain_step"]
+__all__ = ["SCALER", "backward", "cleared", "clipped", "escaped", "forget", "is_under_way", "plain_step"]
 
 SCALER = "torch.amp.GradScaler"
-TRAINED = "*trained"
-"""The field of an optimizer that holds the module whose parameters it was given."""
-
 _ENABLED, _PHASES = "*enabled", "*phases"
 _GRADIENTS, _UNTOUCHED = Const("gradients"), Const("untouched")
 _STEPPED, _BEGUN, _SCALING = Const("stepped"), Const("begun"), Const("scaling")
@@ -286,6 +282,8 @@ def _unscale(ctx: Context, arguments: Arguments) -> Value:
         ctx.event(kind, arguments.args[0], arguments.args[1])
     elif _is_on(ctx, scaler) and phase is not None and present(phase) == _UNSCALED:
         ctx.event("unscale again", arguments.args[0], arguments.args[1])
+    elif _is_on(ctx, scaler):
+        _judge_half(ctx, arguments.args[0], arguments.args[1], optimizer)
     _put(ctx, scaler, phases, [(Const(optimizer), _UNSCALED), (_STEPPED, _TRUE), (_UNTOUCHED, _FALSE)])
     return NONE
 
@@ -322,16 +320,14 @@ def _judge_step(ctx: Context, phases: Mapping, scaler: Value, given: Value, opti
         ctx.event("step of cleared gradients", scaler, given)
     elif phases.get(_GRADIENTS) == _PLAIN:
         ctx.event("step of plain gradients", scaler, given)
-    if isinstance(optimizer, Address) and _is_in_half(ctx, optimizer):
+    if phase is None or present(phase) != _UNSCALED:
+        _judge_half(ctx, scaler, given, optimizer)
+
+
+def _judge_half(ctx: Context, scaler: Value, given: Value, optimizer: _Identity) -> None:
+    """Gradients in float16 are not unscaled: where the optimizer is unscaled, or where it is stepped, if it was not."""
+    if isinstance(optimizer, Address) and training.low_precision_of(ctx, optimizer) == "float16":
         ctx.event("step of half parameters", scaler, given)
-
-
-def _is_in_half(ctx: Context, optimizer: Address) -> bool:
-    """Are all parameters that an optimizer trains certainly float16?"""
-    trained = ctx.store.read(optimizer, TRAINED)
-    weights = [] if trained is None else [*weights_within(ctx, trained)]
-    known = [ctx.store.read(one, CONTENT) for one in weights if one.kind == plain_tensors.PARAMETER]
-    return bool(known) and all(isinstance(one, Tensor) and one.dtypes == _FLOAT16 for one in known)
 
 
 @model(f"{SCALER}.update")

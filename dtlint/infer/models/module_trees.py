@@ -1,0 +1,69 @@
+"""Modules hold modules and weights: what is reached from one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.infer.domain.values import Address, Many, Mapping, ProjectClass, Ref, Tuple, Union, Value, choices
+from dtlint.infer.models import plain_tensors
+from dtlint.infer.state import CONTENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.context import Context
+
+__all__ = ["is_module", "modules_within", "weights_within"]
+
+
+def is_module(value: Value) -> bool:
+    """Is it known to be a module?"""
+    if not isinstance(value, Ref):
+        return False
+    kind = value.address.kind
+    if isinstance(kind, ProjectClass):
+        return kind.definition.inherits("torch.nn.Module") is True
+    return isinstance(kind, str) and kind.startswith("torch.nn.") and kind not in plain_tensors.WEIGHTS
+
+
+def modules_within(ctx: Context, value: Value) -> Iterator[Ref]:
+    """A module and all that it holds, each once."""
+    waiting: list[Value] = [value]
+    seen: set[Address] = set()
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Union):
+            waiting += one.choices
+        elif isinstance(one, (Tuple, Many)):
+            waiting += one.items if isinstance(one, Tuple) else (one.item,)
+        elif isinstance(one, Mapping):
+            waiting += [item for _, item in one.items]
+            if one.rest is not None:
+                waiting.append(one.rest)
+        elif isinstance(one, Ref) and one.address not in seen and is_module(one):
+            seen.add(one.address)
+            yield one
+            for field in ctx.store.fields(one.address):
+                held = ctx.store.read(one.address, field)
+                if held is None:
+                    continue
+                if field == CONTENT:
+                    waiting.append(held)
+                else:
+                    waiting += [each for each in choices(held) if isinstance(each, Ref) and is_module(each)]
+
+
+def weights_within(ctx: Context, value: Value) -> Iterator[Address]:
+    """The parameters and buffers of a module and of all within."""
+    for one in modules_within(ctx, value):
+        for field in ctx.store.fields(one.address):
+            held = ctx.store.read(one.address, field)
+            found: tuple[Value, ...] = () if held is None else choices(held)
+            if field == CONTENT and held is not None:
+                items = held.items if isinstance(held, Tuple) else (held.item,) if isinstance(held, Many) else ()
+                if isinstance(held, Mapping):
+                    items = tuple(item for _, item in held.items)
+                found = tuple(each for item in items for each in choices(item))
+            for each in found:
+                if isinstance(each, Ref) and each.address.kind in plain_tensors.WEIGHTS:
+                    yield each.address
