@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import COMPLEX, FLOATING
+from dtlint.dtypes.dtype import COMPLEX, DTYPES, FLOATING, Category
 from dtlint.infer.domain.interval import ANY, Range
 from dtlint.infer.domain.lattice import category_of, join_dtypes, join_symbols
 from dtlint.infer.domain.values import (
     NO_TENSOR,
     TOP,
     Array,
+    Number,
     Tensor,
     Unknown,
     Value,
@@ -110,8 +111,10 @@ def _with_unknown(ctx: Context, name: str, left: Value, right: Value) -> Value:
         as_tensor = Tensor(other.dtypes, other.symbol)
         args = [known, as_tensor] if known is left else [as_tensor, known]
         result = ask(ctx, _OPS[name], args, {})
-        if isinstance(result, Tensor):  # it may be a number as well, of which the known dtype is not changed
-            number = ask(ctx, _OPS[name], [known, NO_TENSOR] if known is left else [NO_TENSOR, known], {})
+        if isinstance(result, Tensor):  # it may be a number as well, a real one
+            kind = max((DTYPES[dtype].category for dtype in other.dtypes or ()), default=Category.FLOAT)
+            given = (known, Number(kind)) if known is left else (Number(kind), known)
+            number = operator_result(ctx, name, *given)
             both = number if isinstance(number, Tensor) else Tensor()
             return Tensor(join_dtypes(result.dtypes, both.dtypes), join_symbols(result.symbol, both.symbol), rank)
     if name == "truediv":
