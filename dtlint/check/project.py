@@ -5,6 +5,7 @@ This comes before the files are checked one by one, and each file is handed what
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 import threading
@@ -308,6 +309,7 @@ def _read(
             if project.bytes_read > MOST_BYTES:
                 _judge(project, by_path, rules, found)
                 project = WholeProject(root, beside, disk)
+                gc.collect()
             project.run(path)
         _judge(project, by_path, rules, found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -68,6 +69,7 @@ class Reader:
         if sum(one.bytes_read for one in self._readings.values()) > MOST_BYTES:
             self._readings.clear()
             reading = None
+            gc.collect()  # what was read leads back to itself, and is as much again as what will be
         if reading is None:
             self._disk = self._disk or Disk()
             reading = self._readings[roots] = FileReading(roots, self._expected, self._disk)
