@@ -24,7 +24,7 @@ from dtlint_rules.dt801_unused_suppression import UnusedSuppression
 from dtlint_rules.dt802_unreadable_file import UnreadableFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from dtlint.infer.facts import ModuleFacts
     from dtlint.source.file import Source
@@ -182,9 +182,11 @@ class Doubles(Rule):
                 yield Finding(call.node, "float64")
 
 
-def found_in_user(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
+def found_in_user(
+    monkeypatch: pytest.MonkeyPatch, names: Sequence[str] = ("maker", "other", "user")
+) -> tuple[list[str], list[str]]:
     """The codes that are found in `user.py`, and the files that were checked anew."""
-    files, anew = [Path(f"{name}.py") for name in ("maker", "other", "user")], list[str]()
+    files, anew = [Path(f"{name}.py") for name in names], list[str]()
     before = check_file.check_source
 
     def counted(source: Source, *others: Any) -> Any:
@@ -211,3 +213,17 @@ def test_a_result_holds_as_long_as_what_it_rests_on(monkeypatch: pytest.MonkeyPa
     assert found_in_user(monkeypatch) == (["DT391"], ["other.py"])
     Path("maker.py").write_text(made.format(""))
     assert found_in_user(monkeypatch) == ([], ["maker.py", "user.py"])
+
+
+def test_a_result_holds_as_long_as_what_the_signatures_rest_on_that_it_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `between.table` gives is found out for `earlier.py`, and is known when `user.py` is read."""
+    made = "import torch\n\n\ndef table(n):\n    return torch.zeros(n{})\n"
+    Path("maker.py").write_text(made.format(", dtype=torch.float64"))
+    Path("between.py").write_text("import maker\n\n\ndef table(n):\n    return maker.table(n)\n")
+    for name in ("earlier", "user"):
+        Path(f"{name}.py").write_text("from between import table\n\n\ndef use(x):\n    return table(3) + x\n")
+    names = "earlier", "maker", "user"
+    assert found_in_user(monkeypatch, names) == (["DT391"], ["earlier.py", "maker.py", "user.py"])
+    assert found_in_user(monkeypatch, names) == (["DT391"], [])
+    Path("maker.py").write_text(made.format(""))
+    assert found_in_user(monkeypatch, names) == ([], ["earlier.py", "maker.py", "user.py"])

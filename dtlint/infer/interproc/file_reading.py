@@ -15,7 +15,7 @@ from dtlint.infer.facts import ModuleFacts
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.engine import STEPS, context_for
 from dtlint.infer.interproc.main_guard import main_blocks
-from dtlint.infer.interproc.open_contexts import OpenContexts
+from dtlint.infer.interproc.open_contexts import OpenContexts, Signature
 from dtlint.infer.interproc.project import ModuleInfo, Project
 from dtlint.infer.interproc.recording import Recording
 from dtlint.infer.interproc.whole_project import module_name
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-    from dtlint.infer.domain.values import Value
     from dtlint.infer.interproc.disk import Disk
     from dtlint.infer.interproc.functions import FunctionDefinition
 
@@ -51,7 +50,7 @@ class FileReading:
         self._calls = Calls(_BUDGET, _MOST_READINGS)
         self._context = context_for(self._project, main, None, self._calls)
         self._recording = Recording(self._context, expected)
-        self._signatures: dict[FunctionDefinition, Value] = {}
+        self._signatures: dict[FunctionDefinition, Signature] = {}
         self._context.recorder = self._recording
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.context import Arguments, NeverReturns, TooLong
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.summaries import Summary
     from dtlint.infer.state import Difference
 
-__all__ = ["OpenContexts", "runs_something"]
+__all__ = ["OpenContexts", "Signature", "runs_something"]
 
 _MOST_ROUNDS = 4
 """Readings of all functions, until what they leave behind stays as it is."""
@@ -92,6 +92,13 @@ def runs_something(tree: ast.Module) -> bool:
     return calls and not defines
 
 
+class Signature(NamedTuple):
+    """What a function gives where its parameters are symbols, and the modules that this rests on."""
+
+    result: Value
+    rests_on: frozenset[ModuleInfo] = frozenset()
+
+
 class OpenContexts:
     """Reads a library: its functions, and the methods of its classes.
 
@@ -113,7 +120,7 @@ class OpenContexts:
         *,
         with_callees: bool = False,
         rounds: int = _MOST_ROUNDS,
-        signatures: dict[FunctionDefinition, Value] | None = None,
+        signatures: dict[FunctionDefinition, Signature] | None = None,
     ) -> None:
         self.main = main
         self._signatures = signatures
@@ -377,26 +384,27 @@ class OpenContexts:
         """What a function gives where its parameters are symbols, and nothing is known of an object whose method it is; TOP
         where it does not return, or calls itself."""
         assert self._signatures is not None
+        engine: Engine = ctx.semantics  # type: ignore[assignment]
         known = self._signatures.get(definition)
         if known is not None:
-            return known
+            engine.calls.asked[-1] |= known.rests_on
+            return known.result
         if definition.owner is not None and definition.name in ("__init__", "__new__"):
             return NONE
-        self._signatures[definition] = TOP
+        self._signatures[definition] = Signature(TOP)
         bound = _parameters(ctx, definition)
         first = next(iter(bound), None)
         if definition.owner is not None and first is not None and "staticmethod" not in definition.decorators:
             bound[first] = TOP
-        engine: Engine = ctx.semantics  # type: ignore[assignment]
         recorder, ctx.recorder = ctx.recorder, None
         try:
             with ctx.store.aside():
                 _enter_region(ctx, definition)
-                result = engine.calls.openly(ctx, Function(definition, None), bound).result
+                summary = engine.calls.openly(ctx, Function(definition, None), bound)
         finally:
             ctx.recorder = recorder
-        self._signatures[definition] = result or TOP
-        return self._signatures[definition]
+        found = self._signatures[definition] = Signature(summary.result or TOP, summary.rests_on)
+        return found.result
 
     def _made(self, ctx: Context, cls: ProjectClass) -> Ref:
         """An object of a class as `__init__` leaves it, whatever that is given."""
