@@ -201,6 +201,9 @@ class Semantics(Protocol):
 class ModulesAndClasses(Protocol):
     """What is asked of the program as a whole: see `interproc.program.Program`."""
 
+    options: dict[str, dict[Value, None]]
+    """The options of the program that were parsed, with constants that each may be instead of what it is by default."""
+
     def global_of(self, ctx: Context, module: Any, name: str) -> Value | None:
         """The value of a global or builtin name."""
 
@@ -368,5 +371,6 @@ _USUAL: dict[str, Value] = {
     "opened": Const(None),
     "default dtype": Const("float32"),
     "default device": Device("cpu"),
+    "options": Const(None),
 }
 """What holds before the program says otherwise: no region (nor one that is opened in view), the default dtype float32, tensors made on the CPU."""

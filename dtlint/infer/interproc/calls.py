@@ -31,6 +31,8 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.interproc.functions import bound_arguments
 from dtlint.infer.interproc.summaries import Summary, moved
+from dtlint.infer.models.casts import cast_module
+from dtlint.infer.models.instance_dicts import ANYTHING
 from dtlint.infer.semantics.names import OUTER
 from dtlint.infer.semantics.regions import GENERATOR_CONTEXT
 from dtlint.infer.semantics.relocation import addresses_in
@@ -170,14 +172,14 @@ class Calls:
         if len(inside) >= most or path.depth > _DEEPEST or self.followed > self.budget:
             if self.followed > self.budget:
                 ctx.notes.append("following what it calls takes too long")
-            ctx.modules.escape(ctx, list(bound.values()))
+            self._leave_out(ctx, function, bound)
             return TOP
         if self._thawed != store.thawed:
             self._thawed = store.thawed
             self._summaries.clear()
         given = self.readings.setdefault(definition, set())
         if on_yield is None and key not in given and len(given) >= self._most_readings:
-            ctx.modules.escape(ctx, list(bound.values()))
+            self._leave_out(ctx, function, bound)
             first = next(iter(bound.values()), None)
             return first if first is not None and self._gives_first.get(definition) else TOP
         given.add(key)
@@ -201,6 +203,22 @@ class Calls:
                 summaries.pop(0)
             summaries.append(summary)
         return self._again(ctx, summary)
+
+    def _leave_out(self, ctx: Context, function: Function, bound: dict[str, Value]) -> None:
+        """What a call may do that is not followed, though its source is there: it is as if that were not seen, but what it
+        casts has any dtype afterwards, and an object that it was to initialise may have any attribute."""
+        definition: FunctionDefinition = function.definition
+        ctx.modules.escape(ctx, list(bound.values()))
+        if definition.speaks_of_casts:
+            for value in bound.values():
+                cast_module(ctx, value, None, None)
+        owner = next(iter(bound.values()), None)
+        if definition.name == "__init__" and isinstance(owner, Ref):
+            ctx.store.overwrite(owner.address, ANYTHING, Const(True))
+
+    def begin_run(self) -> None:
+        """A program is going to be run: how often functions were read for others does not count."""
+        self.readings.clear()
 
     def begin(self, module: Any) -> None:
         """A file of its own is going to be read: what was read for others is of use still, but what is found in it does not

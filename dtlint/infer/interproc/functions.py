@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["FunctionDefinition", "FunctionNode", "bound_arguments"]
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_CASTING = frozenset({"data", "set_", "to", "type", "half", "bfloat16", "float", "double"})
 
 
 @dataclass(eq=False)
@@ -83,6 +84,11 @@ class FunctionDefinition:
                 elif isinstance(child, ast.AST):
                     waiting.append(child)
         return yields, tuple(inner)
+
+    @cached_property
+    def speaks_of_casts(self) -> bool:
+        """Does its text name what casts modules and weights, or binds their data?"""
+        return any(isinstance(one, ast.Attribute) and one.attr in _CASTING for one in ast.walk(self.node))
 
     @property
     def is_generator(self) -> bool:

@@ -41,6 +41,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.interproc.annotations import declared, is_declared_long
 from dtlint.infer.interproc.signatures import instantiated, parameter_key, tells_of_dtypes
 from dtlint.infer.models import scaling
+from dtlint.infer.models.module_trees import is_module
 from dtlint.infer.models.plain_tensors import PARAMETER, WEIGHTS
 from dtlint.infer.names import path_of
 from dtlint.infer.semantics.attributes import class_attribute
@@ -350,6 +351,8 @@ class OpenContexts:
         definition: FunctionDefinition = function.definition
         if self._entry is None or function.frame is not None or tells_of_dtypes(bound.values()):
             return None
+        if definition.speaks_of_casts and any(map(is_module, list(bound.values())[definition.owner is not None :])):
+            return None  # which may cast a module that others made
         if scaling.is_under_way(ctx) or isinstance(ctx.ambient("opened"), Region):
             return None  # steps of a scaler, and regions, are followed into what is called
         ctx.modules.escape(ctx, list(bound.values()))

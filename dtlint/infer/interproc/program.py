@@ -74,6 +74,8 @@ class Program:
         self._defining: dict[Address, ProjectClass] = {}
         self._setters: dict[tuple[Address, str], Function] = {}
         self._resolving: set[tuple[str, str]] = set()
+        self.options: dict[str, dict[Value, None]] = {}
+        """The options that were parsed, with constants that each may be instead of what it is by default."""
 
     # -- modules ---------------------------------------------------------------------------------------------------------
 

@@ -7,25 +7,32 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dtlint.infer.context import Frame, NeverReturns, TooLong
+from dtlint.infer.domain.values import NONE, Const, Tuple
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.engine import STEPS, context_for
 from dtlint.infer.interproc.main_guard import main_blocks
 from dtlint.infer.interproc.open_contexts import runs_something
+from dtlint.infer.interproc.program import Program
 from dtlint.infer.interproc.project import ModuleInfo, Project
 from dtlint.infer.interproc.recording import Recording
+from dtlint.infer.models.options import AS_GIVEN
+from dtlint.infer.state import Iteration
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
+    from dtlint.infer.domain.values import Value
     from dtlint.infer.interproc.disk import Disk
 
 __all__ = ["WholeProject", "module_name"]
 
 _BUDGET = 20_000
 """Calls that are followed for one program."""
-_MOST_READINGS = 32
+_MOST_READINGS = 64
 """How often one function is read for other arguments: a registry's decorator is met a thousand times."""
+_MOST_OPTIONS = 6
+"""Options that a program is run with, one at a time."""
 _MOST_RUN = 1_000_000
 """Bytes of modules that run for one program because an import names them, as those do that fill a registry."""
 
@@ -52,6 +59,8 @@ class WholeProject:
         self.project = Project([root], main, disk, beside=beside)
         self.calls = Calls(_BUDGET, _MOST_READINGS)
         self.context = context_for(self.project, main, None, self.calls)
+        assert isinstance(self.context.modules, Program)
+        self._program = self.context.modules
         self.recording = Recording(self.context, whole=True)
         self.context.recorder = self.recording
         self.judged: list[ModuleInfo] = []
@@ -69,9 +78,18 @@ class WholeProject:
             self.project.runs_until = self.bytes_read + _MOST_RUN
             self.calls.begin(info)
             ctx.steps_left = STEPS
-            with suppress(NeverReturns, TooLong):
-                ctx.modules.module(ctx, name)
-                self._run_as_program(info)
+            self._program.options.clear()
+            with suppress(TooLong):
+                with suppress(NeverReturns):
+                    ctx.modules.module(ctx, name)
+                again = [info.tree.body] if self._program.options else []
+                blocks = list(main_blocks(info.tree))
+                self._run_as_program(info, blocks)
+                for given in self._command_lines():
+                    if again:
+                        ctx.store.unfreeze(self._program.address_of(info))
+                    self.calls.begin_run()
+                    self._run_as_program(info, [*again, *blocks], given)
 
     def reached(self, judged: Collection[Path]) -> dict[Path, ModuleInfo]:
         """The modules among those that rules judge in which, or behind whose calls, something happened."""
@@ -82,16 +100,28 @@ class WholeProject:
         concerned = {*kept.index().by_module, *(id(event.module) for event in kept.events.values())}
         return {path: info for path, info in found.items() if id(info) in concerned}
 
-    def _run_as_program(self, info: ModuleInfo) -> None:
-        """Run what stands under `if __name__ == "__main__":`. The state is as before afterwards."""
+    def _command_lines(self) -> list[Tuple]:
+        """What a program that has options may be given: nothing, or one option that has few values."""
+        options = self._program.options
+        pairs = [(Const(name), value) for name, values in options.items() for value in values]
+        return [Tuple(()), *(Tuple((Tuple(pair),)) for pair in pairs[:_MOST_OPTIONS])] if options else []
+
+    def _run_as_program(self, info: ModuleInfo, blocks: Sequence[Sequence[ast.stmt]], given: Value = NONE) -> None:
+        """Run statements of a module, what stands under `if __name__ == "__main__":`. The state is as before afterwards.
+
+        Args:
+            given: the options on the command line; None where they may be any.
+        """
         ctx, store = self.context, self.context.store
         address = store.address(None, info.name, "module")
-        for block in main_blocks(info.tree):
-            mark, usual = store.mark(), ctx.frame
-            ctx.frame = Frame(address, None, info, mark=mark)
-            try:
-                with suppress(NeverReturns):
+        mark, usual = store.mark(), ctx.frame
+        path = None if given == NONE else store.path(None, Iteration(given))
+        ctx.frame = Frame(address, path, info, mark=mark)
+        try:
+            ctx.set_ambient(AS_GIVEN, given)
+            with suppress(NeverReturns):
+                for block in blocks:
                     ctx.semantics.execute(ctx, block)
-            finally:
-                store.undo(mark)
-                ctx.frame = usual
+        finally:
+            store.undo(mark)
+            ctx.frame = usual

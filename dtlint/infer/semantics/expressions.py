@@ -27,7 +27,7 @@ from dtlint.infer.models.mappings import content_of_mapping, distinct, merged, o
 from dtlint.infer.names import path_of
 from dtlint.infer.semantics import names, operators
 from dtlint.infer.semantics.branches import alternatives, value_of_alternatives
-from dtlint.infer.semantics.iterations import makes_objects, once_more
+from dtlint.infer.semantics.iterations import is_unrolled, makes_objects, once_more
 from dtlint.infer.semantics.narrowing import narrow
 from dtlint.infer.semantics.releases import always
 from dtlint.infer.semantics.sizes import sizes_in
@@ -377,9 +377,6 @@ def _targets(node: Any) -> set[str]:
     }
 
 
-_MOST_UNROLLED = 12
-
-
 def _each(ctx: Context, node: Any, depth: int, found: list[Value]) -> bool:
     """Evaluate the element for each item of the generators from `depth` on. Are all items known, one by one?"""
     if depth == len(node.generators):
@@ -390,12 +387,12 @@ def _each(ctx: Context, node: Any, depth: int, found: list[Value]) -> bool:
         return True
     generator = node.generators[depth]
     items = ctx.semantics.items(ctx, evaluate(ctx, generator.iter), generator.iter)
-    if isinstance(items, Tuple) and len(items.items) > _MOST_UNROLLED and len(node.generators) == 1:
+    if isinstance(items, Tuple) and not is_unrolled(items) and len(node.generators) == 1:
         rearranged = _rearranged(node, generator, items)
         if rearranged is not None:
             found += rearranged
             return True
-    exact = isinstance(items, Tuple) and len(items.items) <= _MOST_UNROLLED
+    exact = isinstance(items, Tuple) and is_unrolled(items)
     if isinstance(items, Tuple) and not exact:
         items = Many(join_all(items.items) or TOP)
     mark = ctx.store.mark()

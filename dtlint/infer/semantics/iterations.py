@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from dtlint.infer.domain.lattice import join
-from dtlint.infer.domain.values import ABSENT, ProjectClass
+from dtlint.infer.domain.values import ABSENT, Const, ProjectClass, Tuple
 from dtlint.infer.semantics.relocation import Relocation
 from dtlint.infer.state import MADE, SEVERAL, TRUE, Iteration
 
@@ -20,9 +20,25 @@ if TYPE_CHECKING:
     from dtlint.infer.domain.values import Value
     from dtlint.infer.state import Difference
 
-__all__ = ["makes_objects", "once_more"]
+__all__ = ["is_unrolled", "makes_objects", "once_more"]
 
 T = TypeVar("T")
+
+_MOST_UNROLLED = 12
+"""A loop over no more items than this, all known one by one, is run once for each."""
+_MOST_NAMES = 64
+"""The same for names, and pairs that begin with one: the settings of a program, which each are something else."""
+
+
+def is_unrolled(items: Tuple) -> bool:
+    """Is a loop over these items run once for each?"""
+    given = items.items
+    return len(given) <= _MOST_UNROLLED or (len(given) <= _MOST_NAMES and all(map(_goes_by_name, given)))
+
+
+def _goes_by_name(item: Value) -> bool:
+    first = item.items[0] if isinstance(item, Tuple) and item.items else item
+    return isinstance(first, Const) and isinstance(first.value, str)
 
 
 def makes_objects(ctx: Context, mark: int) -> bool:

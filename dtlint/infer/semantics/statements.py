@@ -21,7 +21,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.semantics import names, operators
 from dtlint.infer.semantics.branches import alternatives, do_on_each_way_out, ways_out
 from dtlint.infer.semantics.expressions import evaluate
-from dtlint.infer.semantics.iterations import makes_objects, once_more
+from dtlint.infer.semantics.iterations import is_unrolled, makes_objects, once_more
 from dtlint.infer.semantics.matching import match_statement
 from dtlint.infer.semantics.narrowing import narrow
 from dtlint.infer.semantics.regions import with_statement
@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["execute"]
 
-_MOST_UNROLLED = 12
-"""A loop over no more items than this, all known one by one, is run once for each."""
 _MOST_TOGETHER = 150
-"""The same for loops in one another."""
+"""Rounds that are run one by one of loops in one another."""
 _ROUNDS_JOINED = 2
 _MOST_ROUNDS = 10
 
@@ -171,7 +169,7 @@ def _for(ctx: Context, node: ast.For | ast.AsyncFor) -> bool:
     items = ctx.semantics.items(ctx, iterable, node.iter)
     running = any(isinstance(one, Generator) for one in choices(iterable))
     around = ctx.frame.loops[-1].times if ctx.frame.loops else 1
-    if isinstance(items, Tuple) and len(items.items) <= _MOST_UNROLLED and around * len(items.items) <= _MOST_TOGETHER:
+    if isinstance(items, Tuple) and is_unrolled(items) and around * len(items.items) <= _MOST_TOGETHER:
         return _unrolled(ctx, node, items.items, around * len(items.items))
     if isinstance(items, Tuple):
         items = Many(join_all(items.items) or TOP)
