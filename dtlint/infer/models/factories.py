@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING, LEGACY_TENSORS, Category
+from dtlint.infer.context import NeverReturns
 from dtlint.infer.domain.interval import ANY, Range
 from dtlint.infer.domain.lattice import category_of, number_of
 from dtlint.infer.domain.values import (
@@ -362,3 +363,19 @@ def _randint(ctx: Context, arguments: Arguments) -> Value:
     else:
         made = Tensor(frozenset({"int64"}))
     return Tensor(made.dtypes, made.symbol, rank, device=_device(ctx, arguments))
+
+
+@model("torch.fft.fftfreq", "torch.fft.rfftfreq")
+def _frequencies(ctx: Context, arguments: Arguments) -> Value:
+    """The frequencies of a Fourier transform: of the dtype that is asked for, or of the one that `out` has."""
+    out = arguments.keywords.get("out", NONE)
+    if out != NONE:
+        return plain_tensors.plain(ctx, out)
+    given, dtype = _asked_dtype(arguments)
+    device = _device(ctx, arguments)
+    if given and dtype is None:
+        return Tensor(None, None, 1, device=device)
+    made = _default(ctx) if dtype is None else dtype
+    if made.dtypes and not made.dtypes & (FLOATING | COMPLEX):
+        raise NeverReturns
+    return Tensor(made.dtypes, made.symbol, 1, device=device)

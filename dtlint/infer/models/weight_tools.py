@@ -43,6 +43,18 @@ def _filled(ctx: Context, arguments: Arguments) -> Value:
     return value
 
 
+@model("torch.nn.utils.skip_init")
+def _skip_init(ctx: Context, arguments: Arguments) -> Value:
+    """What the class makes of the other arguments, its weights not filled."""
+    cls = arguments.get(0, "module_cls")
+    if cls is None:
+        return TOP
+    keywords = {name: value for name, value in arguments.keywords.items() if name != "module_cls"}
+    if arguments.complete:
+        keywords.setdefault("device", Const("cpu"))
+    return ctx.semantics.call(ctx, cls, Arguments(arguments.args[1:], keywords, arguments.complete, arguments.node))
+
+
 @model("torch.nn.init.calculate_gain")
 def _gain(ctx: Context, arguments: Arguments) -> Value:
     from dtlint.dtypes.dtype import Category

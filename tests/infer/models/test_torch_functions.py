@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.infer.programs import contradicted, inexact, loose
+from tests.infer.programs import contradicted, inexact, loose, mistaken
 
 pytest.importorskip("torch")
 
@@ -131,3 +131,23 @@ h = nn.LayerNorm(2)(any_rank) * torch.tensor(1.0).double()
 """
     assert inexact(HEAD + program) == []
     assert loose(HEAD + program).isdisjoint("abcdegh")
+
+
+def test_frequencies_have_the_default_dtype() -> None:
+    """Or the one that is asked for, by name or by a tensor to fill."""
+    program = """
+a = torch.fft.fftfreq(8); b = torch.fft.rfftfreq(8, d=0.5) * 1
+c = torch.fft.fftfreq(8, 0.5, dtype=torch.float64) * H.new_ones(8)
+filled = torch.fft.rfftfreq(8, out=torch.empty(5, dtype=torch.float16))
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    inside = torch.fft.fftfreq(8) * 2
+torch.set_default_dtype(torch.float64)
+wide = torch.fft.fftfreq(8)
+try:
+    whole = torch.fft.fftfreq(8, dtype=torch.int64)
+except RuntimeError:
+    whole = H
+last = whole * 1
+"""
+    assert inexact(program) == []
+    assert mistaken(program) == []

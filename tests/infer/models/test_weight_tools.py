@@ -44,3 +44,29 @@ layer.half()
 c = layer.parametrizations.weight.original * 1
 """
     assert inexact(HEAD + program) == []
+
+
+def test_modules_are_made_without_being_filled() -> None:
+    """Of a class from torch or in view, with weights of the dtype that it is given."""
+    program = """
+class Head(nn.Module):
+    def __init__(self, width, device=None, dtype=None):
+        super().__init__()
+        self.out = nn.Linear(width, 2, device=device, dtype=dtype)
+        self.scale = nn.Parameter(torch.ones(2, device=device))
+
+    def forward(self, x):
+        return self.out(x) * self.scale
+
+
+skip = nn.utils.skip_init
+plain = skip(nn.Linear, 8, 4).weight * 1
+half = skip(nn.Linear, 8, out_features=4, dtype=torch.float16, device="cpu").bias * 1
+head = skip(module_cls=Head, width=8, dtype=torch.bfloat16)
+weight = head.out.weight * 1
+result = head(x.bfloat16())
+head.half(); after = head.scale * 1
+options = {"dtype": torch.float64}
+double = skip(nn.Conv1d, 5, 5, 1, **options)(x.double())
+"""
+    assert inexact(HEAD + program) == []
