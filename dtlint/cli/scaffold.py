@@ -10,11 +10,15 @@ TEMPLATE = '''"""{code}: a tensor cast to float64."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix, Severity
-from dtlint.infer.facts import ModuleFacts
 from dtlint.rule import Finding, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.facts import ModuleFacts
 
 
 class {title}(Rule):
