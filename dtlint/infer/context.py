@@ -88,7 +88,7 @@ class Frame:
     Attributes:
         address: its variables, in the store.
         path: the calls under way, for allocation sites.
-        module: the module whose text runs, an `interproc.modules.Module`.
+        module: the module whose text runs, an `interproc.project.ModuleInfo`.
         function: the definition that runs; None for a module or a class body.
         mark: the trail at its beginning.
         returns: the states at each `return`, and what is returned.

@@ -49,6 +49,21 @@ def test_a_file_is_judged_by_what_it_imports(tmp_path: Path) -> None:
     assert [(one.code, Path(one.location.path).name) for one in outcome.diagnostics] == [("DT302", "train.py")]
 
 
+def test_the_example_of_the_architecture_is_found_at_the_call(tmp_path: Path) -> None:
+    page = (PROJECTS.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    block = page.partition("```python\n# ")[2].partition("```")[0]
+    for part in block.split("\n# "):
+        name, _, text = part.partition("\n")
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    line = (
+        (tmp_path / "train.py")
+        .read_text(encoding="utf-8")
+        .splitlines()
+        .index("scores = model(normalise(np.ones((4, 8))))")
+    )
+    assert f"train.py:{line + 1} DT302" in found(tmp_path.resolve())
+
+
 MODEL = "import torch\n\n\nclass Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.table = torch.nn.Embedding(9, 4)\n\n    def forward(self, x):\n        return self.table(x)\n"
 RUN = "import torch\nfrom net.model import Net\n\n\ndef main():\n    Net()(torch.zeros(3, dtype=torch.float64))\n"
 

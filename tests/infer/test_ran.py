@@ -2310,7 +2310,7 @@ PROGRAMS = {
 
 
 BENDS: dict[str, tuple[str, ...]] = {
-    "functions, methods and classes that are in view are not replaced at run time": (
+    "who is what does not change: classes of objects, defaults, functions of torch": (
         "a layer of torch that is patched",
         "an object of another class from now on",
         "a function with other defaults",
@@ -2327,10 +2327,8 @@ BENDS: dict[str, tuple[str, ...]] = {
         "a generator expression over a dict that changes",
         "a loop over a list that it adds to",
     ),
-    "a function that caches its results gives one of its own at each call": (
-        "cached results of a function and of a method",
-    ),
-    "what `exec`, `globals()` and `__dict__` bind is unknown": (
+    "a cache is never cleared": ("cached results of a function and of a method",),
+    "a module, a variable or an attribute is bound under its name by plain means": (
         "an item of a Sequential is replaced through its table, by setattr and by its path",
         "a global that is set by its name",
         "objects that share their attributes",
@@ -2338,7 +2336,7 @@ BENDS: dict[str, tuple[str, ...]] = {
         "a teacher that is hidden",
         "modules that are taken out",
     ),
-    "special methods do what they usually do: descriptors, copying, metaclasses, `__torch_function__`": (
+    "special methods do what they usually do: descriptors, copying, casts of modules, `__torch_function__`": (
         "a module that says itself what a cast does to it",
         "a mode that gives something else than torch's ops do",
         "a hook of every module",
@@ -2361,7 +2359,7 @@ BENDS: dict[str, tuple[str, ...]] = {
         "state that is saved by a part itself",
         "weights that a layer is reset to",
     ),
-    "an autocast region is opened by `with`": ("who opens a region by hand may have one open anywhere",),
+    "an autocast region is opened by `with` or a decorator": ("who opens a region by hand may have one open anywhere",),
     "nobody gives a weight other data than by the module that holds it": (
         "tensors that are swapped",
         "swapped weights",
