@@ -91,7 +91,14 @@ def _cast(tensor: Value, dtype: Dtype | None) -> Value:
         return Tensor(dtype.dtypes, dtype.symbol, tensor.rank, values, tensor.device, tensor.extra)
     if dtype is None:
         return TOP
-    return Unknown(dtype.dtypes, dtype.symbol, plain_tensors.CAST if isinstance(tensor, Unknown) else frozenset())
+    from_truths = (
+        isinstance(tensor, Unknown) and tensor.dtypes == _BOOL
+    )  # 0 or 1, which is nowhere kept of what is unknown
+    is_marked = isinstance(tensor, Unknown) and not from_truths
+    return Unknown(dtype.dtypes, dtype.symbol, plain_tensors.CAST if is_marked else frozenset())
+
+
+_BOOL = frozenset({"bool"})
 
 
 # -- tensors -------------------------------------------------------------------------------------------------------------
