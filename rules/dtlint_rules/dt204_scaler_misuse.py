@@ -43,6 +43,10 @@ _WRONG_STEPS = {
         "`update` is called though no optimizer was stepped since the last one: it raises AssertionError",
         "Call `scaler.update()` only where `scaler.step(optimizer)` was called",
     ),
+    "unscale of plain gradients": (
+        "`unscale_` is called for gradients of a loss that was never scaled",
+        "Call `scaler.scale(loss).backward()`",
+    ),
     "step of plain gradients": (
         "`step` unscales gradients of a loss that was never scaled",
         "Call `scaler.scale(loss).backward()`",
@@ -215,9 +219,15 @@ def _never_scaled(facts: ModuleFacts, step: Call) -> Iterator[Finding]:
         return
     backward = [one.node for one in facts.methods("backward") if facts.around.scope(one.node) is scope]
     if backward and backward[0].lineno < step.node.lineno and not backward[0].args:
+        unscaling = [
+            one.node
+            for one in calls_of(facts, scaler, "unscale_")
+            if facts.around.scope(one.node) is scope and backward[0].lineno < one.node.lineno < step.node.lineno
+        ]
+        kind = "unscale of plain gradients" if unscaling else "step of plain gradients"
         yield Finding(
-            step.node,
-            _WRONG_STEPS["step of plain gradients"][0],
+            unscaling[0] if unscaling else step.node,
+            _WRONG_STEPS[kind][0],
             help="Call `scaler.scale(loss).backward()`",
             notes=((backward[0], "nothing has scaled this loss"),),
         )

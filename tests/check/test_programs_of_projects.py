@@ -324,3 +324,54 @@ def test_a_model_is_cast_in_the_midst_of_its_training(
     keeper = SAVED.replace("{saved}", saved).replace("{after}", after)
     found = findings(tmp_path, {"keeper.py": keeper, "main.py": KEEPING})
     assert {one for one in found if one.endswith("DT112")} == expected
+
+
+SCALING = """
+    import torch
+
+    class Scaler:
+        def __init__(self):
+            self.scaler = torch.amp.GradScaler("cpu")
+
+        def __call__(self, loss, optimizer, model, steps):
+            {backward}.backward()
+            if steps:
+                self.scaler.unscale_(optimizer)
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                self.scaler.step(optimizer)
+            {update}
+"""
+SCALED = """
+    import sys
+    import torch
+    from torch import nn
+    from scaling import Scaler
+
+    def train(every):
+        model = nn.Linear(8, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+        scaler = Scaler()
+        for step in range(100):
+            with torch.autocast("cpu", dtype=torch.float16):
+                loss = model(torch.randn(4, 8)).float().pow(2).mean()
+            optimizer.zero_grad()
+            scaler(loss, optimizer, model, step % every == 0)
+
+    if __name__ == "__main__":
+        train(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("backward", "update", "expected"),
+    [
+        ("self.scaler.scale(loss)", "self.scaler.update() if steps else None", set()),
+        ("self.scaler.scale(loss)", "pass", {"scaling.py:11 DT204"}),
+        ("loss", "self.scaler.update() if steps else None", {"scaling.py:11 DT204"}),
+    ],
+)
+def test_a_scaler_is_followed_through_the_loop_of_another_file(
+    tmp_path: Path, backward: str, update: str, expected: set[str]
+) -> None:
+    scaling = SCALING.replace("{backward}", backward).replace("{update}", update)
+    assert findings(tmp_path, {"scaling.py": scaling, "main.py": SCALED}) == expected

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["SCALER", "backward", "cleared", "clipped", "escaped", "forget", "is_under_way", "plain_step"]
 
 SCALER = "torch.amp.GradScaler"
-_ENABLED, _PHASES = "*enabled", "*phases"
+_ENABLED, _PHASES, _UPDATED = "*enabled", "*phases", "*updated"
 _GRADIENTS, _UNTOUCHED = Const("gradients"), Const("untouched")
 _STEPPED, _BEGUN, _SCALING = Const("stepped"), Const("begun"), Const("scaling")
 """What is kept of a scaler beside the phase of each optimizer: what the gradients are, and whether they are as the last
@@ -282,6 +282,11 @@ def _unscale(ctx: Context, arguments: Arguments) -> Value:
         ctx.event(kind, arguments.args[0], arguments.args[1])
     elif _is_on(ctx, scaler) and phase is not None and present(phase) == _UNSCALED:
         ctx.event("unscale again", arguments.args[0], arguments.args[1])
+    elif _is_on(ctx, scaler) and phase is not None and present(phase) == _DONE and _is_never_updated(ctx, scaler):
+        ctx.event("unscale after step", arguments.args[0], arguments.args[1])
+    elif _is_on(ctx, scaler) and phases.get(_GRADIENTS) == _PLAIN:
+        ctx.event("unscale of plain gradients", arguments.args[0], arguments.args[1])
+        phases = Mapping(tuple((key, TOP if key == _GRADIENTS else one) for key, one in phases.items))  # told once
     elif _is_on(ctx, scaler):
         _judge_half(ctx, arguments.args[0], arguments.args[1], optimizer)
     _put(ctx, scaler, phases, [(Const(optimizer), _UNSCALED), (_STEPPED, _TRUE), (_UNTOUCHED, _FALSE)])
@@ -314,8 +319,10 @@ def _judge_step(ctx: Context, phases: Mapping, scaler: Value, given: Value, opti
     if phase == _DONE:
         ctx.event("step twice", scaler, given)
         return
+    identity = _identity(scaler)
     if phase is not None and present(phase) == _DONE:
-        ctx.event("step again", scaler, given)
+        if not isinstance(identity, Address) or _is_never_updated(ctx, identity):
+            ctx.event("step again", scaler, given)
     elif phase == _CLEARED:
         ctx.event("step of cleared gradients", scaler, given)
     elif phases.get(_GRADIENTS) == _PLAIN:
@@ -340,7 +347,14 @@ def _update(ctx: Context, arguments: Arguments) -> Value:
         if known and _is_on(ctx, scaler) and not sets:
             ctx.event("update without step", arguments.args[0])
         ctx.store.write(*_cell(scaler), _FRESH)
+        if isinstance(scaler, Address):
+            ctx.store.overwrite(scaler, _UPDATED, _TRUE)
     return NONE
+
+
+def _is_never_updated(ctx: Context, scaler: _Identity) -> bool:
+    """Is a scaler updated on no path to here?"""
+    return isinstance(scaler, Address) and ctx.store.read(scaler, _UPDATED) is None
 
 
 @model(f"{SCALER}.get_scale")

@@ -15,6 +15,7 @@ KINDS = (
     *("unscale twice", "unscale again", "unscale after step", "step twice", "step again", "update without step"),
     *(
         "step of plain gradients",
+        "unscale of plain gradients",
         "step of cleared gradients",
         "plain step of scaled gradients",
         "step beside the scaler",
