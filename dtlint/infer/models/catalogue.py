@@ -38,6 +38,7 @@ from dtlint.infer.models import (
     tensor_methods,
     torch_functions,
     transformers_trainer,
+    vision,
     weight_tools,
     wrappers,
 )
@@ -82,5 +83,6 @@ MODULES = (
     tensor_methods,
     torch_functions,
     transformers_trainer,
+    vision,
 )
 """The modules that hold models."""

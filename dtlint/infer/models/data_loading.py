@@ -22,7 +22,7 @@ from dtlint.infer.domain.values import (
     Value,
 )
 from dtlint.infer.models import plain_tensors
-from dtlint.infer.models.registry import model
+from dtlint.infer.models.registry import MODELS, model
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
@@ -92,8 +92,9 @@ def _item_of(ctx: Context, dataset: Value, arguments: Arguments) -> Value:
             if method is not None and method != TOP:
                 index = Number(Category.INTEGER)
                 return ctx.semantics.call(ctx, method, Arguments([index], {}, True, arguments.node))
-        if isinstance(dataset, Ref) and dataset.address.kind == "torch.utils.data.TensorDataset":
-            return ctx.store.read(dataset.address, "*item") or TOP
+        known = MODELS.get(f"{dataset.address.kind}.__getitem__") if isinstance(dataset, Ref) else None
+        if known is not None:
+            return known(ctx, Arguments([dataset, Number(Category.INTEGER)], {}, True, arguments.node))
         items = ctx.semantics.items(ctx, dataset, arguments.node)
     except NeverReturns:
         return TOP

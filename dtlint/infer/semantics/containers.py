@@ -174,7 +174,8 @@ def _of_object(ctx: Context, value: Ref, index: Value, node: ast.AST) -> Value:
         if _is_slice(index):
             return ctx.allocate(node, kind, found)
         return found
-    return TOP
+    known = MODELS.get(f"{kind}.__getitem__") if isinstance(kind, str) and not _is_slice(index) else None
+    return TOP if known is None else known(ctx, Arguments([value, index], {}, True, node))
 
 
 def assign_item(ctx: Context, value: Value, index: Value, given: Value, node: ast.AST) -> None:
