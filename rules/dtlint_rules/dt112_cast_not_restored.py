@@ -82,6 +82,8 @@ class CastNotRestored(Rule):
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         for seen in facts.events("trained weights cast"):
+            if getattr(facts.around.parent(seen.node), "attr", "") == "state_dict":
+                continue  # checkpoint-dtype tells of a cast that is made to save
             yield Finding(
                 seen.node,
                 "The model that is trained is cast to half in place and not cast back: the next step trains in half",

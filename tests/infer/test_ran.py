@@ -2343,7 +2343,6 @@ BENDS: dict[str, tuple[str, ...]] = {
         "descriptors, and properties that are called",
         "a mode that changes ops",
         "a mode that fills in a dtype",
-        "copies of an object",
         "a class that copies itself",
         "a dict whose attributes are its items, by other names of methods",
         "modules that say which parameters and children they have",

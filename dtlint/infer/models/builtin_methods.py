@@ -16,6 +16,7 @@ from dtlint.infer.domain.values import (
     Many,
     Mapping,
     Number,
+    ProjectClass,
     Ref,
     Tuple,
     Union,
@@ -304,7 +305,19 @@ def _copy_dict(ctx: Context, arguments: Arguments) -> Value:
     content = ctx.store.read(value.address, CONTENT) if isinstance(value, Ref) else None
     if isinstance(value, Ref) and value.address.kind in ("builtins.dict", "builtins.list") and content is not None:
         return ctx.allocate(arguments.node, value.address.kind, content)
+    if isinstance(value, Ref) and isinstance(value.address.kind, ProjectClass):
+        return _another(ctx, value, arguments)
     return value
+
+
+def _another(ctx: Context, value: Ref, arguments: Arguments) -> Value:
+    """What `copy.copy` makes of an object: another of its class, that holds the same."""
+    fields = [(field, ctx.store.read(value.address, field)) for field in ctx.store.fields(value.address)]
+    made = ctx.allocate((arguments.node, value.address), value.address.kind)
+    for field, held in fields:
+        if held is not None:
+            ctx.store.write(made.address, field, held)
+    return made
 
 
 @model("builtins.dict.clear")
