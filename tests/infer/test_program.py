@@ -745,7 +745,7 @@ PROGRAMS = {
 
         config = Config(a=1, half=False)
         x = torch.ones(2)
-        y = x.half() if config.half else x  # float16|float32
+        y = x.half() if config.half else x  # float32
         y.sum()
     """,
     "a class is no tuple": """
