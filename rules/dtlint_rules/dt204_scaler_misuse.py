@@ -225,12 +225,13 @@ def _never_scaled(facts: ModuleFacts, step: Call) -> Iterator[Finding]:
             if facts.around.scope(one.node) is scope and backward[0].lineno < one.node.lineno < step.node.lineno
         ]
         kind = "unscale of plain gradients" if unscaling else "step of plain gradients"
-        yield Finding(
-            unscaling[0] if unscaling else step.node,
-            _WRONG_STEPS[kind][0],
-            help="Call `scaler.scale(loss).backward()`",
-            notes=((backward[0], "nothing has scaled this loss"),),
-        )
+        for node in unscaling or [step.node]:
+            yield Finding(
+                node,
+                _WRONG_STEPS[kind][0],
+                help="Call `scaler.scale(loss).backward()`",
+                notes=((backward[0], "nothing has scaled this loss"),),
+            )
 
 
 def _made_anew(facts: ModuleFacts, made: Call) -> Iterator[Finding]:

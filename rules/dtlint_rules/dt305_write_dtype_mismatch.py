@@ -19,7 +19,7 @@ from dtlint_rules._texts import short
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.infer.facts import ModuleFacts, Operation
+    from dtlint.infer.facts import ModuleFacts, Operation, Sighting
     from dtlint.source.place import Place
 
 __all__ = ["WriteDtypeMismatch"]
@@ -78,7 +78,7 @@ class WriteDtypeMismatch(Rule):
         for seen in once(facts.operations(lambda one: is_refused(one, self.code) or _differ(one))):
             into, written = _sides(seen.what)
             text = f"`{_name(seen.what)}` raises: what is written is {listed(written.dtypes)}, and the tensor {listed(into.dtypes)}"
-            one = finding(seen, None, text, _HELP, fix=_fix(facts, seen.what, into, written))
+            one = finding(seen, None, text, _HELP, fix=_fix(facts, seen, into, written))
             one.severity = Severity.ERROR
             yield one
         for seen, wide, other in if_half(facts, is_write, _sides):
@@ -86,7 +86,7 @@ class WriteDtypeMismatch(Rule):
             text = f"`{_name(seen.what)}` of float32 and a tensor of the caller's dtype raises if that is half"
             if wide.node is not None and other.node is not None:
                 text = f"`{_name(seen.what)}` raises if `{short(other.node)}` is half: `{short(wide.node)}` is float32"
-            yield finding(seen, None, text, _HELP, fix=_fix(facts, seen.what, into, written), conditional=True)
+            yield finding(seen, None, text, _HELP, fix=_fix(facts, seen, into, written), conditional=True)
 
 
 _HELP = "Cast what is written to the dtype of the tensor"
@@ -110,8 +110,10 @@ def _differ(operation: Operation) -> bool:
     return bool(into) and bool(written) and into <= FLOATING and written <= FLOATING and into.isdisjoint(written)
 
 
-def _fix(facts: ModuleFacts, operation: Operation, into: Operand, written: Operand) -> partial[Fix | None] | None:
-    node = written.node
+def _fix(facts: ModuleFacts, seen: Sighting[Operation], into: Operand, written: Operand) -> partial[Fix | None] | None:
+    operation, node = seen.what, written.node
+    if seen.behind:
+        return None
     if short_op(operation) == "__setitem__":
         statement = facts.around.statement(operation.node)
         node = statement.value if isinstance(statement, ast.Assign) and operation.node in statement.targets else None

@@ -375,3 +375,48 @@ def test_a_scaler_is_followed_through_the_loop_of_another_file(
 ) -> None:
     scaling = SCALING.replace("{backward}", backward).replace("{update}", update)
     assert findings(tmp_path, {"scaling.py": scaling, "main.py": SCALED}) == expected
+
+
+HEADS = """
+    import torch
+
+    def spread(scores, index):
+        table = torch.ones(4, 4) / 4
+        table[index] = scores
+        return table
+"""
+SPREADING = """
+    import torch
+    from torch import nn
+    from heads import spread
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(4, 4)
+
+        def forward(self, x, index):
+            return spread(self.head(x){cast}, index)
+"""
+RUNNING = """
+    import sys
+    import torch
+    from net import Net
+
+    if __name__ == "__main__":
+        model = Net()
+        for step in range(3):
+            if len(sys.argv) > 1:
+                with torch.autocast("cpu", dtype=torch.bfloat16):
+                    print(model(torch.randn(4, 4), torch.arange(4)))
+            else:
+                print(model(torch.randn(4, 4), torch.arange(4)))
+"""
+
+
+@pytest.mark.parametrize(("cast", "expected"), [("", {"net.py:12 DT305"}), (".float()", set())])
+def test_a_write_that_raises_for_some_calls_is_told_where_they_are(
+    tmp_path: Path, cast: str, expected: set[str]
+) -> None:
+    files = {"heads.py": HEADS, "net.py": SPREADING.replace("{cast}", cast), "main.py": RUNNING}
+    assert findings(tmp_path, files) == expected
