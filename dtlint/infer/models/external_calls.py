@@ -24,7 +24,7 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
-from dtlint.infer.models import catalogue, hooks, kinds, layers, mutation, plain_tensors
+from dtlint.infer.models import catalogue, hooks, kinds, layers, mutation, plain_tensors, unknown_tensors
 from dtlint.infer.models.ops import ask, is_op, refusal
 from dtlint.infer.models.registry import MODELS, canonical
 
@@ -148,6 +148,16 @@ def method(ctx: Context, bound: Bound, arguments: Arguments) -> Value:
     Raises:
         NeverReturns: it raises for these arguments.
     """
+    receiver, name = bound.receiver, bound.name
+    owner, _, last = name.rpartition(".")
+    if isinstance(receiver, Unknown) and owner == "torch.Tensor" and unknown_tensors.has_method(receiver, last):
+        result = unknown_tensors.told(receiver, lambda: _method(ctx, bound, arguments))
+        ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
+        return result
+    return _method(ctx, bound, arguments)
+
+
+def _method(ctx: Context, bound: Bound, arguments: Arguments) -> Value:
     receiver, name = bound.receiver, bound.name
     model = MODELS.get(name)
     if model is not None:

@@ -30,7 +30,7 @@ from dtlint.infer.domain.values import (
     choices,
     present,
 )
-from dtlint.infer.models import code_objects, enumerations, kinds, layers, plain_tensors
+from dtlint.infer.models import code_objects, enumerations, kinds, layers, plain_tensors, unknown_tensors
 from dtlint.infer.models.autograd_functions import APPLY
 from dtlint.infer.models.instance_dicts import ANYTHING, instance_dict
 from dtlint.infer.models.ops import is_op
@@ -90,28 +90,22 @@ def _attribute(ctx: Context, value: Value, name: str, node: ast.AST) -> Value | 
         if of_code is not None:
             return of_code
         return {"func": value.callee, "args": Tuple(value.args)}.get(name, TOP)
-    if isinstance(value, Unknown) and name in _CASTS:
+    if isinstance(value, Unknown) and name in unknown_tensors.CASTS:
         return Bound(value, f"torch.Tensor.{name}")
     if isinstance(value, Unknown) and value.extra >= plain_tensors.CAST and _is_of_tensors_alone(name):
         value = Tensor(value.dtypes, value.symbol)
     if isinstance(value, Unknown) and name in PROTOCOL:
         return Bound(value, f"{UNKNOWN_CLASS}.{name}")
     if isinstance(value, Unknown) and name not in _OF_TENSORS:
-        return TOP
+        return Bound(value, f"torch.Tensor.{name}") if unknown_tensors.has_method(value, name) else TOP
     if value == NONE and not name.startswith("__"):
         return None
     kind = kinds.class_of(value)
     return TOP if kind is None else _of_kind(ctx, value, kind, name)
 
 
-_CASTS = frozenset(
-    {"to", "float", "half", "double", "bfloat16", "long", "int", "short", "char", "byte", "bool", "type_as"}
-)
-"""Methods that give a tensor of a known dtype whatever they are called on, if it is a tensor: nothing else goes by these
-names."""
 _OF_TENSORS = frozenset({"dtype", "T", "mT", "H", "mH", "data", "grad", "real", "imag", "device", "shape"})
-"""Attributes that are told even of what may not be a tensor: if it is one, they are these. Methods are looked up when they
-are called."""
+"""Attributes that are told even of what may not be a tensor: if it is one, they are these."""
 
 
 def _is_of_tensors_alone(name: str) -> bool:

@@ -1,0 +1,74 @@
+"""Methods of what may be a tensor, as most parameters without an annotation are: what they give has the tensor's dtype, if it
+is one.
+
+Arrays of NumPy have many of these methods, too. So of a parameter, whose dtype a symbol stands for, no more is told than what
+the symbol decides: `x.argmax()` is int64 of a tensor, but `x` may be an array. What was cast, `x.float()`, is no array.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.infer.context import NeverReturns
+from dtlint.infer.domain.values import TOP, Many, Number, Tensor, Tuple, Unknown, Value
+from dtlint.infer.models import plain_tensors
+from dtlint.infer.models.ops import is_op
+from dtlint.infer.models.registry import MODELS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["CASTS", "has_method", "told", "was_cast"]
+
+CASTS = frozenset(
+    {"to", "float", "half", "double", "bfloat16", "long", "int", "short", "char", "byte", "bool", "type_as"}
+)
+"""Methods that give a tensor of a known dtype whatever they are called on, if it is a tensor: nothing else goes by these
+names."""
+
+_CONTAINERS = (dict, list, set, str, bytes)
+"""Python's own, which have methods such as `copy`, `add` and `split`."""
+
+
+def was_cast(value: Unknown) -> bool:
+    """Was it cast? Nothing but tensors, and modules, which have no operators, can be."""
+    return value.extra >= plain_tensors.CAST and bool(value.dtypes)
+
+
+def has_method(value: Unknown, name: str) -> bool:
+    """Is it told of, and is that a method of tensors, none of Python's containers, and no cast?"""
+    if value.symbol is None and not was_cast(value):
+        return False
+    if name in CASTS or name.startswith("_") or any(hasattr(kind, name) for kind in _CONTAINERS):
+        return False
+    return f"torch.Tensor.{name}" in MODELS or is_op(f"torch.Tensor.{name}")
+
+
+def told(receiver: Unknown, called: Callable[[], Value]) -> Value:
+    """What a method of such a value gives.
+
+    Args:
+        called: calls it as a tensor's.
+    """
+    try:
+        return _if_tensor(called(), certain=was_cast(receiver))
+    except NeverReturns:
+        return TOP
+
+
+def _if_tensor(result: Value, certain: bool) -> Value:
+    """A result of which it is not known that it is a tensor.
+
+    Args:
+        certain: is a dtype told that does not depend on the symbol?
+    """
+    if isinstance(result, (Tensor, Unknown)):
+        if result.dtypes is not None:
+            return Unknown(result.dtypes, result.symbol, plain_tensors.CAST) if certain else TOP
+        return TOP if result.symbol is None else Unknown(None, result.symbol)
+    if isinstance(result, Tuple):
+        return Tuple(tuple(_if_tensor(item, certain) for item in result.items))
+    if isinstance(result, Many):
+        item = _if_tensor(result.item, certain)
+        return TOP if item == TOP else Many(item)
+    return result if isinstance(result, Number) else TOP
