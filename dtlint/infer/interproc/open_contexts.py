@@ -40,6 +40,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.interproc.annotations import declared, is_declared_long
 from dtlint.infer.interproc.signatures import instantiated, parameter_key, tells_of_dtypes
+from dtlint.infer.interproc.tensor_use import used_as_tensors
 from dtlint.infer.models import scaling
 from dtlint.infer.models.module_trees import is_module
 from dtlint.infer.models.plain_tensors import PARAMETER, WEIGHTS
@@ -524,11 +525,16 @@ def _parameters(ctx: Context, definition: FunctionDefinition) -> dict[str, Value
     """The parameters of a function, as anybody may give them."""
     given = definition.node.args
     defaults = definition.defaults or {}
+    gradients, tensors = _gradients(definition), used_as_tensors(definition.node)
     found: dict[str, Value] = {}
     for one in _named_parameters(definition):
         default = defaults.get(one.arg)
         symbol = Symbol(frozenset({Atom(parameter_key(one.arg, one.lineno, one.col_offset), one.arg)}))
         value = None if one.annotation is None else declared(ctx, one.annotation, symbol)
+        if value is None and one.arg in tensors:
+            value = Tensor(None, symbol)
+        if value is None and one in gradients:
+            value = Tensor(None, symbol) if len(gradients) == 1 else join(Tensor(None, symbol), NONE)
         if value is None:
             number = isinstance(default, Const) and default.value is not None
             value = TOP if number else Unknown(None, symbol)
@@ -538,6 +544,20 @@ def _parameters(ctx: Context, definition: FunctionDefinition) -> dict[str, Value
     if given.kwarg is not None:
         found[given.kwarg.arg] = Mapping((), TOP)
     return found
+
+
+def _gradients(definition: FunctionDefinition) -> tuple[ast.arg, ...]:
+    """The parameters of the `backward` of a torch.autograd.Function behind its context: a tensor for each result of `forward`,
+    None for one that is no tensor, and for one without a gradient where the class asks for that."""
+    owner = definition.owner
+    if owner is None or definition.name != "backward" or not owner.definition.inherits("torch.autograd.Function"):
+        return ()
+    if any(
+        isinstance(node, ast.Attribute) and node.attr == "set_materialize_grads"
+        for node in ast.walk(owner.definition.node)
+    ):
+        return ()
+    return _named_parameters(definition)[1:]
 
 
 def _unknown(text: str) -> Unknown:
