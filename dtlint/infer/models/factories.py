@@ -303,6 +303,31 @@ def _new_tensor(ctx: Context, arguments: Arguments) -> Value:
     return Tensor()
 
 
+def _between(name: str) -> None:
+    @model(f"torch.{name}")
+    def make(ctx: Context, arguments: Arguments) -> Value:
+        """Numbers between two, of the default dtype whatever tensors or numbers these are, as long as they are real."""
+        given, dtype = _asked_dtype(arguments)
+        ends = [
+            plain_tensors.plain(ctx, arguments.get(place, end) or NONE) for place, end in enumerate(("start", "end"))
+        ]
+        made = _default(ctx) if dtype is None else Tensor(dtype.dtypes, dtype.symbol)
+        if (given and dtype is None) or (not given and any(map(_may_be_complex, ends))):
+            made = Tensor()
+        values = range_of(name, arguments.args, arguments.keywords)
+        return Tensor(made.dtypes, made.symbol, 1, values, _device(ctx, arguments))
+
+
+def _may_be_complex(value: Value) -> bool:
+    if isinstance(value, Tensor):
+        return value.dtypes is None or not value.dtypes.isdisjoint(COMPLEX)
+    return category_of(value) is Category.COMPLEX
+
+
+for _name in ("linspace", "logspace"):
+    _between(_name)
+
+
 @model("torch.arange")
 def _arange(ctx: Context, arguments: Arguments) -> Value:
     given, dtype = _asked_dtype(arguments)
