@@ -173,7 +173,9 @@ def _found(question: Question) -> Value | Refusal:
             return _of_any_kind(question, atoms, tried)
         return TOP if outside and _runs_somewhere(question, atoms) else refused
     result = _restricted(_abstracted(found, symbols), whole)
-    return _only_outside(result) if outside and _is_touched(question, found) else result
+    if not outside or not _is_touched(question, found):
+        return result
+    return _only_outside(result) if atoms else _anywhere(question, result)
 
 
 _WHOLE = ("int64", "int32", "bool")
@@ -495,6 +497,16 @@ def _is_touched(question: Question, found: list[tuple[dict[Atom, str], Value]]) 
     """Does the op give something else in a region that the caller may have opened?"""
     regions = [region for region in _ANYWHERE if is_listed(load(), question.op, region)]
     return any(_with_atoms(question, chosen, (region,)) != usual for chosen, usual in found for region in regions)
+
+
+def _anywhere(question: Question, outside: Value) -> Value:
+    """What an op gives outside autocast, where it gives one of the same dtypes in any region that the caller may have
+    opened: of any floating dtype, a power has one of these. Else it holds outside alone."""
+    for region in _ANYWHERE:
+        inside = _with_atoms(question, {}, (region,)) if is_listed(load(), question.op, region) else outside
+        if inside is None or isinstance(inside, Refusal) or join(outside, inside) != outside:
+            return _only_outside(outside)
+    return outside
 
 
 def _only_outside(value: Value) -> Value:
