@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, FLOATING, Category
-from dtlint.infer.domain.values import Tensor
+from dtlint.infer.domain.values import Tensor, Unknown
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._cast_calls import casts, is_module
@@ -39,8 +39,8 @@ class BareInt8Cast(Rule):
     ## What it does
     Reports a cast of a floating tensor to `int8`, `uint8` or `int16` (`.to`, `.type`, `.char()`, `.byte()`,
     `.short()`) whose values were neither scaled nor rounded nor clamped before; and a cast to `int8` of a tensor that is
-    given, `weight: torch.Tensor`, where the result is returned or kept, as quantized weights are, and the function does
-    not ask for its dtype, look at its bits or choose by it, as with masks and codes.
+    given, a parameter of the function, where the result is kept, handed on or multiplied, as quantized weights are, and
+    the function does not ask for its dtype, look at its bits or choose by it, as with masks and codes.
 
     ## Why it matters
     The cast is no quantization. It drops the fraction, so that everything between -1 and 1 becomes 0, and it does not
@@ -116,8 +116,8 @@ def _holds(target: Info, value: Value) -> bool:
 
 
 def _is_given(value: Value) -> bool:
-    """Is it a tensor that is a parameter of the function, or a view of it, and not computed?"""
-    symbol = value.symbol if isinstance(value, Tensor) else None
+    """Is it a parameter of the function, or a view of it, and not computed? Modules refuse int8: what is cast is a tensor."""
+    symbol = value.symbol if isinstance(value, (Tensor, Unknown)) and value.dtypes is None else None
     return symbol is not None and len(symbol.of) == 1 and not symbol.met and symbol.least == Category.BOOL
 
 
@@ -188,15 +188,30 @@ def _is_whole(facts: ModuleFacts, cast: Cast) -> bool:
     """Does the function ask for the dtype of what is cast, or use it as no floating tensor is used: its bits, as an index,
     as a test? Or is the result used at once, as masks are?"""
     root = root_of(cast.subject)
-    parent = facts.around.parent(cast.node)
-    if not isinstance(root, ast.Name) or not isinstance(parent, (ast.Assign, ast.Return, ast.Tuple, ast.Call)):
-        return True
-    if isinstance(parent, ast.Call) and ast.unparse(parent.func).rpartition(".")[2] not in (
-        "Parameter",
-        "register_buffer",
-    ):
+    if not isinstance(root, ast.Name) or _is_used_as_mask(facts, cast.node):
         return True
     return any(_uses_whole(node, root.id) for node in facts.around.within(facts.around.scope(root)))
+
+
+def _is_used_as_mask(facts: ModuleFacts, node: ast.expr) -> bool:
+    """Is what was cast counted, compared or handed to torch at once, as masks are, and not kept, handed on or multiplied?"""
+    parent = facts.around.parent(node)
+    if isinstance(parent, ast.Attribute) and parent.attr in _COPYING | _VIEWS:
+        outer = facts.around.parent(parent)
+        return _is_used_as_mask(facts, outer if isinstance(outer, ast.Call) else parent)
+    if isinstance(parent, ast.keyword):
+        parent = facts.around.parent(parent)
+    if isinstance(parent, ast.Call):
+        by_torch = any(call.name.startswith("torch.") for call in facts.calls_at(parent))
+        return by_torch and ast.unparse(parent.func).rpartition(".")[2] not in _KEEPING
+    if isinstance(parent, ast.BinOp):
+        return not isinstance(parent.op, ast.MatMult)
+    return not isinstance(parent, (ast.Assign, ast.AnnAssign, ast.Return, ast.Tuple, ast.List, ast.Dict))
+
+
+_VIEWS = frozenset({"t", "T", "mT", "transpose", "permute", "view", "reshape", "flatten", "numpy"})
+_KEEPING = frozenset({"Parameter", "register_buffer", "matmul", "mm", "bmm", "linear", "save"})
+"""What torch does with weights."""
 
 
 def _uses_whole(node: ast.AST, name: str) -> bool:
