@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity
 from dtlint.dtypes.dtype import DTYPES, Category, named
-from dtlint.infer.domain.values import Array, Const, Device, Dtype, External, Number, Ref, Tensor, Value
+from dtlint.infer.domain.values import Array, Const, Device, Dtype, External, Number, Ref, Tensor, Unknown, Value
 from dtlint.infer.facts import dtype_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casts import SHORT
@@ -42,6 +42,8 @@ _ARRAY_MAKERS = frozenset(
     f"numpy.{name}" for name in ("array", "asarray", "zeros", "ones", "empty", "ascontiguousarray")
 )
 """Functions of NumPy that take a dtype as their second argument."""
+_NAMED = ("half", "float", "double", "bfloat16", "long", "int", "short", "char", "byte", "bool")
+"""The casts whose dtype is in their name."""
 _OTHERS = frozenset({"paddle", "mindspore", "oneflow", "jittor", "megengine"})
 """Packages whose tensors have a `.to` that takes a string."""
 
@@ -113,7 +115,7 @@ class WrongDtypeArgument(Rule):
                 "autocast",
                 ".type_as",
             ),
-            *attributes(("finfo", "iinfo", *_FACTORIES)),
+            *attributes(("finfo", "iinfo", *_FACTORIES, *_NAMED)),
         ),
     )
 
@@ -121,6 +123,8 @@ class WrongDtypeArgument(Rule):
         for call in facts.methods("to", "type", "type_as"):
             if call.name.startswith(("torch.Tensor.", "torch.nn.")) or not call.name:
                 yield from _cast(facts, call)
+        for call in facts.methods(*_NAMED):
+            yield from _named_cast(call)
         for call in facts.calls("torch."):
             yield from _made(facts, call)
         for call in facts.methods("astype"):
@@ -160,6 +164,23 @@ def _cast(facts: ModuleFacts, call: Call) -> Iterator[Finding]:
         if call.method == "to" and isinstance(value, Const) and node in call.node.args:
             raised = f"RuntimeError: Invalid device string: {value.value!r}"
         yield _misspelled(node, name, f"`.{call.method}()` raises {raised}", sure=sure)
+
+
+def _named_cast(call: Call) -> Iterator[Finding]:
+    """`x.half(dtype)`, `x.float(torch.float32)`: the method's name says the dtype."""
+    given = [*call.args, *(value for name, value in call.keywords.items() if name == "dtype")]
+    known = isinstance(call.receiver, Tensor) or any(isinstance(value, Dtype) for value in given)
+    if given and known and call.name == f"torch.Tensor.{call.method}":
+        yield Finding(
+            call.node,
+            f"`.{call.method}()` takes no dtype: this raises TypeError",
+            help="Use `.to(dtype)`",
+            fix=partial(_as_to, call) if len(call.node.args) == 1 and not call.node.keywords else None,
+        )
+
+
+def _as_to(call: Call, place: Place) -> Fix:
+    return Fix("Use `.to(dtype)`", (place.rename_method("to"),), Applicability.UNSAFE)
 
 
 def _made(facts: ModuleFacts, call: Call) -> Iterator[Finding]:
@@ -214,9 +235,7 @@ def _device_given(facts: ModuleFacts, call: Call) -> Iterator[Finding]:
     """The device that autocast is given in place of the type of one: `torch.autocast(x.device)`."""
     value, node = call.argument(0, "device_type"), call.argument_node(0, "device_type")
     made = None if node is None else facts.around.definition(node)
-    known = isinstance(made, ast.Call) or (
-        isinstance(made, ast.Attribute) and isinstance(facts.value(made.value), Tensor)
-    )
+    known = isinstance(made, ast.Call) or (isinstance(made, ast.Attribute) and _has_device(facts, made.value))
     if isinstance(value, Device) and known and isinstance(node, (ast.Name, ast.Attribute)):
         yield Finding(
             node,
@@ -224,6 +243,22 @@ def _device_given(facts: ModuleFacts, call: Call) -> Iterator[Finding]:
             help=f"Use `{ast.unparse(node)}.type`",
             fix=partial(_typed, node),
         )
+
+
+def _has_device(facts: ModuleFacts, owner: ast.expr) -> bool:
+    """Is the `device` of that a torch.device, and no text as that of a configuration may be? A tensor's is, and a model's
+    that a library has loaded."""
+    if not isinstance(facts.value(owner), Unknown):
+        return True
+    made = facts.around.definition(owner)
+    if not isinstance(made, ast.Call):
+        return False
+    if ast.unparse(made.func) == "next" and made.args and isinstance(made.args[0], ast.Call):
+        return ast.unparse(made.args[0].func).endswith((".parameters", ".buffers"))
+    return any(
+        call.method == "from_pretrained" and call.name.startswith(("transformers.", "diffusers."))
+        for call in facts.calls_at(made)
+    )
 
 
 def _typed(node: ast.expr, place: Place) -> Fix:
