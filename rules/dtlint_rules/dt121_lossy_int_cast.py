@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.dtypes.dtype import INTEGRAL
 from dtlint.infer.domain.values import Ref
 from dtlint.rule import Finding, Rule
-from dtlint_rules._attained import cut
+from dtlint_rules._attained import cut, dtypes_of, only
 from dtlint_rules._cut import cut_fractions
 from dtlint_rules._needs import INTEGERS, TORCH, attributes
+from dtlint_rules._uses import maker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +36,7 @@ class LossyIntCast(Rule):
     ## What it does
     Reports `ids[i] = 0.5`, `ids.fill_(0.5)` and `ids.masked_fill(mask, 0.5)` where `ids` is known to be an integer tensor,
     in this function or for the calls of it, and `torch.full_like(ids, 0.5)`, `torch.full(size, 0.5, dtype=torch.long)` and
-    `torch.tensor([0.5, 1.5], dtype=torch.long)`. The number may be computed, as long as it is certain not to be whole.
+    `torch.tensor([0.5, 1.5], dtype=torch.long)`. The number may be computed, as long as it is certain not to be whole; so are the results of `sin`, `softmax`, `rand` and the like.
 
     ## Why it matters
     The tensor keeps its dtype, and the fraction is dropped without a word: 0.5 becomes 0. Tensors made by
@@ -69,6 +71,7 @@ class LossyIntCast(Rule):
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         yield from cut_fractions(facts)
+        yield from _fractions_of_ops(facts)
         for call in facts.calls(*_MADE):
             for value in _numbers(call, facts):
                 dtype = cut(value, call.result)
@@ -77,6 +80,42 @@ class LossyIntCast(Rule):
                     what = f"{number:g} becomes {int(number)}" if isinstance(number, float) else "a fraction is cut"
                     yield Finding(call.node, f"The tensor is {dtype}: {what}", help="Pass a floating dtype")
                     break
+
+
+_FRACTIONAL = frozenset(
+    {
+        "sin",
+        "cos",
+        "tanh",
+        "sigmoid",
+        "softmax",
+        "log_softmax",
+        "rand",
+        "rand_like",
+        "randn",
+        "randn_like",
+        "erf",
+        "silu",
+    }
+)
+"""Ops whose results are hardly ever whole."""
+
+
+def _fractions_of_ops(facts: ModuleFacts) -> Iterator[Finding]:
+    """`table[:, 0] = torch.sin(x)`, of a table of integers."""
+    for seen in facts.assignments():
+        statement = facts.around.statement(seen.node)
+        if not isinstance(seen.node, ast.Subscript) or not isinstance(statement, ast.Assign) or not seen.operands:
+            continue
+        if not only(seen.operands[0], INTEGRAL - {"bool"}) or only(seen.result, INTEGRAL):
+            continue
+        made = maker(facts, statement.value)
+        if made is not None and made.name in _FRACTIONAL and len(statement.targets) == 1:
+            yield Finding(
+                statement,
+                f"The tensor is {min(dtypes_of(seen.operands[0]))}: what `{made.name}` gives is cut to whole numbers in it",
+                help="Make the tensor of a floating dtype",
+            )
 
 
 def _numbers(call: Call, facts: ModuleFacts) -> Iterator[Value]:
