@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import FLOATING
-from dtlint.infer.domain.values import Array, Tensor
+from dtlint.infer.domain.values import Array, Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._needs import TORCH
 from dtlint_rules._refusals import is_layer, once, operand
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from dtlint.infer.domain.values import Value
-    from dtlint.infer.facts import ModuleFacts
+    from dtlint.infer.facts import Call, ModuleFacts
     from dtlint.source.place import Place
 
 __all__ = ["NumpyFloat64Leak"]
@@ -26,7 +27,6 @@ _TAKING = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.asarray
 """Functions of torch that give a tensor the dtype of an array."""
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 """The operators that promote: `@` raises."""
-_MOVES = frozenset({"to", "cuda", "reshape", "view", "unsqueeze", "contiguous", "squeeze", "t", "transpose"})
 _FLOAT64 = frozenset({"float64"})
 _SPEAKING = frozenset({"float64", "double", "set_default_dtype", "set_default_tensor_type"})
 """Names by which a file shows that it computes in float64."""
@@ -37,8 +37,9 @@ class NumpyFloat64Leak(Rule):
 
     ## What it does
     Reports arithmetic of a floating tensor with a tensor that `torch.from_numpy`, `torch.tensor` or `torch.as_tensor` made
-    of a float64 array, or with such an array itself; and a layer with weights that is called with one. Files that speak of
-    float64 themselves are left alone.
+    of a float64 array, or with such an array itself; and a layer with weights that is called with one. So, too, where the
+    tensor is a buffer, a parameter or an attribute of a module, which meets the module's other weights. Files that speak
+    of float64 themselves are left alone.
 
     ## Why it matters
     NumPy computes in float64 by default: `np.linspace(0, 1, 9)`, `pixels / 255.0`. Arithmetic promotes the other tensor,
@@ -84,13 +85,18 @@ class NumpyFloat64Leak(Rule):
         if any(isinstance(node, ast.Attribute) and node.attr in _SPEAKING for node in facts.around.within(facts.tree)):
             return
         told: set[ast.AST] = set()
+        held = _held(facts)
         for seen in facts.evaluations(ast.BinOp):
             for node, value, other in zip(
                 (seen.node.left, seen.node.right), seen.operands, reversed(seen.operands), strict=True
             ):
                 if not isinstance(seen.node.op, _ARITHMETIC) or seen.node in told or not _is_lifted(other):
                     continue
-                made = _leak(facts, node, value)
+                one = _of_module(facts, held, seen.node, value)
+                if one is not None and _of_module(facts, held, seen.node, other) is None and one.made not in told:
+                    told.add(one.made)
+                    yield _found_in_module(facts, one, seen.node, "makes what it meets float64")
+                made = _leak(facts, node, value, held)
                 if made is not None:
                     told.add(seen.node)
                     text = "This float64 comes from NumPy, and makes the result float64"
@@ -99,7 +105,12 @@ class NumpyFloat64Leak(Rule):
             given, weight = operand(call.what), call.what.args[0]
             if call.behind or given is None or given.node is None or given.value == weight:
                 continue
-            made = _leak(facts, given.node, given.value)
+            one = _of_module(facts, held, call.node, given.value)
+            if one is not None and _of_module(facts, held, call.node, weight) is None and one.made not in told:
+                told.add(one.made)
+                name = call.what.op.rpartition(".")[2]
+                yield _found_in_module(facts, one, call.node, f"reaches `{name}`, which raises for its float32 weights")
+            made = _leak(facts, given.node, given.value, held)
             if made is not None and isinstance(weight, Tensor) and weight.dtypes != _FLOAT64:
                 name = call.what.op.rpartition(".")[2]
                 text = f"This float64 comes from NumPy: `{name}` raises for its float32 weights"
@@ -116,26 +127,109 @@ def _found(node: ast.expr, made: ast.expr, value: Value, text: str) -> Finding:
     )
 
 
-def _leak(facts: ModuleFacts, node: ast.expr, value: Value) -> ast.expr | None:
-    """Where NumPy's float64 comes in: an array, or the call that made a tensor of one."""
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A float64 tensor that a class keeps.
+
+    Attributes:
+        made: the expression that brings it out of NumPy.
+        kept: what is kept.
+        kind: `buffer`, `parameter` or `attribute`.
+    """
+
+    made: ast.expr
+    kept: ast.expr
+    kind: str
+
+
+def _held(facts: ModuleFacts) -> dict[tuple[ast.ClassDef, str], _Held]:
+    """The float64 tensors of NumPy that classes keep, by class and by how the class calls them: `self.window`. What is bound
+    in two ways is left out."""
+    found: dict[tuple[ast.ClassDef, str], _Held | None] = {}
+    kept: list[tuple[ast.AST, str, ast.expr, str]] = []
+    for call in facts.calls("torch.nn.Module.register_buffer", "torch.nn.Module.register_parameter"):
+        name, given = call.constant(0, "name"), call.argument_node(1, "tensor") or call.argument_node(1, "param")
+        if isinstance(name, str) and given is not None:
+            kept.append((call.node, f"self.{name}", given, "buffer"))
+    for seen in facts.assignments():
+        statement = facts.around.statement(seen.node)
+        if isinstance(seen.node, ast.Attribute) and isinstance(statement, ast.Assign):
+            kept.append((seen.node, ast.unparse(seen.node), statement.value, "attribute"))
+    for node, path, given, kind in kept:
+        owner = _class(facts, node)
+        if owner is None or not path.startswith("self."):
+            continue
+        made = facts.around.definition(given)
+        if (
+            isinstance(made, ast.Call)
+            and made.args
+            and any(call.name == "torch.nn.Parameter" for call in facts.calls_at(made))
+        ):
+            given, kind = made.args[0], "parameter"
+        source = _leak(facts, given, facts.value(given))
+        here = found.get((owner, path))
+        one = None if source is None else _Held(source, given, kind)
+        found[owner, path] = one if (owner, path) not in found or (here is not None and here.made is source) else None
+    return {key: one for key, one in found.items() if one is not None}
+
+
+def _class(facts: ModuleFacts, node: ast.AST) -> ast.ClassDef | None:
+    """The class in whose method a node stands."""
+    return next((one for one in facts.around.around(node) if isinstance(one, ast.ClassDef)), None)
+
+
+def _of_module(
+    facts: ModuleFacts, held: Mapping[tuple[ast.ClassDef, str], _Held], node: ast.AST, value: Value
+) -> _Held | None:
+    """What makes a value float64, of what the class around a node keeps: as its caller may have it, the dtype of a weight is
+    a symbol."""
+    owner = _class(facts, node) if held else None
+    symbol = value.symbol if isinstance(value, Tensor) and value.dtypes is None else None
+    if owner is None or symbol is None:
+        return None
+    return next((held[owner, atom.text] for atom in symbol.of if (owner, atom.text) in held), None)
+
+
+def _found_in_module(facts: ModuleFacts, one: _Held, node: ast.expr, happens: str) -> Finding:
+    return Finding(
+        one.made,
+        f"This {one.kind} is float64, as it comes from NumPy, and {happens}",
+        help="Cast it to float32: `.float()`, or `.astype(np.float32)` in NumPy",
+        notes=((node, "they meet here"),),
+        fix=partial(_fix, one.made) if isinstance(facts.value(one.made), Tensor) else None,
+    )
+
+
+def _leak(
+    facts: ModuleFacts, node: ast.expr, value: Value, held: Mapping[tuple[ast.ClassDef, str], _Held] | None = None
+) -> ast.expr | None:
+    """Where NumPy's float64 comes in: an array, or the call that made a tensor of one, perhaps for an attribute."""
     if isinstance(value, Array):
         return node if value.dtypes == _FLOAT64 and value.scalar is False else None
     if not isinstance(value, Tensor) or value.dtypes != _FLOAT64 or value.rank == 0:
         return None
-    made = facts.around.definition(node)
-    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr in _MOVES:
-        made = facts.around.definition(made.func.value)
-    if not isinstance(made, ast.Call):
-        return None
-    taken = [call for call in facts.calls_at(made) if call.name in _TAKING and "dtype" not in call.keywords]
-    arrays = [call.args[0] for call in taken if call.args]
-    return made if any(isinstance(one, Array) and one.scalar is False for one in arrays) else None
+    for made in facts.around.made_of(node):
+        if isinstance(made, ast.Call) and any(_takes_array(call) for call in facts.calls_at(made)):
+            return made
+        owner = _class(facts, node) if held and isinstance(made, ast.Attribute) else None
+        if held and owner is not None and (owner, ast.unparse(made)) in held:
+            return held[owner, ast.unparse(made)].made
+    return None
+
+
+def _takes_array(call: Call) -> bool:
+    """Does it make a float64 tensor of an array?"""
+    array = call.args[0] if call.name in _TAKING and call.args else None
+    of_float64 = isinstance(call.result, Tensor) and call.result.dtypes == _FLOAT64
+    return isinstance(array, Array) and array.scalar is False and of_float64 and "dtype" not in call.keywords
 
 
 def _is_lifted(value: Value) -> bool:
     """Is it a floating tensor of fewer bits, or one whose dtype the program decides: weights, what a layer computes?"""
-    if not isinstance(value, Tensor) or value.rank == 0:
+    if not isinstance(value, (Tensor, Unknown)) or (isinstance(value, Tensor) and value.rank == 0):
         return False
+    if isinstance(value, Unknown):  # what was cast, `x.float()`, has operators for being a tensor
+        return value.dtypes is not None and bool(value.dtypes) and value.dtypes <= FLOATING - _FLOAT64
     if value.dtypes is not None:
         return value.dtypes == FLOATING or value.dtypes <= FLOATING - _FLOAT64
     return value.symbol is not None and any(atom.floating for atom in value.symbol.of)
