@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix
+from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.values import Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import bracketed
@@ -16,7 +17,7 @@ from dtlint_rules._uses import is_mended, is_rest, maker, peeled, uses
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dtlint.infer.facts import ModuleFacts
+    from dtlint.infer.facts import Call, ModuleFacts
     from dtlint.source.place import Place
     from dtlint_rules._uses import Use
 
@@ -37,8 +38,8 @@ class UnstableFormulation(Rule):
     Reports the logarithm of a softmax, of a sigmoid, of 1 less one of these, of a sum of exponentials and of `1 +
     exp(x)`, at once or by the name the inner value was given; a softmax by hand, `x.exp() / x.exp().sum()`, without the
     maximum subtracted; samples of `torch.multinomial(x.exp(), 1)`; and `x.exp() - 1 - x`, the estimate of a divergence of
-    policies. What is known to be bounded, as by a clamp or `log_softmax`, is left alone, and so is what an epsilon is added
-    to before the logarithm.
+    policies; and `1 - a[1:] / a[:-1]` of what is known not to be float64. What is known to be bounded, as by a clamp or
+    `log_softmax`, is left alone, and so is what an epsilon is added to before the logarithm.
 
     Conditional, and so reported with `--preview` only: the samples, and the estimate for what is not known to be a tensor.
 
@@ -48,7 +49,8 @@ class UnstableFormulation(Rule):
     above 88.7 in float32 and above 11.1 in float16. `log_softmax`, `logsigmoid`, `logsumexp` and `softplus` compute the
     same without leaving the range, and faster. `torch.multinomial` raises where a probability is inf.
     `x.exp() - 1 - x` is inf for one token far off, and rounding for the many at which the policies nearly agree: at
-    1e-4 float32 gives 1.7e-8 for 5e-9.
+    1e-4 float32 gives 1.7e-8 for 5e-9. Steps of a noise schedule, 1 less the ratio of neighbours, are as small, and float32
+    knows a number near 1 to 1.2e-7.
 
     ## Example
     ```python
@@ -77,8 +79,8 @@ class UnstableFormulation(Rule):
 
     code, name = "DT417", "unstable-formulation"
     fix = Applicability.SAFE
-    triggers = (".log", ".log1p", ".sum", ".exp", ".multinomial")
-    needs = (("softmax", "sigmoid", "exp", "expit", "Softmax", "Sigmoid"),)
+    triggers = (".log", ".log1p", ".sum", ".exp", ".multinomial", "[:-1]")
+    needs = (("softmax", "sigmoid", "exp", "expit", "Softmax", "Sigmoid", "[1:]"),)
 
     def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
         for use in uses(facts, "log", "log1p"):
@@ -98,6 +100,7 @@ class UnstableFormulation(Rule):
                 )
         for use in uses(facts, "sub"):
             yield from _difference(facts, use)
+            yield from _of_neighbours(facts, use)
 
 
 def _logarithm(facts: ModuleFacts, use: Use) -> Iterator[Finding]:
@@ -204,6 +207,48 @@ def _difference(facts: ModuleFacts, use: Use) -> Iterator[Finding]:
                 conditional=not isinstance(value, Tensor),
             )
             return
+
+
+def _of_neighbours(facts: ModuleFacts, use: Use) -> Iterator[Finding]:
+    """`1 - a[1:] / a[:-1]`, as a noise schedule takes its steps from what is left of the signal."""
+    rest = is_rest(use.node) if isinstance(use.node, ast.BinOp) else None
+    ratio = None if rest is None else peeled(facts, rest)
+    if not isinstance(ratio, ast.BinOp) or not isinstance(ratio.op, ast.Div):
+        return
+    if not _are_neighbours(ratio.left, ratio.right):
+        return
+    made = [part for part in facts.around.made_of(ratio) if isinstance(part, ast.Call)]
+    dtypes = {part: getattr(facts.value(part), "dtypes", None) for part in made}
+    short = [part for part, known in dtypes.items() if known and known <= FLOATING and known != _DOUBLE]
+    if not short or _DOUBLE in dtypes.values():
+        return
+    factories = [
+        part for part in short if any(call.receiver is None and _is_factory(call) for call in facts.calls_at(part))
+    ]
+    yield Finding(
+        factories[0] if len(factories) == 1 else use.node,
+        "1 less the ratio of neighbours, which is near 1: float32 knows that to 1.2e-7, and so the difference",
+        help="Compute this in float64, and cast the result",
+        notes=((use.node, "the difference"),) if len(factories) == 1 else (),
+    )
+
+
+def _is_factory(call: Call) -> bool:
+    """Does it make a tensor of none?"""
+    return call.name in ("torch.linspace", "torch.arange", "torch.ones", "torch.full", "torch.tensor")
+
+
+_DOUBLE = frozenset({"float64"})
+"""Where a factory is told no dtype, it is any of FLOATING, and float32 as torch comes."""
+
+
+def _are_neighbours(one: ast.expr, other: ast.expr) -> bool:
+    return (
+        isinstance(one, ast.Subscript)
+        and isinstance(other, ast.Subscript)
+        and ast.unparse(one.value) == ast.unparse(other.value)
+        and {ast.unparse(one.slice), ast.unparse(other.slice)} == {"1:", ":-1"}
+    )
 
 
 def _fix(inner: ast.Call, last: str, is_method: bool, trusted: bool, place: Place) -> Fix | None:
