@@ -33,6 +33,8 @@ _MOST_READINGS = 64
 """How often one function is read for other arguments: a registry's decorator is met a thousand times."""
 _MOST_OPTIONS = 6
 """Options that a program is run with, one at a time."""
+_MOST_AGAIN = 1_500
+"""Calls that were followed for a program, after which no further option is tried."""
 _MOST_RUN = 1_000_000
 """Bytes of modules that run for one program because an import names them, as those do that fill a registry."""
 
@@ -86,6 +88,8 @@ class WholeProject:
                 blocks = list(main_blocks(info.tree))
                 self._run_as_program(info, blocks)
                 for given in self._command_lines():
+                    if given.items and self.calls.followed > _MOST_AGAIN:
+                        break
                     if again:
                         ctx.store.unfreeze(self._program.address_of(info))
                     self.calls.begin_run()
