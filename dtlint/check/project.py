@@ -91,7 +91,7 @@ def project_findings(jobs: Sequence[Job], rules: Mapping[str, AnyRule], cache: C
             wanted.append(job)
             texts[job.path] = data
     wanted = _together(wanted, texts)
-    programs = {job.path: texts[job.path] for job in wanted if _MAY_RUN.search(texts[job.path])}
+    programs = {job.path: texts[job.path] for job in wanted if _may_run(texts[job.path])}
     if not programs:
         return ProjectFindings()
     kept = None if cache is None else _Kept(cache, wanted, programs)
@@ -198,9 +198,10 @@ _SPEAKS = re.compile(
     rb"|one_hot|linspace|argmax|masked_fill|stft|view_as_complex)\b"
 )
 """Words of which one stands in a project that rules about several files may have something to say of."""
-_MAY_RUN = re.compile(rb"__main__|^(?:for|while|with|async)\b|^[A-Za-z_][\w.]*\(", re.MULTILINE)
-"""What stands in a file that may be a program: a main guard, a loop, a call at its top."""
-_IMPORTS = re.compile(rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import|import[ \t]+([.\w]+))", re.MULTILINE)
+# These begin with the end of the line before, which is found at once; what is searched gets one at its beginning.
+_MAY_RUN = re.compile(rb"\n(?:(?:for|while|with|async)\b|[A-Za-z_][\w.]*\()")
+"""What stands in a file that may be a program, as does `__main__`: a loop, a call at its top."""
+_IMPORTS = re.compile(rb"\n[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import|import[ \t]+([.\w]+))")
 
 
 def _together(jobs: Sequence[Job], texts: Mapping[Path, bytes]) -> list[Job]:
@@ -239,7 +240,7 @@ def _beside(root: Path, roots: Collection[Path], group: Sequence[Job], texts: Ma
 
 def _added(path: Path, data: bytes) -> list[Path]:
     """The folders that a program adds to `sys.path`."""
-    if b"sys.path" not in data or not _MAY_RUN.search(data):
+    if b"sys.path" not in data or not _may_run(data):
         return []
     from dtlint.infer.interproc.parsing import parsed
     from dtlint.infer.interproc.search_path import search_path
@@ -251,9 +252,15 @@ def _added(path: Path, data: bytes) -> list[Path]:
     return [*added.before, *added.behind]
 
 
+def _may_run(data: bytes) -> bool:
+    return b"__main__" in data or _MAY_RUN.search(b"\n" + data) is not None
+
+
 def _imported(root: Path, group: Sequence[Job], texts: Mapping[Path, bytes], beside: Sequence[Path]) -> set[Path]:
     """The files of the project that those below a root import by name."""
-    return {path for job in group for path in _own_imports(texts[job.path], job.path.absolute(), [root, *beside])}
+    roots = [root, *beside]
+    places: dict[tuple[Path, str], list[Path]] = {}
+    return {path for job in group for path in _own_imports(texts[job.path], job.path.absolute(), roots, places)}
 
 
 def _concerns(group: Sequence[Job], texts: Mapping[Path, bytes], imported: set[Path]) -> bool:
@@ -265,15 +272,24 @@ def _concerns(group: Sequence[Job], texts: Mapping[Path, bytes], imported: set[P
     return bool(imported) and speaking
 
 
-def _own_imports(data: bytes, path: Path, roots: Sequence[Path]) -> Iterator[Path]:
-    """The files of its own project that a file imports by name."""
-    for found in _IMPORTS.findall(data):
+def _own_imports(
+    data: bytes, path: Path, roots: Sequence[Path], places: dict[tuple[Path, str], list[Path]]
+) -> Iterator[Path]:
+    """The files of its own project that a file imports by name.
+
+    Args:
+        places: the files of each name in each folder, as far as they were looked for.
+    """
+    for found in set(_IMPORTS.findall(b"\n" + data)):
         name = (found[0] or found[1]).decode(errors="replace")
         dots = len(name) - len(name.lstrip("."))
         folders = [path.parents[dots - 1]] if 0 < dots <= len(path.parents) else roots
         for folder in folders:
-            target = folder.joinpath(*filter(None, name.strip(".").split(".")))
-            there = [file for file in (target.with_suffix(".py"), target / "__init__.py") if file.is_file()]
+            there = places.get((folder, name))
+            if there is None:
+                target = folder.joinpath(*filter(None, name.strip(".").split(".")))
+                there = [file for file in (target.with_suffix(".py"), target / "__init__.py") if file.is_file()]
+                places[folder, name] = there
             if there:
                 yield from (file for file in there if file != path)
                 break
