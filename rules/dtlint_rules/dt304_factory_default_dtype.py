@@ -90,7 +90,7 @@ class FactoryDefaultDtype(Rule):
         for seen in facts.operations(_meets):
             made, other = _sides(seen.what)
             factory = None if made is None or made.node is None or seen.behind else _factory(facts, made.node)
-            if factory is None or other is None or factory in told:
+            if factory is None or other is None or factory in told or _counts(factory, other.node):
                 continue
             told.add(factory)
             what = "the tensor" if other.node is None else f"`{short(other.node)}`"
@@ -119,6 +119,11 @@ def _sides(operation: Operation) -> tuple[Operand | None, Operand | None]:
 
 def _has_dimensions(given: Operand) -> bool:
     return isinstance(given.value, Tensor) and given.value.rank != 0
+
+
+def _counts(factory: ast.Call, other: ast.expr | None) -> bool:
+    """Is what the tensor meets an argument of its factory, a number then: `torch.linspace(0, n, n) / n`?"""
+    return isinstance(other, ast.Name) and any(isinstance(one, ast.Name) and one.id == other.id for one in factory.args)
 
 
 def _factory(facts: ModuleFacts, node: ast.expr) -> ast.Call | None:
