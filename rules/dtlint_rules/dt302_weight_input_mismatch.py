@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
+from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._facts import op_name
 from dtlint_rules._needs import CASTS, DTYPES, TORCH
@@ -74,6 +76,8 @@ class WeightInputMismatch(Rule):
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         yield from refused(facts, self.code)
         for seen, wide, _ in if_half(facts, is_layer):
+            if _stays_float32(facts, seen.node):
+                continue
             name = op_name(seen.what.op)
             given = f"`{short(wide.node)}` is" if wide.node is not None and not seen.behind else "its input is"
             yield finding(
@@ -83,3 +87,22 @@ class WeightInputMismatch(Rule):
                 "Cast the input to the dtype of the weights",
                 conditional=True,
             )
+
+
+def _stays_float32(facts: ModuleFacts, node: ast.AST) -> bool:
+    """Is the layer of a call, `self.head(x)`, made with a dtype, cast to one by the class, or kept in float32 by its name,
+    as transformers' `_keep_in_fp32_modules` does?"""
+    path = path_of(node.func) if isinstance(node, ast.Call) else None
+    owner = facts.around.owner(node)
+    if path is None or owner is None:
+        return False
+    for one in facts.around.within(owner):
+        if isinstance(one, ast.Constant) and one.value == path.rpartition(".")[2]:
+            return True
+        if isinstance(one, ast.Call) and path_of(one.func) in (f"{path}.float", f"{path}.to"):
+            return True
+        if isinstance(one, ast.Assign) and any(path_of(target) == path for target in one.targets):
+            made = one.value
+            if isinstance(made, ast.Call) and any(keyword.arg == "dtype" for keyword in made.keywords):
+                return True
+    return False
