@@ -30,6 +30,8 @@ class Reader:
         self._readings: dict[tuple[Path, ...], FileReading] = {}
         self._read: set[Path | None] = set()
         """The files that were read since the reading began: another time it begins anew, for bodies are run once."""
+        self._judged = 0
+        """Their bytes."""
         self._disk: Disk | None = None
         self.rests_on: dict[str, str | None] = {}
         """The other files that what was told last rests on, each with a hash of what it holds."""
@@ -66,10 +68,13 @@ class Reader:
             self._readings.clear()
             self._read.clear()
         self._read.add(path)
-        if sum(one.bytes_read for one in self._readings.values()) > MOST_BYTES:
+        held = sum(one.bytes_read for one in self._readings.values())
+        if held > MOST_BYTES and self._judged > LEAST_JUDGED:
             self._readings.clear()
+            self._judged = 0
             reading = None
             gc.collect()  # what was read leads back to itself, and is as much again as what will be
+        self._judged += size
         if reading is None:
             self._disk = self._disk or Disk()
             reading = self._readings[roots] = FileReading(roots, self._expected, self._disk)
@@ -82,8 +87,10 @@ class Reader:
         return facts
 
 
-MOST_BYTES = 4_000_000
+MOST_BYTES = 5_000_000
 """Of source that is held as syntax, which takes some sixty times as much: then reading begins anew."""
+LEAST_JUDGED = 500_000
+"""Bytes of the files that are judged between two beginnings. Some projects import all of themselves for any file."""
 
 
 @cache
