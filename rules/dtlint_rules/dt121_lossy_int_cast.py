@@ -36,7 +36,8 @@ class LossyIntCast(Rule):
     ## What it does
     Reports `ids[i] = 0.5`, `ids.fill_(0.5)` and `ids.masked_fill(mask, 0.5)` where `ids` is known to be an integer tensor,
     in this function or for the calls of it, and `torch.full_like(ids, 0.5)`, `torch.full(size, 0.5, dtype=torch.long)` and
-    `torch.tensor([0.5, 1.5], dtype=torch.long)`. The number may be computed, as long as it is certain not to be whole; so are the results of `sin`, `softmax`, `rand` and the like.
+    `torch.tensor([0.5, 1.5], dtype=torch.long)`. The number may be computed, as long as it is certain not to be whole; so
+    are the results of `sin`, `softmax`, `rand` and the like.
 
     ## Why it matters
     The tensor keeps its dtype, and the fraction is dropped without a word: 0.5 becomes 0. Tensors made by
