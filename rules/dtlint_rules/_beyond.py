@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, INTEGRAL
+from dtlint.infer.domain.interval import LANDMARKS
 from dtlint.infer.domain.values import Tensor, Unknown
 from dtlint_rules._attained import beyond, dtypes_of, found, largest, last_name_of, one_number, only, operands
 
@@ -146,6 +147,8 @@ def _made(operation: Operation) -> str | None:
     elif name not in _MAKERS or (name in _FILLING and not only(made, _LIMITS)):
         return None
     for number in (values.low, values.high):
+        if values.low != values.high and abs(number) in LANDMARKS:
+            continue  # where a sum in a loop was widened to, not a number that it reaches
         if math.isfinite(number) and _is_beyond(number, made):
             (dtype,) = dtypes_of(made)
             whole = dtype in _LIMITS

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-__all__ = ["ANY", "Range", "point"]
+__all__ = ["ANY", "LANDMARKS", "Range", "point"]
 
 _INF = math.inf
-_LANDMARKS = (0.0, 1.0, 57344.0, 65504.0, 3.3895313892515355e38, 3.4028234663852886e38)
+LANDMARKS = (0.0, 1.0, 57344.0, 65504.0, 3.3895313892515355e38, 3.4028234663852886e38)
 """Where widening stops on its way to infinity: 0, 1 and the largest numbers of float8_e5m2, float16, bfloat16, float32."""
 
 
@@ -149,7 +149,7 @@ def _landmark(bound: float) -> float:
     """The next landmark above an upper bound."""
     if bound <= 0:
         return 0.0 if bound > -1 else -1.0
-    return next((mark for mark in _LANDMARKS if bound <= mark), _INF)
+    return next((mark for mark in LANDMARKS if bound <= mark), _INF)
 
 
 def _sum(left: float, right: float, otherwise: float) -> float:

@@ -83,6 +83,8 @@ def _names_a_layer(name: str) -> bool:
 def _by_python(own: str, name: str) -> bool | None:
     """Is a builtin class a subclass of an abstract one, as `collections.abc.Hashable`? Python says; None of other classes."""
     package, _, last = own.rpartition(".")
+    if own in ("torch.Tensor", "numpy.ndarray"):
+        return False if name.startswith("numbers.") or name.rpartition(".")[2] in _NO_TENSORS else None
     cls = getattr(builtins, last, None) if package == "builtins" else None
     module = numbers if name.startswith("numbers.") else collections.abc
     abstract = getattr(module, name.rpartition(".")[2], None)
@@ -92,6 +94,20 @@ def _by_python(own: str, name: str) -> bool | None:
     return answers.pop() if len(answers) == 1 else None
 
 
+_NO_TENSORS = frozenset(
+    {
+        "Mapping",
+        "MutableMapping",
+        "Sequence",
+        "MutableSequence",
+        "Set",
+        "MutableSet",
+        "Callable",
+        "Iterator",
+        "Generator",
+    }
+)
+"""Abstract classes that neither tensors nor arrays belong to."""
 _SETS: tuple[type, ...] = set, frozenset, type({}.keys())
 """Each of them is a set here."""
 
