@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     import ast
     from collections.abc import Sequence
 
+    from dtlint.infer.facts import ModuleFacts
     from dtlint.rule import Finding, Rule
     from dtlint.source.file import Source
 
-__all__ = ["Judged", "Suspicion", "crash", "judge"]
+__all__ = ["Judged", "Suspicion", "crash", "is_expected", "judge"]
 
 
 @dataclass(slots=True)
@@ -57,11 +58,18 @@ def judge(tree: ast.Module, source: Source, rules: Sequence[type[Rule]], reader:
         try:
             judging = rule()
             for finding in judging.on_facts(facts):
+                if is_expected(facts, finding):
+                    continue
                 judged.suspicions.append(Suspicion(judging, finding))
         except Exception as error:
             judged.crashed.add(rule.code)
             judged.crashes.append(crash(rule, source.path, error))
     return judged
+
+
+def is_expected(facts: ModuleFacts, finding: Finding) -> bool:
+    """Does a finding say that something raises which a test expects to raise?"""
+    return "raises" in finding.message and facts.around.expects_error(finding.node)
 
 
 _BROKEN_OFF: dict[type[Exception], str] = {

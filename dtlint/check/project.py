@@ -346,6 +346,7 @@ def _judge(
 def _reported(
     project: WholeProject, info: ModuleInfo, job: Job, rules: Sequence[type[Rule]], errors: list[str]
 ) -> Iterable[Reported]:
+    from dtlint.check.judge import is_expected
     from dtlint.infer.facts import ModuleFacts
 
     facts = ModuleFacts(project.recording.kept, info, project.judged)
@@ -362,7 +363,7 @@ def _reported(
             errors.append(crash(rule, job.shown, error))
             continue
         for finding in sorted(findings, key=lambda one: one.conditional):
-            if finding.conditional and not job.settings.preview:
+            if (finding.conditional and not job.settings.preview) or is_expected(facts, finding):
                 continue
             place = finding.node.lineno, finding.node.col_offset
             if place in seen:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from dtlint.infer.names import path_of
 from dtlint.infer.use_def import Reaching
 from dtlint.infer.walk import parts
 
@@ -30,6 +31,10 @@ class Guard:
 
     test: ast.expr
     holds: bool
+
+
+_EXPECTING = frozenset({"raises", "assertRaises", "assertRaisesRegex"})
+"""What a test calls to say that a block raises."""
 
 
 class Surroundings:
@@ -108,6 +113,16 @@ class Surroundings:
     def owner(self, node: ast.AST) -> ast.ClassDef | None:
         """The innermost class whose body a node is in, its methods included."""
         return next((one for one in self.around(node) if isinstance(one, ast.ClassDef)), None)
+
+    def expects_error(self, node: ast.AST) -> bool:
+        """Does a node stand in a block of a test that is to raise, `with pytest.raises(RuntimeError):`?"""
+        return any(
+            isinstance(item.context_expr, ast.Call)
+            and (path_of(item.context_expr.func) or "").rpartition(".")[2] in _EXPECTING
+            for one in self.around(node)
+            if isinstance(one, (ast.With, ast.AsyncWith))
+            for item in one.items
+        )
 
     def loops(self, node: ast.AST) -> Iterator[ast.For | ast.AsyncFor | ast.While]:
         """The loops of its function in whose body a node runs again and again, innermost first."""
