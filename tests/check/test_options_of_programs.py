@@ -89,7 +89,50 @@ TABLE = """
     if __name__ == "__main__":
         main()
 """
-PROGRAMS = {"a switch": SWITCH, "a choice": CHOICE, "options by a table": TABLE}
+COMPARED = """
+    import argparse
+    import torch
+    from net import Net
+
+    def main():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--precision", type=str, default="float32")
+        args = parser.parse_args()
+        dtype = torch.float32
+        if args.precision == "half":
+            dtype = torch.float16
+        Net(dtype)(torch.rand(3, 4))
+
+    if __name__ == "__main__":
+        main()
+"""
+NEEDED = """
+    import argparse
+    import torch
+    from net import Net
+
+    def main():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--data", type=str, default=None)
+        parser.add_argument("--folder", type=str, default=None)
+        for name in ("shuffle", "resume", "push", "verbose", "quiet", "compile", "flip", "crop"):
+            parser.add_argument("--" + name, action="store_true")
+        parser.add_argument("--mixed_precision", default=None, choices=["no", "fp16"])
+        args = parser.parse_args()
+        if args.data is None and args.folder is None:
+            raise ValueError("Need data.")
+        Net(torch.float16 if args.mixed_precision == "fp16" else torch.float32)(torch.rand(3, 4))
+
+    if __name__ == "__main__":
+        main()
+"""
+PROGRAMS = {
+    "a switch": SWITCH,
+    "a choice": CHOICE,
+    "options by a table": TABLE,
+    "what the program compares an option with": COMPARED,
+    "beside an option that it cannot do without": NEEDED,
+}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

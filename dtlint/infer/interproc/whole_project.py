@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from dtlint.infer.context import Frame, NeverReturns, TooLong
 from dtlint.infer.domain.values import NONE, Const, Tuple
 from dtlint.infer.interproc.calls import Calls
+from dtlint.infer.interproc.deciding_options import deciding_options
 from dtlint.infer.interproc.engine import STEPS, context_for
 from dtlint.infer.interproc.main_guard import main_blocks
 from dtlint.infer.interproc.open_contexts import runs_something
 from dtlint.infer.interproc.program import Program
 from dtlint.infer.interproc.project import ModuleInfo, Project
 from dtlint.infer.interproc.recording import Recording
-from dtlint.infer.models.options import AS_GIVEN
+from dtlint.infer.models.options import AS_GIVEN, OTHERS_GIVEN
 from dtlint.infer.state import Iteration
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ _MOST_OPTIONS = 6
 """Options that a program is run with, one at a time."""
 _MOST_AGAIN = 1_500
 """Calls that were followed for a program, after which no further option is tried."""
+_MOST_DECIDING = 3_000
+"""Calls that may be followed in trying options of which the program's precision hangs."""
 _MOST_RUN = 1_000_000
 """Bytes of modules that run for one program because an import names them, as those do that fill a registry."""
 
@@ -87,13 +90,7 @@ class WholeProject:
                 again = [info.tree.body] if self._program.options else []
                 blocks = list(main_blocks(info.tree))
                 self._run_as_program(info, blocks)
-                for given in self._command_lines():
-                    if given.items and self.calls.followed > _MOST_AGAIN:
-                        break
-                    if again:
-                        ctx.store.unfreeze(self._program.address_of(info))
-                    self.calls.begin_run()
-                    self._run_as_program(info, [*again, *blocks], given)
+                self._run_with_options(info, [*again, *blocks])
 
     def reached(self, judged: Collection[Path]) -> dict[Path, ModuleInfo]:
         """The modules among those that rules judge in which, or behind whose calls, something happened."""
@@ -104,14 +101,32 @@ class WholeProject:
         concerned = {*kept.index().by_module, *(id(event.module) for event in kept.events.values())}
         return {path: info for path, info in found.items() if id(info) in concerned}
 
-    def _command_lines(self) -> list[Tuple]:
-        """What a program that has options may be given: nothing, or one option that has few values."""
-        options = self._program.options
-        pairs = [(Const(name), value) for name, values in options.items() for value in values]
-        return [Tuple(()), *(Tuple((Tuple(pair),)) for pair in pairs[:_MOST_OPTIONS])] if options else []
+    def _run_with_options(self, info: ModuleInfo, blocks: Sequence[Sequence[ast.stmt]]) -> None:
+        """Run a program that has options with none of them, then with one each that has few values. Where it does not get to
+        its end with none, it may ask for some that it cannot do without: then others may be given, too."""
+        if not self._program.options:
+            return
+        others: tuple[Value, ...] = ()
+        if not self._again(info, blocks, Tuple(())):
+            others = (OTHERS_GIVEN,)
+            self._again(info, blocks, Tuple(others))
+        deciding = deciding_options(info.tree, self._program.options)
+        limit = max(_MOST_AGAIN, self.calls.followed + _MOST_DECIDING)
+        for pairs, most in ((deciding.of_precision, limit), (deciding.of_others, _MOST_AGAIN)):
+            for name, value in pairs[:_MOST_OPTIONS]:
+                if self.calls.followed > most:
+                    break
+                self._again(info, blocks, Tuple((Tuple((Const(name), value)), *others)))
 
-    def _run_as_program(self, info: ModuleInfo, blocks: Sequence[Sequence[ast.stmt]], given: Value = NONE) -> None:
-        """Run statements of a module, what stands under `if __name__ == "__main__":`. The state is as before afterwards.
+    def _again(self, info: ModuleInfo, blocks: Sequence[Sequence[ast.stmt]], given: Tuple) -> bool:
+        """Run a program again; is its end reached?"""
+        self.context.store.unfreeze(self._program.address_of(info))
+        self.calls.begin_run()
+        return self._run_as_program(info, blocks, given)
+
+    def _run_as_program(self, info: ModuleInfo, blocks: Sequence[Sequence[ast.stmt]], given: Value = NONE) -> bool:
+        """Run statements of a module, what stands under `if __name__ == "__main__":`; is their end reached? The state is as
+        before afterwards.
 
         Args:
             given: the options on the command line; None where they may be any.
@@ -124,8 +139,8 @@ class WholeProject:
         try:
             ctx.set_ambient(AS_GIVEN, given)
             with suppress(NeverReturns):
-                for block in blocks:
-                    ctx.semantics.execute(ctx, block)
+                return all(ctx.semantics.execute(ctx, block) for block in blocks)
+            return False
         finally:
             store.undo(mark)
             ctx.frame = usual

@@ -11,11 +11,14 @@ from dtlint.infer.models.registry import model
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Arguments, Context
+    from dtlint.infer.domain.values import Address
 
-__all__ = ["AS_GIVEN"]
+__all__ = ["AS_GIVEN", "OTHERS_GIVEN"]
 
 AS_GIVEN = "options"
 """What holds everywhere: the options on the command line, as pairs; None where they may be any."""
+OTHERS_GIVEN = Const("others given")
+"""Among the pairs: options that are None where they are not given may be given, too. A program may ask for one of them."""
 _PARSER = "argparse.ArgumentParser"
 _TYPES = {"builtins.int": Category.INTEGER, "builtins.float": Category.FLOAT}
 _ANY, _USUAL, _OTHERS = "*option ", "*default ", "*others "
@@ -110,14 +113,23 @@ def _parse_args(ctx: Context, arguments: Arguments) -> Value:
     for field in ctx.store.fields(parser.address):
         if isinstance(field, str) and field.startswith(_ANY):
             name = field.removeprefix(_ANY)
-            wanted = field if given == NONE else _USUAL + name
-            value = turned.get(Const(name)) or ctx.store.read(parser.address, wanted) or TOP
+            value = turned.get(Const(name)) or _value(ctx, parser.address, name, given)
             ctx.store.write(made.address, name, value)
             others = ctx.store.read(parser.address, _OTHERS + name)
             if isinstance(others, Tuple):
                 ctx.modules.options.setdefault(name, {}).update(dict.fromkeys(others.items))
     ctx.semantics.tells()
     return made
+
+
+def _value(ctx: Context, parser: Address, name: str, given: Value) -> Value:
+    """What an option is that the command line is not said to name."""
+    anything = ctx.store.read(parser, _ANY + name) or TOP
+    usual = ctx.store.read(parser, _USUAL + name) or TOP
+    if given == NONE:
+        return anything
+    is_open = usual == NONE and isinstance(given, Tuple) and OTHERS_GIVEN in given.items
+    return join(anything, NONE) if is_open else usual
 
 
 @model(f"{_PARSER}.parse_known_args")
