@@ -22,18 +22,21 @@ from dtlint.infer.domain.values import (
     Tuple,
     Value,
 )
-from dtlint.infer.models import drivers
+from dtlint.infer.models import drivers, training
 from dtlint.infer.models.casts import cast_module
 from dtlint.infer.models.module_trees import is_module
 from dtlint.infer.models.registry import model
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dtlint.infer.context import Arguments, Context
 
 __all__ = ["prepared"]
 
 _ACCELERATOR = "accelerate.accelerator.Accelerator"
 _FORWARD = External("accelerate.prepared.forward")
+_FLOAT16 = Region("cuda", "float16", True)
 _HALVES = frozenset({"float16", "bfloat16"})
 
 
@@ -55,11 +58,14 @@ def _initialise(ctx: Context, arguments: Arguments) -> Value:
     elif given == Const("bf16"):
         region = Region("cpu" if on_cpu else None, "bfloat16", True)
     elif given == Const("fp16"):
-        region = Region("cuda", "float16", True)
+        region = _FLOAT16
     device = "cpu" if on_cpu else region.device if isinstance(region, Region) else None
     if isinstance(owner, Ref):
         ctx.store.write(owner.address, "*region", region)
         ctx.store.write(owner.address, "*device", Device(device))
+        ctx.store.write(
+            owner.address, "mixed_precision", given if isinstance(given, Const) and given != NONE else NO_TENSOR
+        )
     return NONE
 
 
@@ -79,6 +85,7 @@ def _prepare(ctx: Context, arguments: Arguments) -> Value:
     region = _region(ctx, owner)
     device = _device(ctx, owner)
     given = [prepared(ctx, one, region, device, arguments) for one in arguments.args[1:]]
+    _scale_gradients(ctx, region, arguments.args[1:])
     if not arguments.complete:
         return TOP
     return given[0] if len(given) == 1 else Tuple(tuple(given))
@@ -94,7 +101,16 @@ def _prepare_model(ctx: Context, arguments: Arguments) -> Value:
 @model(*(f"{_ACCELERATOR}.prepare_{name}" for name in ("data_loader", "optimizer", "scheduler")))
 def _prepare_other(ctx: Context, arguments: Arguments) -> Value:
     given = arguments.args[1] if len(arguments.args) > 1 else TOP
+    _scale_gradients(ctx, _region(ctx, arguments.args[0]), [given])
     return prepared(ctx, given, NONE, _device(ctx, arguments.args[0]), arguments)
+
+
+def _scale_gradients(ctx: Context, region: Value, values: Sequence[Value]) -> None:
+    """In float16 accelerate steps the optimizers with a GradScaler of its own."""
+    if region == _FLOAT16:
+        for one in values:
+            if isinstance(one, Ref):
+                ctx.store.write(one.address, training.SCALED, Const(True))
 
 
 def prepared(ctx: Context, value: Value, region: Value, device: str | None, arguments: Arguments) -> Value:

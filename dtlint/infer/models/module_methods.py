@@ -22,6 +22,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models import layers, plain_tensors
 from dtlint.infer.models.casts import cast_module
+from dtlint.infer.models.instance_dicts import ANYTHING
 from dtlint.infer.models.module_trees import is_module, modules_within, weights_within
 from dtlint.infer.models.registry import attribute, model
 from dtlint.infer.state import AMBIENT, CONTENT
@@ -80,14 +81,23 @@ _iterating("buffer", plain_tensors.BUFFER)
 
 @model("torch.nn.Module.modules")
 def _modules(ctx: Context, arguments: Arguments) -> Value:
-    found: list[Value] = list(modules_within(ctx, arguments.args[0]))
-    return Many(join_all(found) or TOP)
+    return Many(_one_within(ctx, arguments.args[0]))
 
 
 @model("torch.nn.Module.named_modules")
 def _named_modules(ctx: Context, arguments: Arguments) -> Value:
-    found: list[Value] = list(modules_within(ctx, arguments.args[0]))
-    return Many(Tuple((NO_TENSOR, join_all(found) or TOP)))
+    return Many(Tuple((NO_TENSOR, _one_within(ctx, arguments.args[0]))))
+
+
+def _one_within(ctx: Context, module: Value) -> Value:
+    """Any of the modules within one; of one that may hold anything, anything."""
+    found = list(modules_within(ctx, module))
+    return TOP if any(_may_hold_anything(ctx, one) for one in found) else join_all(found) or TOP
+
+
+def _may_hold_anything(ctx: Context, module: Value) -> bool:
+    """Is it a module of which `__init__` was not followed?"""
+    return any(isinstance(one, Ref) and ctx.store.read(one.address, ANYTHING) is not None for one in choices(module))
 
 
 def _children_of(ctx: Context, value: Value) -> list[Value]:
@@ -109,11 +119,15 @@ def _children_of(ctx: Context, value: Value) -> list[Value]:
 
 @model("torch.nn.Module.children")
 def _children(ctx: Context, arguments: Arguments) -> Value:
+    if _may_hold_anything(ctx, arguments.args[0]):
+        return Many(TOP)
     return _each(_children_of(ctx, arguments.args[0]))
 
 
 @model("torch.nn.Module.named_children")
 def _named_children(ctx: Context, arguments: Arguments) -> Value:
+    if _may_hold_anything(ctx, arguments.args[0]):
+        return Many(Tuple((NO_TENSOR, TOP)))
     return _each([Tuple((NO_TENSOR, child)) for child in _children_of(ctx, arguments.args[0])])
 
 

@@ -199,7 +199,9 @@ def _keep_state(ctx: Context, optimizer: Value, site: object) -> None:
 
 def _judge_step(ctx: Context, optimizer: Ref) -> None:
     dtype = training.low_precision_of(ctx, optimizer.address)
-    if dtype is not None:
+    if dtype == "float16" and ctx.store.read(optimizer.address, training.SCALED) == Const(True):
+        ctx.event("step of half parameters", NONE, optimizer)
+    elif dtype is not None:
         ctx.event("step in half", optimizer, Const(dtype), ctx.store.read(optimizer.address, _EPS) or TOP)
 
 

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
     from dtlint.infer.context import Context
 
-__all__ = ["TRAINED", "low_precision_of", "made", "stepped", "trained_weights", "weights_cast"]
+__all__ = ["SCALED", "TRAINED", "low_precision_of", "made", "stepped", "trained_weights", "weights_cast"]
 
 TRAINED = "*trained"
 """The field of an optimizer that holds modules and parameters: these, and those of the modules, are all that it has."""
+SCALED = "*scaled"
+"""The field of an optimizer of which the step is taken by a GradScaler that the program does not name."""
 _OPTIMIZERS = "optimizers"
 """The ambient cell that lists the optimizers of the program whose parameters are known."""
 _STEPPED, _NARROWED, _AGAIN, _WIDENED = "*stepped", "*narrowed", "*stepped narrowed", "*widened"
@@ -87,4 +89,5 @@ def weights_cast(ctx: Context, weights: Iterable[Address], dtypes: frozenset[str
         elif store.read(optimizer, _STEPPED) is not None:
             if store.read(optimizer, _AGAIN) is not None and store.read(optimizer, _WIDENED) is None:
                 ctx.event("trained weights cast", one, Const(next(iter(dtypes))))
-            store.write(optimizer, _NARROWED, _TRUE)
+            if low_precision_of(ctx, optimizer) not in dtypes:
+                store.write(optimizer, _NARROWED, _TRUE)
