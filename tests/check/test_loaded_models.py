@@ -66,6 +66,7 @@ SCRIPT = """
     def main():
         parser = argparse.ArgumentParser()
         parser.add_argument("--model", required=True)
+        parser.add_argument("--prompt", default=None)
         parser.add_argument("--mixed_precision", default=None, choices=["no", "fp16", "bf16"])
         args = parser.parse_args()
         accelerator = Accelerator(mixed_precision=args.mixed_precision)
@@ -87,8 +88,9 @@ SCRIPT = """
                 accelerator.backward(loss)
                 optimizer.step()
                 optimizer.zero_grad()
-            pipeline = DiffusionPipeline.from_pretrained(args.model, unet=accelerator.unwrap_model(unet))
-            pipeline.to({device})
+            if args.prompt is not None:
+                pipeline = DiffusionPipeline.from_pretrained(args.model, unet=accelerator.unwrap_model(unet))
+                pipeline.to({device})
 
     if __name__ == "__main__":
         main()

@@ -28,7 +28,7 @@ class Deciding(NamedTuple):
 
 
 def deciding_options(tree: ast.Module, options: Mapping[str, Mapping[Value, None]]) -> Deciding:
-    """The options to try, in the order of their definition.
+    """The options to try: in the order of their definition, but values that name a precision first.
 
     Args:
         tree: the program.
@@ -51,6 +51,7 @@ def deciding_options(tree: ast.Module, options: Mapping[str, Mapping[Value, None
         for value in values or compared.get(name, {}):
             decides = name in near or _is_precision(value)
             (found.of_precision if decides else found.of_others).append((name, value))
+    found.of_precision.sort(key=lambda pair: not _is_precision(pair[1]))
     return found
 
 

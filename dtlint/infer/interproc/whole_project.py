@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from contextlib import suppress
+from itertools import product
 from typing import TYPE_CHECKING
 
 from dtlint.infer.context import Frame, NeverReturns, TooLong
@@ -102,21 +103,25 @@ class WholeProject:
         return {path: info for path, info in found.items() if id(info) in concerned}
 
     def _run_with_options(self, info: ModuleInfo, blocks: Sequence[Sequence[ast.stmt]]) -> None:
-        """Run a program that has options with none of them, then with one each that has few values. Where it does not get to
-        its end with none, it may ask for some that it cannot do without: then others may be given, too."""
+        """Run a program that has options with none of them, then with one each that has few values; with those of which its
+        precision hangs also where others may be given. Where it does not get to its end with none, it may ask for some
+        that it cannot do without: then others may always be given."""
         if not self._program.options:
             return
-        others: tuple[Value, ...] = ()
+        others: list[tuple[Value, ...]] = [(), (OTHERS_GIVEN,)]
         if not self._again(info, blocks, Tuple(())):
-            others = (OTHERS_GIVEN,)
-            self._again(info, blocks, Tuple(others))
+            others = [(OTHERS_GIVEN,)]
+            self._again(info, blocks, Tuple(others[0]))
         deciding = deciding_options(info.tree, self._program.options)
         limit = max(_MOST_AGAIN, self.calls.followed + _MOST_DECIDING)
-        for pairs, most in ((deciding.of_precision, limit), (deciding.of_others, _MOST_AGAIN)):
-            for name, value in pairs[:_MOST_OPTIONS]:
+        for pairs, beside, most in (
+            (deciding.of_precision, others, limit),
+            (deciding.of_others, others[:1], _MOST_AGAIN),
+        ):
+            for more, (name, value) in product(beside, pairs[:_MOST_OPTIONS]):
                 if self.calls.followed > most:
                     break
-                self._again(info, blocks, Tuple((Tuple((Const(name), value)), *others)))
+                self._again(info, blocks, Tuple((Tuple((Const(name), value)), *more)))
 
     def _again(self, info: ModuleInfo, blocks: Sequence[Sequence[ast.stmt]], given: Tuple) -> bool:
         """Run a program again; is its end reached?"""
