@@ -105,8 +105,17 @@ class LossTargetDtype(Rule):
     needs = (TORCH,)
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
-        for seen in once(facts.operations(lambda one: _wanted(one) is not None or is_refused(one, self.code))):
+        def refused(one: Operation) -> bool:
+            return _wanted(one) is not None or is_refused(one, self.code)
+
+        taken = [
+            (seen.node, short_op(seen.what))
+            for seen in facts.operations(lambda one: short_op(one) in _REFUSED and not refused(one))
+        ]
+        for seen in once(facts.operations(refused)):
             op, target, wanted = short_op(seen.what), _target(seen.what), _wanted(seen.what)
+            if any(node is seen.node and other != op for node, other in taken):
+                continue  # one of several losses, by what may have decided the target as well
             last = op.rpartition(".")[2]
             if target is None or wanted is None:
                 dtypes = " and ".join(listed(one.dtypes) for one in tensors(seen.what) if one.dtypes)
