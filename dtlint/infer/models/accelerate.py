@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dtlint.infer.domain.lattice import join_all
 from dtlint.infer.domain.values import (
     NO_TENSOR,
     NONE,
@@ -20,7 +21,9 @@ from dtlint.infer.domain.values import (
     Ref,
     Region,
     Tuple,
+    Union,
     Value,
+    choices,
 )
 from dtlint.infer.models import drivers, training
 from dtlint.infer.models.casts import cast_module
@@ -108,13 +111,15 @@ def _prepare_other(ctx: Context, arguments: Arguments) -> Value:
 def _scale_gradients(ctx: Context, region: Value, values: Sequence[Value]) -> None:
     """In float16 accelerate steps the optimizers with a GradScaler of its own."""
     if region == _FLOAT16:
-        for one in values:
+        for one in (each for value in values for each in choices(value)):
             if isinstance(one, Ref):
                 ctx.store.write(one.address, training.SCALED, Const(True))
 
 
 def prepared(ctx: Context, value: Value, region: Value, device: str | None, arguments: Arguments) -> Value:
     """A model on its device whose forward runs in the region; a loader that moves its batches; anything else as it is."""
+    if isinstance(value, Union):
+        return join_all([prepared(ctx, one, region, device, arguments) for one in value.choices]) or TOP
     if not isinstance(value, Ref):
         return value
     batch = ctx.store.read(value.address, "*batch")

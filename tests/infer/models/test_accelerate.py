@@ -47,6 +47,13 @@ def test_prepared(arguments: str, inner: str, result: str) -> None:
     assert found["net.layer(batch)"] == inner
 
 
+def test_either_of_two_models_is_prepared() -> None:
+    program = PROGRAM.replace("model = Net()", "model = Net() if input() else Net().train()")
+    found = known(textwrap.dedent(program).format(arguments='mixed_precision="fp16"'))
+    assert found["self.layer(x)"] == "float16"
+    assert found['out["logits"] * 1'] == "float32"
+
+
 def test_a_precision_that_the_launcher_decides() -> None:
     found = known(textwrap.dedent(PROGRAM).format(arguments=""))
     assert "|" in found.get("self.layer(x)", "|")
