@@ -15,7 +15,6 @@ from dtlint.infer.models.instance_dicts import ANYTHING
 from dtlint.infer.models.module_trees import is_module
 from dtlint.infer.models.plain_tensors import PARAMETER
 from dtlint.infer.models.registry import MODELS, model
-from dtlint.infer.semantics.attributes import class_attribute
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Arguments, Context
@@ -53,8 +52,7 @@ def _loaded_as(ctx: Context, arguments: Arguments) -> frozenset[str] | None:
     cls, given = arguments.args[0], arguments.keywords.get("torch_dtype", NONE)
     if given == NONE:
         return frozenset({"float32"}) if arguments.complete else None
-    assert isinstance(cls, ProjectClass)
-    kept = class_attribute(ctx, cls.definition.order, "_keep_in_fp32_modules")  # stay in float32 in what is half else
+    kept = ctx.semantics.attribute(ctx, cls, "_keep_in_fp32_modules", arguments.node)  # float32 in what is half else
     dtype = dtype_of(given)
     return None if dtype is None or kept not in (None, NONE) else dtype.dtypes
 
