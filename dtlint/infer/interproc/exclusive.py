@@ -7,6 +7,8 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from dtlint.infer.walk import parts
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -51,7 +53,7 @@ def _arms(tree: ast.Module) -> dict[ast.Call, dict[ast.AST, bool]]:
 def _children(node: ast.AST) -> Iterator[tuple[ast.AST, bool | None]]:
     """The nodes right below one; of an `if` with the arm that they stand in."""
     if not isinstance(node, (ast.If, ast.IfExp)):
-        yield from ((child, None) for child in ast.iter_child_nodes(node))
+        yield from ((child, None) for child in parts(node))
         return
     yield node.test, None
     for arm, part in ((True, node.body), (False, node.orelse)):

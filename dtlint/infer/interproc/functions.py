@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import TOP, Const, Many, Mapping, Tuple, Value
 from dtlint.infer.models.registry import MODELS
+from dtlint.infer.walk import nodes, parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping as MappingOf
 
     from dtlint.infer.context import Arguments
     from dtlint.infer.models.registry import Model
@@ -77,18 +79,13 @@ class FunctionDefinition:
             if kind is ast.ClassDef:
                 continue
             yields = yields or kind is ast.Yield or kind is ast.YieldFrom
-            for name in node._fields:
-                child = getattr(node, name, None)
-                if type(child) is list:
-                    waiting += [one for one in child if isinstance(one, ast.AST)]
-                elif isinstance(child, ast.AST):
-                    waiting.append(child)
+            waiting += parts(node)
         return yields, tuple(inner)
 
     @cached_property
     def speaks_of_casts(self) -> bool:
         """Does its text name what casts modules and weights, or binds their data?"""
-        return any(isinstance(one, ast.Attribute) and one.attr in _CASTING for one in ast.walk(self.node))
+        return any(isinstance(one, ast.Attribute) and one.attr in _CASTING for one in nodes([self.node]))
 
     @property
     def is_generator(self) -> bool:
@@ -102,15 +99,10 @@ class FunctionDefinition:
 
     @cached_property
     def gives_first(self) -> bool:
-        """Does it give its first argument back whenever it returns, as decorators do that put a function on a list?"""
-        node, positional = self.node, (*self.node.args.posonlyargs, *self.node.args.args)
-        if not isinstance(node, ast.FunctionDef) or not positional or self.is_generator:
-            return False
-        first = positional[0].arg
-        returned = [one.value for one in _own_statements(node.body) if isinstance(one, ast.Return)]
-        if not isinstance(node.body[-1], ast.Return) or not all(_is_name(one, first) for one in returned):
-            return False
-        return not any(_binds(one, first) for part in node.body for one in ast.walk(part))
+        """Does it give its first argument back whenever it returns, as decorators do that put a function on a list, or
+        write its docstring?"""
+        functions = {one.name: one for one in self.module.tree.body if isinstance(one, ast.FunctionDef)}
+        return _gives_first(self.node, functions, ())
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
@@ -160,6 +152,81 @@ class FunctionDefinition:
         return next((one.annotation for one in every if one.arg == name), None)
 
 
+def _gives_first(node: FunctionNode, functions: MappingOf[str, ast.FunctionDef], within: tuple[ast.AST, ...]) -> bool:
+    """Does a function give its first argument back, itself or by others that do?
+
+    Args:
+        node: the function.
+        functions: those that it can call by their names.
+        within: the functions that ask.
+    """
+    positional = (*node.args.posonlyargs, *node.args.args)
+    if not isinstance(node, ast.FunctionDef) or not positional or node in within:
+        return False
+    first = positional[0].arg
+    body = _with_first(node.body, first)
+    if not _ends(body) or any(_binds(one, first) or _yields(one) for part in body for one in _own_nodes(part)):
+        return False
+    if any(isinstance(one, ast.Nonlocal) and first in one.names for one in nodes([node])):
+        return False
+    functions = {**functions, **{one.name: one for one in node.body if isinstance(one, ast.FunctionDef)}}
+
+    def is_first(value: ast.expr | None) -> bool:
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.args:
+            called = functions.get(value.func.id)
+            if called is None or called.decorator_list or not is_first(value.args[0]):
+                return False
+            return _gives_first(called, functions, (*within, node))
+        return _is_name(value, first)
+
+    return all(is_first(one.value) for one in _own_statements(body) if isinstance(one, ast.Return))
+
+
+def _with_first(body: Sequence[ast.stmt], first: str) -> list[ast.stmt]:
+    """What of a body runs where the first argument is given: `if first is None: return partial(...)` does not, nor does
+    what stands behind `if first: return ...`."""
+    kept: list[ast.stmt] = []
+    for statement in body:
+        if isinstance(statement, ast.If) and (given := _asks_for(statement.test, first)) is not None:
+            kept += _with_first(statement.body if given else statement.orelse, first)
+        else:
+            kept.append(statement)
+        if _ends(kept):
+            break
+    return kept
+
+
+def _asks_for(test: ast.expr, first: str) -> bool | None:
+    """Is it a test that holds where the first argument is given (`if first`, `if first is not None`), or one that does
+    not? None where it is another."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        given = _asks_for(test.operand, first)
+        return None if given is None else not given
+    if isinstance(test, ast.Compare) and _is_name(test.left, first) and len(test.ops) == 1:
+        other = test.comparators[0]
+        if isinstance(other, ast.Constant) and other.value is None and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
+            return isinstance(test.ops[0], ast.IsNot)
+    return True if _is_name(test, first) else None
+
+
+def _ends(body: Sequence[ast.stmt]) -> bool:
+    """Is the end of some statements never reached?"""
+    last = body[-1] if body else None
+    if isinstance(last, ast.If):
+        return _ends(last.body) and _ends(last.orelse)
+    return isinstance(last, (ast.Return, ast.Raise))
+
+
+def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
+    """A statement and what is in it; of functions and classes only their names, for what they bind is theirs."""
+    waiting: list[ast.AST] = [statement]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            waiting += parts(node)
+
+
 def _own_statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements of a function, those of functions and classes in it aside."""
     for statement in body:
@@ -169,6 +236,10 @@ def _own_statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from _own_statements(getattr(statement, name, ()))
             for inner in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
                 yield from _own_statements(inner.body)
+
+
+def _yields(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Yield, ast.YieldFrom))
 
 
 def _binds(node: ast.AST, name: str) -> bool:

@@ -8,6 +8,8 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from dtlint.infer.walk import nodes, parts
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -31,12 +33,16 @@ def used_as_tensors(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambd
         return frozenset()
     given = function.args
     names = {one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+    statements = list(_certain(function.body))
+    calls = [names.intersection(_called_on(statement)) for statement in statements]
+    if not any(calls):
+        return frozenset()
     used: set[str] = set()
     bound: set[str] = set()
-    for statement in _certain(function.body):
-        used |= {name for name in _called_on(statement) if name in names and name not in bound}
-        bound |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and _binds(node)}
-    return frozenset(used.difference(*map(_asked_for, ast.walk(function)))) if used else frozenset()
+    for statement, called in zip(statements, calls, strict=True):
+        used |= called - bound
+        bound |= {node.id for node in nodes([statement]) if isinstance(node, ast.Name) and _binds(node)}
+    return frozenset(used.difference(*map(_asked_for, nodes([function]))))
 
 
 def _certain(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
@@ -56,7 +62,7 @@ def _called_on(statement: ast.stmt) -> Iterator[str]:
         if isinstance(called, ast.Attribute) and called.attr in _METHODS and isinstance(called.value, ast.Name):
             yield called.value.id
         if isinstance(node, _SIMPLE) or (isinstance(node, ast.expr) and not isinstance(node, _BRANCHING)):
-            waiting += ast.iter_child_nodes(node)
+            waiting += parts(node)
 
 
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.keyword)

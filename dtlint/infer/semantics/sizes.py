@@ -6,6 +6,7 @@ import ast
 from functools import lru_cache
 
 from dtlint.infer.names import path_of
+from dtlint.infer.walk import nodes
 
 __all__ = ["sizes_in"]
 
@@ -22,7 +23,7 @@ def sizes_in(node: ast.AST) -> frozenset[str]:
         return frozenset()
     found: set[str] = set()
     for statement in node.body:
-        parts = list(ast.walk(statement))
+        parts = list(nodes([statement]))
         if any(isinstance(part, ast.Return) for part in parts):
             break
         plain = isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr))
@@ -32,7 +33,7 @@ def sizes_in(node: ast.AST) -> frozenset[str]:
         return frozenset()
     bound = {
         path_of(part)
-        for part in ast.walk(node)
+        for part in nodes([node])
         if isinstance(part, (ast.Name, ast.Attribute)) and not isinstance(part.ctx, ast.Load)
     }
     return frozenset(path for path in found if not any(one and f"{path}.".startswith(f"{one}.") for one in bound))
