@@ -51,9 +51,12 @@ def in_processes(
     expected = tuple(job.path for job in jobs)
     pool = _pool(count, rules, mode, cache, expected)
     try:
-        shares: dict[Future[list[Result]], list[Job]] = {
-            pool.submit(_work, share): share for share in _deal(jobs, count * HANDS)
-        }
+        shares: dict[Future[list[Result]], list[Job]] = {}
+        for share in _deal(jobs, count * HANDS):
+            try:
+                shares[pool.submit(_work, share)] = share
+            except BrokenProcessPool:  # a process has died before all shares were dealt out
+                lost += share
         for future in as_completed(shares):
             try:
                 yield from zip(shares[future], future.result(), strict=True)

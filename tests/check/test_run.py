@@ -240,7 +240,22 @@ def test_many_files_give_what_few_give() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a patched function reaches a worker only by fork")
-def test_a_worker_that_dies_costs_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("dealt", ["all at once", "one share after the other"])
+def test_a_worker_that_dies_costs_one_file(monkeypatch: pytest.MonkeyPatch, dealt: str) -> None:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, wait
+
+    # threads of a pool that has broken may end late, and then other processes are spawned
+    monkeypatch.setattr("dtlint.check.workers._context", lambda rules: multiprocessing.get_context("fork"))
+    if dealt != "all at once":
+        submit = ProcessPoolExecutor.submit
+
+        def submitted(pool: ProcessPoolExecutor, *work: Any) -> Any:
+            future = submit(pool, *work)
+            wait([future])
+            return future
+
+        monkeypatch.setattr(ProcessPoolExecutor, "submit", submitted)
     crash_on("m007.py", monkeypatch, lambda: os._exit(3))
     files = many()
     outcome = check(files, workers=2)
