@@ -47,8 +47,8 @@ _TENSORS: dict[str, str | None] = {
     "torch.LongTensor": None,
     "torch.BoolTensor": "bool",
 }
-"""Classes of tensors. FloatTensor and LongTensor say no more than Tensor: programs write the one for whatever is no index,
-half included, and the other for labels and masks of every dtype."""
+"""Classes of tensors. FloatTensor says no more than Tensor: programs write it for whatever is no index, half included. For
+LongTensor see `long_parameters`."""
 
 _JAXTYPING = re.compile(r"jaxtyping\.(Float16|BFloat16|Float32|Float64|Int8|Int16|Int32|Int64|UInt8|Bool)")
 _JAXTYPING_KINDS = re.compile(r"jaxtyping\.(Float|Int|Integer|Real|Num|Shaped|Inexact|Complex\w*|UInt\w*|Key)")

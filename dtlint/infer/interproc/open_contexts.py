@@ -38,7 +38,8 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
-from dtlint.infer.interproc.annotations import declared, is_declared_long
+from dtlint.infer.interproc.annotations import declared
+from dtlint.infer.interproc.long_parameters import Search, as_index, declared_long, int64_parameters
 from dtlint.infer.interproc.signatures import instantiated, parameter_key, tells_of_dtypes
 from dtlint.infer.interproc.tensor_use import used_as_tensors
 from dtlint.infer.models import scaling
@@ -132,8 +133,8 @@ class OpenContexts:
         self._with_callees = with_callees
         self._rounds = rounds
         self._entry: FunctionDefinition | None = None
-        self._searched: set[str] | None = None
-        """What is looked up by in a function that is read for this alone."""
+        self._search: Search | None = None
+        """What is told instead of the recorder, where a function is read for this alone."""
         self._indices: dict[tuple[FunctionDefinition, Value | None], frozenset[str]] = {}
         self._inside: frozenset[ast.AST] = frozenset()
         self._summaries: dict[tuple[FunctionDefinition, Value | None], Summary] = {}
@@ -151,7 +152,9 @@ class OpenContexts:
 
     def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value | None, frame: Frame) -> None:
         """A call was evaluated."""
-        if self._is_told(frame):
+        if self._search is not None:
+            self._search.call(node, arguments)
+        elif self._is_told(frame):
             self._recorder.call(node, callee, arguments, result, frame)
 
     def evaluated(self, node: ast.AST, operands: tuple[Value, ...], result: Value, ctx: Context) -> None:
@@ -169,8 +172,8 @@ class OpenContexts:
         ctx: Context,
     ) -> None:
         """One of torch's ops was evaluated."""
-        if self._searched is not None:
-            self._searched |= _looked_up_by(op, args)
+        if self._search is not None:
+            self._search.operation(op, args, keywords, error)
         elif self._is_told(ctx.frame):
             self._recorder.operation(op, args, keywords, result, error, ctx)
 
@@ -189,7 +192,7 @@ class OpenContexts:
 
     def _is_told(self, frame: Frame) -> bool:
         function: FunctionDefinition | None = frame.function
-        if self._searched is not None:
+        if self._search is not None:
             return False
         if function is None or self._with_callees:
             return True
@@ -315,26 +318,25 @@ class OpenContexts:
     def _with_indices(
         self, ctx: Context, definition: FunctionDefinition, receiver: Value | None, bound: dict[str, Value]
     ) -> dict[str, Value]:
-        """The parameters that are declared as LongTensor and by which something is looked up: int64. What is not looked up
-        by may be of any dtype, labels to regress on among it."""
-        long = {one.arg: one for one in _named_parameters(definition) if is_declared_long(one.annotation)}
+        """The parameters that are declared as LongTensor, and that are int64 by what the function does with them."""
+        long = declared_long(definition)
         if not long:
             return {}
         found = self._indices.get((definition, receiver))
         if found is None:
             engine: Engine = ctx.semantics  # type: ignore[assignment]
-            self._searched = set()
-            try:
-                engine.calls.openly(ctx, Function(definition, None), bound)
-                found = frozenset(self._searched)
-            finally:
-                self._searched = None
-            self._indices[definition, receiver] = found
-        return {
-            name: _as_index(bound[name])
-            for name, one in long.items()
-            if parameter_key(name, one.lineno, one.col_offset) in found
-        }
+
+            def read(search: Search, names: frozenset[str]) -> None:
+                self._search = search
+                try:
+                    engine.calls.openly(
+                        ctx, Function(definition, None), bound | {name: as_index(bound[name]) for name in names}
+                    )
+                finally:
+                    self._search = None
+
+            found = self._indices[definition, receiver] = int64_parameters(definition, long, read)
+        return {name: as_index(bound[name]) for name in long if name in found}
 
     def _read_inner(self, ctx: Context, frame: Frame) -> None:
         """Read the functions inside a function that no call in view has run: others call them, with what they find in its
@@ -428,30 +430,6 @@ class OpenContexts:
                 engine.initialise(ctx, made, cls, Arguments([], given, definition.made, definition.node))
         _name_what_it_holds(ctx, made)
         return made
-
-
-def _looked_up_by(op: str, args: Sequence[Value]) -> set[str]:
-    """The parameters that an op takes indices from, by their keys: `embedding(x, ...)`, `gather(y, dim, x)`."""
-    place = _INDICES.get(op.rpartition(".")[2])
-    if place is None:
-        return set()
-    given = args[min(place, len(args) - 1) :] if args else ()
-    symbols = [one.symbol for one in given if isinstance(one, Tensor) and one.dtypes is None and one.symbol is not None]
-    return {next(iter(symbol.of)).key for symbol in symbols if len(symbol.of) == 1 and not symbol.met}
-
-
-_INDICES = {"Embedding": 0, "embedding": 0, "one_hot": 0, "gather": 2, "index_select": 2, "scatter": 2, "scatter_": 2}
-"""Ops that look something up, and at which place the indices stand."""
-
-
-def _as_index(value: Value) -> Value:
-    """A parameter of int64, or None where it may be."""
-    return (
-        join_all(Tensor(_INT64, None, one.rank) if isinstance(one, Tensor) else one for one in choices(value)) or value
-    )
-
-
-_INT64 = frozenset({"int64"})
 
 
 def _before(trail: Sequence[tuple[Address, object, Value]], cell: tuple[Address, object]) -> Value:

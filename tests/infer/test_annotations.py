@@ -1,0 +1,112 @@
+"""What annotations tell of a library's parameters: each comment says what the widest tensor expression that ends there is, an
+empty one of nothing that is known."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+from tests.infer.test_program import HEAD, hold
+
+
+def library(folder: Path, text: str) -> Path:
+    path = folder / "library.py"
+    path.write_text(HEAD + textwrap.dedent(text))
+    return path
+
+
+def test_what_is_declared_as_long_is_int64(tmp_path: Path) -> None:
+    hold(
+        library(
+            tmp_path,
+            """
+            def shifted(ids: torch.LongTensor, start: int) -> torch.LongTensor:
+                moved = ids.new_zeros(ids.shape)  # int64
+                moved[:, 1:] = ids[:, :-1].clone()  # int64
+                return moved + start  # int64
+
+            class Model(nn.Module):
+                def forward(self, ids: torch.LongTensor | None = None, labels: "torch.LongTensor | None" = None):
+                    if labels is not None:
+                        labels = labels.to(ids.device)  # int64
+                        return labels.view(-1)  # int64
+                    return self.body(ids)
+            """,
+        )
+    )
+
+
+def test_what_is_declared_as_long_is_in_doubt_where_its_dtype_is_asked_for_or_it_is_cast(tmp_path: Path) -> None:
+    hold(
+        library(
+            tmp_path,
+            """
+            def loss(logits, labels: torch.LongTensor):
+                if labels.dtype == torch.long:
+                    return F.cross_entropy(logits, labels)
+                return labels.view(-1)  #
+
+            def embedded(x: torch.Tensor, step: torch.LongTensor, ids: torch.LongTensor):
+                step = step.to(x.dtype) * 1000  #
+                return ids + 1  # int64
+
+            def masked(x: torch.Tensor, mask: torch.LongTensor, dtype: torch.dtype):
+                first = mask.unsqueeze(1)  #
+                return x * mask.to(dtype)
+
+            def weighted(mask: torch.LongTensor):
+                first = mask.unsqueeze(1)  #
+                return mask.float()  # float32
+            """,
+        )
+    )
+
+
+def test_what_is_declared_as_long_is_in_doubt_where_an_operator_means_something_else(tmp_path: Path) -> None:
+    hold(
+        library(
+            tmp_path,
+            """
+            def chosen(x: torch.Tensor, y: torch.Tensor, mask: torch.LongTensor):
+                both = torch.where(mask, x, y)
+                return mask.unsqueeze(0)  #
+
+            def regression(x: torch.Tensor, labels: torch.LongTensor):
+                wanted = labels.view(-1)  #
+                return F.mse_loss(x, wanted)
+
+            class Net(nn.Module):
+                def __init__(self, size: int):
+                    super().__init__()
+                    self.dense = nn.Linear(size, size)
+                    self.words = nn.Embedding(size, size)
+
+                def forward(self, embedded: torch.LongTensor, ids: torch.LongTensor):
+                    rows = embedded.view(-1)  #
+                    flat = ids.view(-1)  # int64
+                    return self.dense(embedded) + self.words(ids)
+
+            class Model(nn.Module):
+                def __init__(self, size: int):
+                    super().__init__()
+                    self.net = Net(size)
+
+                def forward(self, embedded: torch.LongTensor, ids: torch.LongTensor):
+                    rows = embedded.view(-1)  #
+                    return self.net(embedded, ids)
+            """,
+        )
+    )
+
+
+def test_what_is_declared_as_floating_may_be_of_any_floating_dtype(tmp_path: Path) -> None:
+    hold(
+        library(
+            tmp_path,
+            """
+            def scaled(x: torch.FloatTensor, mask: torch.BoolTensor):
+                y = x * 2.0  #
+                return mask.unsqueeze(0)  # bool
+            """,
+        )
+    )
