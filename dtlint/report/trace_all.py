@@ -59,7 +59,8 @@ def _at(record: TraceRecord, place: int | None) -> str:
 def _events(record: TraceRecord) -> Iterator[str]:
     for event in sorted(record.events, key=lambda event: event.step):
         where = f" at {_at(record, event.place)}" if event.place is not None else ""
-        inputs = f", {event.inputs_text}" if event.inputs_text else ""
+        operands = record.operands(event)
+        inputs = f", {operands}" if operands else ""
         expected = ", as the GradScaler expects" if event.by_scaler else ""
         yield (
             f"{event.kind}{record.when(event)}: {record.what(event)}{where}, {event.dtype}{inputs};"

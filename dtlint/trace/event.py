@@ -27,6 +27,7 @@ class Event:
         "kind",
         "last_step",
         "low",
+        "number",
         "reached",
         "signature",
         "site",
@@ -62,6 +63,8 @@ class Event:
         """The values at the first birth."""
         self.inputs: list[tuple[torch.dtype, Range]] = []
         """dtypes and values of the operands at the last birth, as far as they are known."""
+        self.number: float | None = None
+        """The Python number among the operands, where each call had the same."""
         self.times = self.spread = 0
         """Births, and results that inherited it."""
         self.steps = self.skipped = 0

@@ -173,6 +173,7 @@ class _Export:
             hidden=options.hiding(event.step) if event.hidden else [],
             unwatched=dtype_name(event.unwatched),
             written=None if event.writer is None else self._place(event.writer.site),
+            number=event.number,
             partly=bool(options.modules) or options.watch != frozenset(VALUES),
         )
 

@@ -24,7 +24,7 @@ from dtlint.trace.flow import Flow, tensors_in
 from dtlint.trace.mismatch import Mismatches
 from dtlint.trace.ops import Op
 from dtlint.trace.options import EVERYTHING, Options
-from dtlint.trace.signature import Signature, learn
+from dtlint.trace.signature import Signature, is_special, learn
 from dtlint.trace.site import ENGINE, PLAIN, Site, Sites
 from dtlint.trace.stack import put_back, take_off
 from dtlint.trace.steps import Steps
@@ -120,6 +120,11 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
                     if kind is Tensor or kind is Parameter:
                         sources.append(a)
                         a = a.dtype
+                    elif (kind is float or kind is int) and a != signature.number:
+                        if signature.special or is_special(a):  # its results are of another kind
+                            signature = None
+                            break
+                        signature.constant = False
                     if a is not dtype and kind is not dtype:
                         signature = None
                         break
@@ -191,6 +196,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
                         sources.append(x)
             elif kind is torch.dtype:
                 key.append(a)
+        key += [repr(float(args[index])) for index in op.numbers if index < len(args) and is_special(args[index])]
         key.append(not backward)
         shape = tuple(key)
         signature = site.signatures.get(shape)

@@ -135,6 +135,7 @@ class Op:
         "marks",
         "matters",
         "name",
+        "numbers",
         "plain",
         "positions",
         "quiet",
@@ -151,6 +152,7 @@ class Op:
             self.cast = self.each = self.writes = self.matters = self.composite = self.plain = False
             self.marks = True
             self.positions: tuple[int, ...] | None = None
+            self.numbers: tuple[int, ...] = ()
             return
         if type(func) is torch._ops.OpOverload:
             self.call = shortest(func)
@@ -172,6 +174,8 @@ class Op:
         """Is each result made of all arguments, and written by the time that the operator returns?"""
         self.positions = _positions(func._schema)
         """Which arguments say what its signature is; None if they are lists, or stand by name."""
+        self.numbers = tuple(i for i, a in enumerate(func._schema.arguments) if str(a.real_type) == "Tensor")
+        """At which of them a Python number may stand in place of a tensor, as in `x / 2`."""
         self.writes = bool(func._schema.is_mutable)
         self.composite = _made_of_others(func.name())  # type: ignore[no-untyped-call]
         """Is it made of others? Only in inference mode does such a one come whole."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dtlint import __version__
 from dtlint.diagnostic import Diagnostic, Location, Note, Severity, Span
+from dtlint.dtypes.dtype import DTYPES
 from dtlint.trace.options import VALUES
 from dtlint.trace.schema import (
     SCHEMA,
@@ -20,6 +21,7 @@ from dtlint.trace.schema import (
     Memory,
     Operand,
     Place,
+    Range,
     Scaler,
     Unseen,
     Weight,
@@ -35,6 +37,13 @@ __all__ = ["AROUND", "TraceRecord", "nothing"]
 
 AROUND = 2
 """Lines of source kept on each side of a place."""
+
+
+SIGNS = {"mul": "*", "div": "/"}
+"""How an operator of a tensor and a number is written."""
+
+QUOTIENTS = frozenset(("div", "reciprocal", "rsqrt"))
+"""Overflow where their last operand is small."""
 
 
 @dataclass(slots=True)
@@ -162,6 +171,21 @@ class TraceRecord:
             return f"the backward of {shown or 'an operator'} ({operator}){module}"
         return f"{shown} ({operator}){module}" if shown else f"{operator}{module}"
 
+    def operands(self, event: Event) -> str:
+        """`400 / 0.005 is past 65504`, `inputs reach 300` or, of a quotient, `inputs as small as 1e-07`; else ""."""
+        reach, number = event.reach, event.number
+        if reach is None or event.kind == "pole":
+            return ""
+        name = self.entries[event.entry].op.rstrip("_") if event.entry is not None else ""
+        if number is not None and name in SIGNS and event.dtype in DTYPES:
+            limit = DTYPES[event.dtype].max
+            if number and (reach / abs(number) if name == "div" else reach * abs(number)) > limit:
+                return f"{reach:.5g} {SIGNS[name]} {number:.5g} is past {limit:.5g}"
+        least = _least(event.inputs[-1])
+        if name in QUOTIENTS and 0 < least < 1 and (name != "div" or len(event.inputs) > 1):
+            return f"inputs as small as {least:.2g}"
+        return f"inputs reach {reach:.5g}"
+
     def written(self, event: Event) -> str:
         """`, with inf from `data[0, 0]` at train.py:39`: of a NaN that came of what the program wrote; else ""."""
         if event.written is None:
@@ -213,6 +237,11 @@ def nothing(argv: list[str], exit_code: int) -> TraceRecord:
 
 def _location(at: Place) -> Location:
     return Location(at.file, Span(at.line, at.column, at.end_line, at.end_column))
+
+
+def _least(r: Range) -> float:
+    """The smallest magnitude of values that are all of one sign; 0 of others."""
+    return max(r.low, -r.high, 0.0)
 
 
 def _others(times: int) -> str:

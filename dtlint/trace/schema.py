@@ -161,6 +161,8 @@ class Event:
     """Of what came in: the dtype of the operand in which it may have come, where values of that dtype were not judged."""
     written: int | None = None
     """Of a NaN: the place at which the program wrote the infs that an operand held, as those of a mask."""
+    number: float | None = None
+    """The Python number among the operands, as the 2 of `x / 2`, where each call had the same."""
     partly: bool = False
     """Was it followed through a part of the operators or dtypes only? Others may have inherited it as well."""
     rank: int | None = None
@@ -201,10 +203,9 @@ class Event:
         return any(max(-r.low, r.high) == DTYPES[r.dtype].max for r in self.inputs if r.dtype in DTYPES)
 
     @property
-    def inputs_text(self) -> str:
-        """`inputs reach 300`: the largest magnitude among the operands, if known."""
-        known = [max(abs(r.low), abs(r.high)) for r in self.inputs]
-        return f"inputs reach {max(known):.5g}" if known else ""
+    def reach(self) -> float | None:
+        """The largest magnitude among the operands, if known."""
+        return max((max(abs(r.low), abs(r.high)) for r in self.inputs), default=None)
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dtlint.trace.site import Site, Sites
     from dtlint.trace.storages import Storages
 
-__all__ = ["Input", "Signature", "learn"]
+__all__ = ["Input", "Signature", "is_special", "learn"]
 
 _user_state: Any = torch._C._RestorePythonTLSSnapshot  # type: ignore[attr-defined]
 
@@ -73,6 +73,7 @@ class Signature:
         "backward",
         "bars",
         "carries",
+        "constant",
         "count",
         "culprit",
         "event",
@@ -88,6 +89,7 @@ class Signature:
         "narrows",
         "nbytes",
         "nonfinite",
+        "number",
         "numbers",
         "op",
         "output",
@@ -96,6 +98,7 @@ class Signature:
         "rounds",
         "sampled",
         "site",
+        "special",
         "takes",
         "telling",
         "trip",
@@ -124,6 +127,12 @@ class Signature:
         """Does it write a number that is meant to be as low as can be?"""
         self.numbers = False
         """May its results hold a number of the program's own, as one that it read out of a tensor before?"""
+        self.number: float | None = None
+        """The Python number among its operands, as the 2 of `x / 2`, at the first call; None if there is none."""
+        self.special = False
+        """Is that number 0, infinite or NaN? Others are of other signatures."""
+        self.constant = True
+        """Was it the same at each call?"""
         self.pole = POLES.get(op.name)
         self.loss = False
         self.telling = False
@@ -167,6 +176,12 @@ class Signature:
         return at
 
 
+def is_special(a: Any) -> bool:
+    """Is this argument a number of which special results are to be expected: 0, infinite or NaN?"""
+    kind = type(a)
+    return (kind is float or kind is int) and (not a or a - a != 0)
+
+
 def _telling(a: Any) -> Any:
     return a.dtype if type(a) in PLAIN else type(a) if isinstance(a, (int, float, complex)) else a
 
@@ -180,7 +195,10 @@ def learn(
     first = next(_tensors((out,), None), None)
     signature.output = first.dtype if first is not None else None
     signature.inputs = [Input(x.dtype, x.dim() == 0, storages.maker(x), "") for x in tensors]
-    numbers = [a for a in args if isinstance(a, (int, float))]
+    numbers = [a for a in (*args, *(kwargs or {}).values()) if isinstance(a, (int, float))]
+    operands = [args[i] for i in op.numbers if i < len(args) and type(args[i]) in (int, float)]
+    if operands:
+        signature.number, signature.special = operands[0], is_special(operands[0])
     infinite = any(isinstance(number, float) and math.isinf(number) for number in numbers)
     writes = op.given or op.name in INSERTS or not op.carries  # a number given to others, as to clamp, is only a bound
     signature.given = op.given or (infinite and writes)

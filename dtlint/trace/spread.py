@@ -16,7 +16,7 @@ from dtlint.trace.ops import ROWS
 from dtlint.trace.signature import BARS
 from dtlint.trace.site import PLAIN
 from dtlint.trace.slots import Range
-from dtlint.trace.storages import span_of
+from dtlint.trace.storages import values_of
 from dtlint.trace.transfer import fetch
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ class Spread:
         self._barred: set[int] = set()
         """Storages that hold numbers which the program made as low as can be, to bar positions: no near misses."""
         self._ranges: dict[int, tuple[float, float]] = {}
+        self._written: set[int] = set()
+        """Storages that operators wrote since the one that is looked at, or by it: what they hold is not what it read."""
         self._born_at: dict[tuple[int, str], Event] = {}
         """By id of the signature and kind."""
         self._arrivals: dict[int, Event] = {}
@@ -142,7 +144,8 @@ class Spread:
                 self._came_in(subject, key, Range(low, high), hidden=self.partial and not subject.op.brings)
             else:
                 if self._unexplained(subject, inputs):
-                    self._look_again(subject, inputs, {*log[number * LINE + KEY :: LINE], key})
+                    self._written = {*log[number * LINE + KEY :: LINE], key}
+                    self._look_again(subject, inputs)
                 self._nonfinite(subject, inputs, key, Range(low, high), whole)
 
     def forget(self, dead: Sequence[int]) -> None:
@@ -223,16 +226,33 @@ class Spread:
                 if p in self._ranges
             ]
             event.writer = meant.writer
+            event.number = signature.number if signature.constant else None
             self._happened(event, key)
 
     def _kind(self, signature: Signature, nan: bool, masked: bool, inputs: tuple[int, ...]) -> str:
         if nan:
             above = any(p in self._masked and self._ranges.get(p, (LEAST, 0.0))[1] == INF for p in inputs)
             return "masked-row" if masked and not above and signature.op.name in ROWS else "invalid"
-        if signature.pole is None:
-            return "overflow"
-        low, high = self._ranges.get(inputs[signature.pole], ANY) if signature.pole < len(inputs) else ANY
-        return "pole" if low <= 0 <= high else "overflow"
+        return "pole" if signature.pole is not None and self._at_pole(signature, signature.pole, inputs) else "overflow"
+
+    def _at_pole(self, signature: Signature, pole: int, inputs: tuple[int, ...]) -> bool:
+        """Was the operand in question 0? A range around 0 does not tell: then it is read, once for each signature."""
+        if pole >= len(inputs):
+            return not signature.number
+        key, dtype = inputs[pole], signature.inputs[pole].dtype
+        low, high = self._ranges.get(key, ANY)
+        if not low <= 0 <= high:
+            return False
+        if low == 0 or high == 0 or dtype not in self.watched or not self._still(key):
+            return True
+        if signature.event is not None and signature.event.kind in ("pole", "overflow"):
+            return signature.event.kind == "pole"
+        values = values_of(key, dtype)
+        return values is None or bool(fetch((values == 0).any()))
+
+    def _still(self, key: int) -> bool:
+        """Does a storage hold now what the operator that is looked at read in it?"""
+        return not (key in self._written or key in self.raw or key not in self.storages.made)
 
     def _cause(self, inputs: Iterable[int]) -> Event | None:
         """The event that spoilt the first of these storages that is bad."""
@@ -277,18 +297,16 @@ class Spread:
         blamed = signature.event is not None and signature.event.kind != "came-in"
         return not (blamed or signature.given or any(p in self._bad or p in self._masked for p in inputs))
 
-    def _look_again(self, signature: Signature, inputs: tuple[int, ...], written: set[int]) -> None:
+    def _look_again(self, signature: Signature, inputs: tuple[int, ...]) -> None:
         """Before an operator is blamed: did its inputs turn bad where no operator wrote, as NumPy and threads do?
 
-        `written` are the storages that operators wrote since, and this one itself: what they hold now is not what it
-        read. This reads the device, once for each signature.
+        This reads the device, once for each signature.
         """
         for known, key in zip(signature.inputs, inputs, strict=False):
-            unknown = key in written or key in self.raw or key not in self.storages.made
-            held = None if unknown or known.dtype not in self.watched else span_of(key, known.dtype)
-            if held is None:
+            values = values_of(key, known.dtype) if known.dtype in self.watched and self._still(key) else None
+            if values is None:
                 continue
-            span = Range(*fetch(held).tolist())
+            span = Range(*fetch(torch.stack(torch.aminmax(values))).tolist())
             if not span.finite:
                 self._came_in(signature, key, span, "memory that was written outside the traced operators")
 

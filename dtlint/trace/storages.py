@@ -15,7 +15,7 @@ from dtlint.trace.site import PLAIN
 if TYPE_CHECKING:
     from dtlint.trace.signature import Signature
 
-__all__ = ["Storages", "span_of"]
+__all__ = ["Storages", "values_of"]
 
 
 class Storages:
@@ -57,13 +57,12 @@ class Storages:
         self.made.clear()
 
 
-def span_of(key: int, dtype: torch.dtype) -> Tensor | None:
-    """(min, max) of all that a known storage holds now, on its device; None if it is gone or empty."""
+def values_of(key: int, dtype: torch.dtype) -> Tensor | None:
+    """All that a known storage holds now, on its device; None if it is gone or empty."""
     if torch.UntypedStorage._expired(key):
         return None
     storage = torch.UntypedStorage._new_with_weak_ptr(key)
     if storage is None or not storage.nbytes():
         return None
     with torch.inference_mode(False):
-        values = torch.empty(0, dtype=dtype, device=storage.device).set_(storage)
-        return torch.stack(torch.aminmax(values))
+        return torch.empty(0, dtype=dtype, device=storage.device).set_(storage)

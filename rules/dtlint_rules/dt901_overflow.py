@@ -64,7 +64,8 @@ class Overflow(RuntimeRule):
         """One diagnostic per line at which an inf was born."""
         for group in record.events_of("overflow"):
             event = group[0]
-            inputs = f", {event.inputs_text}" if event.inputs_text else ""
+            operands = record.operands(event)
+            inputs = f", {operands}" if operands else ""
             yield record.diagnostic(
                 self,
                 event.place,

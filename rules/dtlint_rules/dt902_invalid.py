@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Diagnostic, Severity
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from dtlint.trace.record import TraceRecord
 
+HELP_NUMBER = "look at the line where the program computes this number"
 HELP = "keep the input inside the function's domain: clamp it, or add an eps that the dtype can hold"
 
 
@@ -52,13 +54,15 @@ class Invalid(RuntimeRule):
         for group in record.events_of("invalid"):
             event = group[0]
             spans = " and ".join(f"[{r.low:.4g}, {r.high:.4g}]" for r in event.inputs)
+            number = event.number
+            given = number is not None and not math.isfinite(number)
             yield record.diagnostic(
                 self,
                 event.place,
-                f"{record.what(event)} gave NaN{record.when(event)}"
+                f"{record.what(event)} {f'was given the number {number}, and ' * given}gave NaN{record.when(event)}"
                 + (f" from inputs in {spans}" if spans else "")
                 + record.written(event)
                 + f"{event.by_eps}: {event.fate}",
-                help=event.help_with_eps or HELP,
+                help=event.help_with_eps or (HELP_NUMBER if given else HELP),
                 severity=Severity.ERROR if event.hurts else None if event.spread else Severity.INFO,
             )

@@ -188,3 +188,59 @@ def test_complex_operands_may_hold_it_too() -> None:
         "NaN may have come in with the complex64 operand of `(z * 2).abs()` (abs): it spread"
     )
     assert told.help == "check the complex64 operand with torch.isfinite"
+
+
+# -- Python numbers among the operands --------------------------------------------------------------------------------
+
+
+def test_a_small_divisor_overflows_and_is_no_pole() -> None:
+    x = torch.full((4,), 400.0).half()
+    (told,) = found(lambda: ((x * 1) / 0.005).sum().item())
+    assert told.code == "DT901"
+    assert "(div) overflowed float16, 400 / 0.005 is past 65504: " in told.message
+
+
+def test_a_divisor_of_zero_is_a_pole() -> None:
+    (told,) = found(lambda: ((torch.ones(4) * 1) / 0.0).sum().item())
+    assert told.code == "DT903"
+
+
+def test_a_divisor_around_zero_that_is_never_zero_overflows() -> None:
+    x, y = torch.full((2,), 6e4).half() * 1, torch.tensor([-0.5, 0.5]).half() * 1
+    (told,) = found(lambda: (x / y).sum().item())
+    assert told.code == "DT901"
+    y[0] = 0
+    (told,) = found(lambda: (x / y).sum().item())
+    assert told.code == "DT903"
+
+
+def test_the_inverse_of_a_small_number_tells_how_small_it_was() -> None:
+    x = torch.tensor([1e-7, 3.0])
+    (told,) = found(lambda: ((x * 1).half().reciprocal() * 1).sum().item())
+    assert "(reciprocal) overflowed float16, inputs as small as 1.2e-07: " in told.message
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_a_number_that_is_not_finite_is_the_programs_own_at_a_later_call_too(value: float) -> None:
+    def program() -> None:
+        x = torch.ones(4)
+        for factor in (1.0, 2.0, value):
+            y = x * factor
+        y.sum().item()
+
+    told = found(program)
+    if math.isinf(value):
+        assert told == []
+    else:
+        (nan,) = told
+        assert nan.message.startswith("`x * factor` (mul) was given the number nan, and gave NaN: ")
+        assert nan.help == "look at the line where the program computes this number"
+
+
+def test_numbers_that_change_are_of_one_signature() -> None:
+    tracer = Tracer()
+    with tracer:
+        x = torch.ones(4)
+        for factor in (1.0, 2.0, 0.0, 3.0, 0.0):
+            x * factor
+    assert [entry.count for entry in record_of(tracer, ["test"], 0).entries if entry.op == "mul"] == [3, 2]
