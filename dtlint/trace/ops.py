@@ -17,17 +17,20 @@ __all__ = ["CASTS", "Op", "work"]
 
 CARRIES = frozenset(
     """
-    cat stack clone index index_select gather embedding embedding_dense_backward slice_scatter select_scatter
+    cat stack clone index index_select gather embedding slice_scatter select_scatter
     diagonal_scatter repeat roll flip rot90 relu relu_ abs abs_ neg neg_ maximum minimum fmax fmin max min amax amin
     clamp clamp_ clamp_min clamp_max hardtanh hardtanh_ sort topk kthvalue median mode _reshape_copy
     constant_pad_nd reflection_pad2d replication_pad2d where tril triu sign sgn threshold threshold_
-    threshold_backward max_pool2d_with_indices max_pool2d_with_indices_backward scatter scatter_ select_backward
-    slice_backward index_put_ index_put _index_put_impl_ sigmoid sigmoid_ tanh tanh_ sin cos erf atan detach_
+    threshold_backward max_pool2d_with_indices scatter scatter_ select_backward slice_backward index_put_ index_put _index_put_impl_ sigmoid sigmoid_ tanh tanh_ sin cos erf atan detach_
     alias_copy t_copy view_copy masked_select masked_scatter_ round floor ceil trunc frac split_with_sizes_copy
-    lerp nan_to_num nan_to_num_ isnan bernoulli
+    nan_to_num nan_to_num_ isnan bernoulli
     """.split()
 )
-"""Move values of their inputs, or bound them: what comes out is non-finite only if what went in was."""
+"""Move values of their inputs, or bound them: what comes out is non-finite only if what went in was. None of them adds
+up, as the backward of an embedding or of overlapping windows does; those that may are told by ADDS_UP."""
+
+ADDS_UP = ("accumulate", "reduce")
+"""Arguments by which a call adds up or multiplies what it would else move."""
 
 FRESH = frozenset(
     """
@@ -122,6 +125,7 @@ class Op:
     """What is known of an operator before any call of it."""
 
     __slots__ = (
+        "adds_up",
         "alloc",
         "brings",
         "call",
@@ -153,6 +157,7 @@ class Op:
             self.marks = True
             self.positions: tuple[int, ...] | None = None
             self.numbers: tuple[int, ...] = ()
+            self.adds_up: tuple[tuple[int, str], ...] = ()
             return
         if type(func) is torch._ops.OpOverload:
             self.call = shortest(func)
@@ -172,6 +177,8 @@ class Op:
         self.each = name.startswith("_foreach_")
         self.plain = not (self.remote or self.each)
         """Is each result made of all arguments, and written by the time that the operator returns?"""
+        self.adds_up = tuple((i, a.name) for i, a in enumerate(func._schema.arguments) if a.name in ADDS_UP)
+        """Where such an argument stands, and its name."""
         self.positions = _positions(func._schema)
         """Which arguments say what its signature is; None if they are lists, or stand by name."""
         self.numbers = tuple(i for i, a in enumerate(func._schema.arguments) if str(a.real_type) == "Tensor")
@@ -189,6 +196,11 @@ class Op:
             or namespace in IGNORED_NAMESPACES
             or name.startswith("sym_")
         )
+
+    def only_moves(self, args: Any, kwargs: Any) -> bool:
+        """Are the results of this call values of its operands, moved or bounded?"""
+        asked = (args[i] if i < len(args) else (kwargs or {}).get(name) for i, name in self.adds_up)
+        return self.carries and not any(asked)
 
     @property
     def promotes(self) -> bool:

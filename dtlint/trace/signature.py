@@ -114,8 +114,8 @@ class Signature:
         self.author = self.finding = ""
         self.culprit: int | None = None
         self.autocast = False
-        self.carries = op.carries
-        self.judged = not (op.carries or op.fresh)
+        self.carries = False
+        self.judged = True
         """May its results be non-finite though its operands are not?"""
         self.narrows = False
         """Is it a cast to a dtype in which small values are 0?"""
@@ -200,7 +200,9 @@ def learn(
     if operands:
         signature.number, signature.special = operands[0], is_special(operands[0])
     infinite = any(isinstance(number, float) and math.isinf(number) for number in numbers)
-    writes = op.given or op.name in INSERTS or not op.carries  # a number given to others, as to clamp, is only a bound
+    signature.carries = op.only_moves(args, kwargs)
+    signature.judged = not (signature.carries or op.fresh)
+    writes = op.given or op.name in INSERTS or not signature.carries  # a number given to others, as to clamp, is only a bound
     signature.given = op.given or (infinite and writes)
     signature.bars = writes and any(number <= BARS for number in numbers)
     if op.brings:

@@ -244,3 +244,42 @@ def test_numbers_that_change_are_of_one_signature() -> None:
         for factor in (1.0, 2.0, 0.0, 3.0, 0.0):
             x * factor
     assert [entry.count for entry in record_of(tracer, ["test"], 0).entries if entry.op == "mul"] == [3, 2]
+
+
+# -- operators that add up --------------------------------------------------------------------------------------------
+
+
+def many(*shape: int) -> torch.Tensor:
+    return torch.full(shape, 60.0).half()
+
+
+def embedding() -> torch.Tensor:
+    layer = nn.Embedding(4, 8).half()
+    layer(torch.zeros(2000, dtype=torch.long)).backward(many(2000, 8))
+    return layer.weight.grad * 1
+
+
+def put() -> torch.Tensor:
+    at = torch.zeros(2000, dtype=torch.long)
+    return torch.zeros(4).half().index_put((at,), many(2000), accumulate=True) * 1
+
+
+def indexed() -> torch.Tensor:
+    x = torch.zeros(4).half().requires_grad_()
+    x[torch.zeros(2000, dtype=torch.long)].backward(many(2000))
+    return x.grad * 1
+
+
+def windows() -> torch.Tensor:
+    x = torch.ones(1, 1, 6, 6).half()
+    x[0, 0, 2, 2] = 2
+    x.requires_grad_()
+    nn.functional.max_pool2d(x, 3, 1).backward(many(1, 1, 4, 4) * 500)
+    return x.grad * 1
+
+
+@pytest.mark.parametrize("program", [embedding, put, indexed, windows])
+def test_operators_that_add_up_overflow_themselves(program: Callable[[], torch.Tensor]) -> None:
+    (told,) = found(lambda: program().sum().item())
+    assert told.code == "DT901"
+    assert "(mul)" not in told.message
