@@ -9,6 +9,7 @@ import functools
 import multiprocessing.spawn
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -31,7 +32,9 @@ NAMED = 3
 class Elsewhere:
     """Counts of them, while a trace runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, lend: Callable[[torch.Tensor, Any], None]) -> None:
+        """Tell by `lend` of each tensor whose memory NumPy gets, with the array."""
+        self._lend = lend
         self.threads = 0
         self.names: dict[str, None] = {}
         """The names of the first threads, in the order in which they began."""
@@ -48,6 +51,7 @@ class Elsewhere:
     def install(self) -> None:
         """Count from now on."""
         self._patches.set(torch, "compile", self._counting(torch.compile))
+        self._patches.set(torch.Tensor, "numpy", self._lending(torch.Tensor.numpy))
         self._patches.set(
             multiprocessing.spawn, "get_command_line", self._spawning(multiprocessing.spawn.get_command_line)
         )
@@ -89,6 +93,16 @@ class Elsewhere:
             return compile(*args, **kwargs)
 
         return counted
+
+    def _lending(self, numpy: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(numpy)
+        def lending(self_: torch.Tensor, /, *args: Any, **kwargs: Any) -> Any:
+            array = numpy(self_, *args, **kwargs)
+            with suppress(Exception):  # the program goes on as if it were not traced
+                self._lend(self_, array)
+            return array
+
+        return lending
 
     def _run_eagerly(self) -> None:
         # Compiled code would hide every operator, and fullgraph=True fails under a dispatch mode.

@@ -33,7 +33,7 @@ __all__ = ["record_of"]
 LONGEST = 300
 """Characters of an expression that the record keeps."""
 
-REACHED = ("the loss", "gradients", "weights", "a number the program read")
+REACHED = ("the loss", "gradients", "weights", "other ranks", "a number the program read")
 """What an event may reach, in the order of telling."""
 
 UNATTRIBUTED = Place(NO_FILE, 1, 1, 0, 0, "", "")

@@ -5,6 +5,8 @@ The flush, once a step, reads all slots at once and hands the log to `spread`: w
 
 from __future__ import annotations
 
+import weakref
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -56,6 +58,11 @@ class Flow:
         """Those of them on the CPU."""
         self._outside: set[int] = set()
         """Storages that no traced operator has written, and that hold no weight: judged whenever they are read."""
+        self._lent: Counter[int] = Counter()
+        """Storages that NumPy may write, with the number of arrays over each that are alive."""
+        self._arrays: dict[int, weakref.ref[Any]] = {}
+        self.before: dict[int, tuple[Slots, int]] = {}
+        """Of the operator in place that runs: where its targets were judged before it, as far as that was due."""
 
     # -- called for each operator -----------------------------------------------------------------------------------
 
@@ -71,6 +78,8 @@ class Flow:
             inputs.append(key)
             if key == target:
                 whole = out.nbytes >= storage.nbytes()
+                if key in self.before:
+                    self._log += (*self.before.pop(key), signature, None, key, False)
             elif key not in made or key in outside:
                 self._met(signature, x, key)
         if target not in made:
@@ -78,7 +87,7 @@ class Flow:
         if signature.telling:
             self._ask(signature, sources, out, inputs)
         made[target] = signature
-        if outside:
+        if outside and target not in self._lent:
             outside.discard(target)
         if signature.judged:
             if not (signature.rounds and self._rounded(signature, out.dtype, inputs, target)):
@@ -97,7 +106,12 @@ class Flow:
     def _met(self, signature: Signature, x: Tensor, key: int) -> None:
         """An operand that no traced operator has written, or that others may have written since: judge it as well."""
         made = self._made
-        if key not in made:  # a weight or a batch
+        if key in self.before:
+            if key not in made:
+                x.untyped_storage()._weak_ref()
+                made[key] = None
+            self._log += (*self.before.pop(key), signature, None, key, False)
+        elif key not in made:  # a weight or a batch
             x.untyped_storage()._weak_ref()
             made[key] = None
             if x.dtype in self.watched:
@@ -108,6 +122,14 @@ class Flow:
             self._judge(signature, x, None, key, True)
             if collective_of(made[key]):
                 self._outside.remove(key)
+
+    def about_to_update(self, x: Tensor) -> None:
+        """An operator is to write into `x` what it makes of it: see `_met`."""
+        key = x.untyped_storage()._cdata
+        if (key in self._outside or key not in self._made) and x.dtype in self.watched and x.layout is torch.strided:
+            slot = self._launch(x if x.is_contiguous() else _as_it_lies(x))
+            if slot is not None:
+                self.before[key] = slot
 
     def _rounded(self, signature: Signature, dtype: torch.dtype, inputs: list[int], target: int) -> bool:
         """A cast of what was judged just now, as its operand: its range is the operand's, rounded. Was it one?"""
@@ -127,9 +149,32 @@ class Flow:
 
     def collective(self, signature: Signature, args: Any, out: Any) -> None:
         """Others write these, perhaps later: whoever reads one next judges it. What was bad stays bad."""
+        self.spread.among_others = torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1
         signature.nbytes += max((sum(x.nbytes for x in tensors_in(a)) for a in args), default=0)
         for x in tensors_in((args, out)):
-            self._outside.add(self.storages.write(x, signature))
+            key = self.storages.write(x, signature)
+            self._outside.add(key)
+            self._log += (None, 0, signature, (), key, False)
+
+    def lend(self, x: Tensor, array: Any) -> None:
+        """NumPy may write into the storage of `x` as long as `array` lives."""
+        if type(x) not in PLAIN or not x.is_cpu or x.dtype not in self.watched:
+            return
+        key = x.untyped_storage()._cdata
+        if key not in self._made or (key in self._outside and key not in self._lent):
+            return
+
+        def returned(reference: weakref.ref[Any]) -> None:
+            del self._arrays[id(reference)]
+            self._lent[key] -= 1
+            if self._lent[key] <= 0:  # less, where all was forgotten since
+                del self._lent[key]
+                self._outside.discard(key)
+
+        reference = weakref.ref(array, returned)
+        self._arrays[id(reference)] = reference
+        self._lent[key] += 1
+        self._outside.add(key)
 
     def written_unseen(self, x: Tensor) -> None:
         """An operator that is not looked at has written into `x`: it is judged whenever it is read."""
@@ -154,6 +199,15 @@ class Flow:
                 raise
         else:
             self._log += (slots, number, subject, inputs, key, whole)
+
+    def _launch(self, x: Tensor) -> tuple[Slots, int] | None:
+        """Launch the judgement of `x`, to be logged later in this step."""
+        slots = self._slots_of(x)
+        if slots is None or not x.numel():
+            return None
+        number, slot = next(slots.free, None) or self._more(slots)
+        _aminmax(x, out=slot)
+        return slots, number
 
     def _slots_of(self, x: Tensor) -> Slots | None:
         """The slots for the values of `x`; None where they cannot be judged."""
@@ -235,6 +289,7 @@ class Flow:
         for slots in self._slots.values():
             slots.read()
         log, self._log = self._log, []
+        self.before.clear()
         self.spread.replay(log, self.step)
         self.lost.settle()
         if goes_on:
@@ -253,6 +308,7 @@ class Flow:
         self.storages.let_go()
         self.spread.forget_all()
         self._outside.clear()
+        self._lent.clear()
 
 
 def _as_it_lies(x: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ __all__ = ["load_all", "merge"]
 
 CAME_IN = "came-in"
 
-SHARED = frozenset(("gradients", "weights", "the loss"))
+SHARED = frozenset(("gradients", "weights", "the loss", "other ranks"))
 """What ranks exchange."""
 
 

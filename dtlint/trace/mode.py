@@ -71,7 +71,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.operators = 0
         self.passed_by = 0
         """Operators of modules that are not looked at."""
-        self.elsewhere = Elsewhere()
+        self.elsewhere = Elsewhere(self.flow.lend)
         self._ops: dict[int, Op] = {}
         """By id of the operator, which `Op` keeps alive: its own hash is slow."""
         self._last_node = -1
@@ -87,6 +87,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator; then find its site, count it under its signature and log its results."""
         op = self._ops.get(id(func)) or self._meet(func)
+        if op.updates:
+            self._about_to_update(op, args)
         try:
             out = op.call(*args, **kwargs) if kwargs else op.call(*args)
         except RuntimeError as error:
@@ -209,9 +211,25 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             (site.backward if backward else site.forward)[op] = signature
         return signature, sources
 
+    def _about_to_update(self, op: Op, args: Any) -> None:
+        """What an operator reads and writes is gone once it has run: judge it before, where others may have written it."""
+        flow = self.flow
+        if flow.before:
+            flow.before.clear()
+        try:
+            for index in op.updates:
+                for x in tensors_in(args[index]) if index < len(args) else ():
+                    flow.about_to_update(x)
+        except Exception as error:  # as of sparse tensors: the operator runs all the same
+            flow.miss(f"operators that could not be judged ({type(error).__name__})")
+
     def _results(self, signature: Signature, args: Any, sources: list[Tensor], out: Any) -> None:
         """Judge what is more, or something else, than one plain tensor."""
         flow, kind = self.flow, type(out)
+        for index in signature.op.aside:
+            x: Any = args[index] if index < len(args) else None
+            if type(x) in PLAIN and x.dtype in flow.watched:
+                flow.watch(signature, sources, x)
         if signature.op.remote:
             flow.collective(signature, args, out)
         elif signature.op.each:
@@ -251,6 +269,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         A result of its own is not known at all, and is met by its first reader as any data from outside.
         """
         self.passed_by += 1
+        self.flow.before.clear()
         if op.writes:
             for x in tensors_in((args[:1], out)):  # with `out=`, what is written is no first argument but the result
                 self.flow.written_unseen(x)
@@ -266,6 +285,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _refused(self, error: RuntimeError, func: Any, args: Any, kwargs: Any) -> None:
         """The operator raised: if dtypes are why, the exception tells where they came from."""
+        self.flow.before.clear()
         try:
             frame = _frame().f_back
             self.mismatches.met(func, args, kwargs, error, self._site(frame and frame.f_back, _node()))
@@ -274,6 +294,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _missed(self, error: Exception, args: Any, out: Any) -> None:
         """Count an operator of which the tracer could make nothing. Nor may this fail, whatever the tensors are."""
+        self.flow.before.clear()
         site = odd = None
         with suppress(Exception):
             frame = _frame().f_back

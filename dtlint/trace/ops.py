@@ -77,6 +77,12 @@ IGNORED_NAMESPACES = frozenset({"profiler", "prim", "inductor"})
 REMOTE_NAMESPACES = frozenset({"c10d", "_c10d_functional", "_c10d_functional_autograd", "fsdp"})
 """Collectives: their outputs are written by others, later. Whoever reads them judges them."""
 
+OVERWRITES = frozenset("copy_ fill_ set_ resize_".split())
+"""Write their first argument without a look at what it held. Those of FRESH do as well."""
+
+STATISTICS = ("running_mean", "running_var")
+"""Arguments that batch_norm writes in training, which the schema of one of them does not say."""
+
 CASTS = frozenset({"_to_copy", "copy_"})
 """How a change of dtype shows in the dispatch stream, whoever asked for it. The source is the last tensor argument."""
 
@@ -127,6 +133,7 @@ class Op:
     __slots__ = (
         "adds_up",
         "alloc",
+        "aside",
         "brings",
         "call",
         "carries",
@@ -145,6 +152,7 @@ class Op:
         "quiet",
         "reads",
         "remote",
+        "updates",
         "writes",
     )
 
@@ -158,6 +166,8 @@ class Op:
             self.positions: tuple[int, ...] | None = None
             self.numbers: tuple[int, ...] = ()
             self.adds_up: tuple[tuple[int, str], ...] = ()
+            self.aside: tuple[int, ...] = ()
+            self.updates: tuple[int, ...] = ()
             return
         if type(func) is torch._ops.OpOverload:
             self.call = shortest(func)
@@ -175,8 +185,10 @@ class Op:
         self.carries = name in CARRIES
         self.cast = name in CASTS
         self.each = name.startswith("_foreach_")
-        self.plain = not (self.remote or self.each)
-        """Is each result made of all arguments, and written by the time that the operator returns?"""
+        self.aside = () if self.each or self.remote else _written_aside(func._schema)
+        """Arguments that it writes besides its results, as batch_norm does its running statistics."""
+        self.plain = not (self.remote or self.each or self.aside)
+        """Is each result made of all arguments, and written by the time that the operator returns? Is that all?"""
         self.adds_up = tuple((i, a.name) for i, a in enumerate(func._schema.arguments) if a.name in ADDS_UP)
         """Where such an argument stands, and its name."""
         self.positions = _positions(func._schema)
@@ -196,6 +208,9 @@ class Op:
             or namespace in IGNORED_NAMESPACES
             or name.startswith("sym_")
         )
+        overwrites = self.quiet or self.remote or self.fresh or name in OVERWRITES
+        self.updates = (*(() if overwrites else _updated(func._schema)), *self.aside)
+        """Arguments that it both reads and writes."""
 
     def only_moves(self, args: Any, kwargs: Any) -> bool:
         """Are the results of this call values of its operands, moved or bounded?"""
@@ -217,6 +232,21 @@ def _positions(schema: Any) -> tuple[int, ...] | None:
         elif "Tensor" in kind or ("ScalarType" in kind and argument.name != "dtype"):
             return None
     return tuple(positions)
+
+
+def _written_aside(schema: Any) -> tuple[int, ...]:
+    returned = {alias for r in schema.returns if r.alias_info for alias in r.alias_info.before_set}
+    return tuple(
+        index
+        for index, a in enumerate(schema.arguments)
+        if a.name in STATISTICS or (a.alias_info and a.alias_info.is_write and not returned & a.alias_info.before_set)
+    )
+
+
+def _updated(schema: Any) -> tuple[int, ...]:
+    """The first argument of an operator in place."""
+    first = schema.arguments[0].alias_info if schema.arguments else None
+    return (0,) if first is not None and first.is_write else ()
 
 
 def _made_of_others(name: str) -> bool:

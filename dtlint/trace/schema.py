@@ -148,7 +148,7 @@ class Event:
     spread: int
     """Results that inherited it."""
     reached: list[str]
-    """Of `the loss`, `gradients`, `weights`, `a number the program read`."""
+    """Of `the loss`, `gradients`, `weights`, `other ranks`, `a number the program read`."""
     by_scaler: bool
     """Born in a backward of a scaled loss, and every time the GradScaler skipped the step: as meant."""
     eps: float | None

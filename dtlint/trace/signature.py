@@ -202,7 +202,9 @@ def learn(
     infinite = any(isinstance(number, float) and math.isinf(number) for number in numbers)
     signature.carries = op.only_moves(args, kwargs)
     signature.judged = not (signature.carries or op.fresh)
-    writes = op.given or op.name in INSERTS or not signature.carries  # a number given to others, as to clamp, is only a bound
+    writes = (
+        op.given or op.name in INSERTS or not signature.carries
+    )  # a number given to others, as to clamp, is only a bound
     signature.given = op.given or (infinite and writes)
     signature.bars = writes and any(number <= BARS for number in numbers)
     if op.brings:

@@ -43,6 +43,9 @@ NOWHERE = 0
 
 INF, LEAST = math.inf, -math.inf
 
+CHANGED = "memory that was written outside the traced operators"
+"""The subject of what came in, where an operator had written it before."""
+
 ANY = Range(-INF, INF)
 """What is taken of values that are not known."""
 
@@ -86,6 +89,8 @@ class Spread:
         self.events: list[Event] = []
         self.raw: set[int] = set()
         """Storages of which a part may never have been written: what lies there says nothing."""
+        self.among_others = False
+        """Do collectives exchange with other ranks?"""
         self._step = 0
         self._bad: dict[int, Event] = {}
         self._masked: dict[int, Meant] = {}
@@ -166,6 +171,9 @@ class Spread:
 
     def _carry(self, signature: Signature, inputs: tuple[int, ...], key: int, whole: bool) -> None:
         """A result that was not judged: it may be as bad as what it was made of, and its next reader shows it."""
+        if signature.op.remote:
+            self._exchange(key)
+            return
         bad, masked, barred = self._bad, self._masked, self._barred
         if signature.op.fresh:
             inputs = ()
@@ -188,6 +196,12 @@ class Spread:
             barred.add(key)
         elif whole:
             barred.discard(key)
+
+    def _exchange(self, key: int) -> None:
+        """A collective takes and writes this: what its values were before says nothing."""
+        self._ranges.pop(key, None)
+        if key in self._bad and self.among_others:
+            self._bad[key].reached.add("other ranks")
 
     def _bars(self, subject: Signature | Stepped, inputs: tuple[int, ...] | None, key: int, high: float) -> bool:
         """Do the lowest values here only bar positions, as a mask of -1e4 or finfo.min does once it was added?"""
@@ -308,7 +322,7 @@ class Spread:
                 continue
             span = Range(*fetch(torch.stack(torch.aminmax(values))).tolist())
             if not span.finite:
-                self._came_in(signature, key, span, "memory that was written outside the traced operators")
+                self._came_in(signature, key, span, CHANGED)
 
     def _came_in(
         self,
@@ -332,8 +346,13 @@ class Spread:
             return
         event = self._event_of("came-in", signature, span)
         if not event.times:
-            makers = (self.storages.made.get(key), *(known.maker for known in signature.inputs))
+            maker = self.storages.made.get(key)
+            if maker is signature and maker.inputs:  # in place: its target had another before
+                maker = maker.inputs[0].maker
+            makers = (maker, *(known.maker for known in signature.inputs))
             event.brought = next(filter(None, map(collective_of, makers)), "")
+            if maker is not None and not (maker.op.brings or event.brought or hidden or unwatched):
+                subject = CHANGED
             event.subject = subject or self.modules.name_of(key)
             event.hidden, event.unwatched = hidden, unwatched
         self._happened(event, key)

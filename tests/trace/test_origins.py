@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -283,3 +283,91 @@ def test_operators_that_add_up_overflow_themselves(program: Callable[[], torch.T
     (told,) = found(lambda: program().sum().item())
     assert told.code == "DT901"
     assert "(mul)" not in told.message
+
+
+# -- memory that changes without an operator --------------------------------------------------------------------------
+
+
+def test_numpy_that_wrote_a_tensor_is_to_blame_and_not_the_next_operator_in_place() -> None:
+    def program() -> None:
+        y = torch.ones(4) * 2
+        y.sum().item()
+        y.numpy()[1] = math.nan
+        y /= 2
+        y.sum().item()
+
+    def later() -> None:
+        y = torch.ones(4) * 2
+        array = y.numpy()
+        y += 1
+        array[1] = math.nan
+        y /= 2
+        y.sum().item()
+
+    (told,) = found(later)
+    assert told.code == "DT909"
+    assert told.message.startswith("memory that was written outside the traced operators held NaN when `y /= 2` (div_)")
+
+
+def test_a_batch_whose_first_reader_works_in_place() -> None:
+    batch = torch.tensor([1.0, math.nan])
+    (told,) = found(lambda: batch.div_(255).sum().item())
+    assert told.code == "DT909"
+    assert told.message.startswith("data from outside (a batch or a constant) held NaN when `batch.div_(255)` (div_)")
+
+
+def test_memory_that_numpy_gave_back_is_not_looked_at_any_more() -> None:
+    tracer = Tracer()
+    with tracer:
+        y = torch.ones(4) * 2
+        key = y.untyped_storage()._cdata
+        array, other = y.numpy(), y.numpy()
+        del array
+        assert key in tracer.flow._outside
+        del other
+        assert key not in tracer.flow._outside
+
+
+def test_running_statistics_are_judged_where_they_are_written() -> None:
+    layer = nn.BatchNorm1d(2)
+
+    def program() -> None:
+        layer(torch.full((2, 2), 1e20) * torch.tensor([[1.0], [-1.0]]))
+        layer.eval()
+        (layer.running_var - layer.running_var).sum().item()
+
+    (told,) = found(program)
+    assert told.code == "DT901"
+    assert "(native_batch_norm) in BatchNorm1d overflowed float32" in told.message
+
+
+@pytest.fixture
+def two_ranks() -> Iterator[None]:
+    """This is one of two ranks; the other is not there, and collectives bring what a test writes."""
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.usefixtures("two_ranks")
+def test_what_a_collective_brought_is_not_blamed_on_the_next_operator_in_place() -> None:
+    def program() -> None:
+        metric = torch.ones(2) * 1.5
+        metric.sum().item()
+        torch.distributed.all_reduce(metric)
+        metric.untyped_storage().copy_(torch.tensor([math.nan, 1.5]).untyped_storage())
+        metric /= 2
+        metric.sum().item()
+
+    (told,) = found(program)
+    assert told.code == "DT909"
+    assert told.message.startswith("what c10d::allreduce_ brought held NaN when `metric /= 2` (div_) used it")
+
+
+@pytest.mark.usefixtures("two_ranks")
+def test_what_a_collective_takes_reaches_other_ranks() -> None:
+    (told,) = found(lambda: torch.distributed.all_reduce(torch.zeros(2).log()))
+    assert told.code == "DT903"
+    assert told.message.endswith("gave -inf: it reached other ranks")
