@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES
+from dtlint.dtypes.table import load
 
 if TYPE_CHECKING:
     from dtlint.trace.record import TraceRecord
     from dtlint.trace.schema import Entry
 
-__all__ = ["Kept", "Wide", "kept_wide", "share_low", "used_autocast", "wide_work", "work"]
+__all__ = ["Kept", "Wide", "kept_wide", "lowers", "share_low", "used_autocast", "wide_work", "work"]
 
 LOW_BITS = 16
 """dtypes of at most so many bits are what mixed precision is for."""
@@ -71,18 +73,42 @@ def wide_work(record: TraceRecord) -> list[Wide]:
     found = []
     for group in groups.values():
         group.sort(key=lambda entry: (entry.phase != "forward", -entry.flops * entry.count))
-        found.append(Wide(group[0], sum(entry.flops * entry.count for entry in group), _why(group[0])))
+        found.append(Wide(group[0], sum(entry.flops * entry.count for entry in group), _why(record, group[0])))
     return sorted(found, key=lambda wide: -wide.flops)
 
 
-def _why(entry: Entry) -> str:
+def _why(record: TraceRecord, entry: Entry) -> str:
     if entry.phase == "backward":
         return "the gradient that reached it was in that dtype"
     if not entry.autocast:
         return "autocast was off there"
     if any(operand.dtype == "float64" for operand in entry.inputs):
         return "autocast leaves float64 operands as they are"
-    return f"autocast does not cover {entry.op}"
+    if entry.inside and lowers(record.simulated or entry.device, entry.inside):
+        other = ", which is not the path of a GPU" if record.simulated else ""
+        return f"{entry.inside} computes so within on {entry.device.upper()}s{other}"
+    name = entry.inside or entry.op
+    policy = _policy(record.simulated or entry.device, name)
+    if policy is None:
+        return f"autocast does not cover {name}"
+    if policy.startswith("fp32"):
+        return f"{name} is on autocast's float32 list"
+    return "autocast passed it by"
+
+
+def lowers(device: str, name: str) -> bool:
+    """Does autocast run the operator of this name in half on this kind of device?"""
+    return _policy(device, name) == "lower"
+
+
+@functools.cache
+def _policy(device: str, name: str) -> str | None:
+    """What autocast does with an operator, as torch names it or as the dispatcher does: see `Table.autocast`."""
+    table = load()
+    plain = name.strip("_").removeprefix("native_")
+    named = {f"{where}.{plain}" for where in ("torch", "torch.nn.functional")} & table.ops
+    policies = {table.autocast(device, one) for one in named}
+    return policies.pop() if len(policies) == 1 else "unknown"
 
 
 def kept_wide(record: TraceRecord) -> list[Kept]:

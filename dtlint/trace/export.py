@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from dtlint import __version__
+from dtlint.trace.ops import is_composite
 from dtlint.trace.options import VALUES
 from dtlint.trace.record import AROUND, TraceRecord
 from dtlint.trace.schema import NO_FILE, SCHEMA, DtypeError, Entry, Memory, Operand, Place, Skip, SkipCause
@@ -20,6 +21,8 @@ from dtlint.trace.site import shown
 from dtlint.trace.unseen import unseen_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dtlint.trace.event import Event
     from dtlint.trace.mismatch import Mismatch
     from dtlint.trace.mode import Tracer
@@ -59,6 +62,8 @@ class _Export:
         self.sources: dict[str, dict[str, str]] = {}
         self._place_of: dict[int, int] = {}
         self._entry_of: dict[int, int] = {}
+        self._inside: dict[int, str] = {}
+        """By id of a site: the composite operator that ran several others there."""
 
     def record(self, argv: list[str], exit_code: int) -> TraceRecord:
         tracer = self.tracer
@@ -66,6 +71,7 @@ class _Export:
         sites = [*tracer.sites.all.values(), nowhere]
         signatures = [s for site in sites for s in site.signatures.values() if not s.op.reads]
         self._entry_of = {id(signature): number for number, signature in enumerate(signatures)}
+        self._inside = _composites(sites)
         entries = [self._entry(signature) for signature in signatures]
         events = tracer.flow.events
         return TraceRecord(
@@ -143,6 +149,8 @@ class _Export:
             nonfinite=s.nonfinite,
             sampled=s.sampled,
             lost=s.lost,
+            inside=self._inside.get(id(s.site), ""),
+            device=s.device,
         )
 
     def _operand(self, known: Input) -> Operand:
@@ -217,6 +225,19 @@ class _Export:
             lowest=scaler.lowest,
             skips=[Skip(step, None if cause is None else numbers[id(cause)]) for step, cause in scaler.skips],
         )
+
+
+def _composites(sites: Sequence[Site]) -> dict[int, str]:
+    """Of the sites at which one call ran several operators that compute something: the composite that was called."""
+    found = {}
+    for site in sites:
+        names = {
+            s.op.name for s in site.signatures.values() if not (s.backward or s.carries or s.op.cast or s.op.fresh)
+        }
+        called = site.called if len(names) > 1 else ""
+        if called and is_composite(called):
+            found[id(site)] = called
+    return found
 
 
 def _may_overflow(event: Event) -> bool:

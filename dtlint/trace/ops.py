@@ -7,13 +7,14 @@ The tracer asks `Op(func)` once per operator; the hot path then reads plain attr
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
 
 from dtlint.trace.bindings import shortest
 
-__all__ = ["CASTS", "Op", "work"]
+__all__ = ["CASTS", "Op", "is_composite", "work"]
 
 CARRIES = frozenset(
     """
@@ -254,6 +255,14 @@ def _made_of_others(name: str) -> bool:
     has, knows = torch._C._dispatch_has_kernel_for_dispatch_key, torch._C._dispatch_has_kernel
     # prim::device and its kin are no operators to the dispatcher, which raises when it is asked for a kernel of theirs
     return knows(name) and has(name, "CompositeImplicitAutograd") and not any(has(name, own) for own in BACKENDS)
+
+
+@functools.cache
+def is_composite(name: str) -> bool:
+    """Is this the name of an operator of torch's that runs others, as `linear` or `scaled_dot_product_attention`?"""
+    packet = getattr(torch.ops.aten, name, None) if name.isidentifier() and not name.startswith("__") else None
+    overloads = packet.overloads() if isinstance(packet, torch._ops.OpOverloadPacket) else ()  # type: ignore[no-untyped-call]
+    return any(_made_of_others(f"aten::{name}" + f".{o}" * (o != "default")) for o in overloads)
 
 
 def work(func: Any, args: Any, kwargs: Any, out: Any) -> int:

@@ -77,6 +77,8 @@ class TraceRecord:
     """The options that leave steps out, as they were written; "" if none."""
     covers: list[str] = field(default_factory=list)
     """Patterns of the modules whose operators were traced; none for all."""
+    simulated: str = ""
+    """The device that was simulated on the CPU, as `cuda`; "" if none."""
     rank: int = 0
     """Which process of a distributed run this was."""
     world: int = 1
@@ -167,6 +169,7 @@ class TraceRecord:
             return f"{event.subject}{_others(event.times)}, in {shown or 'an optimizer step'},"
         entry = self.entries[event.entry]
         operator = {"_to_copy": "the cast", "copy_": "the copy"}.get(entry.op, entry.op.lstrip("_"))
+        operator += f" inside {entry.inside}" if entry.inside else ""
         if entry.phase == "backward":
             return f"the backward of {shown or 'an operator'} ({operator}){module}"
         return f"{shown} ({operator}){module}" if shown else f"{operator}{module}"

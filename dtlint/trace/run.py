@@ -96,6 +96,7 @@ class _Session:
         record = self._record(argv, status)
         rank = Rank.here()
         record.rank, record.world = rank.number, rank.world
+        record.simulated = self.simulate or ""
         return record
 
     def _record(self, argv: list[str], status: int) -> TraceRecord:

@@ -107,6 +107,10 @@ class Entry:
     `assume` every result that is wider than the assumed dtype."""
     lost: int = 0
     """How many of them the narrower dtype turns into 0."""
+    inside: str = ""
+    """The operator that ran it within, as `scaled_dot_product_attention`, where that is made of several; else ""."""
+    device: str = ""
+    """The kind of device that its results were on, as `cuda`."""
 
     @property
     def reach(self) -> float:

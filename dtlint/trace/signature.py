@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from dtlint.trace.balance import lowers
 from dtlint.trace.ops import INSERTS, LINEAR, POLES, ROOT, work
 from dtlint.trace.site import PLAIN, is_weight
 
@@ -39,6 +40,9 @@ CONTAINS = {
 
 BARS = -1000.0
 """A number this low that the program writes bars positions from attention: -1e4, -1e9 and finfo.min are usual."""
+
+LOW = frozenset((torch.float16, torch.bfloat16))
+"""What autocast casts to, but for operators that it keeps wide."""
 
 FARTHEST = 32
 """Operators that only kept a dtype, between one that has it and the one that decided it."""
@@ -76,6 +80,7 @@ class Signature:
         "constant",
         "count",
         "culprit",
+        "device",
         "event",
         "finding",
         "flops",
@@ -114,6 +119,8 @@ class Signature:
         self.author = self.finding = ""
         self.culprit: int | None = None
         self.autocast = False
+        self.device = ""
+        """The kind of device that its results are on, as `cuda`."""
         self.carries = False
         self.judged = True
         """May its results be non-finite though its operands are not?"""
@@ -194,6 +201,7 @@ def learn(
     tensors = list(_tensors(args, kwargs))
     first = next(_tensors((out,), None), None)
     signature.output = first.dtype if first is not None else None
+    signature.device = first.device.type if first is not None else ""
     signature.inputs = [Input(x.dtype, x.dim() == 0, storages.maker(x), "") for x in tensors]
     numbers = [a for a in (*args, *(kwargs or {}).values()) if isinstance(a, (int, float))]
     operands = [args[i] for i in op.numbers if i < len(args) and type(args[i]) in (int, float)]
@@ -241,10 +249,21 @@ def _learn_cast(signature: Signature, tensors: list[Tensor]) -> None:
         signature.author = "backward"
     elif signature.site.asked:
         signature.author = "asked"
-    elif signature.op.name == "_to_copy" and not signature.site.casts and _autocast_on(tensors):
+    elif _cast_by_autocast(signature, tensors):
         signature.author = "autocast"
     else:
         signature.author = "implicit"
+
+
+def _cast_by_autocast(signature: Signature, tensors: list[Tensor]) -> bool:
+    """Is it autocast's doing? What an operator that runs in half under it does to its operands within is its own."""
+    site = signature.site
+    if signature.op.name != "_to_copy" or site.casts or not _autocast_on(tensors):
+        return False
+    maker = signature.inputs[-1].maker
+    if maker is not None and maker.site is site:  # it was made within the same call
+        return False
+    return signature.output in LOW or not lowers(signature.device, site.called)
 
 
 def _learn_promotion(signature: Signature, tensors: list[Tensor], kwargs: Any) -> None:

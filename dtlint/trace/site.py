@@ -143,20 +143,30 @@ class Site:
     @property
     def casts(self) -> bool:
         """Is the innermost running expression a cast, whoever wrote it?"""
+        return any(
+            getattr(call.func, "attr", None) in CAST_METHODS or any(keyword.arg == "dtype" for keyword in call.keywords)
+            for call in self._calls()
+        )
+
+    @property
+    def called(self) -> str:
+        """The name of the function that the innermost running expression calls, as `softmax`; "" where it is no call."""
+        calls = list(self._calls())
+        if len(calls) != 1:
+            return ""
+        function = calls[0].func
+        return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+    def _calls(self) -> Iterator[ast.Call]:
+        """The innermost running expression, if it is a call; on Python 3.10 all calls of its line."""
         text = source_of(self.inner, self.inner_lasti, self.inner_line).expression
         try:
             tree = ast.parse(text, mode="eval").body if sys.version_info >= (3, 11) else ast.parse(text)
         except SyntaxError:
-            return False
-        nodes = [tree] if isinstance(tree, ast.expr) else ast.walk(tree)  # a whole line on Python 3.10
-        return any(
-            isinstance(node, ast.Call)
-            and (
-                getattr(node.func, "attr", None) in CAST_METHODS
-                or any(keyword.arg == "dtype" for keyword in node.keywords)
-            )
-            for node in nodes
-        )
+            return
+        for node in [tree] if isinstance(tree, ast.expr) else ast.walk(tree):
+            if isinstance(node, ast.Call):
+                yield node
 
     @property
     def reads_the_loss(self) -> bool:

@@ -60,6 +60,7 @@ class Promotion(RuntimeRule):
             for entry in record.entries
             if entry.finding == "promoted"
             and entry.phase == "forward"
+            and not self._within(record, entry)
             and HALF & {operand.dtype for operand in entry.inputs if not operand.zero_dim}
         ]
         for group in record.by_line(found):
@@ -75,6 +76,11 @@ class Promotion(RuntimeRule):
                 help=f"cast that operand to {low} where it is made, if the wider result is not meant",
                 severity=Severity.INFO if expected else None,
             )
+
+    def _within(self, record: TraceRecord, entry: Entry) -> bool:
+        """Was the wide operand made within the same composite operator, as attention widens its own scores?"""
+        origin = entry.inputs[entry.culprit or 0].origin
+        return bool(entry.inside) and origin is not None and record.entries[origin].place == entry.place
 
     def _meant(self, record: TraceRecord, entry: Entry) -> bool:
         """Was the wide operand cast by the program itself, or made within this very operator?"""

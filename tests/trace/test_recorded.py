@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -200,6 +201,39 @@ def test_the_balance_of_work_and_why_some_of_it_is_wide(trace: Trace) -> None:
         ("addmm", "autocast was off there"),
         ("mm", "autocast leaves float64 operands as they are"),
     ]
+
+
+def attention() -> None:
+    layer = nn.Linear(16, 48)
+    with torch.autocast("cpu", dtype=BRAIN):
+        q, k, v = layer(torch.randn(1, 2, 4, 16)).chunk(3, -1)
+        mask = torch.ones(4, 4, dtype=torch.bool).tril()
+        nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=0.1).float().sum().backward()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 keeps no columns")
+def test_operators_within_attention_are_told_as_such(trace: Trace) -> None:
+    record = trace(attention)
+    inner = [e for e in record.entries if e.op == "bmm" and e.phase == "forward"]
+    assert {e.inside for e in inner} == {"scaled_dot_product_attention"}
+    assert [wide.why for wide in wide_work(record)] == ["scaled_dot_product_attention computes so within on CPUs"]
+    assert kept_wide(record) == []
+    assert "DT905" not in codes(record)
+    authors = [e.author for e in record.entries if e.place == inner[0].place and e.author and e.phase == "forward"]
+    assert set(authors) == {"implicit"}
+    record.simulated = "cuda"
+    assert wide_work(record)[0].why.endswith("within on CPUs, which is not the path of a GPU")
+
+
+def test_autocast_is_blamed_only_for_what_its_lists_hold(trace: Trace) -> None:
+    def program() -> None:
+        x, state = torch.randn(2, 4), torch.randn(2, 4)
+        with torch.autocast("cpu", dtype=BRAIN):
+            torch.mm(x, x.t(), out=torch.empty(2, 2))
+            torch.nn.GRUCell(4, 4)(x, state)
+
+    record = trace(program)
+    assert "autocast does not cover" not in everything(record)
 
 
 def test_what_autocast_keeps_in_float32(trace: Trace) -> None:
