@@ -497,6 +497,17 @@ class ModuleFacts:
             if event.kind in kinds and event.module is self.module:
                 yield Sighting(event, event.node, False)
 
+    def place(self, made: Value) -> ast.AST | None:
+        """Where in the module an object is made, or the call that leads there; None where that is elsewhere."""
+        if not isinstance(made, Ref):
+            return None
+        if isinstance(made.address.site, ast.AST) and self.around.parent(made.address.site) is not None:
+            return made.address.site
+        path = made.address.path
+        while path is not None and (path.module is not self.module or not isinstance(path.site, ast.AST)):
+            path = path.caller
+        return None if path is None else path.site  # type: ignore[return-value]
+
     def _call_behind(self, operation: Operation) -> Step | None:
         """The call by which the program came into the operation's module, or else the last."""
         steps = [step for step in reversed(operation.calls) if id(step.module) in self._judged]

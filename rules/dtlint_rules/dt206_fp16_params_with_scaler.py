@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from dtlint.rule import Finding, Rule
@@ -19,7 +20,8 @@ class Fp16ParamsWithScaler(Rule):
     """Parameters in float16 are trained with a GradScaler.
 
     ## What it does
-    Reports `scaler.step(optimizer)` where the parameters that the optimizer trains were cast to float16.
+    Reports where parameters become float16 that a GradScaler's optimizer trains; `scaler.step(optimizer)` where that is in
+    another file.
 
     ## Why it matters
     `scaler.unscale_` and `scaler.step` raise "Attempting to unscale FP16 gradients." for float16 parameters. They must
@@ -61,10 +63,19 @@ class Fp16ParamsWithScaler(Rule):
     triggers = ("*Scaler*", "*scaler*")
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        steps: dict[ast.expr, dict[ast.expr, None]] = {}
         for seen in facts.events("step of half parameters"):
-            yield Finding(
-                seen.node,
-                'The parameters are float16: GradScaler raises "Attempting to unscale FP16 gradients."',
-                help="Keep the model float32 and run its forward under autocast",
-                elsewhere=called_from(seen),
-            )
+            since = [one for place in seen.what.about[2:] if isinstance(one := facts.place(place), ast.expr)]
+            for one in since:
+                steps.setdefault(one, {})[seen.node] = None
+            if not since:
+                yield Finding(
+                    seen.node, f"The parameters are float16: {_RAISES}", help=_HELP, elsewhere=called_from(seen)
+                )
+        for node, at in steps.items():
+            notes = tuple((step, "GradScaler steps them here") for step in at)
+            yield Finding(node, f"Trained parameters become float16 here: {_RAISES}", help=_HELP, notes=notes)
+
+
+_RAISES = 'GradScaler raises "Attempting to unscale FP16 gradients."'
+_HELP = "Keep what is trained float32 and run its forward under autocast"

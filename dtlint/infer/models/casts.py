@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["cast_module", "device_of", "dtype_of"]
 
+_FLOAT16 = frozenset({"float16"})
 _FLOATING = FLOATING | COMPLEX | {name for name in DTYPES if name.startswith("float8")}
 _METHODS = {
     **{name: ALIASES.get(name, name) for name in ("half", "float", "double", "bfloat16", "chalf", "cfloat", "cdouble")},
@@ -246,6 +247,8 @@ def cast_module(
         weights = list(weights_within(ctx, one))
         if not moves and dtype is not None and dtype.dtypes is not None:
             training.weights_cast(ctx, weights, dtype.dtypes)
+            if dtype.dtypes == _FLOAT16:
+                training.became_float16(ctx, (address for address in weights if not _is_float16(ctx, address)))
         for address in weights:
             known = ctx.store.read(address, CONTENT)
             if not isinstance(known, Tensor):
@@ -255,6 +258,11 @@ def cast_module(
                 ctx.store.overwrite(address, CONTENT, cast)
             else:
                 ctx.store.blend(address, CONTENT, cast)
+
+
+def _is_float16(ctx: Context, weight: Address) -> bool:
+    known = ctx.store.read(weight, CONTENT)
+    return isinstance(known, Tensor) and known.dtypes == _FLOAT16
 
 
 def _moved_to(known: Tensor, device: str | None) -> Tensor:

@@ -20,7 +20,7 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
-from dtlint.infer.models import layers, plain_tensors
+from dtlint.infer.models import layers, plain_tensors, training
 from dtlint.infer.models.casts import cast_module
 from dtlint.infer.models.instance_dicts import ANYTHING
 from dtlint.infer.models.module_trees import is_module, modules_within, weights_within
@@ -134,11 +134,18 @@ def _named_children(ctx: Context, arguments: Arguments) -> Value:
 @model(
     *(
         f"torch.nn.Module.{name}"
-        for name in ("train", "eval", "requires_grad_", "share_memory", "compile", "to_empty", "__init__", "zero_grad")
+        for name in ("train", "eval", "share_memory", "compile", "to_empty", "__init__", "zero_grad")
     ),
     "torch.nn.Module.set_submodule",
 )
 def _itself(ctx: Context, arguments: Arguments) -> Value:
+    return arguments.args[0]
+
+
+@model("torch.nn.Module.requires_grad_")
+def _needs_gradients(ctx: Context, arguments: Arguments) -> Value:
+    needed = arguments.get(1, "requires_grad") or Const(True)
+    training.frozen(ctx, weights_within(ctx, arguments.args[0]), needed == Const(False))
     return arguments.args[0]
 
 

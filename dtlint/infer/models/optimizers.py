@@ -200,7 +200,8 @@ def _keep_state(ctx: Context, optimizer: Value, site: object) -> None:
 def _judge_step(ctx: Context, optimizer: Ref) -> None:
     dtype = training.low_precision_of(ctx, optimizer.address)
     if dtype == "float16" and ctx.store.read(optimizer.address, training.SCALED) == Const(True):
-        ctx.event("step of half parameters", NONE, optimizer)
+        since = training.float16_since(ctx, optimizer.address)
+        ctx.event("step of half parameters", NONE, optimizer, *since)
     elif dtype is not None:
         ctx.event("step in half", optimizer, Const(dtype), ctx.store.read(optimizer.address, _EPS) or TOP)
 

@@ -334,7 +334,7 @@ def _judge_step(ctx: Context, phases: Mapping, scaler: Value, given: Value, opti
 def _judge_half(ctx: Context, scaler: Value, given: Value, optimizer: _Identity) -> None:
     """Gradients in float16 are not unscaled: where the optimizer is unscaled, or where it is stepped, if it was not."""
     if isinstance(optimizer, Address) and training.low_precision_of(ctx, optimizer) == "float16":
-        ctx.event("step of half parameters", scaler, given)
+        ctx.event("step of half parameters", scaler, given, *training.float16_since(ctx, optimizer))
 
 
 @model(f"{SCALER}.update")

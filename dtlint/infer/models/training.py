@@ -19,7 +19,18 @@ if TYPE_CHECKING:
 
     from dtlint.infer.context import Context
 
-__all__ = ["SCALED", "TRAINED", "low_precision_of", "made", "stepped", "trained_weights", "weights_cast"]
+__all__ = [
+    "SCALED",
+    "TRAINED",
+    "became_float16",
+    "float16_since",
+    "frozen",
+    "low_precision_of",
+    "made",
+    "stepped",
+    "trained_weights",
+    "weights_cast",
+]
 
 TRAINED = "*trained"
 """The field of an optimizer that holds modules and parameters: these, and those of the modules, are all that it has."""
@@ -30,6 +41,10 @@ _OPTIMIZERS = "optimizers"
 _STEPPED, _NARROWED, _AGAIN, _WIDENED = "*stepped", "*narrowed", "*stepped narrowed", "*widened"
 """Fields of an optimizer: has it taken a step; were its weights cast to a half dtype since, and has it taken another step
 then; were they ever cast back?"""
+_FROZEN = "*frozen"
+"""The field of a weight that is True where `requires_grad_(False)` of a module was the last to say so."""
+_SINCE = "*float16 since"
+"""The field of a weight that holds what stands for the place where it became float16: an object that is made there."""
 _TRUE = Const(True)
 
 
@@ -43,7 +58,7 @@ def made(ctx: Context, optimizer: Ref, trained: Sequence[Value]) -> None:
 
 
 def trained_weights(ctx: Context, optimizer: Address) -> list[Address]:
-    """All parameters that an optimizer trains; none where they are not known."""
+    """All parameters that an optimizer trains; none where they are not known. Those that are frozen have no gradients."""
     held = ctx.store.read(optimizer, TRAINED)
     found: dict[Address, None] = {}
     for item in held.items if isinstance(held, Tuple) else ():
@@ -52,7 +67,28 @@ def trained_weights(ctx: Context, optimizer: Address) -> list[Address]:
                 found[one.address] = None
             else:
                 found.update((each, None) for each in weights_within(ctx, one) if each.kind == plain_tensors.PARAMETER)
-    return list(found)
+    return [one for one in found if ctx.store.read(one, _FROZEN) != _TRUE]
+
+
+def frozen(ctx: Context, weights: Iterable[Address], frozen: bool) -> None:
+    """Weights are said to need no gradients, or to need them."""
+    for one in weights:
+        if frozen or ctx.store.read(one, _FROZEN) is not None:
+            ctx.store.overwrite(one, _FROZEN, Const(frozen))
+
+
+def became_float16(ctx: Context, weights: Iterable[Address]) -> None:
+    """Weights are float16 from here on, at the latest."""
+    place: Value | None = None
+    for one in weights:
+        place = place or ctx.allocate(ctx.site, "place")
+        ctx.store.overwrite(one, _SINCE, place)
+
+
+def float16_since(ctx: Context, optimizer: Address) -> tuple[Value, ...]:
+    """What stands for the places where the weights became float16 that an optimizer trains, as far as they are known."""
+    places = (ctx.store.read(one, _SINCE) for one in trained_weights(ctx, optimizer))
+    return tuple(dict.fromkeys(one for one in places if isinstance(one, Ref)))
 
 
 def low_precision_of(ctx: Context, optimizer: Address) -> str | None:
