@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 
     from dtlint.infer.facts import Call, Event, ModuleFacts, Sighting, Step
 
-__all__ = ["called_from", "calls_of", "is_scaler", "spelled"]
+__all__ = ["SCALERS", "called_from", "calls_of", "is_scaler", "spelled"]
+
+
+SCALERS = tuple(f"torch.{where}amp.GradScaler" for where in ("", "cuda.", "cpu."))
+"""The classes by which a scaler is made."""
 
 
 def calls_of(facts: ModuleFacts, owner: Value, *methods: str) -> Iterator[Call]:

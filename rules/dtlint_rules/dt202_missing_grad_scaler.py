@@ -9,6 +9,7 @@ from dtlint.infer.domain.values import Region
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._autocast import is_on, opened_around
+from dtlint_rules._scalers import SCALERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +83,7 @@ class MissingGradScaler(Rule):
             return
         stepping = {around.scope(call.node) for call in facts.methods("step") if not call.args}
         scaling = {_realm(facts, call.node) for call in facts.methods(*_SCALING)}
-        owners = (around.owner(call.node) for call in facts.calls("torch.amp.GradScaler"))
+        owners = (around.owner(call.node) for call in facts.calls(*SCALERS))
         scaling |= {owner for owner in owners if owner is not None}
         for node in losses:
             if around.scope(node) not in stepping or _realm(facts, node) in scaling or _reaches_scaler(facts, node):

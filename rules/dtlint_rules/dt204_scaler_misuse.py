@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dtlint.diagnostic import Severity
 from dtlint.infer.domain.values import Function, Ref, Value
 from dtlint.rule import Finding, Rule
-from dtlint_rules._scalers import called_from, calls_of, is_scaler
+from dtlint_rules._scalers import SCALERS, called_from, calls_of, is_scaler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,7 +130,7 @@ class ScalerMisuse(Rule):
         yield from _scaled_for_nothing(facts)
         for step in facts.calls(f"{_SCALER}.step"):
             yield from _never_scaled(facts, step)
-        for made in facts.calls(_SCALER):
+        for made in facts.calls(*SCALERS):
             yield from _made_anew(facts, made)
 
 
