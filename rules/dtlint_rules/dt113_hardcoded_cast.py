@@ -6,12 +6,14 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import LOW_PRECISION
-from dtlint.infer.domain.values import Dtype
+from dtlint.infer.domain.values import Const, Dtype
+from dtlint.infer.facts import Guard
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._cast_calls import casts
 from dtlint_rules._module_walks import root_of
 from dtlint_rules._needs import HALF_BY_NAME
+from dtlint_rules._precisions import asked_for, precision_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,12 +27,13 @@ class HardcodedCast(Rule):
     """A half dtype written out where a setting or a parameter decides the dtype.
 
     ## What it does
-    Reports `torch.float32 if mixed_precision == "no" else torch.float16`, a setting that can also be `"bf16"`, taken for
+    Reports `torch.float16 if args.fp16 or args.bf16 else torch.float32`, which gives float16 to who asks for the other;
+    `torch.float32 if mixed_precision == "no" else torch.float16`, a setting that can also be `"bf16"`, taken for
     a switch; and `return out.to(torch.bfloat16)` in a function that casts what it is given to float32 first, and never
     asks for its dtype.
 
-    Both are conditional, and so reported with `--preview` only: they assume a value of the setting, or a dtype of what
-    the function is given.
+    The last is conditional, and so reported with `--preview` only, and so is a switch of which no option in the file says
+    that it can be `"bf16"`: they assume a dtype of what the function is given, or a value of the setting.
 
     ## Why it matters
     The line is right for the setting that it was tried with. With bf16 in place of fp16, float16 noise meets a
@@ -64,6 +67,7 @@ class HardcodedCast(Rule):
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         yield from _settings(facts)
+        yield from _other_precisions(facts)
         yield from _fixed_results(facts)
 
 
@@ -80,12 +84,46 @@ def _settings(facts: ModuleFacts) -> Iterator[Finding]:
         dtype = None if other is None else facts.value(other)
         if other is not None and isinstance(dtype, Dtype) and dtype.dtypes and dtype.dtypes <= LOW_PRECISION:
             asked = ast.unparse(node.test.left)
+            others = _choices(facts, node.test.left) & LOW_PRECISION
             yield Finding(
                 other,
                 f"{min(dtype.dtypes)} for whatever `{asked}` is but {right.value!r}: it may ask for the other half dtype",
                 help=f"Look the dtype up by `{asked}`",
-                conditional=True,
+                conditional=not others - dtype.dtypes,
             )
+
+
+def _choices(facts: ModuleFacts, asked: ast.expr) -> frozenset[str]:
+    """The precisions among which the program lets its caller choose: those of the option by that name."""
+    name = (path_of(asked) or "").rpartition(".")[2]
+    found: set[str] = set()
+    for call in facts.methods("add_argument"):
+        spelled = {str(one.value).lstrip("-").replace("-", "_") for one in call.args if isinstance(one, Const)}
+        node = call.argument_node(None, "choices")
+        if name in spelled and node is not None:
+            found.update(
+                dtype for one in facts.items(node) or () if isinstance(one, Const) and (dtype := precision_of(one.value))
+            )
+    return frozenset(found)
+
+
+def _other_precisions(facts: ModuleFacts) -> Iterator[Finding]:
+    """`torch.float16 if args.fp16 or args.bf16 else torch.float32`."""
+    for node in facts.around.within(facts.tree):
+        if not isinstance(node, ast.IfExp):
+            continue
+        for branch, holds in ((node.body, True), (node.orelse, False)):
+            dtype = facts.value(branch)
+            if not isinstance(dtype, Dtype) or not dtype.dtypes or not dtype.dtypes <= LOW_PRECISION:
+                continue
+            missed = (asked_for(facts, Guard(node.test, holds)) & LOW_PRECISION) - dtype.dtypes
+            if missed:
+                yield Finding(
+                    branch,
+                    f"{min(dtype.dtypes)} where {min(missed)} is asked for",
+                    help=f"Give {min(missed)} a branch of its own",
+                    notes=((node.test, "by this test"),),
+                )
 
 
 def _fixed_results(facts: ModuleFacts) -> Iterator[Finding]:
