@@ -131,7 +131,9 @@ def _kind(facts: ModuleFacts, subject: ast.expr, value: Value) -> str:
         return "module" if walk.kind == "modules" else "tensor"
     if is_module(facts, subject, value):
         return "module"
-    return "tensor" if isinstance(subject, ast.Name) and _is_computed_with(facts, subject) else ""
+    if isinstance(subject, ast.Name) and (_is_computed_with(facts, subject) or _has_shape(facts, subject)):
+        return "tensor"
+    return ""
 
 
 _ARITHMETIC = (ast.Sub, ast.Mult, ast.Div, ast.MatMult, ast.Pow, ast.Mod)
@@ -151,6 +153,30 @@ def _is_computed_with(facts: ModuleFacts, name: ast.Name) -> bool:
         if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC)
         for side in (node.left, node.right)
     )
+
+
+def _has_shape(facts: ModuleFacts, name: ast.Name) -> bool:
+    """Does the function ask a variable for its shape while it has the same value, or what it is a slice of? Nothing else
+    that has methods that cast has a shape."""
+    bound = facts.around.definitions(name)
+    if len(bound) != 1:
+        return False
+    (only,) = bound
+    if isinstance(only, ast.Subscript) and isinstance(only.value, ast.Name) and _has_slice(only.slice):
+        return _has_shape(facts, only.value)
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr == "shape"
+        and isinstance(node.value, ast.Name)
+        and node.value.id == name.id
+        and facts.around.definitions(node.value) == bound
+        and not are_exclusive(facts, name, node)
+        for node in facts.around.within(facts.around.scope(name))
+    )
+
+
+def _has_slice(index: ast.expr) -> bool:
+    return any(isinstance(one, ast.Slice) for one in (index.elts if isinstance(index, ast.Tuple) else [index]))
 
 
 def is_module(facts: ModuleFacts, subject: ast.expr, value: Value) -> bool:
