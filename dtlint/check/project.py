@@ -374,7 +374,7 @@ def _reported(
 
 
 def _as_reported(rule: type[Rule], finding: Finding, source: Source) -> Reported:
-    notes = []
+    notes = [(source.path, source.span(node), text) for node, text in finding.notes]
     for step, text in finding.elsewhere:
         path = step.module.path
         other = Source.read(path, shown_path(path))
