@@ -12,7 +12,7 @@ from dtlint_rules._casts import SHORT
 if TYPE_CHECKING:
     from dtlint.infer.facts import Guard, ModuleFacts
 
-__all__ = ["asked_for", "precision_of"]
+__all__ = ["asked_for", "asks_for_precision", "precision_of"]
 
 
 def precision_of(name: object) -> str | None:
@@ -23,6 +23,17 @@ def precision_of(name: object) -> str | None:
 def asked_for(facts: ModuleFacts, guard: Guard) -> frozenset[str]:
     """The dtypes of which one is asked for where a guard holds; nothing where it may hold without."""
     return frozenset(dtype for dtype in _asked(facts, guard.test, guard.holds) if dtype)
+
+
+def asks_for_precision(test: ast.expr) -> bool:
+    """Does a test ask for a precision in any way: by a switch, by a text, or by a dtype?"""
+    for node in ast.walk(test):
+        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
+        if name is None and isinstance(node, ast.Constant) and isinstance(node.value, str):
+            name = node.value
+        if name is not None and (precision_of(name) or "dtype" in name or "precision" in name):
+            return True
+    return False
 
 
 def _asked(facts: ModuleFacts, test: ast.expr, holds: bool) -> set[str]:

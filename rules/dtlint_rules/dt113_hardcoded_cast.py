@@ -10,10 +10,10 @@ from dtlint.infer.domain.values import Const, Dtype
 from dtlint.infer.facts import Guard
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
-from dtlint_rules._cast_calls import casts
+from dtlint_rules._cast_calls import Cast, casts
 from dtlint_rules._module_walks import root_of
 from dtlint_rules._needs import HALF_BY_NAME
-from dtlint_rules._precisions import asked_for, precision_of
+from dtlint_rules._precisions import asked_for, asks_for_precision, precision_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,9 @@ class HardcodedCast(Rule):
     ## What it does
     Reports `torch.float16 if args.fp16 or args.bf16 else torch.float32`, which gives float16 to who asks for the other;
     `torch.float32 if mixed_precision == "no" else torch.float16`, a setting that can also be `"bf16"`, taken for
-    a switch; and `return out.to(torch.bfloat16)` in a function that casts what it is given to float32 first, and never
-    asks for its dtype.
+    a switch; a cast to half in a function that takes `fp16` and makes its other casts where that says so; and
+    `return out.to(torch.bfloat16)` in a function that casts what it is given to float32 first, and never asks for its
+    dtype.
 
     The last is conditional, and so reported with `--preview` only, and so is a switch of which no option in the file says
     that it can be `"bf16"`: they assume a dtype of what the function is given, or a value of the setting.
@@ -69,6 +70,7 @@ class HardcodedCast(Rule):
         yield from _settings(facts)
         yield from _other_precisions(facts)
         yield from _fixed_results(facts)
+        yield from _beside_switches(facts)
 
 
 def _settings(facts: ModuleFacts) -> Iterator[Finding]:
@@ -166,3 +168,39 @@ def _is_made_of(facts: ModuleFacts, node: ast.expr, part: ast.expr) -> bool:
 
 def _asks_for_dtypes(function: ast.AST) -> bool:
     return any(isinstance(node, ast.Attribute) and node.attr == "dtype" for node in ast.walk(function))
+
+
+def _beside_switches(facts: ModuleFacts) -> Iterator[Finding]:
+    """`x = x.half()` in a function that takes `fp16` and casts to half elsewhere where that says so, under no such test."""
+    switched: dict[ast.AST, Guard] = {}
+    free: list[tuple[ast.AST, Cast]] = []
+    for cast in casts(facts):
+        if not cast.dtypes or not cast.dtypes <= LOW_PRECISION:
+            continue
+        guards, scope = facts.around.guards(cast.node), facts.around.scope(cast.node)
+        switch = next((one for one in guards if _is_switch(facts, one)), None)
+        if switch is not None:
+            switched.setdefault(scope, switch)
+        elif not any(asks_for_precision(one.test) for one in guards) and not _is_looked_up(cast):
+            free.append((scope, cast))
+    for scope, cast in free:
+        if scope in switched:
+            test = switched[scope].test
+            yield Finding(
+                cast.node,
+                f"Cast to {min(cast.dtypes)} whatever `{ast.unparse(test)}` is",
+                help=f"Cast where `{ast.unparse(test)}` asks for it",
+                notes=((test, "as other casts are"),),
+            )
+
+
+def _is_switch(facts: ModuleFacts, guard: Guard) -> bool:
+    """Does a guard ask whether a parameter of the function asks for a half dtype?"""
+    test = guard.test
+    found = facts.around.definitions(test) if isinstance(test, ast.Name) else ()
+    return [type(one) for one in found] == [ast.arg] and bool(asked_for(facts, guard) & LOW_PRECISION)
+
+
+def _is_looked_up(cast: Cast) -> bool:
+    """Is the dtype that of a variable, which may hold what was decided?"""
+    return any(isinstance(one, ast.Name) for one in (*cast.node.args, *(part.value for part in cast.node.keywords)))
