@@ -29,7 +29,8 @@ class InvertedDtypeCondition(Rule):
 
     ## What it does
     Reports a cast to `dtype` under `if dtype is None`, and a cast of `x` to a dtype under the test that `x` has just
-    this dtype: `if x.dtype == torch.float16: x = x.half()`.
+    this dtype: `if x.dtype == torch.float16: x = x.half()`. Also a cast to `a` under `a == b`, where `x` is cast back to
+    `b` further on under `a != b`.
 
     ## Why it matters
     `x.to(dtype=None)` gives `x` back as it is. So the cast does nothing where it is made, and where the caller asks
@@ -74,22 +75,51 @@ class InvertedDtypeCondition(Rule):
             if node is not None and len(call.args) + len(set(call.keywords) - {"non_blocking", "copy"}) == 1:
                 for guard in facts.around.guards(call.node):
                     if _says_none(guard, node) and _is_same(facts, guard.test, node):
-                        yield _found(facts, call.node, guard, f"`{ast.unparse(node)}` is None here")
+                        yield _found(facts, call.node, guard, f"`{ast.unparse(node)}` is None here: the cast does nothing")
                         break
         for cast in casts(facts):
             for guard in facts.around.guards(cast.node) if cast.plain else ():
                 if _says_equal(facts, guard, cast) and _is_same(facts, guard.test, cast.subject):
-                    text = f"`{ast.unparse(cast.subject)}` already has this dtype here"
+                    text = f"`{ast.unparse(cast.subject)}` already has this dtype here: the cast does nothing"
                     yield _found(facts, cast.node, guard, text)
                     break
+        yield from _cast_back(facts)
 
 
-def _found(facts: ModuleFacts, node: ast.Call, guard: Guard, why: str) -> Finding:
+def _cast_back(facts: ModuleFacts) -> Iterator[Finding]:
+    """`if a == b: x = x.to(a)`, in a function that later casts the same variable back to b where a is another."""
+    there, back = [], []
+    for call in facts.methods("to", "type"):
+        node, owner = call.argument_node(0, "dtype"), getattr(call.node.func, "value", None)
+        guard = next(iter(facts.around.guards(call.node)[-1:]), None)
+        if node is None or guard is None or len(call.node.args) + len(call.node.keywords) != 1:
+            continue
+        sides, equal = _sides(guard)
+        if path_of(node) in sides and isinstance(owner, ast.Name):
+            key = facts.around.scope(call.node), owner.id, frozenset(sides)
+            (there if equal else back).append((key, path_of(node), call.node, guard))
+    for key, target, call, guard in there:
+        for key_back, to, later, _ in back:
+            if key == key_back and to != target and later.lineno > call.lineno:
+                text = f"Cast to `{target}` only where that is `{to}`, but cast back where it is not"
+                yield _found(facts, call, guard, text)
+                break
+
+
+def _sides(guard: Guard) -> tuple[tuple[str | None, ...], bool]:
+    """The two attributes or variables that a guard compares, and whether they are equal where it holds."""
+    test = guard.test
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.Eq, ast.NotEq)) or len(test.ops) > 1:
+        return (), False
+    return (path_of(test.left), path_of(test.comparators[0])), guard.holds is isinstance(test.ops[0], ast.Eq)
+
+
+def _found(facts: ModuleFacts, node: ast.Call, guard: Guard, text: str) -> Finding:
     around = facts.around.parent(guard.test)
     alone = guard.holds and isinstance(around, ast.If) and not around.orelse
     return Finding(
         node,
-        f"{why}: the cast does nothing",
+        text,
         help="Invert the test",
         notes=((guard.test, "by this test"),),
         fix=partial(_turned, guard.test) if alone else None,
