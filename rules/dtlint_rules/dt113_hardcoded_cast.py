@@ -104,7 +104,9 @@ def _choices(facts: ModuleFacts, asked: ast.expr) -> frozenset[str]:
         node = call.argument_node(None, "choices")
         if name in spelled and node is not None:
             found.update(
-                dtype for one in facts.items(node) or () if isinstance(one, Const) and (dtype := precision_of(one.value))
+                dtype
+                for one in facts.items(node) or ()
+                if isinstance(one, Const) and (dtype := precision_of(one.value))
             )
     return frozenset(found)
 
@@ -183,9 +185,9 @@ def _beside_switches(facts: ModuleFacts) -> Iterator[Finding]:
             switched.setdefault(scope, switch)
         elif not any(asks_for_precision(one.test) for one in guards) and not _is_looked_up(cast):
             free.append((scope, cast))
-    for scope, cast in free:
-        if scope in switched:
-            test = switched[scope].test
+    for around, cast in free:
+        if around in switched:
+            test = switched[around].test
             yield Finding(
                 cast.node,
                 f"Cast to {min(cast.dtypes)} whatever `{ast.unparse(test)}` is",

@@ -75,7 +75,9 @@ class InvertedDtypeCondition(Rule):
             if node is not None and len(call.args) + len(set(call.keywords) - {"non_blocking", "copy"}) == 1:
                 for guard in facts.around.guards(call.node):
                     if _says_none(guard, node) and _is_same(facts, guard.test, node):
-                        yield _found(facts, call.node, guard, f"`{ast.unparse(node)}` is None here: the cast does nothing")
+                        yield _found(
+                            facts, call.node, guard, f"`{ast.unparse(node)}` is None here: the cast does nothing"
+                        )
                         break
         for cast in casts(facts):
             for guard in facts.around.guards(cast.node) if cast.plain else ():
@@ -88,7 +90,8 @@ class InvertedDtypeCondition(Rule):
 
 def _cast_back(facts: ModuleFacts) -> Iterator[Finding]:
     """`if a == b: x = x.to(a)`, in a function that later casts the same variable back to b where a is another."""
-    there, back = [], []
+    there: list[tuple[object, str | None, ast.Call, Guard]] = []
+    back: list[tuple[object, str | None, ast.Call, Guard]] = []
     for call in facts.methods("to", "type"):
         node, owner = call.argument_node(0, "dtype"), getattr(call.node.func, "value", None)
         guard = next(iter(facts.around.guards(call.node)[-1:]), None)
@@ -98,11 +101,11 @@ def _cast_back(facts: ModuleFacts) -> Iterator[Finding]:
         if path_of(node) in sides and isinstance(owner, ast.Name):
             key = facts.around.scope(call.node), owner.id, frozenset(sides)
             (there if equal else back).append((key, path_of(node), call.node, guard))
-    for key, target, call, guard in there:
-        for key_back, to, later, _ in back:
-            if key == key_back and to != target and later.lineno > call.lineno:
+    for about, target, cast, test in there:
+        for about_back, to, later, _ in back:
+            if about == about_back and to != target and later.lineno > cast.lineno:
                 text = f"Cast to `{target}` only where that is `{to}`, but cast back where it is not"
-                yield _found(facts, call, guard, text)
+                yield _found(facts, cast, test, text)
                 break
 
 

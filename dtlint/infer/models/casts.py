@@ -30,6 +30,7 @@ from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Arguments, Context
+    from dtlint.infer.domain.values import Address
 
 __all__ = ["cast_module", "device_of", "dtype_of"]
 
