@@ -34,6 +34,9 @@ VALUES = 1024
 REMAINDERS = re.compile(r"kahan|compens|residual|remainder|error|shift", re.I)
 """Names of optimizer states that keep what rounding took from a weight, to add it later."""
 
+ROUNDINGS = 4
+"""Errors of rounding, of the largest value that is added up, which a sum that should be 0 may come to."""
+
 MOST_WEIGHTS = 10_000
 """Weights described; a program may make new ones for ever."""
 
@@ -59,6 +62,7 @@ class Weights:
         self.flow = flow
         self.all: list[Weight] = []
         self._of: dict[int, Weight] = {}
+        self._named: dict[str, Weight] = {}
         self._steps: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
         self._due = False
         self._were: dict[int, Tensor] = {}
@@ -103,13 +107,14 @@ class Weights:
             names.update((x.untyped_storage()._cdata, name) for _, name, x in self.flow.modules.tensors())
         weight = self._of[id(p)] = Weight(p, names.get(p.untyped_storage()._cdata, number), site)
         self.all.append(weight)
+        self._named[weight.name] = weight
         return weight
 
     def _compare(self, weight: Weight, p: Tensor, was: Tensor, optimizer: Optimizer, states: list[Tensor]) -> None:
         if p.grad is None or not _is_plain(p.grad):
             return
         now, gradient = _values(p), _values(p.grad)
-        live = (gradient != 0) & gradient.isfinite()
+        live = (gradient != 0) & gradient.isfinite() & was.isfinite() & (gradient.abs() > self._noise(weight, p))
         skipped = getattr(optimizer, "found_inf", None)  # a fused step under a GradScaler leaves the weights alone
         if isinstance(skipped, Tensor):
             live &= skipped.to(live.device) == 0
@@ -118,6 +123,17 @@ class Weights:
             if x.shape == p.shape and x.dtype not in COARSE and x.device == p.device:
                 stuck &= _values(x).to(p.dtype) != now  # else it is a wide copy of the weight, which did move
         self._counts.add(weight, torch.count_nonzero(live), torch.count_nonzero(stuck))
+
+    def _noise(self, weight: Weight, p: Tensor) -> Tensor | float:
+        """What rounding alone makes of a bias's gradient, seen beside that of its layer's weight.
+
+        A softmax, or a norm, makes some biases irrelevant: their gradient is 0 but for rounding.
+        """
+        layer = self._named.get(weight.name.removesuffix("bias") + "weight")
+        of = layer.reference() if layer is not None and layer is not weight else None
+        if of is None or of.grad is None or not _is_plain(of.grad) or of.grad.device != p.device or not of.grad.numel():
+            return 0.0
+        return _values(of.grad).abs().max() * (ROUNDINGS * torch.finfo(p.dtype).eps)
 
     def settle(self) -> None:
         """Read what is waiting."""

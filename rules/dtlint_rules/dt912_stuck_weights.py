@@ -20,13 +20,18 @@ FEWEST = 16
 """Values below which a share says nothing."""
 
 
+SPOILT = frozenset(("gradients", "weights"))
+"""What says nothing of how weights move, once it is not finite."""
+
+
 class StuckWeights(RuntimeRule):
     """Weights in float16 or bfloat16 kept their values though their gradient was not 0.
 
     ## What it does
     On a sample of the steps it compares values of each half weight before and after `optimizer.step()`, and reports
     weights of which more than half of the values that had a gradient did not change by a single bit. Steps with a
-    learning rate of 0 do not count.
+    learning rate of 0 do not count, nor do gradients that are no more than rounding, as of a bias that a softmax or a
+    norm makes irrelevant, nor runs whose gradients or weights were not finite.
 
     ## Why it matters
     bfloat16 has 8 significant bits: a weight near 1 moves by 0.004 or not at all. With a usual learning rate most
@@ -66,6 +71,8 @@ class StuckWeights(RuntimeRule):
 
     def judge(self, record: TraceRecord) -> Iterator[Diagnostic]:
         """One diagnostic per call of step()."""
+        if any(event.hurts and SPOILT & set(event.reached) for event in record.events):
+            return
         by: dict[int | None, list[Weight]] = {}
         for weight in record.weights:
             if weight.checked >= FEWEST:
