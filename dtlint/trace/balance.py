@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dtlint.trace.record import TraceRecord
     from dtlint.trace.schema import Entry
 
-__all__ = ["Kept", "Wide", "kept_wide", "lowers", "share_low", "used_autocast", "wide_work", "work"]
+__all__ = ["Kept", "Wide", "kept_wide", "lowers", "only_evaluates", "share_low", "used_autocast", "wide_work", "work"]
 
 LOW_BITS = 16
 """dtypes of at most so many bits are what mixed precision is for."""
@@ -61,6 +61,13 @@ def share_low(record: TraceRecord) -> float | None:
 def used_autocast(record: TraceRecord) -> bool:
     """Did any operator run under autocast?"""
     return any(entry.autocast or entry.author == "autocast" for entry in record.entries)
+
+
+def only_evaluates(record: TraceRecord) -> bool:
+    """Did autocast run what no backward followed, as an evaluation, while the training is in a wide dtype?"""
+    matrix = [entry for entry in record.entries if entry.flops and entry.output]
+    half = {entry.phase for entry in matrix if _is_low(entry.output or "")}
+    return half == {"forward"} and any(entry.phase == "backward" for entry in matrix)
 
 
 def wide_work(record: TraceRecord) -> list[Wide]:

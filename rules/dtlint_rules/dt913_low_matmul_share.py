@@ -22,7 +22,8 @@ class LowMatmulShare(RuntimeRule):
     ## What it does
     Adds up the floating-point operations of matrix products, convolutions and attention by dtype, forward and
     backward. If autocast was used and less than half of them ran in 16 bits, it names the expression that took the
-    most and why: autocast was off there, its operands were float64, or autocast does not cover the operator.
+    most and why: autocast was off there, its operands were float64, or autocast does not cover the operator. A
+    run that trains in a wide dtype and autocasts its evaluation alone is left alone.
 
     ## Why it matters
     The speed of mixed precision comes from these operators alone. Autocast that misses them costs its casts and
@@ -58,10 +59,10 @@ class LowMatmulShare(RuntimeRule):
 
     def judge(self, record: TraceRecord) -> Iterator[Diagnostic]:
         """At most one diagnostic per run."""
-        from dtlint.trace.balance import share_low, used_autocast, wide_work
+        from dtlint.trace.balance import only_evaluates, share_low, used_autocast, wide_work
 
         share = share_low(record)
-        if share is None or share >= ENOUGH or not used_autocast(record):
+        if share is None or share >= ENOUGH or not used_autocast(record) or only_evaluates(record):
             return
         wide = wide_work(record)
         heaviest = wide[0]

@@ -236,6 +236,16 @@ def test_autocast_is_blamed_only_for_what_its_lists_hold(trace: Trace) -> None:
     assert "autocast does not cover" not in everything(record)
 
 
+def test_a_training_in_float32_whose_evaluation_is_autocast_is_left_alone(trace: Trace) -> None:
+    def program() -> None:
+        layer = nn.Linear(64, 64)
+        layer(torch.randn(8, 64)).sum().backward()
+        with torch.no_grad(), torch.autocast("cpu", dtype=BRAIN):
+            layer(torch.randn(8, 64))
+
+    assert "DT913" not in "".join(codes(trace(program)))
+
+
 def test_what_autocast_keeps_in_float32(trace: Trace) -> None:
     def program() -> None:
         with torch.autocast("cpu", dtype=BRAIN):
@@ -303,6 +313,42 @@ class WithMaster(torch.optim.SGD):
                 copy = state.setdefault("copy", p.detach().float())
                 copy.sub_(p.grad.float(), alpha=group["lr"])
                 p.copy_(copy)
+
+
+def test_a_bias_whose_gradient_is_rounding_alone_is_not_stuck(trace: Trace) -> None:
+    class Attention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.q, self.k = nn.Linear(64, 64), nn.Linear(64, 64)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y: torch.Tensor = (self.q(x) @ self.k(x).transpose(-1, -2)).softmax(-1)
+            return y
+
+    model = Attention().to(BRAIN)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+
+    def program() -> None:
+        for _ in range(4):
+            optimizer.zero_grad()
+            (model(torch.randn(2, 16, 64, dtype=BRAIN)) * torch.randn(16, dtype=BRAIN)).float().sum().backward()
+            optimizer.step()
+
+    record = trace(program)
+    weights = {weight.name.rpartition("Attention.")[2]: weight for weight in record.weights}
+    assert weights["k.bias"].checked < 64 < weights["q.bias"].checked
+    assert codes(record) == []
+
+
+def test_weights_of_which_the_gradients_were_not_finite_are_not_told_to_be_stuck(trace: Trace) -> None:
+    layer = nn.Linear(16, 16).to(BRAIN)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=1e-6)
+
+    def program() -> None:
+        train(layer, optimizer, BRAIN)
+        layer(torch.ones(4, 16, dtype=BRAIN)).sub(3).sqrt().float().sum().backward()
+
+    assert codes(trace(program)) == ["error DT902"]
 
 
 def test_weights_that_have_a_float32_copy_are_not_stuck(trace: Trace) -> None:
