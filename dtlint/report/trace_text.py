@@ -5,6 +5,7 @@ The order is that of the questions a person comes with; everything else is in th
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING, TextIO
 
@@ -38,6 +39,9 @@ LIMIT = DTYPES["float16"].max
 
 BORN = {"overflow": "DT901", "invalid": "DT902", "pole": "DT903", "masked-row": "DT904", "came-in": "DT909"}
 """The rule that speaks of each kind of event."""
+
+LAST = (sys.maxsize, 0)
+"""In place of a step and a number in it: after all others."""
 
 FLOATS = frozenset(("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"))
 """A cast between these costs precision or memory; one from integers is how data becomes floats."""
@@ -99,16 +103,17 @@ def _nonfinite(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterat
     if not found:
         yield f"Non-finite values: {_none_found(record)}", "plain"
         return
-    first: dict[tuple[str, str, int], int] = {}
+    first: dict[tuple[str, str, int], tuple[int, int]] = {}
     for number, event in enumerate(record.events):
         if event.place is not None:
             at = record.places[event.place]
-            first.setdefault((BORN.get(event.kind, ""), at.file, at.line), number)
+            key = (BORN.get(event.kind, ""), at.file, at.line)
+            first[key] = min(first.get(key, LAST), (event.step, number))
     order = list(Severity)
     found.sort(
         key=lambda d: (
             order.index(d.severity),
-            first.get((d.code, d.location.path, d.location.span.line), len(record.events)),
+            first.get((d.code, d.location.path, d.location.span.line), LAST),
         )
     )
     yield from _section(found, list(BORN.values()), "Non-finite values, where they began")

@@ -12,7 +12,7 @@ from dtlint import __version__
 from dtlint.trace.ops import is_composite
 from dtlint.trace.options import VALUES
 from dtlint.trace.record import AROUND, TraceRecord
-from dtlint.trace.schema import NO_FILE, SCHEMA, DtypeError, Entry, Memory, Operand, Place, Skip, SkipCause
+from dtlint.trace.schema import NO_FILE, REACHED, SCHEMA, DtypeError, Entry, Memory, Operand, Place, Skip, SkipCause
 from dtlint.trace.schema import Event as EventRecord
 from dtlint.trace.schema import Range as RangeRecord
 from dtlint.trace.schema import Scaler as ScalerRecord
@@ -35,9 +35,6 @@ __all__ = ["record_of"]
 
 LONGEST = 300
 """Characters of an expression that the record keeps."""
-
-REACHED = ("the loss", "gradients", "weights", "other ranks", "a number the program read")
-"""What an event may reach, in the order of telling."""
 
 UNATTRIBUTED = Place(NO_FILE, 1, 1, 0, 0, "", "")
 """Where autograd ran for a line that was made before the trace began."""

@@ -93,6 +93,9 @@ POLES: dict[str, int] = {
 }  # fmt: skip
 """Functions that are infinite at a point, and which tensor argument comes near it. `pow` is if its exponent is < 0."""
 
+IMPOSSIBLE = frozenset("_ctc_loss _cudnn_ctc_loss ctc_loss".split())
+"""Give inf of what cannot be: the loss of a target that no alignment of its input has. Nothing overflows."""
+
 LINEAR = frozenset("add add_ sub sub_ rsub mul mul_".split())
 """Of a finite tensor and a number give NaN only where the number is not finite."""
 

@@ -6,7 +6,7 @@ It needs no torch, so that `dtlint report` reads it anywhere; `store` writes it 
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dtlint import __version__
@@ -14,6 +14,7 @@ from dtlint.diagnostic import Diagnostic, Location, Note, Severity, Span
 from dtlint.dtypes.dtype import DTYPES
 from dtlint.trace.options import VALUES
 from dtlint.trace.schema import (
+    REACHED,
     SCHEMA,
     DtypeError,
     Entry,
@@ -41,6 +42,9 @@ AROUND = 2
 
 SIGNS = {"mul": "*", "div": "/"}
 """How an operator of a tensor and a number is written."""
+
+TRAINED = frozenset(("the loss", "gradients", "weights"))
+"""What training goes by."""
 
 QUOTIENTS = frozenset(("div", "reciprocal", "rsqrt"))
 """Overflow where their last operand is small."""
@@ -121,7 +125,8 @@ class TraceRecord:
     def events_of(self, kind: str) -> list[list[Event]]:
         """Events of a kind that the GradScaler did not expect, grouped over modules; each group's gravest comes first.
 
-        Of two in one step that is the one in the forward, of which the backward's is born.
+        Of two in one step that is the one in the forward, of which the backward's is born. It stands for the whole group:
+        what became of any of them became of it.
         """
         groups: dict[object, list[Event]] = {}
         for number, event in enumerate(self.events):
@@ -133,7 +138,34 @@ class TraceRecord:
                 groups.setdefault(key, []).append(event)
         for group in groups.values():
             group.sort(key=lambda event: (not event.hurts, event.step, self._in_backward(event), -event.spread))
+            reached = {what for event in group for what in event.reached}
+            group[0] = replace(
+                group[0],
+                spread=sum(event.spread for event in group),
+                reached=[what for what in REACHED if what in reached],
+            )
         return list(groups.values())
+
+    @property
+    def trains(self) -> bool:
+        """Did a backward run?"""
+        return any(entry.phase == "backward" for entry in self.entries)
+
+    def severity(self, event: Event, otherwise: Severity | None = None) -> Severity | None:
+        """An error where it reached what the run is about; else as the rule has it.
+
+        In training that is the loss, a gradient or a weight: another number that the program read, as a metric, is worth
+        a warning. Elsewhere it is the numbers that the program reads.
+        """
+        if event.hurts and (not self.trains or TRAINED & set(event.reached)):
+            return Severity.ERROR
+        return otherwise
+
+    def harmless(self, event: Event) -> bool:
+        """Did it come to nothing? An inf that spread may have: what divides by it is a wrong 0, and finite."""
+        if not event.spread and not event.reached:
+            return True
+        return self.trains and not event.reached and event.low != event.low
 
     def _in_backward(self, event: Event) -> bool:
         return event.entry is not None and self.entries[event.entry].phase == "backward"
@@ -169,7 +201,7 @@ class TraceRecord:
             return f"{event.subject}{_others(event.times)}, in {shown or 'an optimizer step'},"
         entry = self.entries[event.entry]
         operator = {"_to_copy": "the cast", "copy_": "the copy"}.get(entry.op, entry.op.lstrip("_"))
-        operator += f" inside {entry.inside}" if entry.inside else ""
+        operator += f" inside {entry.inside}" if entry.inside not in ("", operator) else ""
         if entry.phase == "backward":
             return f"the backward of {shown or 'an operator'} ({operator}){module}"
         return f"{shown} ({operator}){module}" if shown else f"{operator}{module}"

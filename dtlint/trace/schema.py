@@ -12,6 +12,7 @@ from dtlint.trace.words import listed
 
 __all__ = [
     "NO_FILE",
+    "REACHED",
     "SCHEMA",
     "WITHOUT_OVERFLOW",
     "DtypeError",
@@ -37,6 +38,9 @@ VANISHES = 2.0**-25
 
 NO_FILE = "<autograd>"
 """The file of the place where autograd ran for no line of the program's, or for one made before the trace began."""
+
+REACHED = ("the loss", "gradients", "weights", "other ranks", "a number the program read")
+"""What an event may reach, in the order of telling."""
 
 WITHOUT_OVERFLOW = "without overflow"
 """In the message of an operator that was given a number beyond the range of its dtype."""
@@ -152,7 +156,7 @@ class Event:
     spread: int
     """Results that inherited it."""
     reached: list[str]
-    """Of `the loss`, `gradients`, `weights`, `other ranks`, `a number the program read`."""
+    """Of `REACHED`."""
     by_scaler: bool
     """Born in a backward of a scaled loss, and every time the GradScaler skipped the step: as meant."""
     eps: float | None

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dtlint.trace.event import Event
-from dtlint.trace.ops import ROWS
+from dtlint.trace.ops import IMPOSSIBLE, ROWS
 from dtlint.trace.signature import BARS
 from dtlint.trace.site import PLAIN
 from dtlint.trace.slots import Range
@@ -219,7 +219,7 @@ class Spread:
         masked = not self._masked.keys().isdisjoint(inputs)
         if cause is not None:
             self._inherit(cause, signature, key)
-        elif not span.nan and (signature.given or masked):
+        elif not span.nan and (signature.given or masked or self._bars_beyond(signature, inputs, span)):
             self._masked[key] = self._meant(signature, inputs)
             before = self._ranges.get(key, span) if not whole else span
             self._ranges[key] = min(span.low, before[0]), max(span.high, before[1])
@@ -243,10 +243,21 @@ class Spread:
             event.number = signature.number if signature.constant else None
             self._happened(event, key)
 
+    def _bars_beyond(self, signature: Signature, inputs: tuple[int, ...], span: Range) -> bool:
+        """Is it a mask of 0 and 1 times a number beyond the dtype's range, as `(1 - mask) * -1e9` is in half?"""
+        low, high = self._ranges.get(inputs[0], ANY) if inputs else ANY
+        ends = {low, high}
+        barring = signature.number is not None and signature.constant and abs(signature.number) >= -BARS
+        return (
+            barring and span.high <= 0 and signature.op.name in ("mul", "mul_") and (ends <= {0, 1} or ends <= {-1, 0})
+        )
+
     def _kind(self, signature: Signature, nan: bool, masked: bool, inputs: tuple[int, ...]) -> str:
         if nan:
             above = any(p in self._masked and self._ranges.get(p, (LEAST, 0.0))[1] == INF for p in inputs)
             return "masked-row" if masked and not above and signature.op.name in ROWS else "invalid"
+        if signature.op.name in IMPOSSIBLE:
+            return "pole"
         return "pole" if signature.pole is not None and self._at_pole(signature, signature.pole, inputs) else "overflow"
 
     def _at_pole(self, signature: Signature, pole: int, inputs: tuple[int, ...]) -> bool:

@@ -71,5 +71,5 @@ class Overflow(RuntimeRule):
                 event.place,
                 f"{record.what(event)} overflowed {event.dtype}{record.when(event)}{inputs}{event.by_eps}: {event.fate}",
                 help=event.help_with_eps or (FULL if event.fills_dtype else HELP.get(event.dtype, "")),
-                severity=Severity.ERROR if event.hurts else None,
+                severity=record.severity(event, Severity.INFO if record.harmless(event) else None),
             )

@@ -64,5 +64,5 @@ class Invalid(RuntimeRule):
                 + record.written(event)
                 + f"{event.by_eps}: {event.fate}",
                 help=event.help_with_eps or (HELP_NUMBER if given else HELP),
-                severity=Severity.ERROR if event.hurts else None if event.spread else Severity.INFO,
+                severity=record.severity(event, Severity.INFO if record.harmless(event) else None),
             )

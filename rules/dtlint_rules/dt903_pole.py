@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from dtlint.trace.record import TraceRecord
 
 
+HELP = "keep the argument away from 0 with an eps that its dtype can hold, or use the log-space form"
+HELP_CTC = "leave such samples out, or pass zero_infinity=True"
+
+
 class Pole(RuntimeRule):
     """A function was evaluated where it is infinite: log(0), x/0, rsqrt(0).
 
@@ -52,10 +56,12 @@ class Pole(RuntimeRule):
             event = group[0]
             died = not event.spread or not event.reached
             value = "inf" if event.high == math.inf else "-inf"
+            ctc = event.entry is not None and record.entries[event.entry].op.endswith("ctc_loss")
+            met = f"gave inf{record.when(event)}, as no alignment of a target with its input is possible"
             yield record.diagnostic(
                 self,
                 event.place,
-                f"{record.what(event)} met its pole{record.when(event)} and gave {value}: {event.fate}",
-                help="keep the argument away from 0 with an eps that its dtype can hold, or use the log-space form",
-                severity=Severity.ERROR if event.hurts else Severity.INFO if died else None,
+                f"{record.what(event)} {met if ctc else f'met its pole{record.when(event)} and gave {value}'}: {event.fate}",
+                help=HELP_CTC if ctc else HELP,
+                severity=record.severity(event, Severity.INFO if died else None),
             )

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dtlint.trace.record import TraceRecord
+    from dtlint.trace.schema import Event
 
 
 class FullyMaskedRow(RuntimeRule):
@@ -48,6 +49,11 @@ class FullyMaskedRow(RuntimeRule):
 
     code, name, severity = "DT904", "fully-masked-row", Severity.WARNING
 
+    def _severity(self, record: TraceRecord, event: Event) -> Severity | None:
+        if record.harmless(event):
+            return Severity.INFO
+        return None if record.trains else Severity.ERROR
+
     def judge(self, record: TraceRecord) -> Iterator[Diagnostic]:
         """One diagnostic per line at which a masked row gave NaN."""
         for group in record.events_of("masked-row"):
@@ -57,5 +63,5 @@ class FullyMaskedRow(RuntimeRule):
                 event.place,
                 f"{record.what(event)} gave NaN{record.when(event)} for a row in which everything is masked: {event.fate}",
                 help="leave one position of each row unmasked, or mask with torch.finfo(dtype).min and zero the row after",
-                severity=Severity.ERROR if event.hurts or event.spread else None,
+                severity=record.severity(event, self._severity(record, event)),
             )

@@ -65,7 +65,7 @@ class CameIn(RuntimeRule):
                 event.place,
                 f"{_what(record, event)}{record.when(event)}{_maybe(event)}: {event.fate}",
                 help=_help(record, event),
-                severity=Severity.ERROR if event.hurts else None,
+                severity=record.severity(event, Severity.INFO if record.harmless(event) else None),
             )
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn as nn
 
-from dtlint.diagnostic import Diagnostic
+from dtlint.diagnostic import Diagnostic, Severity
 from dtlint.trace.export import record_of
 from dtlint.trace.judge import judge
 from dtlint.trace.mode import Tracer
@@ -371,3 +371,64 @@ def test_what_a_collective_takes_reaches_other_ranks() -> None:
     (told,) = found(lambda: torch.distributed.all_reduce(torch.zeros(2).log()))
     assert told.code == "DT903"
     assert told.message.endswith("gave -inf: it reached other ranks")
+
+
+# -- how grave it is --------------------------------------------------------------------------------------------------
+
+
+def train(loss_of: Callable[[nn.Linear, int], torch.Tensor], steps: int = 2) -> None:
+    layer = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss_of(layer, step).backward()
+        optimizer.step()
+
+
+def test_what_became_of_the_backward_of_an_expression_is_told_with_its_forward() -> None:
+    def loss_of(layer: nn.Linear, step: int) -> torch.Tensor:
+        p = torch.softmax(layer(torch.ones(1, 2)) * 0 + torch.tensor([0.0, 200.0]), -1)
+        return -(torch.log(p) * torch.tensor([1.0, 0.0])).sum()
+
+    (told,) = found(lambda: train(loss_of))
+    assert told.code == "DT903"
+    assert "reached the loss, gradients and weights" in told.message
+
+
+def test_a_metric_that_is_nan_stands_below_what_reached_the_loss() -> None:
+    def loss_of(layer: nn.Linear, step: int) -> torch.Tensor:
+        (torch.zeros(()) / torch.zeros(())).item()
+        return torch.sqrt(layer(torch.ones(1, 2)).square().sum() * (1 - 2 * step))
+
+    told = found(lambda: train(loss_of))
+    assert [(d.severity, "(sqrt)" in d.message) for d in told] == [(Severity.ERROR, True), (Severity.WARNING, False)]
+
+
+def test_a_label_that_is_nan_and_masked_is_information() -> None:
+    def loss_of(layer: nn.Linear, step: int) -> torch.Tensor:
+        y = torch.tensor([[1.0, math.nan]])
+        return (layer(torch.ones(1, 2)) - y)[~y.isnan()].square().sum()
+
+    told = found(lambda: train(loss_of))
+    assert {(d.code, d.severity) for d in told} == {("DT909", Severity.INFO)}
+
+
+def test_an_infinite_ctc_loss_is_no_overflow() -> None:
+    def program() -> None:
+        x = (torch.randn(3, 1, 4) * 1).log_softmax(-1).requires_grad_()
+        nn.functional.ctc_loss(
+            x, torch.ones(1, 3, dtype=torch.long), torch.tensor([3]), torch.tensor([3]), zero_infinity=True
+        ).backward()
+
+    (told,) = found(program)
+    assert (told.code, told.severity) == ("DT903", Severity.INFO)
+    assert "gave inf, as no alignment of a target with its input is possible: nothing inherited it" in told.message
+
+
+@pytest.mark.parametrize("mask", [lambda keep: (1 - keep) * -1e9, lambda keep: (keep - 1) * 1e9])
+def test_a_mask_of_ones_times_a_number_beyond_half(mask: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    keep = torch.tensor([1.0, 1.0, 0.0]).half()
+    scores = torch.randn(2, 3).half()
+    assert found(lambda: (scores + mask(keep)).softmax(-1).sum().item()) == []
+    (told,) = found(lambda: ((scores * 600 * 600).abs() * -1).sum().item())
+    assert told.code == "DT901"
