@@ -90,7 +90,7 @@ def _screen(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[
     caught = [d for d in diagnostics if d.severity is not Severity.ERROR]
     yield from _section(caught, ("DT914",), "Dtype errors that the program caught")
     yield from _unseen(record)
-    yield from _summary(diagnostics)
+    yield from _summary(record, diagnostics)
 
 
 def _count(number: int, noun: str) -> str:
@@ -251,11 +251,12 @@ def _unseen(record: TraceRecord) -> Iterator[Line]:
         yield f"Not seen: {'; '.join(told + more)}", "plain"
 
 
-def _summary(diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
+def _summary(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:
     # what was not seen has a line of its own, which tells no findings
     counts = Counter(d.severity.value for d in diagnostics if d.code != "DT915")
     words = [f"{counts[s]} {PLURAL[s] if counts[s] != 1 else s}" for s in ("error", "warning", "info") if counts[s]]
-    yield f"Found {', '.join(words)}." if words else "Nothing to report.", "strong"
+    nothing = "Nothing to report." if record.operators else "Nothing was traced."
+    yield f"Found {', '.join(words)}." if words else nothing, "strong"
 
 
 PLURAL = {"error": "errors", "warning": "warnings", "info": "info"}

@@ -1,4 +1,4 @@
-"""What runs where the mode does not see it: other threads, child processes, compiled functions.
+"""What runs where the mode does not see it: other threads, compiled functions, NumPy in a tensor's memory.
 
 They are counted as they begin, since they may be gone before anybody looks; compiled functions are made to run eagerly.
 """
@@ -6,7 +6,6 @@ They are counted as they begin, since they may be gone before anybody looks; com
 from __future__ import annotations
 
 import functools
-import multiprocessing.spawn
 import sys
 import threading
 from contextlib import suppress
@@ -38,9 +37,6 @@ class Elsewhere:
         self.threads = 0
         self.names: dict[str, None] = {}
         """The names of the first threads, in the order in which they began."""
-        self.forked = 0
-        self.spawned = 0
-        """Children that multiprocessing has begun as a new Python."""
         self.compiled = 0
         self._patches = Patches()
         self._stance: Any = None
@@ -52,9 +48,6 @@ class Elsewhere:
         """Count from now on."""
         self._patches.set(torch, "compile", self._counting(torch.compile))
         self._patches.set(torch.Tensor, "numpy", self._lending(torch.Tensor.numpy))
-        self._patches.set(
-            multiprocessing.spawn, "get_command_line", self._spawning(multiprocessing.spawn.get_command_line)
-        )
         if "torch._dynamo" in sys.modules:
             self._run_eagerly()
         self._profile = threading.getprofile()
@@ -76,14 +69,6 @@ class Elsewhere:
             self.threads += 1
             if len(self.names) < NAMED:
                 self.names[name] = None
-
-    def _spawning(self, get_command_line: Callable[..., list[str]]) -> Callable[..., list[str]]:
-        @functools.wraps(get_command_line)
-        def spawning(*args: Any, **kwargs: Any) -> list[str]:
-            self.spawned += 1
-            return get_command_line(*args, **kwargs)
-
-        return spawning
 
     def _counting(self, compile: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(compile)

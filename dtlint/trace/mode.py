@@ -19,6 +19,7 @@ from torch.nn import Parameter
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dtlint.trace.assumed import Assumed
+from dtlint.trace.children import Children
 from dtlint.trace.elsewhere import Elsewhere
 from dtlint.trace.flow import Flow, tensors_in
 from dtlint.trace.mismatch import Mismatches
@@ -56,8 +57,13 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     supports_higher_order_operators = True
     active: ClassVar[Tracer | None] = None
 
-    def __init__(self, options: Options = EVERYTHING, here: Path | None = None) -> None:
-        """Look at what `options` say, of a run in the directory `here`: by default the current one."""
+    def __init__(
+        self, options: Options = EVERYTHING, here: Path | None = None, children: Children | None = None
+    ) -> None:
+        """Look at what `options` say, of a run in the directory `here`: by default the current one.
+
+        Child processes are counted here, unless `children` counts them already.
+        """
         super().__init__()  # type: ignore[no-untyped-call]
         self.options = options
         self.here = here or Path.cwd()
@@ -72,6 +78,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.passed_by = 0
         """Operators of modules that are not looked at."""
         self.elsewhere = Elsewhere(self.flow.lend)
+        self.children, self._counts_children = children or Children(), children is None
         self._ops: dict[int, Op] = {}
         """By id of the operator, which `Op` keeps alive: its own hash is slow."""
         self._last_node = -1
@@ -320,6 +327,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         try:
             self.steps.install()
             self.elsewhere.install()
+            if self._counts_children:
+                self.children.install()
             super().__enter__()  # type: ignore[no-untyped-call]
         except BaseException:
             self._uninstall()
@@ -346,6 +355,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _uninstall(self) -> None:
         self.steps.remove()
         self.elsewhere.remove()
+        if self._counts_children:
+            self.children.remove()
 
     def switch(self) -> None:
         """A step begins: is it one to trace? In between the mode is wholly off, and costs nothing."""
@@ -392,7 +403,7 @@ def _forked() -> None:
 
 def _forking() -> None:
     if Tracer.active is not None:
-        Tracer.active.elsewhere.forked += 1
+        Tracer.active.children.forked += 1
 
 
 os.register_at_fork(after_in_parent=_forking, after_in_child=_forked)

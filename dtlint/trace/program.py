@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dtlint.trace.children import LAUNCHERS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -66,6 +68,8 @@ def locate(program: Program) -> Located:
     if path.is_dir():
         path = path / "__main__.py"
     if not path.is_file():
+        if path.name in LAUNCHERS:
+            raise ProgramError(f"{path.name} starts processes of its own; to trace these: {LAUNCHERS[path.name]}")
         raise ProgramError(f"there is no script {program.name!r}; to run a module use: dtlint trace -m MODULE")
     # Python gives `__file__` of a script as an absolute path, and puts the directory it really lies in first
     return Located(os.path.abspath(path), program.name, str(path.resolve().parent), None)

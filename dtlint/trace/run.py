@@ -12,11 +12,12 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dtlint.trace.arrival import when_imported
+from dtlint.trace.children import Children
 from dtlint.trace.ending import INTERRUPTED, LastBreath, show, status_of
 from dtlint.trace.options import EVERYTHING, Options
 from dtlint.trace.program import Located, Program, ProgramError, as_main, compiled, locate
@@ -37,6 +38,9 @@ __all__ = ["Finish", "run"]
 ROOM = 50
 """Frames that the tracer's own handler may need on top of the program's."""
 
+ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals that end a program from outside: by `kill`, or as its terminal is closed."""
+
 Finish = Callable[[TraceRecord], None]
 """Called once with the record, however the program ended."""
 
@@ -44,13 +48,14 @@ Finish = Callable[[TraceRecord], None]
 class _Session:
     """The tracer of one run: it starts when torch is there, which may be never."""
 
-    def __init__(self, options: Options, simulate: str | None, progress: Progress | None) -> None:
+    def __init__(self, program: Program, options: Options, simulate: str | None, progress: Progress | None) -> None:
         self.tracer: Tracer | None = None
         self.options, self.progress = options, progress
         self.simulate = simulate
         self.simulation: Simulation | None = None
         self.process, self.thread, self.here = os.getpid(), threading.get_ident(), Path.cwd()
         self.missed = ""
+        self.children = Children(program.name)
 
     def start(self) -> None:
         """torch has been imported. Whatever is wrong here, the program goes on as if it were not traced."""
@@ -66,7 +71,7 @@ class _Session:
                 from dtlint.trace.simulate import simulate
 
                 self.simulation = simulate(self.simulate).__enter__()
-            tracer = Tracer(self.options, self.here)
+            tracer = Tracer(self.options, self.here, self.children)
             tracer.steps.heard = self.progress
             tracer.__enter__()
         except Exception as error:
@@ -77,6 +82,7 @@ class _Session:
 
     def stop(self) -> None:
         """The program has ended."""
+        self.children.remove()
         if self.tracer is not None and os.getpid() == self.process:
             self.tracer.__exit__(*sys.exc_info())
         if self.progress is not None:
@@ -104,6 +110,7 @@ class _Session:
             record = nothing(argv, status)
             if self.missed:
                 record.unseen.append(Unseen(self.missed, 1))
+            record.unseen += self.children.unseen()
             return record
         from dtlint.trace.export import record_of
 
@@ -129,7 +136,7 @@ def run(
     Raises:
         ProgramError: there is no such program; nothing has run.
     """
-    session = _Session(options, simulate, progress)
+    session = _Session(program, options, simulate, progress)
     done = False
     last = LastBreath()
     atexit.register(last.draw)  # before the program's own, so that it comes after them
@@ -148,6 +155,7 @@ def run(
         except ProgramError:
             session.stop()
             raise
+        session.children.install()
         try:
             with as_main(located, argv) as main, _on_terminate(session, conclude):
                 status = _execute(located, main, session, last)
@@ -189,26 +197,28 @@ def _room() -> Iterator[None]:
 
 @contextmanager
 def _on_terminate(session: _Session, conclude: Callable[[int], None]) -> Iterator[None]:
-    """On SIGTERM, report first; then die of it as the program would have. A program's own handler is left alone."""
+    """On a signal that ends it, report first; then die of it as the program would have. Its own handlers are left alone."""
     parent = os.getpid()
 
     def terminated(number: int, frame: types.FrameType | None) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(number, signal.SIG_DFL)
         if os.getpid() == parent:
             session.read()
-            conclude(128 + signal.SIGTERM)
-            sys.stderr.flush()
-            sys.stdout.flush()
-        os.kill(os.getpid(), signal.SIGTERM)
+            conclude(128 + number)
+            with suppress(OSError):  # the terminal that hung up
+                sys.stderr.flush()
+                sys.stdout.flush()
+        os.kill(os.getpid(), number)
 
+    ours = [number for number in ENDS if signal.getsignal(number) is signal.SIG_DFL]
     try:
-        free = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-        if free:
-            signal.signal(signal.SIGTERM, terminated)
+        for number in ours:
+            signal.signal(number, terminated)
     except ValueError:  # not the main thread
-        free = False
+        ours = []
     try:
         yield
     finally:
-        if free and signal.getsignal(signal.SIGTERM) is terminated:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in ours:
+            if signal.getsignal(number) is terminated:
+                signal.signal(number, signal.SIG_DFL)

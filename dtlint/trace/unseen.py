@@ -24,8 +24,6 @@ __all__ = ["unseen_of"]
 
 REFORMULATED_TOLD = "calls of {} whose gradient torch computes in another way under a tracer; it may differ by rounding"
 
-IN_A_CHILD = "run `with dtlint.trace() as t:` and t.report() in one to see it"
-
 
 def unseen_of(tracer: Tracer, signatures: Sequence[Signature], place: Places) -> Iterator[Unseen]:
     """All of it; `place` numbers a site in the record."""
@@ -35,6 +33,7 @@ def unseen_of(tracer: Tracer, signatures: Sequence[Signature], place: Places) ->
     for what, found in calls.items():
         yield Unseen(what, sum(s.count for s in found), place(found[0].site))
     yield from _steps(tracer)
+    yield from tracer.children.unseen()
     yield from _elsewhere(tracer.elsewhere)
 
 
@@ -77,8 +76,6 @@ def _elsewhere(elsewhere: Elsewhere) -> Iterator[Unseen]:
     noun = "other thread" if elsewhere.threads == 1 else "other threads"
     counts = {
         "functions under torch.compile, which ran eagerly instead": elsewhere.compiled,
-        f"forked child processes; {IN_A_CHILD}": elsewhere.forked,
-        f"spawned child processes; {IN_A_CHILD}": elsewhere.spawned,
         f"{noun} ({', '.join(elsewhere.names)}); operators there are not seen": elsewhere.threads,
     }
     for what, count in counts.items():

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 import pytest
 
+from dtlint.trace.children import Children
+
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "train"
 
 
@@ -138,16 +140,19 @@ def test_a_program_that_ctrl_c_ends_dies_of_the_signal_after_its_exit_handlers(t
     assert "dtlint trace:" in ran.err
 
 
-def test_sigterm_kills_as_it_would_and_leaves_a_report(tmp_path: Path, dtlint: Dtlint) -> None:
+@pytest.mark.parametrize(("name", "number"), [("SIGTERM", 15), ("SIGHUP", 1)])
+def test_a_signal_that_ends_it_kills_as_it_would_and_leaves_a_report(
+    name: str, number: int, tmp_path: Path, dtlint: Dtlint
+) -> None:
     (tmp_path / "script.py").write_text(
         "import os, signal, torch\ntorch.zeros(2).log() * 2\nprint('before', flush=True)\n"
-        "os.kill(os.getpid(), signal.SIGTERM)\nprint('after')\n"
+        f"os.kill(os.getpid(), signal.{name})\nprint('after')\n"
     )
     ran = dtlint("trace", "--output", "t.json", "script.py")
-    assert ran.code == -15
+    assert ran.code == -number
     assert ran.out == "before\n"
     assert "DT903" in ran.err
-    assert json.loads((tmp_path / "t.json").read_text())["exit_code"] == 143
+    assert json.loads((tmp_path / "t.json").read_text())["exit_code"] == 128 + number
 
 
 def test_a_program_that_handles_sigterm_itself_still_does(tmp_path: Path, dtlint: Dtlint) -> None:
@@ -174,6 +179,40 @@ def test_workers_of_a_data_loader_run_untraced_and_are_counted(tmp_path: Path, d
     assert ran.out == "2.0 [0, 0]\n10.0 [0, 0]\n"
     assert ran.err.count("dtlint trace:") == 1
     assert "forked child processes; run `with dtlint.trace() as t:` and t.report() in one to see it (2)" in ran.err
+
+
+def test_python_processes_that_the_program_starts_are_told(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(
+        "import subprocess, sys\n"
+        "subprocess.run([sys.executable, '-S', '-c', 'print(1)'])\nsubprocess.run(['echo', '2'])\n"
+    )
+    ran = dtlint("trace", "script.py")
+    assert ran.out == "1\n2\n"
+    assert "Not seen: Python processes that the program started; write `-m dtlint trace" in ran.err
+    assert "before the script in the command that starts them (1)\nNothing was traced." in ran.err
+
+
+def test_children_of_a_fork_server_are_told(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(
+        "import multiprocessing\n"
+        "if __name__ == '__main__':\n"
+        "    child = multiprocessing.get_context('forkserver').Process(target=int)\n"
+        "    child.start()\n"
+        "    child.join()\n"
+    )
+    ran = dtlint("trace", "script.py")
+    assert "child processes of a fork server; run `with dtlint.trace() as t:`" in ran.err
+
+
+def test_a_launcher_is_told_how_to_be_traced(tmp_path: Path, dtlint: Dtlint) -> None:
+    ran = dtlint("trace", "torchrun", "--nproc-per-node", "2", "train.py")
+    assert ran.code == 2
+    assert "to trace these: torchrun ... -m dtlint trace -o traces/ train.py" in ran.err
+    children = Children("accelerate.commands.launch")
+    children.started = 2
+    assert [unseen.what for unseen in children.unseen()] == [
+        "Python processes that the program started; trace them with `accelerate launch ... -m dtlint trace -o traces/ train.py`"
+    ]
 
 
 def test_a_forked_child_that_runs_to_the_end_makes_no_report(tmp_path: Path, dtlint: Dtlint) -> None:
