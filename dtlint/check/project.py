@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from dtlint.check.reader import MOST_BYTES, import_root, roots_of
+from dtlint.check.reader import import_root, roots_of
 from dtlint.diagnostic import Diagnostic, Location, Note, Severity, Span
 from dtlint.source.file import Source, shown_path
 from dtlint.unexpected import in_one_line
@@ -35,6 +35,10 @@ __all__ = ["ProjectFindings", "Reported", "project_findings"]
 _STACK = 256 * 1024 * 1024
 """Bytes of stack for the reading: calls in one another are followed as calls, some tens of frames each."""
 _DEEPEST = 50_000
+_MOST_BYTES = 5_000_000
+"""Of source that is held as syntax, which takes some sixty times as much: then reading begins anew."""
+_WORTH_A_SEARCH = 1_000_000
+"""Bytes of source that were held, of which it is worth a second to have the memory back."""
 
 
 @dataclass(frozen=True)
@@ -322,12 +326,15 @@ def _read(
         beside = _beside(root, groups, group, texts)
         project = WholeProject(root, beside, disk)
         for path in runs:
-            if project.bytes_read > MOST_BYTES:
+            if project.bytes_read > _MOST_BYTES:
                 _judge(project, by_path, rules, found)
                 project = WholeProject(root, beside, disk)
                 gc.collect()
             project.run(path)
         _judge(project, by_path, rules, found)
+        if project.bytes_read > _WORTH_A_SEARCH:
+            del project  # what was read leads back to itself
+            gc.collect()
 
 
 def _judge(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.disk import Disk
     from dtlint.infer.interproc.file_reading import FileReading
 
-__all__ = ["MOST_BYTES", "Reader", "import_root", "roots_of"]
+__all__ = ["Reader", "import_root", "roots_of"]
 
 
 class Reader:
@@ -69,7 +69,7 @@ class Reader:
             self._read.clear()
         self._read.add(path)
         held = sum(one.bytes_read for one in self._readings.values())
-        if held > MOST_BYTES and self._judged > LEAST_JUDGED:
+        if held > _MOST_BYTES and self._judged > _LEAST_JUDGED:
             self._readings.clear()
             self._judged = 0
             reading = None
@@ -87,9 +87,9 @@ class Reader:
         return facts
 
 
-MOST_BYTES = 5_000_000
+_MOST_BYTES = 8_000_000
 """Of source that is held as syntax, which takes some sixty times as much: then reading begins anew."""
-LEAST_JUDGED = 500_000
+_LEAST_JUDGED = 500_000
 """Bytes of the files that are judged between two beginnings. Some projects import all of themselves for any file."""
 
 
