@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from dtlint.infer.context import Context
+    from dtlint.infer.domain.values import Address
 
 __all__ = ["ambient", "call_back", "in_dtype", "item_of", "method_of", "on_device", "repeated"]
 
@@ -111,27 +112,38 @@ def on_device(ctx: Context, value: Value, device: str | None, site: object) -> V
 
 
 def _mapped(ctx: Context, value: Value, leaf: Callable[[Tensor | Unknown], Value], site: object) -> Value:
-    """A value with others in place of its tensors; the objects that hold them are new."""
+    """A value with others in place of its tensors; the objects that hold them are new, one for each, so that what holds
+    itself is followed once. What the same site made before is as it should be."""
+    copies: dict[Address, Ref] = {}
 
     def mapped(one: Value) -> Value:
-        return _mapped(ctx, one, leaf, site)
+        if isinstance(one, (Tensor, Unknown)):
+            return leaf(one)
+        if isinstance(one, Tuple):
+            return Tuple(tuple(map(mapped, one.items)), one.names)
+        if isinstance(one, Many):
+            return Many(mapped(one.item))
+        if isinstance(one, Mapping):
+            items = tuple((key, mapped(held)) for key, held in one.items)
+            return Mapping(items, None if one.rest is None else mapped(one.rest))
+        if isinstance(one, Union):
+            return join_all(map(mapped, one.choices)) or TOP
+        if not isinstance(one, Ref) or is_module(one) or plain_tensors.is_weight(one):
+            return one
+        return copied(one)
 
-    if isinstance(value, (Tensor, Unknown)):
-        return leaf(value)
-    if isinstance(value, Tuple):
-        return Tuple(tuple(map(mapped, value.items)), value.names)
-    if isinstance(value, Many):
-        return Many(mapped(value.item))
-    if isinstance(value, Mapping):
-        items = tuple((key, mapped(one)) for key, one in value.items)
-        return Mapping(items, None if value.rest is None else mapped(value.rest))
-    if isinstance(value, Union):
-        return join_all(map(mapped, value.choices)) or TOP
-    if not isinstance(value, Ref) or is_module(value) or plain_tensors.is_weight(value):
-        return value
-    made = ctx.allocate((site, value.address), value.address.kind)
-    for field in ctx.store.fields(value.address):
-        held = ctx.store.read(value.address, field)
-        if held is not None:
-            ctx.store.write(made.address, field, held if isinstance(held, Ref) and held == value else mapped(held))
-    return made
+    def copied(one: Ref) -> Ref:
+        known = copies.get(one.address)
+        if known is not None:
+            return known
+        origin = one.address.site
+        if isinstance(origin, tuple) and origin[:1] == (site,):
+            return one
+        made = copies[one.address] = ctx.allocate((site, one.address), one.address.kind)
+        for field in ctx.store.fields(one.address):
+            held = ctx.store.read(one.address, field)
+            if held is not None:
+                ctx.store.write(made.address, field, mapped(held))
+        return made
+
+    return mapped(value)

@@ -57,3 +57,29 @@ def test_either_of_two_models_is_prepared() -> None:
 def test_a_precision_that_the_launcher_decides() -> None:
     found = known(textwrap.dedent(PROGRAM).format(arguments=""))
     assert "|" in found.get("self.layer(x)", "|")
+
+
+def test_a_result_that_holds_itself_is_cast_once() -> None:
+    found = known(
+        textwrap.dedent(
+            """
+            from accelerate import Accelerator
+            class Output:
+                def __init__(self, logits):
+                    self.logits = logits
+                    self.parts = [self]
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layer = nn.Linear(2, 2)
+                def forward(self, x):
+                    inner = self.layer(x)
+                    return Output(inner)
+            accelerator = Accelerator(mixed_precision="fp16")
+            net = accelerator.prepare(Net())
+            out = net(torch.randn(4, 2))
+            result = out.logits * 1
+            """
+        )
+    )
+    assert found["out.logits * 1"] == "float32"
