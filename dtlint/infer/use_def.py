@@ -58,10 +58,8 @@ class Reaching:
             if node is None:
                 continue
             if isinstance(node, ast.Name):
-                if isinstance(node.ctx, ast.Load) and self._bound is not None:
-                    known = self._uses.get(node, ())
-                    now = self._bound.get(node.id, ())
-                    self._uses[node] = (*known, *(one for one in now if one not in known))
+                if isinstance(node.ctx, ast.Load):
+                    self._use(node)
                 continue
             if isinstance(node, ast.NamedExpr):
                 self._read(node.value)
@@ -74,6 +72,12 @@ class Reaching:
                 self._comprehension(node)
                 continue
             self._read(*ast.iter_child_nodes(node))
+
+    def _use(self, name: ast.Name) -> None:
+        if self._bound is not None:
+            known = self._uses.get(name, ())
+            now = self._bound.get(name.id, ())
+            self._uses[name] = (*known, *(one for one in now if one not in known))
 
     def _comprehension(self, node: Any) -> None:
         before = None if self._bound is None else dict(self._bound)
@@ -124,6 +128,7 @@ class Reaching:
             case ast.AugAssign():
                 self._read(node.value)
                 if isinstance(node.target, ast.Name):
+                    self._use(node.target)
                     self._bind(node.target.id, node)
                 else:
                     self._read(*ast.iter_child_nodes(node.target))

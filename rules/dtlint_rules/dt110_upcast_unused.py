@@ -81,7 +81,9 @@ def _is_read(facts: ModuleFacts, scope: ast.AST, name: str, value: ast.expr) -> 
     for node in facts.around.within(scope):
         if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
             return True
-        if not isinstance(node, ast.Name) or node.id != name or isinstance(node.ctx, ast.Store):
+        if not isinstance(node, ast.Name) or node.id != name:
+            continue
+        if isinstance(node.ctx, ast.Store) and not isinstance(facts.around.parent(node), ast.AugAssign):
             continue
         if facts.around.function(node) is not scope or value in facts.around.definitions(node):
             return True
