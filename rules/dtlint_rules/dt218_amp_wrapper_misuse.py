@@ -174,7 +174,8 @@ def _advice(call: Call) -> str:
 
 def _region(call: Call) -> Finding | None:
     """`torch.autocast(enabled=...)` without a device, and bools in the places of the device and the dtype."""
-    if not call.args and "device_type" not in call.keywords:
+    bound = isinstance(call.result, Region) and call.result.device is not None  # by `functools.partial`
+    if not call.args and "device_type" not in call.keywords and not bound:
         return Finding(
             call.node,
             "`torch.autocast` needs a device type: this raises TypeError",
