@@ -141,7 +141,12 @@ def unknown_result(ctx: Context, name: str, left: Value, right: Value) -> Value:
     ]
     if known and len(known) + len([one for one in others if category_of(one) is not None]) == 2:
         as_tensors = [Tensor(one.dtypes) if isinstance(one, Unknown) else one for one in operands]
-        result = operator_result(ctx, name, *as_tensors)
+        # `1 - (x == y)` raises for tensors alone: whether these are tensors is not known, so that nothing is recorded
+        recorder, ctx.recorder = ctx.recorder, None
+        try:
+            result = operator_result(ctx, name, *as_tensors)
+        finally:
+            ctx.recorder = recorder
         if isinstance(result, Tensor):
             return Unknown(result.dtypes, result.symbol)
     return Unknown(_FLOATS) if name == "truediv" else TOP
