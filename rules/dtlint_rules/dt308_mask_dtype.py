@@ -193,6 +193,8 @@ def _wrong_mask(operation: Operation) -> Operand | None:
         position, name = _BOOL_ALONE[op]
         method_of_tensor = operation.op == "torch.Tensor.where"
         mask = operand(operation, position + method_of_tensor, name)
+        if op == "where" and operand(operation, 1, "input") is None:
+            return None  # the positions of what is not 0, of any dtype
         taken = BOOL | _BYTES if op == "where" else BOOL
         return mask if mask is not None and mask.dtypes and not mask.dtypes & taken else None
     return next((mask for mask in _masks(operation) if mask.dtypes and mask.dtypes <= INTEGRAL - BOOL), None)
