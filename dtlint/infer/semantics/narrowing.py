@@ -22,6 +22,7 @@ from dtlint.infer.domain.values import (
     present,
 )
 from dtlint.infer.models.registry import MODELS
+from dtlint.infer.semantics.branches import alternatives
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,12 +45,28 @@ def narrow(ctx: Context, test: ast.expr, holds: bool) -> None:
         if isinstance(test.op, ast.And) is holds:
             for value in test.values:
                 narrow(ctx, value, holds)
+        elif not alternatives(
+            ctx, [_deciding(ctx, test.values[: place + 1], holds) for place in range(len(test.values))]
+        ):
+            raise NeverReturns
     elif isinstance(test, ast.Compare) and len(test.ops) == 1:
         _narrow_comparison(ctx, test, holds)
     elif isinstance(test, ast.Call) and isinstance(test.func, ast.Name):
         _narrow_call(ctx, test, holds)
     elif isinstance(test, (ast.Name, ast.Attribute)):
         _keep(ctx, test, lambda value: ctx.semantics.truth(ctx, value) is not (not holds))
+
+
+def _deciding(ctx: Context, tests: list[ast.expr], holds: bool) -> Callable[[], bool]:
+    """The path on which the last of several tests decides `or`, or `and`: those before it do not."""
+
+    def run() -> bool:
+        for test in tests[:-1]:
+            narrow(ctx, test, not holds)
+        narrow(ctx, tests[-1], holds)
+        return True
+
+    return run
 
 
 def _narrow_comparison(ctx: Context, test: ast.Compare, holds: bool) -> None:
@@ -125,7 +142,7 @@ def _narrow_call(ctx: Context, test: ast.Call, holds: bool) -> None:
             return Tensor(value.dtypes or None, value.symbol)
         return value
 
-    _restrict(ctx, test.args[0], restricted)
+    _restrict(ctx, test.args[0], restricted, objects=True)
 
 
 def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
@@ -154,9 +171,15 @@ def _keep(ctx: Context, subject: ast.expr, keeps: Callable[[Value], bool]) -> No
     _restrict(ctx, subject, lambda value: value if keeps(value) else None)
 
 
-def _restrict(ctx: Context, subject: ast.expr, restricted: Callable[[Value], Value | None]) -> None:
-    """Replace what a name or an attribute of one is by what is left of it."""
-    cell = _cell(ctx, subject)
+def _restrict(
+    ctx: Context, subject: ast.expr, restricted: Callable[[Value], Value | None], *, objects: bool = False
+) -> None:
+    """Replace what a name or an attribute of one is by what is left of it.
+
+    Args:
+        objects: an attribute that is one object is restricted as well.
+    """
+    cell = _cell(ctx, subject, objects)
     if cell is None:
         return
     address, field = cell
@@ -172,7 +195,7 @@ def _restrict(ctx: Context, subject: ast.expr, restricted: Callable[[Value], Val
         ctx.store.overwrite(address, field, result)
 
 
-def _cell(ctx: Context, subject: ast.expr) -> tuple[Address, str] | None:
+def _cell(ctx: Context, subject: ast.expr, objects: bool) -> tuple[Address, str] | None:
     """The cell of a local name, or of an attribute of an object that stands for one."""
     if isinstance(subject, ast.NamedExpr):
         subject = subject.target
@@ -183,7 +206,7 @@ def _cell(ctx: Context, subject: ast.expr) -> tuple[Address, str] | None:
         owner = _quiet(ctx, subject.value)
         if isinstance(owner, Ref) and not ctx.store.is_several(owner.address):
             known = ctx.store.read(owner.address, subject.attr)
-            if known is not None and not isinstance(known, Ref):
+            if known is not None and (objects or not isinstance(known, Ref)):
                 return owner.address, subject.attr
     return None
 

@@ -9,6 +9,25 @@ from tests.infer.programs import loose, mistaken
 pytest.importorskip("torch")
 
 PROGRAMS = {
+    "one of several tests holds": """
+        class One(nn.Module):
+            def forward(self, x):
+                return x.half()
+        class Two(nn.Module):
+            def forward(self, x):
+                return x.double()
+        class Holder:
+            def __init__(self, which):
+                self.net = One() if which else Two()
+            def run(self, x):
+                if isinstance(self.net, One) or isinstance(self.net, nn.Linear):
+                    return self.net(x), x
+                if not (isinstance(self.net, Two) and x.dtype == torch.float32):
+                    return self.net(x), x
+                return x, self.net(x)
+        a, b = Holder(True).run(S)
+        c, d = Holder(False).run(S)
+    """,
     "what a block has bound before it raised": """
         def check(flag):
             x = S
