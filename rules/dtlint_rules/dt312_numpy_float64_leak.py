@@ -102,8 +102,8 @@ class NumpyFloat64Leak(Rule):
                     text = "This float64 comes from NumPy, and makes the result float64"
                     yield _found(seen.node, made, value, text)
         for call in once(facts.operations(is_layer)):
-            given, weight = operand(call.what), call.what.args[0]
-            if call.behind or given is None or given.node is None or given.value == weight:
+            given, weight = operand(call.what), next(iter(call.what.args), None)
+            if call.behind or weight is None or given is None or given.node is None or given.value == weight:
                 continue
             one = _of_module(facts, held, call.node, given.value)
             if one is not None and _of_module(facts, held, call.node, weight) is None and one.made not in told:
