@@ -31,8 +31,11 @@ class ModelHalf(Rule):
     ## What it does
     Reports `.half()`, `.bfloat16()`, `.to(torch.float16)` and their like on a whole model: as a warning where the file
     shows that the model is trained, else as information. Single layers, casts of `self` inside a module, copies that
-    are only made to be saved, for inference models whose norms are cast back in a loop, and what tests make are left
-    alone.
+    are only made to be saved, for inference models whose norms are cast back in a loop or by `apply`, and what tests make
+    are left alone.
+
+    Conditional, and so reported with `--preview` only: a cast for inference under a test, `if args.half:`, which whoever
+    runs the program has asked for.
 
     ## Why it matters
     Training needs more than a half dtype has. In float16, gradients below 3e-8 become 0, GradScaler refuses float16
@@ -94,10 +97,11 @@ class ModelHalf(Rule):
                 model.whole
                 and cast.dtypes <= LOW_PRECISION
                 and not any(_undoes(facts, model, one) for one in back)
+                and not _applies(facts, model)
                 and not _saves(facts, cast)
                 and not any("dtype" in ast.unparse(guard.test) for guard in facts.around.guards(cast.node))
             ):
-                yield _of_inference(cast)
+                yield _of_inference(cast, asked_for=bool(facts.around.guards(cast.node)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +197,16 @@ def _undoes(facts: ModuleFacts, model: _Model, wide: Cast) -> bool:
     )
 
 
+def _applies(facts: ModuleFacts, model: _Model) -> bool:
+    """Does a function run over all parts of the model once it is half, as one that casts the norms back?"""
+    return any(
+        isinstance(call.node.func, ast.Attribute)
+        and model.is_meant(facts, call.node.func.value)
+        and _place(call.node) > _place(model.node)
+        for call in facts.methods("apply")
+    )
+
+
 def _optimizer_of(facts: ModuleFacts, model: _Model, back: Sequence[Cast]) -> Call | None:
     """An optimizer that is given the parameters of a model, at once or by way of variables, while it is half."""
     function = facts.around.function(model.node)
@@ -243,7 +257,7 @@ def _of_training(cast: Cast, by: Call) -> Finding:
     )
 
 
-def _of_inference(cast: Cast) -> Finding:
+def _of_inference(cast: Cast, *, asked_for: bool) -> Finding:
     dtype = max(cast.dtypes)
     effect = (
         "values beyond 65504 become inf, and those below 3e-8 become 0"
@@ -255,4 +269,5 @@ def _of_inference(cast: Cast) -> Finding:
         f"The whole model computes in {dtype}: {effect}",
         help=f"Keep float32 weights, and run under `torch.autocast(device_type, dtype=torch.{dtype})`",
         severity=Severity.INFO,
+        conditional=asked_for,
     )

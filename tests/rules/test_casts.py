@@ -44,6 +44,19 @@ NET = """
 """
 
 
+@pytest.mark.parametrize(("cast", "asked_for"), [("model.half()", False), ("if args.half: model.half()", True)])
+def test_half_for_inference_under_a_test_is_conditional(cast: str, asked_for: bool) -> None:
+    (diagnostic,) = found(
+        f"""
+        def classify(images, args):
+            model = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).eval()
+            {cast}
+            return model(images)
+        """
+    )
+    assert (diagnostic.code, diagnostic.conditional) == ("DT101", asked_for)
+
+
 def test_a_trained_half_model_is_a_warning_that_shows_the_optimizer() -> None:
     (diagnostic,) = found(NET + "    net = Net().half()\n    opt = torch.optim.SGD(net.parameters(), lr=1.0)\n")
     assert diagnostic.severity is Severity.WARNING
