@@ -31,6 +31,9 @@ class AutocastDeviceHardcoded(Rule):
     functions that are not in view. Files that are for CUDA alone, by `.cuda()`, Triton, a GradScaler or what else they ask
     of `torch.cuda`, are left alone, as are regions under a test.
 
+    Conditional, and so reported with `--preview` only: a region that is switched off, where the file has no autocast of
+    another device; nothing shows then that the code runs under one.
+
     ## Why it matters
     Autocast is kept per device. A region for CUDA does nothing for tensors on the CPU, on XPU or on MPS: a model that
     runs on the CPU of a machine with a GPU runs in float32, and where the region is there to keep a computation in
@@ -66,6 +69,7 @@ class AutocastDeviceHardcoded(Rule):
             return
         regions = {call.node: call for call in facts.calls(*FACTORIES) if isinstance(call.result, Region)}
         lowering = any(isinstance(one.result, Region) and _is_cuda(one.result) for one in regions.values())
+        elsewhere = any(isinstance(one.result, Region) and one.result.device != "cuda" for one in regions.values())
         for call in regions.values():
             region = call.result
             if not isinstance(region, Region) or region.device != "cuda":
@@ -77,6 +81,7 @@ class AutocastDeviceHardcoded(Rule):
                     call.node,
                     "This switches autocast off on CUDA only",
                     help="Pass the device of the tensors, `x.device.type`",
+                    conditional=not elsewhere,
                 )
             elif region.enabled is True and "enabled" not in call.keywords:
                 device = _device_in_hand(facts, call)

@@ -317,3 +317,24 @@ def test_the_old_name_of_clip_grad_norm_is_known() -> None:
     (item,) = found("DT203", text)
     assert "65536" in item.message
     assert item.help == "Call `scaler.unscale_(o)` before"
+
+
+@pytest.mark.parametrize(
+    ("beside", "conditional"), [("pass", True), ('torch.autocast("cpu", dtype=torch.bfloat16)', False)]
+)
+def test_autocast_off_for_cuda_needs_an_autocast_of_another_device(beside: str, conditional: bool) -> None:
+    (diagnostic,) = found(
+        "DT208",
+        f"""
+        import torch
+
+        def normalized(x, weight):
+            with torch.autocast("cuda", enabled=False):
+                return x.float() @ weight.float()
+
+        def run(model, x, weight):
+            {beside}
+            return normalized(x, weight)
+        """,
+    )
+    assert diagnostic.conditional is conditional
