@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.context import Arguments, NeverReturns, TooLong
-from dtlint.infer.domain.lattice import join, join_all
+from dtlint.infer.domain.lattice import category_of, join, join_all
 from dtlint.infer.domain.values import (
     ABSENT,
     NONE,
@@ -26,6 +26,7 @@ from dtlint.infer.domain.values import (
     Function,
     Many,
     Mapping,
+    Number,
     Partial,
     ProjectClass,
     Ref,
@@ -516,6 +517,9 @@ def _parameters(ctx: Context, definition: FunctionDefinition) -> dict[str, Value
         if value is None:
             number = isinstance(default, Const) and default.value is not None
             value = TOP if number else Unknown(None, symbol)
+        category = None if default is None else category_of(default)
+        if isinstance(value, Number) and category is not None:
+            value = join(value, Number(category))  # `x: int = 0.5` takes floats
         found[one.arg] = join(value, NONE) if default == NONE else value
     if given.vararg is not None:
         found[given.vararg.arg] = Many(TOP)
