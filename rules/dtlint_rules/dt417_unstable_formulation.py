@@ -164,9 +164,18 @@ def _is_unbounded(facts: ModuleFacts, node: ast.expr) -> bool:
     value, made = facts.value(node), maker(facts, node)
     if isinstance(value, Tensor) and (value.range.high < math.inf or value.range.low > -math.inf):
         return False
-    if made is not None and made.name in ("sub", "neg", "clamp", "clip", "log_softmax", "log", "minimum", "log_prob"):
+    if made is not None and made.name in _BOUNDED:
         return False
     return not (isinstance(peeled(facts, node), ast.UnaryOp))
+
+
+_BOUNDED = frozenset(
+    {
+        *("sub", "neg", "clamp", "clip", "log_softmax", "log", "minimum", "log_prob"),
+        *("tensor", "as_tensor", "asarray", "from_numpy"),
+    }
+)
+"""What makes numbers that are held in bounds, or stored, as logarithms of probabilities are: no layer has computed them."""
 
 
 def _softmax_by_hand(facts: ModuleFacts, use: Use) -> Iterator[Finding]:
