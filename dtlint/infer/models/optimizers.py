@@ -88,6 +88,7 @@ def _initialise(ctx: Context, arguments: Arguments) -> Value:
     if trained:
         training.made(ctx, made, trained)
     ctx.store.write(made.address, _EPS, named.get("eps", NONE))
+    ctx.store.write(made.address, training.FUSED, named.get("fused", NONE))
     each: Value = TOP
     if not isinstance(made.address.kind, str):  # the program's own optimizer fills a dict for each parameter
         each = ctx.allocate((site, "each"), "builtins.dict", Mapping())
@@ -197,9 +198,10 @@ def _keep_state(ctx: Context, optimizer: Value, site: object) -> None:
     ctx.store.write(state.address, CONTENT, Mapping((), each))
 
 
-def _judge_step(ctx: Context, optimizer: Ref) -> None:
+def _judge_step(ctx: Context, optimizer: Ref, node: ast.AST) -> None:
     dtype = training.low_precision_of(ctx, optimizer.address)
-    if dtype == "float16" and ctx.store.read(optimizer.address, training.SCALED) == Const(True):
+    is_scaled = ctx.store.read(optimizer.address, training.SCALED) == Const(True)
+    if dtype == "float16" and is_scaled and not scaling.unscales_itself(ctx, optimizer, node):
         since = training.float16_since(ctx, optimizer.address)
         ctx.event("step of half parameters", NONE, optimizer, *since)
     elif dtype is not None:
@@ -212,7 +214,7 @@ def _step(ctx: Context, arguments: Arguments) -> Value:
         scaling.plain_step(ctx, arguments.args[0])
         training.stepped(ctx, arguments.args[0].address)
         if ctx.recorder is not None:
-            _judge_step(ctx, arguments.args[0])
+            _judge_step(ctx, arguments.args[0], arguments.node)
     _keep_state(ctx, arguments.args[0], arguments.node)
     closure = arguments.get(1, "closure")
     if closure is not None and closure != Const(None):

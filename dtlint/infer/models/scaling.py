@@ -40,11 +40,22 @@ from dtlint.infer.models.registry import MODELS, model
 from dtlint.infer.state import AMBIENT
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterable, Iterator
 
     from dtlint.infer.context import Arguments, Context
 
-__all__ = ["SCALER", "backward", "cleared", "clipped", "escaped", "forget", "is_under_way", "plain_step"]
+__all__ = [
+    "SCALER",
+    "backward",
+    "cleared",
+    "clipped",
+    "escaped",
+    "forget",
+    "is_under_way",
+    "plain_step",
+    "unscales_itself",
+]
 
 SCALER = "torch.amp.GradScaler"
 _ENABLED, _PHASES, _UPDATED = "*enabled", "*phases", "*updated"
@@ -301,7 +312,7 @@ def _step(ctx: Context, arguments: Arguments) -> Value:
     if scaler is not None and optimizer is not None:
         phases = _phases(ctx, scaler)
         if _is_on(ctx, scaler):
-            _judge_step(ctx, phases, arguments.args[0], given, optimizer)
+            _judge_step(ctx, phases, arguments.args[0], given, optimizer, arguments.node)
         _put(ctx, scaler, phases, [(Const(optimizer), _STEPPING)])
     elif scaler is not None:
         ctx.store.overwrite(*_cell(scaler), TOP)
@@ -314,7 +325,9 @@ def _step(ctx: Context, arguments: Arguments) -> Value:
     return NO_TENSOR
 
 
-def _judge_step(ctx: Context, phases: Mapping, scaler: Value, given: Value, optimizer: _Identity) -> None:
+def _judge_step(
+    ctx: Context, phases: Mapping, scaler: Value, given: Value, optimizer: _Identity, node: ast.AST
+) -> None:
     phase = phases.get(Const(optimizer))
     if phase == _DONE:
         ctx.event("step twice", scaler, given)
@@ -327,8 +340,20 @@ def _judge_step(ctx: Context, phases: Mapping, scaler: Value, given: Value, opti
         ctx.event("step of cleared gradients", scaler, given)
     elif phases.get(_GRADIENTS) == _PLAIN:
         ctx.event("step of plain gradients", scaler, given)
-    if phase is None or present(phase) != _UNSCALED:
+    if (phase is None or present(phase) != _UNSCALED) and not unscales_itself(ctx, given, node):
         _judge_half(ctx, scaler, given, optimizer)
+
+
+def unscales_itself(ctx: Context, optimizer: Value, node: ast.AST) -> bool:
+    """May an optimizer be one whose `step` takes the scale, as those with `fused=True` do? Its gradients stay as they are."""
+    if not isinstance(optimizer, Ref):
+        return True
+    if ctx.store.read(optimizer.address, training.FUSED) not in (None, NONE, _FALSE):
+        return True
+    if isinstance(optimizer.address.kind, str):
+        return False
+    said = ctx.semantics.attribute(ctx, optimizer, "_step_supports_amp_scaling", node)
+    return said not in (None, _FALSE)
 
 
 def _judge_half(ctx: Context, scaler: Value, given: Value, optimizer: _Identity) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dtlint.infer.context import Context
 
 __all__ = [
+    "FUSED",
     "SCALED",
     "TRAINED",
     "became_float16",
@@ -36,6 +37,8 @@ TRAINED = "*trained"
 """The field of an optimizer that holds modules and parameters: these, and those of the modules, are all that it has."""
 SCALED = "*scaled"
 """The field of an optimizer of which the step is taken by a GradScaler that the program does not name."""
+FUSED = "*fused"
+"""The field of an optimizer that holds the `fused` it was given."""
 _OPTIMIZERS = "optimizers"
 """The ambient cell that lists the optimizers of the program whose parameters are known."""
 _STEPPED, _NARROWED, _AGAIN, _WIDENED = "*stepped", "*narrowed", "*stepped narrowed", "*widened"
