@@ -11,6 +11,7 @@ from dtlint.infer.facts import Guard
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._cast_calls import Cast, casts
+from dtlint_rules._imports import is_a_test
 from dtlint_rules._module_walks import root_of
 from dtlint_rules._needs import HALF_BY_NAME
 from dtlint_rules._precisions import asked_for, asks_for_precision, precision_of
@@ -29,7 +30,8 @@ class HardcodedCast(Rule):
     ## What it does
     Reports `torch.float16 if args.fp16 or args.bf16 else torch.float32`, which gives float16 to who asks for the other;
     `torch.float32 if mixed_precision == "no" else torch.float16`, a setting that can also be `"bf16"`, taken for
-    a switch; a cast to half in a function that takes `fp16` and makes its other casts where that says so; and
+    a switch; a cast to half in a function that takes `fp16` and makes its other casts where that says so;
+    `build(dtype=torch.bfloat16)` in a function that takes a `dtype`, and is not torch's; and
     `return out.to(torch.bfloat16)` in a function that casts what it is given to float32 first, and never asks for its
     dtype.
 
@@ -67,10 +69,13 @@ class HardcodedCast(Rule):
     triggers = HALF_BY_NAME
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        if is_a_test(facts.tree):
+            return
         yield from _settings(facts)
         yield from _other_precisions(facts)
         yield from _fixed_results(facts)
         yield from _beside_switches(facts)
+        yield from _beside_parameters(facts)
 
 
 def _settings(facts: ModuleFacts) -> Iterator[Finding]:
@@ -206,3 +211,39 @@ def _is_switch(facts: ModuleFacts, guard: Guard) -> bool:
 def _is_looked_up(cast: Cast) -> bool:
     """Is the dtype that of a variable, which may hold what was decided?"""
     return any(isinstance(one, ast.Name) for one in (*cast.node.args, *(part.value for part in cast.node.keywords)))
+
+
+def _beside_parameters(facts: ModuleFacts) -> Iterator[Finding]:
+    """`make(dtype=torch.bfloat16)` in a function that takes a dtype under that name. What torch makes may be meant to be of
+    another."""
+    for node in facts.around.within(facts.tree):
+        call = facts.around.parent(node)
+        if not isinstance(node, ast.keyword) or node.arg is None or not isinstance(call, ast.Call):
+            continue
+        dtype, function = facts.value(node.value), facts.around.function(call)
+        if not isinstance(dtype, Dtype) or not dtype.dtypes or not dtype.dtypes <= LOW_PRECISION:
+            continue
+        if function is None or not isinstance(node.value, ast.Attribute) or not _takes_dtype(facts, function, node.arg):
+            continue
+        is_of_torch = any(one.name.startswith("torch.") for one in facts.calls_at(call))
+        if not is_of_torch and not any(asks_for_precision(one.test) for one in facts.around.guards(call)):
+            text = f"{min(dtype.dtypes)} whatever the parameter `{node.arg}` is"
+            yield Finding(node.value, text, help=f"Pass `{node.arg}`")
+
+
+def _takes_dtype(facts: ModuleFacts, function: ast.AST, name: str) -> bool:
+    """Has a function a parameter by that name that is a dtype, as its annotation or its default has it?"""
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    given = function.args
+    by_position = [*given.posonlyargs, *given.args]
+    defaults = {
+        **dict(zip(reversed([one.arg for one in by_position]), reversed(given.defaults), strict=False)),
+        **dict(zip([one.arg for one in given.kwonlyargs], given.kw_defaults, strict=True)),
+    }
+    for one in (*by_position, *given.kwonlyargs):
+        if one.arg == name:
+            default = defaults.get(name)
+            declared = one.annotation is not None and "torch.dtype" in ast.unparse(one.annotation)
+            return declared or (default is not None and isinstance(facts.value(default), Dtype))
+    return False
