@@ -126,12 +126,33 @@ NEEDED = """
     if __name__ == "__main__":
         main()
 """
+TOGETHER = """
+    import argparse
+    import torch
+    from net import Net
+
+    def main():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--amp", action="store_true")
+        parser.add_argument("--amp-dtype", type=str, default="float32")
+        args = parser.parse_args()
+        dtype = torch.float32
+        if args.amp:
+            assert args.amp_dtype in ("float32", "bfloat16")
+            if args.amp_dtype == "bfloat16":
+                dtype = torch.bfloat16
+        Net(dtype)(torch.rand(3, 4))
+
+    if __name__ == "__main__":
+        main()
+"""
 PROGRAMS = {
     "a switch": SWITCH,
     "a choice": CHOICE,
     "options by a table": TABLE,
     "what the program compares an option with": COMPARED,
     "beside an option that it cannot do without": NEEDED,
+    "two options together": TOGETHER,
 }
 
 

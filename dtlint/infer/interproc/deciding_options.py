@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from dtlint.dtypes.dtype import DTYPES, named
@@ -25,6 +26,12 @@ class Deciding(NamedTuple):
 
     of_precision: list[_Pair]
     of_others: list[_Pair]
+
+    def together(self) -> Iterator[tuple[_Pair, _Pair]]:
+        """A switch of which the precision hangs and the name of a precision, as in `--amp --amp-dtype bfloat16`: the one may
+        decide whether the other is asked for."""
+        switches = [one for one in self.of_precision if isinstance(one[1], Const) and isinstance(one[1].value, bool)]
+        return product(switches, filter(lambda one: _is_precision(one[1]), self.of_precision))
 
 
 def deciding_options(tree: ast.Module, options: Mapping[str, Mapping[Value, None]]) -> Deciding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from contextlib import suppress
-from itertools import product
+from itertools import islice, product
 from typing import TYPE_CHECKING
 
 from dtlint.infer.context import Frame, NeverReturns, TooLong
@@ -35,6 +35,8 @@ _MOST_READINGS = 64
 """How often one function is read for other arguments: a registry's decorator is met a thousand times."""
 _MOST_OPTIONS = 6
 """Options that a program is run with, one at a time."""
+_MOST_TOGETHER = 4
+"""Pairs of options that a program is run with."""
 _MOST_AGAIN = 1_500
 """Calls that were followed for a program, after which no further option is tried."""
 _MOST_DECIDING = 3_000
@@ -104,7 +106,7 @@ class WholeProject:
 
     def _run_with_options(self, info: ModuleInfo, blocks: Sequence[Sequence[ast.stmt]]) -> None:
         """Run a program that has options with none of them, then with one each that has few values; with those of which its
-        precision hangs also where others may be given. Where it does not get to its end with none, it may ask for some
+        precision hangs also where others may be given, and with two of these. Where it does not get to its end with none, it may ask for some
         that it cannot do without: then others may always be given."""
         if not self._program.options:
             return
@@ -114,14 +116,16 @@ class WholeProject:
             self._again(info, blocks, Tuple(others[0]))
         deciding = deciding_options(info.tree, self._program.options)
         limit = max(_MOST_AGAIN, self.calls.followed + _MOST_DECIDING)
-        for pairs, beside, most in (
-            (deciding.of_precision, others, limit),
-            (deciding.of_others, others[:1], _MOST_AGAIN),
+        alone = [(one,) for one in deciding.of_precision[:_MOST_OPTIONS]]
+        for given, beside, most in (
+            (alone, others, limit),
+            (list(islice(deciding.together(), _MOST_TOGETHER)), others[:1], limit),
+            ([(one,) for one in deciding.of_others[:_MOST_OPTIONS]], others[:1], _MOST_AGAIN),
         ):
-            for more, (name, value) in product(beside, pairs[:_MOST_OPTIONS]):
+            for more, pairs in product(beside, given):
                 if self.calls.followed > most:
                     break
-                self._again(info, blocks, Tuple((Tuple((Const(name), value)), *more)))
+                self._again(info, blocks, Tuple((*(Tuple((Const(name), value)) for name, value in pairs), *more)))
 
     def _again(self, info: ModuleInfo, blocks: Sequence[Sequence[ast.stmt]], given: Tuple) -> bool:
         """Run a program again; is its end reached?"""
