@@ -39,6 +39,7 @@ from dtlint.infer.models import (
     standard_library,
     tensor_methods,
     torch_functions,
+    transformers_models,
     transformers_trainer,
     vision,
     weight_tools,
@@ -86,6 +87,7 @@ MODULES = (
     standard_library,
     tensor_methods,
     torch_functions,
+    transformers_models,
     transformers_trainer,
     vision,
 )

@@ -24,7 +24,16 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
-from dtlint.infer.models import catalogue, hooks, kinds, layers, mutation, plain_tensors, unknown_tensors
+from dtlint.infer.models import (
+    catalogue,
+    hooks,
+    kinds,
+    layers,
+    mutation,
+    plain_tensors,
+    transformers_models,
+    unknown_tensors,
+)
 from dtlint.infer.models.ops import ask, is_op, refusal
 from dtlint.infer.models.registry import MODELS, canonical
 
@@ -45,7 +54,7 @@ def call(ctx: Context, name: str, arguments: Arguments) -> Value:
     Raises:
         NeverReturns: it raises for these arguments.
     """
-    name = canonical(name)
+    name = transformers_models.loader(canonical(name))
     model = MODELS.get(name)
     if model is not None and (arguments.args or not _is_method(name)):
         return _told(ctx, name, model, arguments)

@@ -22,6 +22,7 @@ from dtlint.infer.domain.values import (
     Value,
 )
 from dtlint.infer.models import mutation
+from dtlint.infer.models.module_trees import LOADED
 from dtlint.infer.models.module_views import is_view
 from dtlint.infer.models.plain_tensors import plain
 from dtlint.infer.models.registry import ATTRIBUTES, MODELS
@@ -104,6 +105,7 @@ _BASES: dict[str, tuple[str, ...]] = {
     "collections.deque": ("builtins.list",),
     "builtins.bool": ("builtins.int",),
     "torch.Size": ("builtins.tuple",),
+    LOADED: ("torch.nn.Module",),
     "torch.cuda.amp.GradScaler": ("torch.amp.GradScaler",),
     "torch.cpu.amp.GradScaler": ("torch.amp.GradScaler",),
     "torch.utils.data.TensorDataset": ("torch.utils.data.Dataset",),

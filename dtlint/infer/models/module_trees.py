@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
     from dtlint.infer.context import Context
 
-__all__ = ["is_module", "modules_within", "weights_within"]
+__all__ = ["LOADED", "is_module", "modules_within", "weights_within"]
+
+LOADED = "transformers.PreTrainedModel"
+"""The class of a model of which it is known that it was loaded, and not which one it is."""
 
 
 def is_module(value: Value) -> bool:
@@ -23,7 +26,9 @@ def is_module(value: Value) -> bool:
     kind = value.address.kind
     if isinstance(kind, ProjectClass):
         return kind.definition.inherits("torch.nn.Module") is True
-    return isinstance(kind, str) and kind.startswith("torch.nn.") and kind not in plain_tensors.WEIGHTS
+    if not isinstance(kind, str):
+        return False
+    return kind == LOADED or (kind.startswith("torch.nn.") and kind not in plain_tensors.WEIGHTS)
 
 
 def modules_within(ctx: Context, value: Value) -> Iterator[Ref]:

@@ -22,7 +22,7 @@ from dtlint.infer.state import CONTENT
 if TYPE_CHECKING:
     from dtlint.infer.context import Arguments, Context
 
-__all__: list[str] = []
+__all__ = ["adapt"]
 
 _ADAPTERS = "*adapters"
 """The field of a model that holds the one weight that stands for all adapters in it."""
@@ -33,7 +33,7 @@ def _inject(ctx: Context, arguments: Arguments) -> Value:
     given = arguments.get(1, "model") or TOP
     for one in choices(given):
         if isinstance(one, Ref) and is_module(one):
-            _adapt(ctx, one, as_base=True)
+            adapt(ctx, one, as_base=True)
     return given
 
 
@@ -42,12 +42,12 @@ def _wrap(ctx: Context, arguments: Arguments) -> Value:
     given = arguments.get(0, "model") or TOP
     for one in choices(given):
         if isinstance(one, Ref) and is_module(one):
-            _adapt(ctx, one, as_base=False)
+            adapt(ctx, one, as_base=False)
     ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
     return TOP
 
 
-def _adapt(ctx: Context, base: Ref, *, as_base: bool) -> None:
+def adapt(ctx: Context, base: Ref, *, as_base: bool) -> None:
     """Put adapters into a model, and freeze what it has."""
     weights = list(dict.fromkeys(weights_within(ctx, base)))
     held = [ctx.store.read(one, CONTENT) for one in weights if one.kind == PARAMETER]

@@ -33,6 +33,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.models import code_objects, enumerations, kinds, layers, plain_tensors, unknown_tensors
 from dtlint.infer.models.autograd_functions import APPLY
 from dtlint.infer.models.instance_dicts import ANYTHING, instance_dict
+from dtlint.infer.models.module_trees import LOADED
 from dtlint.infer.models.ops import is_op
 from dtlint.infer.models.protocols import PROTOCOL, UNKNOWN_CLASS
 from dtlint.infer.models.registry import ATTRIBUTES, MODELS, PLAIN_PARTS, canonical
@@ -121,6 +122,8 @@ def _of_kind(ctx: Context, value: Value, kind: str, name: str) -> Value | None:
             return getter(ctx, value)
         if f"{owner}.{name}" in MODELS:
             return Bound(value, f"{owner}.{name}")
+    if kind == LOADED:
+        return TOP
     known = _EXACT.get(kind)
     return None if known is not None and not hasattr(known, name) else Bound(value, f"{kind}.{name}")
 

@@ -1,0 +1,81 @@
+"""Models that transformers (4.20 to 5) loads: modules with floating weights, of which no more is known than their dtypes.
+
+As https://huggingface.co/docs/transformers/main_classes/model has it: `from_pretrained` of any model class gives a module in
+`dtype`, by its older name `torch_dtype`; in float32 or as the checkpoint has it where that is not given, by the release. Some
+models keep parts in float32 that are loaded in float16. Its model classes are called after what they are: `BertModel`,
+`LlamaForCausalLM`. What is quantised is not told of.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from dtlint.infer.domain.lattice import join_all
+from dtlint.infer.domain.values import NONE, TOP, Const, Device, Dtype, Ref, Tensor, Value
+from dtlint.infer.models import peft
+from dtlint.infer.models.casts import dtype_of
+from dtlint.infer.models.instance_dicts import ANYTHING
+from dtlint.infer.models.module_trees import LOADED, weights_within
+from dtlint.infer.models.plain_tensors import PARAMETER
+from dtlint.infer.models.registry import attribute, model
+from dtlint.infer.state import CONTENT
+
+if TYPE_CHECKING:
+    from dtlint.infer.context import Arguments, Context
+
+__all__ = ["loader"]
+
+_CLASS = re.compile(r"transformers\.(?:\w+\.)*(?:\w*Model(?!\w*Config)\w*|\w+For[A-Z]\w*)\.from_pretrained")
+_HALVES_AND_FLOAT = frozenset({"float16", "bfloat16", "float32"})
+_QUANTISED = ("quantization_config", "load_in_8bit", "load_in_4bit")
+
+
+def loader(name: str) -> str:
+    """The name under which the loading of a model is modelled; others as they are."""
+    return f"{LOADED}.from_pretrained" if _CLASS.fullmatch(name) else name
+
+
+@model(f"{LOADED}.from_pretrained")
+def _load(ctx: Context, arguments: Arguments) -> Value:
+    keywords = arguments.keywords
+    asked = [keywords.get(one, NONE) for one in (*_QUANTISED, "output_loading_info")]
+    if not arguments.complete or any(one not in (NONE, Const(False)) for one in asked):
+        ctx.modules.escape(ctx, [*arguments.args, *keywords.values()])
+        return TOP
+    made = ctx.allocate(arguments.node, LOADED)
+    ctx.store.overwrite(made.address, ANYTHING, Const(True))
+    weight = ctx.store.address(made.address.path, (made.address, "weights"), PARAMETER)
+    for _ in range(2):  # it stands for several
+        ctx.store.allocate(weight, Tensor(_loaded_as(keywords.get("dtype") or keywords.get("torch_dtype") or NONE)))
+    ctx.store.write(made.address, "*weights", Ref(weight))
+    return made
+
+
+def _loaded_as(given: Value) -> frozenset[str] | None:
+    dtype = None if given in (NONE, Const("auto")) else dtype_of(given)
+    if given in (NONE, Const("auto")):
+        return _HALVES_AND_FLOAT
+    if dtype is None or dtype.dtypes is None:
+        return None
+    return dtype.dtypes | {"float32"} if "float16" in dtype.dtypes else dtype.dtypes
+
+
+@model(f"{LOADED}.add_adapter")
+def _add_adapter(ctx: Context, arguments: Arguments) -> Value:
+    if isinstance(arguments.args[0], Ref):
+        peft.adapt(ctx, arguments.args[0], as_base=True)
+    return NONE
+
+
+@attribute(f"{LOADED}.dtype")
+def _dtype(ctx: Context, value: Value) -> Value:
+    """That of its first floating weight."""
+    held = [ctx.store.read(one, CONTENT) or Tensor() for one in weights_within(ctx, value)]
+    first = join_all(held)
+    return Dtype(first.dtypes) if isinstance(first, Tensor) and first.dtypes else TOP
+
+
+@attribute(f"{LOADED}.device")
+def _device(ctx: Context, value: Value) -> Value:
+    return Device(None)
