@@ -59,9 +59,29 @@ def _is_its_own(node: ast.AST, tree: ast.Module) -> bool:
 
 
 def _is_repeated(operation: Operation) -> bool:
-    """Does it, or a call that leads to it, stand in a loop?"""
+    """Does it stand in a loop, or a call that leads to it, where the total outlives that call?"""
+    if _is_made_anew(operation.node, operation.module.tree):
+        return _is_in_loop(operation.node, operation.module.tree)
     places = [(operation.node, operation.module), *((step.node, step.module) for step in operation.calls)]
     return any(_is_in_loop(node, module.tree) for node, module in places)
+
+
+def _is_made_anew(node: ast.AST, tree: ast.Module) -> bool:
+    """Is the total a variable that the function itself binds to what a call or an operator gives?"""
+    target: ast.expr | None = node.target if isinstance(node, ast.AugAssign) else None
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    functions = [one for one in ast.walk(tree) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    inside = [one for one in functions if any(inner is node for inner in ast.walk(one))]
+    if not isinstance(target, ast.Name) or not inside:
+        return False
+    bound = [
+        one.value
+        for one in ast.walk(inside[-1])
+        if isinstance(one, ast.Assign)
+        and any(isinstance(name, ast.Name) and name.id == target.id for name in one.targets)
+    ]
+    return bool(bound) and all(isinstance(value, (ast.Call, ast.BinOp, ast.Constant)) for value in bound)
 
 
 def _is_in_loop(node: ast.AST, tree: ast.Module) -> bool:
