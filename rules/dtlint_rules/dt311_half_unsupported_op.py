@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Span
 from dtlint.dtypes.dtype import LOW_PRECISION
-from dtlint.infer.domain.values import Const, Region
+from dtlint.infer.domain.values import Const, Region, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import operand_text
 from dtlint_rules._minded import atoms_of, minds
@@ -92,7 +92,7 @@ class HalfUnsupportedOp(Rule):
     before is fine.
 
     Conditional, and so reported with `--preview` only: a tensor whose dtype the caller decides, in a function that casts
-    to that dtype, and so expects others than float32.
+    to that dtype, and so expects others than float32; and a Fourier transform of float16 that need not be on the CPU.
 
     ## Why it matters
     These operators raise RuntimeError in half: `quantile() input tensor must be either float or double dtype`,
@@ -144,7 +144,7 @@ class HalfUnsupportedOp(Rule):
                 taken_on = _is_taken_on(facts.around.parent(facts.around.parent(seen.node) or seen.node))
                 back = op in _OF_ITS_DTYPE and isinstance(subject.node, ast.Name) and not taken_on
                 fix = partial(_widened, seen.node, subject.node, back)
-            yield finding(seen, None, text, _HELP, fix=fix)
+            yield finding(seen, None, text, _HELP, fix=fix, conditional=_may_run(seen.what))
         for seen in once(facts.operations(_may_be_half)):
             subject = operand(seen.what)
             if subject is not None and subject.node is not None and minds(facts, seen.node, subject.value):
@@ -164,6 +164,13 @@ def _why(operation: Operation) -> str | None:
         return "with antialias has no kernel for float16 and bfloat16 on CPU" if on else None
     cast = op in _IN_AUTOCAST and isinstance(operation.region, Region) and operation.region.enabled is not False
     return None if cast else _OPS.get(op)
+
+
+def _may_run(operation: Operation) -> bool:
+    """May it be one of the transforms that CUDA has for float16, where the length is a power of 2?"""
+    subject = operand(operation)
+    on_cpu = subject is not None and isinstance(subject.value, Tensor) and subject.value.device == "cpu"
+    return subject is not None and _why(operation) == _FFT and "float16" in (subject.dtypes or ()) and not on_cpu
 
 
 def _is_half(operation: Operation) -> bool:
