@@ -116,6 +116,8 @@ def _logarithm(facts: ModuleFacts, use: Use) -> Iterator[Finding]:
         if _grows(facts, made):
             yield Finding(use.node, f"{_OVERFLOWS}, and `log1p` of it with it", help="Use `F.softplus`")
     elif kind in _LOGARITHMS:
+        if made.nodes and _is_near(facts.value(made.nodes[0])):
+            return
         better, happens = _LOGARITHMS[kind]
         fix = None
         if made.node is inner and kind == made.name and isinstance(made.node, ast.Call):
@@ -133,6 +135,11 @@ def _logarithm(facts: ModuleFacts, use: Use) -> Iterator[Finding]:
     elif made.name == "sub" and isinstance(made.node, ast.BinOp) and (rest := is_rest(made.node)) is not None:
         inside = maker(facts, rest)
         yield from () if inside is None else _of_rest(facts, use, inside)
+
+
+def _is_near(value: object) -> bool:
+    """Are the logits known, and less than 17 from 0, or from each other?"""
+    return isinstance(value, Tensor) and value.range.high - value.range.low < 17 and value.range.magnitude < 17
 
 
 def _of_rest(facts: ModuleFacts, use: Use, made: Use) -> Iterator[Finding]:
