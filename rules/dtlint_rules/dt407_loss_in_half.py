@@ -81,7 +81,9 @@ class LossInHalf(Rule):
             operation, node = seen.what, seen.node
             count = _LOSSES[last_name_of(operation)]
             half = min(dtypes_of(operation.args[0]))
-            harm = "where the square of 256 is inf" if half == "float16" else "which has 8 bits"
+            squares = last_name_of(operation) == "mse_loss" and half == "float16"
+            bits = 11 if half == "float16" else 8
+            harm = "where the square of 256 is inf" if squares else f"which has {bits} bits"
             finding = found(seen, f"The loss is computed in {half}, {harm}", "Compute the loss in float32: `.float()`")
             finding.conditional = not dtypes_of(operation.result)
             if isinstance(node, ast.Call) and not seen.behind and len(node.args) >= count:
