@@ -146,6 +146,13 @@ class _Export:
             nonfinite=s.nonfinite,
             sampled=s.sampled,
             lost=s.lost,
+            looked=s.looked,
+            wrapped=s.wrapped,
+            nonzero=s.nonzero,
+            cut=s.cut,
+            sums=s.sums,
+            stalled=s.stalled,
+            number=s.number if s.constant else None,
             inside=self._inside.get(id(s.site), ""),
             device=s.device,
         )

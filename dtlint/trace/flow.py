@@ -18,6 +18,8 @@ from dtlint.trace.site import PLAIN, ModulePaths, is_weight
 from dtlint.trace.slots import SLOTS, Slots
 from dtlint.trace.spread import LINE, NOWHERE, Spread, Stepped, collective_of
 from dtlint.trace.storages import Storages
+from dtlint.trace.totals import Totals
+from dtlint.trace.wraps import Wraps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +49,8 @@ class Flow:
         self.met: dict[str, Site] = {}
         """Where a thing that was not seen was first met."""
         self.lost = Lost()
+        self._wraps = Wraps()
+        self.totals = Totals()
         self.memory = Memory(modules)
         self.storages = Storages()
         self._made = self.storages.made
@@ -123,10 +127,25 @@ class Flow:
             if collective_of(made[key]):
                 self._outside.remove(key)
 
-    def about_to_update(self, x: Tensor) -> None:
-        """An operator is to write into `x` what it makes of it: see `_met`."""
+    def forget_before(self) -> None:
+        """What was to update has ended, or failed."""
+        if self.before:
+            self.before.clear()
+        self.totals.forget()
+
+    def integers(self, signature: Signature, args: Any, sources: list[Tensor], out: Tensor) -> None:
+        """A cast to integers, or arithmetic of them: look at some calls."""
+        if due(signature.count) and self.watched:
+            self._wraps.sample(signature, args, sources, out)
+
+    def about_to_update(self, x: Tensor, adds: bool) -> None:
+        """An operator is to write into `x` what it makes of it, as one that `adds`: see `_met`, and `Totals`."""
+        if x.layout is not torch.strided:
+            return
         key = x.untyped_storage()._cdata
-        if (key in self._outside or key not in self._made) and x.dtype in self.watched and x.layout is torch.strided:
+        if adds and x.dtype in self.watched:
+            self.totals.before(x, key)
+        if (key in self._outside or key not in self._made) and x.dtype in self.watched:
             slot = self._launch(x if x.is_contiguous() else _as_it_lies(x))
             if slot is not None:
                 self.before[key] = slot
@@ -233,6 +252,9 @@ class Flow:
     def _ask(self, signature: Signature, sources: list[Tensor], out: Tensor, inputs: list[int]) -> None:
         """What is asked of a cast, and now and then of a promotion, at each call."""
         made = self._made
+        if signature.totals:
+            makers = [made.get(key) for key in inputs]
+            self.totals.added(signature, sources, out, out.untyped_storage()._cdata, makers)
         if signature.author:
             if sources:  # none is the parameter of a lazy layer, which is a class of its own until it has a shape
                 self._cast(signature, sources[-1], out, made.get(inputs[-1]))
@@ -289,11 +311,13 @@ class Flow:
         for slots in self._slots.values():
             slots.read()
         log, self._log = self._log, []
-        self.before.clear()
+        self.forget_before()
         self.spread.replay(log, self.step)
         self.lost.settle()
+        self._wraps.settle()
+        dead = self.storages.let_go_of_dead()
+        self.totals.settle(self.step, dead)
         if goes_on:
-            dead = self.storages.let_go_of_dead()
             self.spread.forget(dead)
             self._outside.difference_update(dead)
         else:
@@ -309,6 +333,7 @@ class Flow:
         self.spread.forget_all()
         self._outside.clear()
         self._lent.clear()
+        self.totals.let_go()
 
 
 def _as_it_lies(x: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ ANY = "any"
 """Selects every finding but information, which alone does not fail a run."""
 
 
-OF_VALUES = frozenset(("DT901", "DT902", "DT903", "DT904", "DT908", "DT909", "DT910", "DT911"))
+OF_VALUES = frozenset(("DT901", "DT902", "DT903", "DT904", "DT908", "DT909", "DT910", "DT911", "DT916", "DT917"))
 """Rules that go by the values of tensors, or follow them from cast to cast: `--only dtypes` does neither."""
 
 

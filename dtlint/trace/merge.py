@@ -21,6 +21,21 @@ __all__ = ["load_all", "merge"]
 
 CAME_IN = "came-in"
 
+SUMMED = (
+    "count",
+    "nbytes",
+    "round_trips",
+    "nonfinite",
+    "sampled",
+    "lost",
+    "looked",
+    "wrapped",
+    "nonzero",
+    "cut",
+    "sums",
+)
+"""Counts of an entry."""
+
 SHARED = frozenset(("gradients", "weights", "the loss", "other ranks"))
 """What ranks exchange."""
 
@@ -237,10 +252,8 @@ def _sum(one: Entry, other: Entry) -> Entry:
         one,
         low=min(one.low, other.low),
         high=max(one.high, other.high),
-        **{
-            name: getattr(one, name) + getattr(other, name)
-            for name in ("count", "nbytes", "round_trips", "nonfinite", "sampled", "lost")
-        },
+        stalled=max(one.stalled, other.stalled),
+        **{name: getattr(one, name) + getattr(other, name) for name in SUMMED},
     )
 
 

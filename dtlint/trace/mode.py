@@ -144,6 +144,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 flow = self.flow
                 if out.dtype in flow.watched:
                     flow.watch(signature, sources, out)
+                elif signature.wraps:
+                    flow.integers(signature, args, sources, out)
             else:
                 self._results(signature, args, sources, out)
         except Exception as error:  # whatever is wrong here, the program goes on as if it were not traced
@@ -221,12 +223,12 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _about_to_update(self, op: Op, args: Any) -> None:
         """What an operator reads and writes is gone once it has run: judge it before, where others may have written it."""
         flow = self.flow
-        if flow.before:
-            flow.before.clear()
+        flow.forget_before()
+        adds = op.adds and flow.totals.looks
         try:
             for index in op.updates:
                 for x in tensors_in(args[index]) if index < len(args) else ():
-                    flow.about_to_update(x)
+                    flow.about_to_update(x, adds)
         except Exception as error:  # as of sparse tensors: the operator runs all the same
             flow.miss(f"operators that could not be judged ({type(error).__name__})")
 
@@ -276,7 +278,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         A result of its own is not known at all, and is met by its first reader as any data from outside.
         """
         self.passed_by += 1
-        self.flow.before.clear()
+        self.flow.forget_before()
         if op.writes:
             for x in tensors_in((args[:1], out)):  # with `out=`, what is written is no first argument but the result
                 self.flow.written_unseen(x)
@@ -292,7 +294,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _refused(self, error: RuntimeError, func: Any, args: Any, kwargs: Any) -> None:
         """The operator raised: if dtypes are why, the exception tells where they came from."""
-        self.flow.before.clear()
+        self.flow.forget_before()
         try:
             frame = _frame().f_back
             self.mismatches.met(func, args, kwargs, error, self._site(frame and frame.f_back, _node()))
@@ -301,7 +303,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _missed(self, error: Exception, args: Any, out: Any) -> None:
         """Count an operator of which the tracer could make nothing. Nor may this fail, whatever the tensors are."""
-        self.flow.before.clear()
+        self.flow.forget_before()
         site = odd = None
         with suppress(Exception):
             frame = _frame().f_back

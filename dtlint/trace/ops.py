@@ -120,6 +120,9 @@ that formula shows in the backward. Found by running torch's own operator databa
 operators that are differentiable, only these gave other bits. Of masked_fill it is the gradient of a value given as a
 tensor."""
 
+ADDS = frozenset("add add_ sub sub_ lerp lerp_ _foreach_add_ _foreach_sub_ _foreach_lerp_".split())
+"""Operators by which a running total grows, or an average follows."""
+
 ROOT = "ones_like"
 """`loss.backward()` begins with ones_like(loss), called by torch.autograd."""
 
@@ -135,6 +138,7 @@ class Op:
     """What is known of an operator before any call of it."""
 
     __slots__ = (
+        "adds",
         "adds_up",
         "alloc",
         "aside",
@@ -171,6 +175,7 @@ class Op:
             self.numbers: tuple[int, ...] = ()
             self.adds_up: tuple[tuple[int, str], ...] = ()
             self.aside: tuple[int, ...] = ()
+            self.adds = False
             self.updates: tuple[int, ...] = ()
             return
         if type(func) is torch._ops.OpOverload:
@@ -212,6 +217,8 @@ class Op:
             or namespace in IGNORED_NAMESPACES
             or name.startswith("sym_")
         )
+        self.adds = name in ADDS
+        """May a running total grow by it?"""
         overwrites = self.quiet or self.remote or self.fresh or name in OVERWRITES
         self.updates = (*(() if overwrites else _updated(func._schema)), *self.aside)
         """Arguments that it both reads and writes."""

@@ -111,6 +111,20 @@ class Entry:
     `assume` every result that is wider than the assumed dtype."""
     lost: int = 0
     """How many of them the narrower dtype turns into 0."""
+    looked: int = 0
+    """Values looked at in sampled calls of a cast to integers, or of arithmetic of narrow ones."""
+    wrapped: int = 0
+    """How many of them do not fit the result's dtype."""
+    nonzero: int = 0
+    """Of such a cast: how many of them were not 0."""
+    cut: int = 0
+    """How many of these became 0."""
+    sums: int = 0
+    """Sampled calls that added something to a running total or average in half precision."""
+    stalled: int = 0
+    """How many of the last of them, in a row, left nearly all values as they were."""
+    number: float | None = None
+    """The Python number among the operands, as the 2 of `x / 2`, where each call had the same."""
     inside: str = ""
     """The operator that ran it within, as `scaled_dot_product_attention`, where that is made of several; else ""."""
     device: str = ""

@@ -14,6 +14,8 @@ from torch import Tensor
 from dtlint.trace.balance import lowers
 from dtlint.trace.ops import INSERTS, LINEAR, POLES, ROOT, work
 from dtlint.trace.site import PLAIN, is_weight
+from dtlint.trace.totals import may_stall
+from dtlint.trace.wraps import may_wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,6 +82,7 @@ class Signature:
         "constant",
         "count",
         "culprit",
+        "cut",
         "device",
         "event",
         "finding",
@@ -88,12 +91,14 @@ class Signature:
         "high",
         "inputs",
         "judged",
+        "looked",
         "loss",
         "lost",
         "low",
         "narrows",
         "nbytes",
         "nonfinite",
+        "nonzero",
         "number",
         "numbers",
         "op",
@@ -104,10 +109,15 @@ class Signature:
         "sampled",
         "site",
         "special",
+        "stalled",
+        "sums",
         "takes",
         "telling",
+        "totals",
         "trip",
         "unwatched",
+        "wrapped",
+        "wraps",
     )
 
     def __init__(self, site: Site, op: Op, backward: bool) -> None:
@@ -115,6 +125,9 @@ class Signature:
         self.inputs: list[Input] = []
         self.output: torch.dtype | None = None
         self.count = self.nbytes = self.round_trips = self.nonfinite = self.flops = self.sampled = self.lost = 0
+        self.looked = self.wrapped = self.nonzero = self.cut = self.sums = self.stalled = 0
+        self.wraps = self.totals = False
+        """Are its calls sampled for integers that wrap, or for totals that no longer move?"""
         self.low = self.high = 0.0
         self.author = self.finding = ""
         self.culprit: int | None = None
@@ -232,7 +245,10 @@ def learn(
         for known, x in zip(signature.inputs, tensors, strict=True):
             if known.maker is None:
                 known.name = sites.modules.name_of(x.untyped_storage()._cdata)
-    signature.telling = bool(signature.author or signature.finding or signature.loss or op.brings)
+    signature.wraps = may_wrap(signature, kwargs)
+    signature.totals = may_stall(signature, tensors)
+    extra = signature.totals or signature.loss or op.brings
+    signature.telling = bool(signature.author or signature.finding or extra)
     return signature
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dtlint.trace.flow import Flow
     from dtlint.trace.site import Site
 
-__all__ = ["Weight", "Weights"]
+__all__ = ["COARSE", "Weight", "Weights", "values_of"]
 
 COARSE = frozenset((torch.float16, torch.bfloat16))
 """dtypes of so few digits that a usual update can round to nothing."""
@@ -77,7 +77,7 @@ class Weights:
             for group in optimizer.param_groups:
                 for p in group["params"] if _learns(group) else ():
                     if p.dtype in COARSE and _is_plain(p) and p.grad is not None:
-                        self._were[id(p)] = _values(p).clone()
+                        self._were[id(p)] = values_of(p).clone()
 
     def after(self, optimizer: Optimizer, site: Site) -> None:
         """The step has ended."""
@@ -113,7 +113,7 @@ class Weights:
     def _compare(self, weight: Weight, p: Tensor, was: Tensor, optimizer: Optimizer, states: list[Tensor]) -> None:
         if p.grad is None or not _is_plain(p.grad):
             return
-        now, gradient = _values(p), _values(p.grad)
+        now, gradient = values_of(p), values_of(p.grad)
         live = (gradient != 0) & gradient.isfinite() & was.isfinite() & (gradient.abs() > self._noise(weight, p))
         skipped = getattr(optimizer, "found_inf", None)  # a fused step under a GradScaler leaves the weights alone
         if isinstance(skipped, Tensor):
@@ -121,7 +121,7 @@ class Weights:
         stuck = live & (now == was)
         for x in states:
             if x.shape == p.shape and x.dtype not in COARSE and x.device == p.device:
-                stuck &= _values(x).to(p.dtype) != now  # else it is a wide copy of the weight, which did move
+                stuck &= values_of(x).to(p.dtype) != now  # else it is a wide copy of the weight, which did move
         self._counts.add(weight, torch.count_nonzero(live), torch.count_nonzero(stuck))
 
     def _noise(self, weight: Weight, p: Tensor) -> Tensor | float:
@@ -133,7 +133,7 @@ class Weights:
         of = layer.reference() if layer is not None and layer is not weight else None
         if of is None or of.grad is None or not _is_plain(of.grad) or of.grad.device != p.device or not of.grad.numel():
             return 0.0
-        return _values(of.grad).abs().max() * (ROUNDINGS * torch.finfo(p.dtype).eps)
+        return values_of(of.grad).abs().max() * (ROUNDINGS * torch.finfo(p.dtype).eps)
 
     def settle(self) -> None:
         """Read what is waiting."""
@@ -152,7 +152,7 @@ def _is_plain(x: Tensor) -> bool:
     return type(x) in PLAIN and x.layout is torch.strided and not x.is_meta
 
 
-def _values(x: Tensor) -> Tensor:
+def values_of(x: Tensor) -> Tensor:
     """Some of its values, the same ones of every tensor of that shape."""
     flat = x.detach().reshape(-1)
     return flat[:: max(flat.numel() // VALUES, 1)][:VALUES]
