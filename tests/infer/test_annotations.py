@@ -110,3 +110,119 @@ def test_what_is_declared_as_floating_may_be_of_any_floating_dtype(tmp_path: Pat
             """,
         )
     )
+
+
+def test_what_is_declared_as_an_object_of_a_class_has_what_the_class_declares(tmp_path: Path) -> None:
+    (tmp_path / "cache.py").write_text(
+        textwrap.dedent("""
+        import torch
+        from dataclasses import dataclass
+
+        class Layer:
+            def __init__(self):
+                self.filled = 0
+
+        class Cache:
+            size: int
+            dtype: torch.dtype | None = None
+            layer: Layer
+
+            def __init__(self, layers):
+                self.layers = layers
+
+            @property
+            def step(self) -> float:
+                return self.layers[0].step
+
+            @property
+            def mask(self) -> torch.Tensor:
+                return self.layers[0].mask
+
+            def get_length(self, layer: int = 0) -> int:
+                return self.layers[layer].get_length()
+
+            def undeclared(self):
+                return 0
+
+        class GrowingCache(Cache):
+            pass
+        """)
+    )
+    hold(
+        library(
+            tmp_path,
+            """
+            from cache import Cache, GrowingCache, Layer
+
+            def places(x: torch.Tensor, past: Cache | None = None):
+                seen = past.get_length() if past is not None else 0
+                first = torch.arange(x.shape[1]) + seen  # int64
+                second = torch.arange(x.shape[1]) + past.undeclared()  #
+                third = torch.arange(x.shape[1]) + past.anything  #
+                fourth = first * past.size  # int64
+                fifth = first.double() * past.step  # float64
+                sixth = past.mask.argmax(-1)  # int64
+                return torch.zeros(3, dtype=past.dtype)  #
+
+            def made(x: torch.Tensor, past: "Cache | None" = None):
+                if past is None:
+                    past = GrowingCache(x.tolist())
+                return torch.arange(3) + past.get_length()  # int64
+
+            class Holder(nn.Module):
+                def __init__(self, cache: GrowingCache):
+                    super().__init__()
+                    self.cache = cache
+
+                def forward(self, x):
+                    return torch.arange(3) * self.cache.get_length()  # int64
+            """,
+        )
+    )
+
+
+def test_a_derived_class_may_have_a_method_of_its_own(tmp_path: Path) -> None:
+    hold(
+        library(
+            tmp_path,
+            """
+            class Base:
+                def scaled(self, x):
+                    return x.double()
+
+                def half(self, x: torch.Tensor) -> torch.HalfTensor:
+                    return x.float()
+
+            def use(base: Base, x: torch.Tensor):
+                first = base.scaled(x)  #
+                return base.half(x)  # float16
+            """,
+        )
+    )
+
+
+def test_a_result_of_which_nothing_is_known_is_what_is_declared(tmp_path: Path) -> None:
+    hold(
+        library(
+            tmp_path,
+            """
+            def length(values) -> int:
+                return values.measure()
+
+            def wrapped(function):
+                return lambda values: torch.zeros(2)
+
+            @wrapped
+            def other(values) -> int:
+                return values.measure()
+
+            def tensor(values) -> int:
+                return torch.ones(2, dtype=torch.float64)
+
+            def use(values):
+                first = torch.arange(3) + length(values)  # int64
+                second = torch.arange(3) + other(values)  # bfloat16|float16|float32|float64
+                return torch.arange(3) + tensor(values)  # float64
+            """,
+        )
+    )

@@ -16,6 +16,7 @@ from dtlint.infer.domain.values import (
     Const,
     Device,
     Dtype,
+    Instance,
     Many,
     Mapping,
     Number,
@@ -136,6 +137,9 @@ def _same_kind(left: Value, right: Value, ranges: Callable[[Range, Range], Range
             left.device if left.device == right.device else None,
             left.extra & right.extra,
         )
+    if isinstance(left, Instance) and isinstance(right, Instance) and left.kind == right.kind:
+        symbol = join_symbols(left.symbol, right.symbol)
+        return Instance(join_dtypes(left.dtypes, right.dtypes), symbol, left.extra & right.extra, left.kind)
     if isinstance(left, Const) and isinstance(right, Const):
         return _join_consts(left, right, ranges)
     if isinstance(left, Number) and isinstance(right, Number) and left.category is right.category:

@@ -26,6 +26,7 @@ __all__ = [
     "Function",
     "Generator",
     "Imported",
+    "Instance",
     "Many",
     "Mapping",
     "Namespace",
@@ -149,6 +150,18 @@ class Unknown(Value):
     dtypes: Dtypes = None
     symbol: Symbol | None = None
     extra: frozenset[tuple[str, object]] = frozenset()
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Instance(Unknown):
+    """Something that is declared to be an object of a class that is read as source, or of a class derived from that: of what it
+    has no more is known than the class declares.
+
+    Attributes:
+        kind: the class, a `ProjectClass`.
+    """
+
+    kind: Any = None
 
 
 @dataclass(unsafe_hash=True, slots=True)

@@ -12,6 +12,7 @@ from dtlint.infer.context import Frame, NeverReturns
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
     ABSENT,
+    NO_TENSOR,
     NONE,
     TOP,
     Address,
@@ -20,12 +21,16 @@ from dtlint.infer.domain.values import (
     External,
     Function,
     Generator,
+    Instance,
     Many,
     Mapping,
+    Number,
     Partial,
     ProjectClass,
     Ref,
+    Unknown,
     Value,
+    choices,
     may_be_absent,
     present,
 )
@@ -33,6 +38,7 @@ from dtlint.infer.interproc.functions import bound_arguments
 from dtlint.infer.interproc.summaries import Summary, moved
 from dtlint.infer.models.casts import cast_module
 from dtlint.infer.models.instance_dicts import ANYTHING
+from dtlint.infer.semantics.annotations import declared_in, declared_result
 from dtlint.infer.semantics.names import OUTER
 from dtlint.infer.semantics.regions import GENERATOR_CONTEXT
 from dtlint.infer.semantics.relocation import addresses_in
@@ -108,6 +114,9 @@ class Calls:
             NeverReturns: it raises for these arguments.
         """
         definition: FunctionDefinition = function.definition
+        if isinstance(function.receiver, Instance):  # whichever class it is of has a method of its own, perhaps
+            ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
+            return declared_result(ctx, definition) or TOP
         if function.receiver is not None:
             arguments = arguments.before(function.receiver)
         if definition.model is not None:
@@ -115,13 +124,22 @@ class Calls:
         bound = bound_arguments(definition, arguments)
         if bound is None:
             raise NeverReturns
+        for name, annotation in definition.numbers.items():
+            if _is_open(bound[name]):
+                stated = declared_in(ctx, definition.module, annotation)
+                bound[name] = bound[name] if stated is None else stated
         if definition.is_generator and "contextmanager" not in definition.decorators:
             return Generator(Function(definition, function.frame), tuple(bound.items()))
         if not definition.decorators.isdisjoint(_CACHING):
             return self._cached(ctx, function, bound, arguments.node)
         if definition.is_generator:
             return Partial(GENERATOR_CONTEXT, (function, *bound.values()), tuple(bound.items()))
-        return self.run(ctx, function, bound, arguments.node)
+        result = self.run(ctx, function, bound, arguments.node)
+        if _is_open(result):
+            stated = declared_result(ctx, definition)
+            if stated is not None and all(isinstance(one, _PLAIN) or one == NO_TENSOR for one in choices(stated)):
+                return stated
+        return result
 
     def _cached(self, ctx: Context, function: Function, bound: dict[str, Value], site: Any) -> Value:
         """What a function under `functools.cache` gives: what it gave before for the same arguments."""
@@ -371,6 +389,13 @@ class Calls:
         return join_all(value for _, value in frame.returns)
 
 
+def _is_open(value: Value) -> bool:
+    """Is nothing known of it?"""
+    return type(value) is Unknown and not value.dtypes and value != NO_TENSOR
+
+
+_PLAIN = (Const, Dtype, Number)
+"""What a function that nothing else is known of gives, where it is declared so."""
 _NOTHING: dict[tuple[Any, ...], list[Summary]] = {}
 _CACHING = frozenset({"lru_cache", "cache"})
 

@@ -70,6 +70,15 @@ class ClassDefinition:
     def _methods(self) -> dict[str, ast.FunctionDef]:
         return {one.name: one for one in self.node.body if isinstance(one, ast.FunctionDef)}
 
+    @cached_property
+    def annotations(self) -> dict[str, ast.expr]:
+        """The annotations of the names of its body."""
+        return {
+            one.target.id: one.annotation
+            for one in self.node.body
+            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        }
+
     @property
     def all_fields(self) -> list[tuple[Field, ProjectClass]]:
         """The fields of it and of its bases, in order, with the class that has each last."""

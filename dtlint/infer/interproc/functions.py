@@ -111,6 +111,13 @@ class FunctionDefinition:
         return tuple(one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs))
 
     @cached_property
+    def numbers(self) -> dict[str, ast.expr]:
+        """The parameters that are annotated as plain numbers, perhaps as optional ones, with the annotations."""
+        given = self.node.args
+        every = (*given.posonlyargs, *given.args, *given.kwonlyargs)
+        return {one.arg: one.annotation for one in every if one.annotation is not None and _is_number(one.annotation)}
+
+    @cached_property
     def variables(self) -> tuple[tuple[str, ...], int]:
         """The names of its variables as its code lists them, and how many of them are positional parameters."""
         bare: Any = copy.copy(self.node)
@@ -150,6 +157,16 @@ class FunctionDefinition:
         given = self.node.args
         every = (*given.posonlyargs, *given.args, *given.kwonlyargs)
         return next((one.annotation for one in every if one.arg == name), None)
+
+
+_OF_NUMBERS = frozenset({"int", "float", "bool", "Optional", "Union", "typing"})
+
+
+def _is_number(annotation: ast.expr) -> bool:
+    """Does an annotation name Python's numbers alone?"""
+    parts = list(nodes([annotation]))
+    names = {one.id for one in parts if isinstance(one, ast.Name)}
+    return bool(names) and names <= _OF_NUMBERS and not any(isinstance(one, ast.List) for one in parts)
 
 
 def _gives_first(node: FunctionNode, functions: MappingOf[str, ast.FunctionDef], within: tuple[ast.AST, ...]) -> bool:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.domain.lattice import join_all
 from dtlint.infer.domain.values import Dtype, Tensor, Value, choices
-from dtlint.infer.interproc.annotations import is_declared_long
 from dtlint.infer.interproc.signatures import parameter_key
 from dtlint.infer.models.unknown_tensors import CASTS
+from dtlint.infer.semantics.annotations import is_declared_long
 from dtlint.infer.walk import nodes
 
 if TYPE_CHECKING:

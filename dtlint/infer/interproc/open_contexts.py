@@ -24,6 +24,7 @@ from dtlint.infer.domain.values import (
     Dtype,
     External,
     Function,
+    Instance,
     Many,
     Mapping,
     Number,
@@ -39,7 +40,6 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
-from dtlint.infer.interproc.annotations import declared
 from dtlint.infer.interproc.long_parameters import Search, as_index, declared_long, int64_parameters
 from dtlint.infer.interproc.signatures import instantiated, parameter_key, tells_of_dtypes
 from dtlint.infer.interproc.tensor_use import used_as_tensors
@@ -47,6 +47,7 @@ from dtlint.infer.models import scaling
 from dtlint.infer.models.module_trees import is_module
 from dtlint.infer.models.plain_tensors import PARAMETER, WEIGHTS
 from dtlint.infer.names import path_of
+from dtlint.infer.semantics.annotations import declared_in
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.state import AMBIENT, CONTENT
 
@@ -509,7 +510,7 @@ def _parameters(ctx: Context, definition: FunctionDefinition) -> dict[str, Value
     for one in _named_parameters(definition):
         default = defaults.get(one.arg)
         symbol = Symbol(frozenset({Atom(parameter_key(one.arg, one.lineno, one.col_offset), one.arg)}))
-        value = None if one.annotation is None else declared(ctx, one.annotation, symbol)
+        value = None if one.annotation is None else declared_in(ctx, definition.module, one.annotation, symbol)
         if value is None and one.arg in tensors:
             value = Tensor(None, symbol)
         if value is None and one in gradients:
@@ -620,6 +621,8 @@ def _named(value: Value, text: str | None) -> Value:
             return value
         symbol = _symbol(text, value.dtypes is not None and value.dtypes <= FLOATING)
         return Tensor(None if symbol is not None else value.dtypes, symbol, value.rank, device=value.device)
+    if isinstance(value, Instance):
+        return Instance(value.dtypes, _symbol(text, floating=False), kind=value.kind)
     if isinstance(value, Unknown):
         return value if value.symbol is None else Unknown(value.dtypes, _symbol(text, floating=False))
     if isinstance(value, Dtype):

@@ -16,6 +16,7 @@ from dtlint.infer.domain.values import (
     Dtype,
     External,
     Function,
+    Instance,
     Mapping,
     Namespace,
     Partial,
@@ -37,6 +38,7 @@ from dtlint.infer.models.module_trees import LOADED
 from dtlint.infer.models.ops import is_op
 from dtlint.infer.models.protocols import PROTOCOL, UNKNOWN_CLASS
 from dtlint.infer.models.registry import ATTRIBUTES, MODELS, PLAIN_PARTS, canonical
+from dtlint.infer.semantics.annotations import declared_member
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
@@ -97,6 +99,10 @@ def _attribute(ctx: Context, value: Value, name: str, node: ast.AST) -> Value | 
         value = Tensor(value.dtypes, value.symbol)
     if isinstance(value, Unknown) and name in PROTOCOL:
         return Bound(value, f"{UNKNOWN_CLASS}.{name}")
+    if isinstance(value, Instance):
+        member = declared_member(ctx, value, name)
+        if member is not None:
+            return member
     if isinstance(value, Unknown) and name not in _OF_TENSORS:
         return Bound(value, f"torch.Tensor.{name}") if unknown_tensors.has_method(value, name) else TOP
     if value == NONE and not name.startswith("__"):

@@ -1,14 +1,15 @@
-"""What annotations say of a parameter: a tensor, of which dtype, a number, or a module, which is no tensor. They are taken at their word."""
+"""What annotations say of parameters, results and fields: a tensor, of which dtype, a number, an object of a class, or a module,
+which is no tensor. They are taken at their word."""
 
 from __future__ import annotations
 
 import ast
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dtlint.dtypes.dtype import Category
-from dtlint.infer.context import NeverReturns
+from dtlint.infer.context import Frame, NeverReturns
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
     NO_TENSOR,
@@ -17,11 +18,14 @@ from dtlint.infer.domain.values import (
     Device,
     Dtype,
     External,
+    Function,
+    Instance,
     Number,
     ProjectClass,
     Tensor,
     Value,
 )
+from dtlint.infer.models.enumerations import is_enumeration
 from dtlint.infer.models.kinds import bases_of
 
 if TYPE_CHECKING:
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
     from dtlint.infer.context import Context
     from dtlint.infer.domain.values import Symbol
 
-__all__ = ["declared", "is_declared_long"]
+__all__ = ["declared", "declared_in", "declared_member", "declared_result", "is_declared_long"]
 
 _UNIONS = frozenset({"typing.Optional", "typing.Union", "typing_extensions.Optional", "typing_extensions.Union"})
 _WRAPPERS = frozenset(
@@ -67,7 +71,7 @@ _OTHERS: dict[str, Value] = {
 }
 
 
-def declared(ctx: Context, annotation: ast.expr, symbol: Symbol) -> Value | None:
+def declared(ctx: Context, annotation: ast.expr, symbol: Symbol | None = None) -> Value | None:
     """What an annotation says that a parameter is; None where it says nothing that is known here.
 
     Args:
@@ -84,12 +88,71 @@ def declared(ctx: Context, annotation: ast.expr, symbol: Symbol) -> Value | None
         return _subscripted(ctx, annotation, symbol)
     found = _class(ctx, annotation)
     if isinstance(found, ProjectClass):
-        return NO_TENSOR if found.definition.inherits("torch.nn.Module") is True else None
+        if found.definition.inherits("torch.nn.Module") is True:
+            return NO_TENSOR
+        return None if is_enumeration(found) else Instance(None, symbol, kind=found)
     if not isinstance(found, External):
         return None
     if found.name in _TENSORS:
         return _tensor(_TENSORS[found.name], symbol)
     return NO_TENSOR if "torch.nn.Module" in (found.name, *bases_of(found.name)) else _OTHERS.get(found.name)
+
+
+def declared_in(ctx: Context, module: Any, annotation: ast.expr, symbol: Symbol | None = None) -> Value | None:
+    """What an annotation says that stands in a module, whichever runs."""
+    if ctx.frame.module is module:
+        return declared(ctx, annotation, symbol)
+    around, ctx.frame = ctx.frame, Frame(ctx.modules.address_of(module), None, module)
+    try:
+        return declared(ctx, annotation, symbol)
+    finally:
+        ctx.frame = around
+
+
+def declared_result(ctx: Context, definition: Any) -> Value | None:
+    """What a function is declared to give; None where that is not known, or a decorator may change it.
+
+    Args:
+        definition: an `interproc.functions.FunctionDefinition`.
+    """
+    node = definition.node
+    if not isinstance(node, ast.FunctionDef) or node.returns is None or definition.is_generator:
+        return None
+    if definition.decorators - _KEEPING:
+        return None
+    return declared_in(ctx, definition.module, node.returns)
+
+
+_KEEPING = frozenset(
+    {"property", "cached_property", "staticmethod", "classmethod", "abstractmethod", "override", "final", "cache"}
+    | {"lru_cache", "no_grad", "inference_mode", "enable_grad"}
+)
+"""Decorators of functions that give what is declared."""
+
+
+def declared_member(ctx: Context, value: Instance, name: str) -> Value | None:
+    """An attribute of something that is known by its class alone: a field or a property as it is declared, or a method that is;
+    None where that is not known."""
+    for one in value.kind.definition.order:
+        if not isinstance(one, ProjectClass):
+            continue
+        definition = one.definition
+        node = definition.method(name)
+        if node is not None:
+            function = ctx.modules.function(definition.module, node, one)
+            result = declared_result(ctx, function)
+            if result is None or function.decorators & _PROPERTIES:
+                return result
+            return Function(function, None, value)
+        annotation = definition.annotations.get(name)
+        if annotation is not None:
+            return declared_in(ctx, definition.module, annotation)
+        if ctx.store.read(definition.namespace, name) is not None:
+            return None
+    return None
+
+
+_PROPERTIES = frozenset({"property", "cached_property"})
 
 
 def is_declared_long(annotation: ast.expr | None) -> bool:
@@ -104,11 +167,11 @@ def is_declared_long(annotation: ast.expr | None) -> bool:
     return {name for name in named if name.endswith("Tensor")} == {"LongTensor"}
 
 
-def _tensor(dtype: str | None, symbol: Symbol) -> Tensor:
+def _tensor(dtype: str | None, symbol: Symbol | None) -> Tensor:
     return Tensor(None, symbol) if dtype is None else Tensor(frozenset({dtype}))
 
 
-def _subscripted(ctx: Context, annotation: ast.Subscript, symbol: Symbol) -> Value | None:
+def _subscripted(ctx: Context, annotation: ast.Subscript, symbol: Symbol | None) -> Value | None:
     """`Optional[Tensor]`, `Union[Tensor, None]`, `Float16[Tensor, "batch dim"]`."""
     name = _name(ctx, annotation.value)
     inner = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
@@ -127,7 +190,7 @@ def _subscripted(ctx: Context, annotation: ast.Subscript, symbol: Symbol) -> Val
     return None
 
 
-def _any_of(ctx: Context, alternatives: Sequence[ast.expr], symbol: Symbol) -> Value | None:
+def _any_of(ctx: Context, alternatives: Sequence[ast.expr], symbol: Symbol | None) -> Value | None:
     found = [declared(ctx, one, symbol) for one in alternatives]
     known = [one for one in found if one is not None]
     return join_all(known) if len(known) == len(found) else None
