@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,31 @@ def test_modules_are_found_there(tmp_path: Path) -> None:
         "y.sum()\n"
     )
     hold(program)
+
+
+def test_a_file_of_a_package_imports_from_it(tmp_path: Path) -> None:
+    files = {
+        "net/__init__.py": "",
+        "net/sizes.py": "def count(n: int):\n    return int(n)\n",
+        "net/layers/__init__.py": "",
+        "net/layers/wide.py": "def wide(x):\n    return x.double()\n",
+        "net/models/__init__.py": "",
+        "net/models/model.py": """
+            import torch
+            from net.sizes import count
+            from ..layers.wide import wide
+            from . import model as itself
+
+            def use(x: torch.Tensor, n: int):
+                y = wide(x)  # float64
+                return torch.arange(3) + count(n)  # int64
+
+            def other(x: torch.Tensor, n: int):
+                return itself.use(x, n)  # int64
+        """,
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+    hold(tmp_path / "net" / "models" / "model.py")

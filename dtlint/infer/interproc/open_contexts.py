@@ -356,6 +356,8 @@ class OpenContexts:
         definition: FunctionDefinition = function.definition
         if self._entry is None or function.frame is not None or tells_of_dtypes(bound.values()):
             return None
+        if definition.module is self.main and not self._with_callees:
+            return None  # the file alone is read, and its own functions are followed
         if definition.speaks_of_casts and any(map(is_module, list(bound.values())[definition.owner is not None :])):
             return None  # which may cast a module that others made
         if scaling.is_under_way(ctx) or isinstance(ctx.ambient("opened"), Region):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.context import TooLong
@@ -36,6 +37,19 @@ class Program:
         return "; ".join(dict.fromkeys(self.context.notes))
 
 
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def _package(path: Path, disk: Disk) -> tuple[str, Path]:
+    """The package that a file is a module of, empty for a file in none; and the folder that the package is in."""
+    parts: list[str] = []
+    folder = path.parent
+    while folder.name and disk.is_file(folder / "__init__.py"):
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts), folder
+
+
 def read(path: Path, roots: Sequence[Path], disk: Disk) -> Program:
     """Read a script with everything that it reaches.
 
@@ -43,17 +57,23 @@ def read(path: Path, roots: Sequence[Path], disk: Disk) -> Program:
         OSError, SyntaxError, ValueError, RecursionError: the file cannot be read, or does not parse.
     """
     source = Source.from_bytes(disk.read(path), shown_path(path))
-    main = ModuleInfo("__main__", path, tree_of(source), "")
-    project = Project(roots, main, disk)
+    package, top = _package(path, disk)
+    main = ModuleInfo("__main__", path, tree_of(source), package)
+    is_program = runs_something(main.tree)
+    is_library = not is_program and any(isinstance(one, _DEFINITIONS) for one in main.tree.body)
+    beside = [top] if package and top not in roots else []
+    project = Project(roots, main, disk, runs_imports=not is_library, beside=beside)
     project.modules["__main__"] = main
+    if package:
+        project.modules[package if path.name == "__init__.py" else f"{package}.{path.stem}"] = main
     facts = Facts()
     ctx = context_for(project, main, facts)
     facts.context = ctx
     try:
-        if runs_something(main.tree):
+        if is_program:
             ctx.modules.run_main(ctx, main)
         else:
-            OpenContexts(main, facts).read(ctx)
+            OpenContexts(main, facts, signatures={}).read(ctx)
     except (TooLong, RecursionError) as error:  # what was found so far may have been on the way to something else
         facts.values.clear()
         too_long = isinstance(error, TooLong)
