@@ -226,3 +226,58 @@ def test_a_result_of_which_nothing_is_known_is_what_is_declared(tmp_path: Path) 
             """,
         )
     )
+
+
+def test_what_is_found_to_be_a_module_of_the_library_has_the_buffers_of_its_class(tmp_path: Path) -> None:
+    hold(
+        library(
+            tmp_path,
+            """
+            class Embeddings(nn.Module):
+                def __init__(self, size: int):
+                    super().__init__()
+                    self.places = nn.Buffer(torch.arange(size).expand((1, -1)))
+                    self.scale = nn.Buffer(torch.ones(size))
+
+            class Wide(Embeddings):
+                pass
+
+            class Other(nn.Module):
+                pass
+
+            class Model(nn.Module):
+                def initialised(self, module):
+                    if isinstance(module, Embeddings):
+                        first = module.places.clone()  # int64
+                        second = module.scale.clone()  #
+                    if isinstance(module, (Embeddings, Other)):
+                        third = module.places.clone()  #
+                    if isinstance(module, Wide):
+                        fourth = module.places.clone()  # int64
+                    return module.places.clone()  #
+            """,
+        )
+    )
+
+
+def test_what_is_found_to_be_of_a_class_has_what_the_class_declares(tmp_path: Path) -> None:
+    hold(
+        library(
+            tmp_path,
+            """
+            class Cache:
+                def get_length(self) -> int: ...
+
+            class Layered(Cache):
+                layers: int
+
+            def places(past, other: Layered):
+                if isinstance(past, Cache):
+                    return torch.arange(3) + past.get_length()  # int64
+                first = torch.arange(3) + past.get_length()  #
+                if isinstance(other, Cache):
+                    second = torch.arange(3) + other.layers  # int64
+                return first
+            """,
+        )
+    )

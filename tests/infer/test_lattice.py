@@ -20,6 +20,7 @@ from dtlint.infer.domain.values import (
     Const,
     Dtype,
     External,
+    Instance,
     Many,
     Mapping,
     Number,
@@ -39,6 +40,7 @@ _leaves: st.SearchStrategy[Value] = st.one_of(
     st.builds(Number, st.sampled_from([Category.INTEGER, Category.FLOAT]), _ranges),
     st.builds(Tensor, _dtypes, st.none(), st.sampled_from([None, -1, 0, 1, 2]), _ranges),
     st.builds(Unknown, _dtypes),
+    st.builds(Instance, _dtypes, kind=st.sampled_from(["a.A", "a.B"])),
     st.builds(Dtype, _dtypes),
     st.builds(Array, _dtypes, st.sampled_from([None, True, False])),
 )

@@ -47,7 +47,7 @@ from dtlint.infer.models import scaling
 from dtlint.infer.models.module_trees import is_module
 from dtlint.infer.models.plain_tensors import PARAMETER, WEIGHTS
 from dtlint.infer.names import path_of
-from dtlint.infer.semantics.annotations import declared_in
+from dtlint.infer.semantics.annotations import declared_in, made_by_anybody
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.state import AMBIENT, CONTENT
 
@@ -420,7 +420,7 @@ class OpenContexts:
         """An object of a class as `__init__` leaves it, whatever that is given."""
         engine: Engine = ctx.semantics  # type: ignore[assignment]
         definition = cls.definition
-        made = Ref(ctx.store.allocate(ctx.store.address(None, (definition.node, "self"), cls)))
+        made = Ref(ctx.store.allocate(made_by_anybody(ctx, cls)))
         init = class_attribute(ctx, definition.order, "__init__")
         if isinstance(init, Function) and not definition.made:
             summary = self._entered(ctx, init.definition, made)

@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from dtlint.dtypes.dtype import Category
+from dtlint.dtypes.dtype import COMPLEX, FLOATING, Category
 from dtlint.infer.context import Frame, NeverReturns
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
@@ -27,14 +27,15 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models.enumerations import is_enumeration
 from dtlint.infer.models.kinds import bases_of
+from dtlint.infer.models.plain_tensors import is_weight, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dtlint.infer.context import Context
-    from dtlint.infer.domain.values import Symbol
+    from dtlint.infer.domain.values import Address, Symbol
 
-__all__ = ["declared", "declared_in", "declared_member", "declared_result", "is_declared_long"]
+__all__ = ["declared", "declared_in", "declared_member", "declared_result", "is_declared_long", "made_by_anybody"]
 
 _UNIONS = frozenset({"typing.Optional", "typing.Union", "typing_extensions.Optional", "typing_extensions.Union"})
 _WRAPPERS = frozenset(
@@ -149,7 +150,24 @@ def declared_member(ctx: Context, value: Instance, name: str) -> Value | None:
             return declared_in(ctx, definition.module, annotation)
         if ctx.store.read(definition.namespace, name) is not None:
             return None
-    return None
+    return _buffer(ctx, value, name)
+
+
+def made_by_anybody(ctx: Context, cls: ProjectClass) -> Address:
+    """Where an object of a class is, as `__init__` leaves it whatever that is given; nothing is there of a class that is not
+    read as part of a library."""
+    return ctx.store.address(None, (cls.definition.node, "self"), cls)
+
+
+def _buffer(ctx: Context, value: Instance, name: str) -> Value | None:
+    """A weight that `__init__` makes and that no cast of the module reaches, as one of int64; None of others."""
+    made = made_by_anybody(ctx, value.kind)
+    held = None if made not in ctx.store.objects else ctx.store.read(made, name)
+    if held is None or not is_weight(held):
+        return None
+    content = plain(ctx, held)
+    dtypes = content.dtypes if isinstance(content, Tensor) else None
+    return content if dtypes and not dtypes & (FLOATING | COMPLEX) else None
 
 
 _PROPERTIES = frozenset({"property", "cached_property"})

@@ -13,6 +13,8 @@ from dtlint.infer.domain.values import (
     Const,
     Dtype,
     External,
+    Instance,
+    ProjectClass,
     Ref,
     Tensor,
     Tuple,
@@ -21,6 +23,7 @@ from dtlint.infer.domain.values import (
     choices,
     present,
 )
+from dtlint.infer.models.enumerations import is_enumeration
 from dtlint.infer.models.registry import MODELS
 from dtlint.infer.semantics.branches import alternatives
 
@@ -140,9 +143,18 @@ def _narrow_call(ctx: Context, test: ast.Call, holds: bool) -> None:
             return None
         if holds and isinstance(value, Unknown) and kinds == External("torch.Tensor"):
             return Tensor(value.dtypes or None, value.symbol)
+        if holds and isinstance(value, Unknown) and isinstance(kinds, ProjectClass):
+            return _of_class(value, kinds)
         return value
 
     _restrict(ctx, test.args[0], restricted, objects=True)
+
+
+def _of_class(value: Unknown, cls: ProjectClass) -> Unknown:
+    """What is an object of a class, too."""
+    if is_enumeration(cls) or (isinstance(value, Instance) and value.kind not in cls.definition.order):
+        return value
+    return Instance(value.dtypes, value.symbol, value.extra, cls)
 
 
 def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
