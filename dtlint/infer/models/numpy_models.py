@@ -74,9 +74,31 @@ for _name, _place, _sized in (
     *((name, 1, True) for name in ("zeros", "ones", "empty")),
     *(("identity", 1, False), ("eye", 3, False), ("tri", 3, False)),
     *(("linspace", 5, False), ("logspace", 5, False), ("geomspace", 4, False)),
-    *((name, 9, False) for name in ("hanning", "hamming", "blackman", "bartlett")),
+    *((name, 9, False) for name in ("hanning", "hamming", "blackman", "bartlett", "kaiser")),
 ):
     _made(_name, _place, _sized)
+
+
+@model("numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "numpy.frombuffer")
+def _of_text(ctx: Context, arguments: Arguments) -> Value:
+    """Numbers in a file or a buffer are float64, unless columns have names, or each its own dtype."""
+    given = _asked(arguments, 1)
+    if given is not None:
+        return Array(dtype_named(given), False)
+    named = arguments.keywords.get("names", NONE) == NONE and arguments.keywords.get("dtype") is None
+    return Array(FLOAT64 if arguments.complete and named else None)
+
+
+@model(
+    *(
+        f"numpy.polynomial.{name}"
+        for name in ("legendre.leggauss", "hermite.hermgauss", "hermite_e.hermegauss", "chebyshev.chebgauss")
+    ),
+    "numpy.polynomial.laguerre.laggauss",
+)
+def _quadrature(ctx: Context, arguments: Arguments) -> Value:
+    """Points and weights."""
+    return Tuple((Array(FLOAT64, False), Array(FLOAT64, False)))
 
 
 @model("numpy.full")
@@ -128,7 +150,7 @@ for _name in ("zeros_like", "ones_like", "empty_like", "full_like"):
     _like(_name)
 
 
-@model("numpy.frombuffer", "numpy.fromfile", "numpy.genfromtxt", "numpy.loadtxt", "numpy.fromiter", "numpy.memmap")
+@model("numpy.fromiter", "numpy.memmap")
 def _read(ctx: Context, arguments: Arguments) -> Value:
     given = _asked(arguments, 1)
     return Array(None if given is None else dtype_named(given), False if given is not None else None)
