@@ -191,8 +191,16 @@ def _tensor(ctx: Context, arguments: Arguments) -> Value:
     device = _device(ctx, arguments)
     if isinstance(plain, Tensor) and "device" not in arguments.keywords:
         device = plain.device
-    content = _plain_size(ctx, data) if data is not None else NONE
+    content = _nested(ctx, data) if data is not None else NONE
     return Tensor(made.dtypes, made.symbol, rank, elements(content), device)
+
+
+def _nested(ctx: Context, value: Value, depth: int = 4) -> Value:
+    """Lists of lists as tuples of tuples, a few deep."""
+    content = _plain_size(ctx, value)
+    if not isinstance(content, Tuple) or depth == 0:
+        return content
+    return Tuple(tuple(_nested(ctx, item, depth - 1) for item in content.items), content.names)
 
 
 @model("torch.frombuffer")
