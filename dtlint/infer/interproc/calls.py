@@ -4,6 +4,7 @@ the heap, so that it is not read again where nothing of that has changed.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Any
@@ -238,13 +239,31 @@ class Calls:
         """A program is going to be run: how often functions were read for others does not count."""
         self.readings.clear()
 
-    def begin(self, module: Any) -> None:
-        """A file of its own is going to be read: what was read for others is of use still, but what is found in it does not
-        depend on how much that was. Its own functions are read anew, for what is to be recorded of them."""
+    def begin(self, module: Any = None) -> None:
+        """A file of its own is going to be read.
+
+        Args:
+            module: whose functions are read anew, for what is to be recorded of them; those of all, where none is given: then
+                what is found does not depend on what was read before.
+        """
         self.readings.clear()
         self.followed = 0
         self.asked = [set()]
-        self._summaries.pop(module, None)
+        if module is None:
+            self._summaries.clear()
+        else:
+            self._summaries.pop(module, None)
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What is read meanwhile is of use for other files as well: it depends on nothing that was read for this one, nor on
+        how much that was."""
+        saved = self.readings, self.followed, self._summaries
+        self.readings, self.followed, self._summaries = {}, 0, {}
+        try:
+            yield
+        finally:
+            self.readings, self.followed, self._summaries = saved
 
     def openly(self, ctx: Context, function: Function, bound: dict[str, Value]) -> Summary:
         """What a function does that nobody is seen to call. The state is as before; nothing is remembered."""

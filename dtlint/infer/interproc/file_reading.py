@@ -82,7 +82,7 @@ class FileReading:
             self._project.bytes_read += size
         ctx.steps_left = STEPS
         ctx.notes.clear()
-        self._calls.begin(info)
+        self._calls.begin()
         kept = self._recording.judging(info)
         reading = OpenContexts(info, self._recording, with_callees=True, rounds=1, signatures=self._signatures)
         facts = ModuleFacts(kept, info, [info])

@@ -408,7 +408,7 @@ class OpenContexts:
             bound[first] = TOP
         recorder, ctx.recorder = ctx.recorder, None
         try:
-            with ctx.store.aside():
+            with ctx.store.aside(), engine.calls.apart():
                 _enter_region(ctx, definition)
                 summary = engine.calls.openly(ctx, Function(definition, None), bound)
         finally:

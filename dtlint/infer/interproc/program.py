@@ -111,7 +111,8 @@ class Program:
             if info.path is not None:
                 store.overwrite(address, "__file__", Const(str(info.path)))
             ctx.frame = Frame(address, None, info)
-            ctx.semantics.execute(ctx, info.tree.body)
+            with contextlib.nullcontext() if self.project.runs_imports else self.calls.apart():
+                ctx.semantics.execute(ctx, info.tree.body)
         finally:
             store.trail, store.footprints, ctx.frame, store.watches = saved
             info.rests_on |= self.calls.asked.pop()
