@@ -34,9 +34,6 @@ class ModelHalf(Rule):
     are only made to be saved, for inference models whose norms are cast back in a loop or by `apply`, and what tests make
     are left alone.
 
-    Conditional, and so reported with `--preview` only: a cast for inference under a test, `if args.half:`, which whoever
-    runs the program has asked for.
-
     ## Why it matters
     Training needs more than a half dtype has. In float16, gradients below 3e-8 become 0, GradScaler refuses float16
     parameters, and the `eps=1e-8` of Adam becomes 0, so that a zero gradient gives NaN. In bfloat16, an update smaller
@@ -101,7 +98,7 @@ class ModelHalf(Rule):
                 and not _saves(facts, cast)
                 and not any("dtype" in ast.unparse(guard.test) for guard in facts.around.guards(cast.node))
             ):
-                yield _of_inference(cast, asked_for=bool(facts.around.guards(cast.node)))
+                yield _of_inference(cast)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +254,7 @@ def _of_training(cast: Cast, by: Call) -> Finding:
     )
 
 
-def _of_inference(cast: Cast, *, asked_for: bool) -> Finding:
+def _of_inference(cast: Cast) -> Finding:
     dtype = max(cast.dtypes)
     effect = (
         "values beyond 65504 become inf, and those below 3e-8 become 0"
@@ -269,5 +266,4 @@ def _of_inference(cast: Cast, *, asked_for: bool) -> Finding:
         f"The whole model computes in {dtype}: {effect}",
         help=f"Keep float32 weights, and run under `torch.autocast(device_type, dtype=torch.{dtype})`",
         severity=Severity.INFO,
-        conditional=asked_for,
     )
