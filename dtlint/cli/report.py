@@ -45,6 +45,8 @@ class Reporter:
         from dtlint.trace.judge import FailOn, SelectionError, runtime_rules
 
         self.format, self.file, self.quiet, self.everything = format, writable(file), quiet, everything
+        if everything and format not in (SCREEN, "full"):
+            click.echo(f"dtlint: --all adds to the screen; --output-format {format} has all findings already", err=True)
         self.heading = heading
         """A line above the report on the screen, where several processes write there."""
         self.here = Path.cwd()  # a program may leave it

@@ -76,6 +76,9 @@ def _screen(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[
     how = " (no optimizer stepped; dtlint.step() marks steps)" if by_hand else ""
     ran = f"{ranks}{_count(record.steps, 'optimizer step')}{how}, {_count(record.operators, 'operator')}"
     yield f"dtlint trace: {ran} at {_count(len(places), 'line')} of source", "strong"
+    if record.covers and not record.operators and not record.left_out:
+        near = f"; those that ran are {listed(record.ran)}" if record.ran else ""
+        yield f"No module that ran is called {' or '.join(record.covers)}{near}", "strong"
     fatal = [d for d in diagnostics if d.severity is Severity.ERROR]
     yield from _section(fatal, ("DT914",), "The program ended by a dtype error")
     yield from _nonfinite(record, diagnostics)
@@ -201,8 +204,9 @@ def _casts(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[L
         by[entry.author] += entry.count
     authors = ", ".join(f"{count / steps:.3g} {AUTHORS[author]}" for author, count in by.most_common())
     per = "a step" if record.steps else "in all"
+    each = " per step" if record.steps else ""
     moved = sum(entry.nbytes for entry in casts) / steps
-    size = f", {_amount(moved)} moved" if round(moved) else ""
+    size = f", moving {_amount(moved)}{each}" if round(moved) else ""
     yield f"Casts: {sum(by.values()) / steps:.3g} {per}{size}: {authors}", "plain"
     yield from _section(diagnostics, ("DT908",), "Casts that undo a cast")
 
@@ -246,9 +250,10 @@ def _nearest(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator
 
 
 def _unseen(record: TraceRecord) -> Iterator[Line]:
-    if record.unseen:
-        more = [f"and {len(record.unseen) - MOST} more"] if len(record.unseen) > MOST else []
-        told = [f"{legible(u.what)} ({u.count:,})" for u in record.unseen[:MOST]]
+    unseen = [u for u in record.unseen if not u.made_up_for]
+    if unseen:
+        more = [f"and {len(unseen) - MOST} more"] if len(unseen) > MOST else []
+        told = [f"{legible(u.what)} ({u.count:,})" for u in unseen[:MOST]]
         yield f"Not seen: {'; '.join(told + more)}", "plain"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
@@ -27,7 +27,9 @@ class Event:
         "kind",
         "last_step",
         "low",
+        "maker",
         "number",
+        "rate",
         "reached",
         "signature",
         "site",
@@ -63,6 +65,10 @@ class Event:
         """The values at the first birth."""
         self.inputs: list[tuple[torch.dtype, Range]] = []
         """dtypes and values of the operands at the last birth, as far as they are known."""
+        self.maker: Signature | None = None
+        """Of a pole: the operator that made the operand which was 0."""
+        self.rate: Any = None
+        """The learning rate, where an optimizer's step spoilt a weight."""
         self.number: float | None = None
         """The Python number among the operands, where each call had the same."""
         self.times = self.spread = 0

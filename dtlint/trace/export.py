@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["record_of"]
 
+NAMED = 6
+"""Modules that are named where the one that was asked for did not run."""
+
 LONGEST = 300
 """Characters of an expression that the record keeps."""
 
@@ -83,6 +86,7 @@ class _Export:
             left_out=tracer.options.left_out,
             covers=list(tracer.options.modules),
             operators=tracer.operators,
+            ran=[] if tracer.operators else list(dict.fromkeys(filter(None, (site.module for site in sites))))[:NAMED],
             entries=entries,
             events=[self._event(event) for event in events],
             scaler=self._scaler(events),
@@ -186,6 +190,8 @@ class _Export:
             unwatched=dtype_name(event.unwatched),
             written=None if event.writer is None else self._place(event.writer.site),
             number=event.number,
+            maker=self._number(event.maker),
+            rate=event.rate,
             partly=bool(options.modules) or options.watch != frozenset(VALUES),
         )
 

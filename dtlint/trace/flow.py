@@ -284,7 +284,7 @@ class Flow:
         """Judge the weights after optimizer.step(): what it does to them is known by what it leaves."""
         made, outside = self._made, self._outside
         for number, group in enumerate(optimizer.param_groups):
-            subject = Stepped(number, group["params"], site, group.get("eps"))
+            subject = Stepped(number, group["params"], site, group.get("eps"), group.get("lr"))
             for p in subject.weights:
                 if type(p) not in PLAIN:
                     self.miss(f"weights of the tensor subclass {type(p).__name__} after a step")

@@ -133,6 +133,7 @@ class _Merger:
                     place=place(event.place),
                     entry=_at(entries, event.entry),
                     written=place(event.written),
+                    maker=_at(entries, event.maker),
                     rank=record.rank,
                 )
             )

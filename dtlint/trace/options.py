@@ -84,7 +84,7 @@ class Options:
         if any(not pattern for pattern in modules):
             raise OptionsError("module '' is no path; write one such as blocks.0 or blocks.*.attn")
         if assume is not None and assume not in ASSUMED:
-            raise OptionsError(f"assume {assume!r} tells nothing; use {' or '.join(ASSUMED)}")
+            raise OptionsError(_why_not(assume))
         return cls(first, last, every, frozenset() if only else watched or frozenset(VALUES), tuple(modules), assume)
 
     def traces(self, step: int) -> bool:
@@ -150,6 +150,13 @@ def _span(steps: str | None) -> tuple[int, int | None]:
     if first < 1 or (last is not None and last < first):
         raise OptionsError(f"steps {steps!r} is an empty span; steps are counted from 1, and both ends are included")
     return first, last
+
+
+def _why_not(assume: str) -> str:
+    """Why there is nothing to assume of this dtype."""
+    if assume == "bfloat16":
+        return "assume 'bfloat16' would show nothing: it has float32's range, where nothing new overflows; use float16"
+    return f"assume {assume!r} tells nothing; use {' or '.join(ASSUMED)}"
 
 
 def _dtype(name: str) -> str:

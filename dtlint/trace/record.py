@@ -16,6 +16,7 @@ from dtlint.trace.options import VALUES
 from dtlint.trace.schema import (
     REACHED,
     SCHEMA,
+    VANISHES,
     DtypeError,
     Entry,
     Event,
@@ -83,6 +84,8 @@ class TraceRecord:
     """Patterns of the modules whose operators were traced; none for all."""
     simulated: str = ""
     """The device that was simulated on the CPU, as `cuda`; "" if none."""
+    ran: list[str] = field(default_factory=list)
+    """Where no operator was traced: the first modules that ran, for one to be named instead."""
     rank: int = 0
     """Which process of a distributed run this was."""
     world: int = 1
@@ -220,6 +223,21 @@ class TraceRecord:
         if name in QUOTIENTS and 0 < least < 1 and (name != "div" or len(event.inputs) > 1):
             return f"inputs as small as {least:.2g}"
         return f"inputs reach {reach:.5g}"
+
+    def zero(self, event: Event) -> str:
+        """`, as `var + 1e-08` at m.py:3 held 0, since 1e-08 is 0 in float16`, as far as it is known."""
+        if event.maker is None:
+            return ""
+        maker = self.entries[event.maker]
+        at = self.places[maker.place]
+        small = maker.number is not None and maker.output == "float16" and 0 < abs(maker.number) <= VANISHES
+        eps = (
+            f", since {maker.number:g} is 0 in float16" if small and maker.op.strip("_") in ("add", "clamp_min") else ""
+        )
+        here = None if event.place is None else self.places[event.place]
+        if not eps and here is not None and (here.file, here.line) == (at.file, at.line):
+            return ""
+        return f", as {shorten(at.expression) or maker.op} at {in_package(at.file)}:{at.line} held 0{eps}"
 
     def written(self, event: Event) -> str:
         """`, with inf from `data[0, 0]` at train.py:39`: of a NaN that came of what the program wrote; else ""."""

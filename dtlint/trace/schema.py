@@ -14,6 +14,7 @@ __all__ = [
     "NO_FILE",
     "REACHED",
     "SCHEMA",
+    "VANISHES",
     "WITHOUT_OVERFLOW",
     "DtypeError",
     "Entry",
@@ -41,6 +42,9 @@ NO_FILE = "<autograd>"
 
 REACHED = ("the loss", "gradients", "weights", "other ranks", "a number the program read")
 """What an event may reach, in the order of telling."""
+
+FAST = 1.0
+"""A learning rate from which it is worth a word where a step spoilt a weight."""
 
 WITHOUT_OVERFLOW = "without overflow"
 """In the message of an operator that was given a number beyond the range of its dtype."""
@@ -185,6 +189,10 @@ class Event:
     """Of a NaN: the place at which the program wrote the infs that an operand held, as those of a mask."""
     number: float | None = None
     """The Python number among the operands, as the 2 of `x / 2`, where each call had the same."""
+    maker: int | None = None
+    """Of a pole: the entry that made the operand which was 0."""
+    rate: float | None = None
+    """The learning rate, where an optimizer step spoilt a weight."""
     partly: bool = False
     """Was it followed through a part of the operators or dtypes only? Others may have inherited it as well."""
     rank: int | None = None
@@ -213,6 +221,13 @@ class Event:
         if self.eps is None or self.dtype != "float16" or self.eps > VANISHES:
             return ""
         return f", since the optimizer's eps of {self.eps:g} is 0 in float16"
+
+    @property
+    def by_rate(self) -> str:
+        """`, at a learning rate of 1e+30`, where that is what spoilt a weight; else ""."""
+        if self.rate is None or self.by_eps or 0 <= self.rate < FAST:
+            return ""
+        return f", at a learning rate of {self.rate:g}"
 
     @property
     def help_with_eps(self) -> str:
@@ -275,7 +290,9 @@ class Unseen:
     place: int | None = None
     """Where it was met first, if that is known."""
     by_design: bool = False
-    """Left out on purpose, and nothing is missed by it: weights are judged after each step, for one."""
+    """Left out on purpose, as by an option."""
+    made_up_for: bool = False
+    """Is nothing missed by it, since it was judged in another way?"""
 
 
 @dataclass(slots=True)

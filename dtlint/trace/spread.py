@@ -57,6 +57,7 @@ class Stepped(NamedTuple):
     weights: Sequence[Tensor]
     site: Site
     eps: Any
+    rate: Any
 
     @property
     def given(self) -> bool:
@@ -241,6 +242,9 @@ class Spread:
             ]
             event.writer = meant.writer
             event.number = signature.number if signature.constant else None
+            if kind == "pole" and event.times == 0 and signature.pole is not None and signature.pole < len(inputs):
+                at_pole = inputs[signature.pole]
+                event.maker = self.storages.made.get(at_pole) if self._still(at_pole) else None
             self._happened(event, key)
 
     def _bars_beyond(self, signature: Signature, inputs: tuple[int, ...], span: Range) -> bool:
@@ -412,6 +416,7 @@ class Spread:
             event = self._spoilt[at] = Event(kind, self._step, None, p.dtype)
             event.low, event.high = span
             event.site, event.eps = weight.site, weight.eps if isinstance(weight.eps, float) else None
+            event.rate = weight.rate if isinstance(weight.rate, float) else None
             event.brought = collective_of(self.storages.maker(grad)) if grad is not None else ""
             told = f"weight {number} of group {weight.group}, shape {tuple(p.shape)}"
             event.subject = self.modules.name_of(key) or told

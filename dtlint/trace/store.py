@@ -80,6 +80,7 @@ def _check(record: TraceRecord) -> None:
         indices += [(operand.origin, entries) for operand in entry.inputs]
     for event in record.events:
         indices += [(event.place, places), (event.entry, entries), (event.written, places)]
+        indices.append((event.maker, entries))
     if record.scaler is not None:
         indices += [(record.scaler.place, places), *((cause.event, events) for cause in record.scaler.causes)]
         indices += [(skip.event, events) for skip in record.scaler.skips]

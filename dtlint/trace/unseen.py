@@ -63,7 +63,8 @@ def _reformulated(signatures: Sequence[Signature]) -> dict[str, list[Signature]]
 def _steps(tracer: Tracer) -> Iterator[Unseen]:
     steps = tracer.steps
     if steps.silenced:
-        yield Unseen("optimizer steps from within, whose weights are judged after each", steps.silenced, by_design=True)
+        what = "optimizer steps within; the weights were checked after each"
+        yield Unseen(what, steps.silenced, by_design=True, made_up_for=True)
     if tracer.passed_by:
         what = f"operators that {tracer.options.module_words} left out"
         yield Unseen(what, tracer.passed_by, by_design=tracer.operators > 0)

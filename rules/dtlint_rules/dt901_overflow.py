@@ -18,6 +18,8 @@ HELP = {
     "float32": "scale the operands down before this operation, or clamp them",
 }
 
+HELP_RATE = "lower the learning rate, or warm it up"
+
 FULL = (
     "an operand holds the dtype's own limit, as a mask of torch.finfo(dtype).min does: give masked_fill the scores, or"
     " mask with a smaller number"
@@ -69,7 +71,9 @@ class Overflow(RuntimeRule):
             yield record.diagnostic(
                 self,
                 event.place,
-                f"{record.what(event)} overflowed {event.dtype}{record.when(event)}{inputs}{event.by_eps}: {event.fate}",
-                help=event.help_with_eps or (FULL if event.fills_dtype else HELP.get(event.dtype, "")),
+                f"{record.what(event)} overflowed {event.dtype}{record.when(event)}{inputs}{event.by_eps}{event.by_rate}: {event.fate}",
+                help=event.help_with_eps
+                or (HELP_RATE if event.by_rate else "")
+                or (FULL if event.fills_dtype else HELP.get(event.dtype, "")),
                 severity=record.severity(event, Severity.INFO if record.harmless(event) else None),
             )

@@ -12,10 +12,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dtlint.trace.record import TraceRecord
+    from dtlint.trace.schema import Event
 
 
 HELP = "keep the argument away from 0 with an eps that its dtype can hold, or use the log-space form"
 HELP_CTC = "leave such samples out, or pass zero_infinity=True"
+
+
+HELP_LOG = {
+    "_softmax": "take log_softmax of the scores, which does not leave the log space",
+    "sigmoid": "take logsigmoid of the scores, or binary_cross_entropy_with_logits",
+}
+"""By the operator that gave the 0 of which a logarithm was taken."""
+
+
+def _help(record: TraceRecord, event: Event) -> str:
+    if event.entry is None or event.maker is None or not record.entries[event.entry].op.startswith("log"):
+        return HELP
+    return HELP_LOG.get(record.entries[event.maker].op, HELP)
 
 
 class Pole(RuntimeRule):
@@ -61,7 +75,7 @@ class Pole(RuntimeRule):
             yield record.diagnostic(
                 self,
                 event.place,
-                f"{record.what(event)} {met if ctc else f'met its pole{record.when(event)} and gave {value}'}: {event.fate}",
-                help=HELP_CTC if ctc else HELP,
+                f"{record.what(event)} {met if ctc else f'met its pole{record.when(event)} and gave {value}{record.zero(event)}'}: {event.fate}",
+                help=HELP_CTC if ctc else _help(record, event),
                 severity=record.severity(event, Severity.INFO if died else None),
             )

@@ -8,7 +8,7 @@ from dtlint.diagnostic import Diagnostic, Severity
 from dtlint.dtypes.dtype import DTYPES
 from dtlint.rule import RuntimeRule
 from dtlint.trace.options import VALUES
-from dtlint.trace.words import listed
+from dtlint.trace.words import listed, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,7 +63,7 @@ class CameIn(RuntimeRule):
             yield record.diagnostic(
                 self,
                 event.place,
-                f"{_what(record, event)}{record.when(event)}{_maybe(event)}: {event.fate}",
+                f"{_what(record, event)}{'' if event.entry is None else record.when(event)}{_maybe(event)}: {event.fate}",
                 help=_help(record, event),
                 severity=record.severity(event, Severity.INFO if record.harmless(event) else None),
             )
@@ -76,8 +76,19 @@ def _help(record: TraceRecord, event: Event) -> str:
         watched = event.unwatched in VALUES
         return _without(["--watch"]) if watched else f"check the {event.unwatched} operand with torch.isfinite"
     if event.hidden:
-        return _without(event.hidden)
-    return "check the data or the checkpoint with torch.isfinite before the loop"
+        return _sooner(record, event) or _without(event.hidden)
+    workers = any("child processes" in unseen.what for unseen in record.unseen)
+    more = "; with num_workers=0 the trace shows the line that made it" if workers and not event.subject else ""
+    return f"check the data or the checkpoint with torch.isfinite before the loop{more}"
+
+
+def _sooner(record: TraceRecord, event: Event) -> str:
+    """Which steps to trace, where the one before that was traced was some steps ago."""
+    words = record.left_out.split()
+    every = int(words[words.index("--every") + 1]) if "--every" in words else 1
+    if every == 1 or event.step < every or any(option.startswith("--module") for option in event.hidden):
+        return ""
+    return f"trace the steps between with --steps {event.step + 2 - every}:{event.step + 1} to see where it was made"
 
 
 def _without(options: Sequence[str]) -> str:
@@ -93,6 +104,27 @@ def _elsewhere(record: TraceRecord) -> str:
     if record.narrowed:
         return _without(record.narrowed)
     return "in another thread, in a collective, or in memory that the program writes itself"
+
+
+def _weights(record: TraceRecord, event: Event) -> str:
+    """What an optimizer's step made of gradients that no traced operator had spoilt."""
+    at = None if event.place is None else record.places[event.place]
+    step = (shorten(at.expression) if at is not None else "") or "an optimizer step"
+    value = "NaN" if event.low != event.low else "inf"
+    count = "1 parameter" if event.times == 1 else f"{event.times} parameters"
+    many = "its gradient" if event.times == 1 else "their gradients"
+    named = f", as {event.subject}" if event.times > 1 else f", {event.subject}"
+    modules = " ".join(f"--module {name}" for name in record.covers)
+    source = (
+        f"{event.brought} brought {many} so"
+        if event.brought
+        else (
+            f"{many} came from code that {modules} left out"
+            if modules
+            else f"{many} came from code that was not traced"
+        )
+    )
+    return f"{step} wrote {value} to {count}{named}{record.when(event)}; {source}"
 
 
 def _keeps(entry: Entry, event: Event) -> bool:
@@ -113,8 +145,7 @@ def _maybe(event: Event) -> str:
 
 def _what(record: TraceRecord, event: Event) -> str:
     if event.entry is None:
-        whose = f"{event.brought} brought it so" if event.brought else "nothing that was traced had made it so"
-        return f"the gradient was not finite, and {whose}: {record.what(event)} went bad"
+        return _weights(record, event)
     value = "NaN" if event.low != event.low else "-inf" if event.high == float("-inf") else "inf"
     if event.unwatched:
         came = "came" if _keeps(record.entries[event.entry], event) else "may have come"

@@ -54,8 +54,24 @@ def test_the_screen_says_of_what_it_found_nothing(
 def test_the_modules_that_are_left_out_are_told_as_not_seen(tmp_path: Path, dtlint: Callable[..., Any]) -> None:
     (tmp_path / "script.py").write_text(LOOP)
     said = dtlint("trace", "--module", "b", "--module", "c", "script.py").err
-    assert "; operators that --module b --module c left out (" in said
+    assert "Not seen: operators that --module b --module c left out (" in said
     assert "left out" not in dtlint("trace", "script.py").err
+
+
+def test_modules_that_did_not_run_are_told(tmp_path: Path, dtlint: Callable[..., Any]) -> None:
+    (tmp_path / "script.py").write_text(LOOP)
+    said = dtlint("trace", "--module", "c*", "script.py").err
+    assert "\nNo module that ran is called c*; those that ran are a, b and Net\n" in said
+    assert "No module" not in dtlint("trace", "--module", "b", "script.py").err
+
+
+def test_what_an_optimizer_does_within_is_no_gap(tmp_path: Path, dtlint: Callable[..., Any]) -> None:
+    (tmp_path / "script.py").write_text(LOOP)
+    assert "Not seen" not in dtlint("trace", "-o", "t.json", "script.py").err
+    shown = dtlint("report", "--all", "t.json").out
+    assert "optimizer steps within; the weights were checked after each (4)" in shown
+    said = dtlint("report", "--all", "--output-format", "concise", "t.json").err
+    assert said == "dtlint: --all adds to the screen; --output-format concise has all findings already\n"
 
 
 def test_a_program_that_ends_before_any_operator_is_not_told_of_options_it_did_not_have(
@@ -93,7 +109,9 @@ def test_what_was_not_seen_is_told_and_is_no_finding(tmp_path: Path, dtlint: Cal
     assert "Nothing to report." in said
 
 
-@pytest.mark.parametrize(("steps", "size"), [(1, "6 bytes moved"), (6, "1 byte moved"), (20, "Casts: 0.05 a step: ")])
+@pytest.mark.parametrize(
+    ("steps", "size"), [(1, "moving 6 bytes per step"), (6, "moving 1 byte per step"), (20, "Casts: 0.05 a step: ")]
+)
 def test_bytes_are_counted_as_one_says_them(tmp_path: Path, dtlint: Callable[..., Any], steps: int, size: str) -> None:
     (tmp_path / "script.py").write_text(
         "import torch\nx = torch.ones(1).half()\n"

@@ -72,7 +72,10 @@ def test_watch_takes_the_names_that_people_use() -> None:
         ({"watch": ["int8"]}, "watch 'int8' is no dtype whose values can be judged"),
         ({"only": "dtypes", "watch": ["float16"]}, "only dtypes judges no values"),
         ({"modules": [""]}, "module '' is no path"),
-        ({"assume": "bfloat16"}, "assume 'bfloat16' tells nothing; use float16"),
+        (
+            {"assume": "bfloat16"},
+            "assume 'bfloat16' would show nothing: it has float32's range, where nothing new overflows; use float16",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(words: dict[str, Any], message: str) -> None:

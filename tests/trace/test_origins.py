@@ -133,7 +133,7 @@ def test_what_a_step_that_is_left_out_made_is_said_to_have_come_in() -> None:
     told = found(program, every=2)
     assert {d.code for d in told} == {"DT909"}
     assert all("in step 3, and a step that --every 2 leaves out may have made it so" in d.message for d in told)
-    assert {d.help for d in told} == {"run without --every to see where it was made"}
+    assert {d.help for d in told} == {"trace the steps between with --steps 2:3 to see where it was made"}
 
 
 def test_in_the_first_step_of_all_no_step_was_left_out() -> None:
@@ -413,6 +413,18 @@ def test_a_label_that_is_nan_and_masked_is_information() -> None:
     assert {(d.code, d.severity) for d in told} == {("DT909", Severity.INFO)}
 
 
+def test_a_gradient_of_code_that_is_left_out_is_told_by_its_weights() -> None:
+    def loss_of(layer: nn.Linear, step: int) -> torch.Tensor:
+        return (layer(torch.ones(1, 2)) * math.inf).sum() * 0
+
+    (told,) = found(lambda: train(loss_of), modules=["elsewhere"])
+    assert told.code == "DT909"
+    assert told.message.startswith(
+        "`optimizer.step()` wrote NaN to 2 parameters, as parameter Linear.weight in step 1; their gradients came from code"
+        " that --module elsewhere left out: "
+    )
+
+
 def test_an_infinite_ctc_loss_is_no_overflow() -> None:
     def program() -> None:
         x = (torch.randn(3, 1, 4) * 1).log_softmax(-1).requires_grad_()
@@ -432,3 +444,47 @@ def test_a_mask_of_ones_times_a_number_beyond_half(mask: Callable[[torch.Tensor]
     assert found(lambda: (scores + mask(keep)).softmax(-1).sum().item()) == []
     (told,) = found(lambda: ((scores * 600 * 600).abs() * -1).sum().item())
     assert told.code == "DT901"
+
+
+# -- the cause behind the line ----------------------------------------------------------------------------------------
+
+
+def test_a_logarithm_of_a_softmax_that_underflowed() -> None:
+    def program() -> None:
+        p = torch.softmax(torch.tensor([0.0, 200.0]) * 1, 0)
+        torch.log(p).sum().item()
+
+    (told,) = found(program)
+    assert ", as `torch.softmax(torch.tensor([0.0, 200.0]) * 1, 0)` at " in told.message
+    assert told.help == "take log_softmax of the scores, which does not leave the log space"
+
+
+def test_an_epsilon_that_is_zero_in_half() -> None:
+    def program() -> None:
+        norm = (torch.zeros(4).half() * 1).mean() + 1e-8
+        (torch.ones(4).half() / norm).sum().item()
+
+    (told,) = found(program)
+    assert " held 0, since 1e-08 is 0 in float16: " in told.message
+
+
+def test_a_deviation_of_one_value() -> None:
+    (told,) = found(lambda: torch.ones(1, 4).std(0).sum().item())
+    assert told.help == "of a single value it is 0/0: give correction=0, or more values"
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"), [(1e38, "at a learning rate of 1e+38"), (math.nan, "at a learning rate of nan")]
+)
+def test_a_learning_rate_that_spoils_the_weights(rate: float, words: str) -> None:
+    layer = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    optimizer.param_groups[0]["lr"] = rate
+
+    def program() -> None:
+        (layer(torch.ones(1, 2)).sum() * 100).backward()
+        optimizer.step()
+
+    (told,) = found(program)
+    assert words in told.message
+    assert "learning rate" in told.help
