@@ -15,6 +15,7 @@ from dtlint.report.colour import write_lines
 from dtlint.report.frame import STYLES
 from dtlint.report.legible import legible
 from dtlint.trace.balance import work
+from dtlint.trace.record import CALLED
 from dtlint.trace.words import in_package, listed, within
 
 if TYPE_CHECKING:
@@ -153,8 +154,10 @@ def _section(diagnostics: Sequence[Diagnostic], codes: Sequence[str], title: str
 
 def _told(d: Diagnostic) -> tuple[Line, Line]:
     """Two of one line that say the same are told once."""
+    calls = (note.location for note in d.notes if note.message == CALLED)
+    caller = next((f", called from {at.path}:{at.span.line}" for at in calls), "")
     place: Line = (
-        f"  {d.severity.value}[{d.code}] {in_package(d.location.path)}:{d.location.span.line}",
+        f"  {d.severity.value}[{d.code}] {in_package(d.location.path)}:{d.location.span.line}{caller}",
         STYLES[d.severity],
     )
     return place, (f"    {legible(d.message)}", "plain")

@@ -125,7 +125,9 @@ class _Export:
         text = linecache.getline(site.file, source.line)
         column = source.column if source.column is not None else len(text) - len(text.lstrip())
         end_column = source.end_column if source.end_column is not None else max(len(text.rstrip()), column)
-        return Place(file, source.line, end, column, end_column, source.expression[:LONGEST], site.module)
+        expression = source.expression[:LONGEST]
+        caller = shown(site.caller, self.tracer.here) if site.caller else ""
+        return Place(file, source.line, end, column, end_column, expression, site.module, caller, site.caller_line)
 
     def _entry(self, s: Signature) -> Entry:
         place = self._place(s.site)

@@ -35,11 +35,14 @@ if TYPE_CHECKING:
 
     from dtlint.rule import RuntimeRule
 
-__all__ = ["AROUND", "TraceRecord", "nothing"]
+__all__ = ["AROUND", "CALLED", "TraceRecord", "nothing"]
 
 AROUND = 2
 """Lines of source kept on each side of a place."""
 
+
+CALLED = "called from here"
+"""The note at the program's own line, of a place in an installed package."""
 
 SIGNS = {"mul": "*", "div": "/"}
 """How an operator of a tensor and a number is written."""
@@ -114,7 +117,10 @@ class TraceRecord:
             message=message,
             location=_location(at),
             help=help,
-            notes=tuple(Note(_location(self.places[where]), text) for where, text in notes),
+            notes=(
+                *(Note(_location(self.places[where]), text) for where, text in notes),
+                *((Note(_line(at.caller, at.caller_line), CALLED),) if at.caller else ()),
+            ),
             lines=tuple(self._lines(at)),
             noqa_line=at.end_line,
         )
@@ -286,6 +292,10 @@ class TraceRecord:
 def nothing(argv: list[str], exit_code: int) -> TraceRecord:
     """The record of a program that never imported torch."""
     return TraceRecord(SCHEMA, __version__, "", platform.python_version(), argv, exit_code, steps=0, operators=0)
+
+
+def _line(file: str, line: int) -> Location:
+    return Location(file, Span(line, 0, line, 0))
 
 
 def _location(at: Place) -> Location:

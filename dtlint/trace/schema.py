@@ -63,6 +63,10 @@ class Place:
     expression: str
     module: str
     """`blocks.2.fc`, or "" outside any module."""
+    caller: str = ""
+    """Of an installed package: the file of the program's own that first came there; "" of its own places."""
+    caller_line: int = 0
+    """The line of that call, from 1."""
 
 
 @dataclass(slots=True)

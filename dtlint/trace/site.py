@@ -12,6 +12,7 @@ import functools
 import itertools
 import linecache
 import os
+import re
 import sys
 import weakref
 from array import array
@@ -47,6 +48,9 @@ HIDDEN = (
     "<frozen",
 )
 """Frames of these files are never the user's place."""
+
+INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+"""In the names of files of packages that are installed."""
 
 SEEN_THROUGH = os.path.join(str(Path(__file__).parent), "simulate", "tensors.py")
 """Stands before torch's own functions while a device is simulated: what runs is what its caller wrote."""
@@ -110,12 +114,22 @@ def shown(file: str, here: Path) -> str:
     return path.relative_to(here).as_posix() if path.is_absolute() and path.is_relative_to(here) else file
 
 
+def _own_caller(frame: FrameType) -> tuple[str, int]:
+    """The file and line of the program's own by which an installed package came to run `frame`; "" and 0 if it is own."""
+    at: FrameType | None = frame
+    while at is not None and (INSTALLED.search(at.f_code.co_filename) or at.f_code.co_filename.startswith(HIDDEN)):
+        at = at.f_back
+    if at is None or at is frame or at.f_code.co_filename.startswith("<"):
+        return "", 0
+    return at.f_code.co_filename, at.f_lineno
+
+
 class Site:
     """A place in the user's code, while one module runs. It keeps its code objects alive, so that ids stay theirs."""
 
     __slots__ = (
         *("code", "file", "lasti", "line", "inner", "inner_lasti", "inner_line", "module", "kept"),
-        *("backward", "forward", "signatures"),
+        *("backward", "forward", "signatures", "caller", "caller_line"),
     )
 
     def __init__(self, frame: FrameType, inner: FrameType, module: str, kept: bool = True) -> None:
@@ -124,6 +138,7 @@ class Site:
             inner = inner.f_back
         self.inner, self.inner_lasti, self.inner_line = inner.f_code, inner.f_lasti, inner.f_lineno
         self.file = self.code.co_filename
+        self.caller, self.caller_line = _own_caller(frame)
         self.module, self.kept = module, kept
         self.signatures: dict[tuple[Any, ...], Signature] = {}
         self.forward: dict[Op, Signature] = {}

@@ -130,3 +130,20 @@ def test_an_error_that_the_program_caught_is_shown_with_the_lesser_findings(
     said = dtlint("trace", "script.py").err
     assert "Dtype errors that the program caught:\n  info[DT914] script.py:3\n" in said
     assert "The program ended" not in said
+
+
+def test_the_line_that_called_a_library_is_told_beside_the_library_s(
+    tmp_path: Path, dtlint: Callable[..., Any]
+) -> None:
+    library = tmp_path / "env" / "site-packages"
+    library.mkdir(parents=True)
+    (library / "lib.py").write_text("def root(x):\n    return x.sqrt()\n")
+    (tmp_path / "script.py").write_text(
+        "import sys\nsys.path.insert(0, 'env/site-packages')\nimport lib\nimport torch\n"
+        "def run():\n    return lib.root(torch.tensor(-1.0))\nrun().item()\ntorch.tensor(-2.0).sqrt().item()\n"
+    )
+    said = dtlint("trace", "--output", "t.json", "script.py").err
+    assert "error[DT902] lib.py:2, called from script.py:6\n" in said
+    assert "error[DT902] script.py:8\n" in said
+    shown = dtlint("report", "--output-format", "full", "t.json").out
+    assert "::: script.py:6:1: called from here" in shown

@@ -468,6 +468,7 @@ def test_an_epsilon_that_is_zero_in_half() -> None:
     assert " held 0, since 1e-08 is 0 in float16: " in told.message
 
 
+@pytest.mark.filterwarnings("ignore:std")
 def test_a_deviation_of_one_value() -> None:
     (told,) = found(lambda: torch.ones(1, 4).std(0).sum().item())
     assert told.help == "of a single value it is 0/0: give correction=0, or more values"
