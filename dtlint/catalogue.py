@@ -45,6 +45,7 @@ class Listed:
     needs: tuple[tuple[str, ...], ...]
     judges: bool
     runtime: bool
+    assumption: str
 
     def __hash__(self) -> int:
         """By the code, which no two rules share: all facts are many, and rules are looked up for each file."""
@@ -131,6 +132,7 @@ def _load(folder: str, stamp: list[Any]) -> list[Listed] | None:
                 tuple(map(tuple, item["needs"])),
                 item["judges"],
                 item["runtime"],
+                item["assumption"],
             )
             for item in index["rules"]
         ]
@@ -165,6 +167,7 @@ def _listed(rule: type[Rule]) -> Listed:
         rule.needs,
         rule.asks(),
         rule.runtime,
+        rule.assumption,
     )
 
 

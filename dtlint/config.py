@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dtlint.dtypes.assumption import Assumption, parse_assumption
 from dtlint.source.declared_torch import OLDEST, Declarations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dtlint.catalogue import AnyRule
     from dtlint.source.declared_torch import Declared
@@ -98,6 +99,10 @@ class Settings:
     """What the project's own metadata say of the oldest torch, where `target_torch` says nothing."""
     preview: bool = False
     """Are the opt-in rules on as well?"""
+    supports: tuple[Assumption, ...] = ()
+    """What the code has to support beside float32."""
+    per_file_supports: tuple[tuple[str, tuple[Assumption, ...]], ...] = ()
+    """Patterns as in .gitignore, relative to `root`, each with what files that it matches have to support as well."""
     baseline: Path | None = None
     """The file of the findings that are known already."""
     root: Path = field(default_factory=Path.cwd)
@@ -130,15 +135,34 @@ class Settings:
         target_torch: tuple[int, int] | None = None,
         force_exclude: bool = False,
         preview: bool = False,
+        assume: Sequence[Assumption] = (),
     ) -> Settings:
-        """These settings with the command line's over them."""
+        """These settings with the command line's over them. What it assumes takes the place of what is to be supported."""
         return replace(
             self,
             selections=(*self.selections, selection) if selection else self.selections,
             target_torch=target_torch or self.target_torch,
             force_exclude=force_exclude or self.force_exclude,
             preview=preview or self.preview,
+            supports=tuple(assume) or self.supports,
+            per_file_supports=() if assume else self.per_file_supports,
         )
+
+    def assumptions_for(self, path: Path | None) -> tuple[Assumption, ...]:
+        """What a file has to support, each once.
+
+        Raises:
+            PatternError: one of `per_file_supports` is no pattern.
+        """
+        found = dict.fromkeys(self.supports)
+        if path is not None and self.per_file_supports:
+            from dtlint.source.patterns import of_settings
+
+            relative = Path(os.path.relpath(path, self.root)).as_posix()
+            for pattern, assumptions in self.per_file_supports:
+                if of_settings((pattern,), f"{self.origin}: per-file-supports").match_file(relative):
+                    found.update(dict.fromkeys(assumptions))
+        return tuple(found)
 
     @property
     def oldest_torch(self) -> tuple[int, int]:
@@ -220,12 +244,14 @@ class Configuration:
         target_torch: tuple[int, int] | None = None,
         force_exclude: bool = False,
         preview: bool = False,
+        assume: Sequence[Assumption] = (),
     ) -> None:
         """`file` holds for all files, whatever is nearest; `isolated` reads no configuration at all."""
         self._selection = selection
         self._target_torch = target_torch
         self._force_exclude = force_exclude
         self._preview = preview
+        self._assume = assume
         self._known: dict[Path, Settings] = {}
         self._declarations = Declarations()
         self._fixed: Settings | None = None
@@ -268,6 +294,7 @@ class Configuration:
             target_torch=self._target_torch,
             force_exclude=self._force_exclude,
             preview=self._preview,
+            assume=self._assume,
         )
 
 
@@ -334,6 +361,8 @@ def _parse(table: Mapping[str, Any], file: Path) -> Settings:
         force_exclude=bool(value("force-exclude")),
         target_torch=value("target-torch"),
         preview=bool(value("preview")),
+        supports=value("supports") or (),
+        per_file_supports=_matching(value("per-file-supports") or (), file),
         baseline=file.parent.absolute() / value("baseline") if "baseline" in table else None,
         root=file.parent.absolute(),
         origin=origin,
@@ -357,6 +386,46 @@ def _codes_for(pattern: str, codes: object) -> tuple[str, ...]:
         return _strings(codes)
     except ValueError:
         raise ValueError(f'must have a list of codes for {pattern!r}, like ["DT103"]') from None
+
+
+def _assumptions(value: object) -> tuple[Assumption, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError('must be a list of assumptions, like ["half", "autocast"]')
+    return tuple(dict.fromkeys(map(parse_assumption, value)))
+
+
+def _supported(value: object) -> tuple[tuple[str, tuple[Assumption, ...]], ...]:
+    if not isinstance(value, dict):
+        raise ValueError('must be a table from patterns to assumptions, like {"src/kernels/*" = ["half"]}')
+    return tuple((pattern, _assumptions(names)) for pattern, names in value.items())
+
+
+def _matching(
+    supported: tuple[tuple[str, tuple[Assumption, ...]], ...], file: Path
+) -> tuple[tuple[str, tuple[Assumption, ...]], ...]:
+    """The same, if each pattern matches something: one that does not holds nothing to anything.
+
+    Raises:
+        ConfigError: the first that matches no file.
+        PatternError: one of them is no pattern.
+    """
+    for pattern, _ in supported:
+        from dtlint.source.patterns import of_settings
+
+        where = f"{_shown(file)}: per-file-supports"
+        matches = of_settings((pattern,), where).match_file
+        if not any(map(matches, _files_below(file.parent))):
+            raise ConfigError(f"{where} has {pattern!r}, which matches no Python file; it is relative to the settings")
+    return supported
+
+
+def _files_below(root: Path) -> Iterator[str]:
+    """The Python files and notebooks below a directory, relative to it, those in hidden directories aside."""
+    for folder, inner, names in os.walk(root):
+        inner[:] = [name for name in inner if not name.startswith(".")]
+        for name in names:
+            if name.endswith((".py", ".pyi", ".ipynb")):
+                yield Path(os.path.relpath(os.path.join(folder, name), root)).as_posix()
 
 
 def _path(value: object) -> str:
@@ -390,6 +459,8 @@ KEYS = {
     "force-exclude": _flag,
     "target-torch": _release,
     "preview": _flag,
+    "supports": _assumptions,
+    "per-file-supports": _supported,
     "baseline": _path,
 }
 """Each setting, and what reads its value. A ValueError's message goes on after the key."""

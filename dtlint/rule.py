@@ -73,6 +73,8 @@ class Rule:
     severity: ClassVar[Severity] = Severity.WARNING
     fix: ClassVar[Applicability] = Applicability.NONE
     """The best applicability that any fix of this rule has."""
+    assumption: ClassVar[str] = ""
+    """The assumption under which its example is judged, for a rule that says nothing without one."""
     triggers: ClassVar[tuple[str, ...]] = ()
     """A file in which none of these words stands is clean by this rule, and is not read for it. Empty: every file is read.
     Each is written in one of these forms:

@@ -34,7 +34,7 @@ ARROWS: dict[str, set[str]] = {
     "catalogue": {"diagnostic", "rule"},
     "document": {"diagnostic", "rule"},
     "families": {"catalogue"},
-    "config": {"catalogue", "families", "source"},
+    "config": {"catalogue", "dtypes", "families", "source"},
     "infer": {"cache", "diagnostic", "dtypes", "source"},
     "check": {"cache", "catalogue", "config", "diagnostic", "dtypes", "infer", "rule", "source", "unexpected"},
     "trace": {"catalogue", "diagnostic", "dtypes", "rule", "source", "unexpected"},

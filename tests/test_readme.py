@@ -103,6 +103,8 @@ def test_its_example_of_a_configuration_is_accepted(tmp_path: Path) -> None:
 
     (block,) = re.findall(r"```toml\n(\[tool\.dtlint\].*?)```", README, re.DOTALL)
     (tmp_path / "pyproject.toml").write_text(block)
+    (tmp_path / "src" / "kernels").mkdir(parents=True)
+    (tmp_path / "src" / "kernels" / "attention.py").touch()
     settings = Settings.load(tmp_path / "pyproject.toml")
     assert settings.enabled(discover())
     for key in KEYS:

@@ -36,7 +36,7 @@ def confirm(judged: Judged, source: Source, tree: ast.Module, settings: Settings
     standing, concrete = Standing(source, tree), ConcreteTree(source, tree)
     imports = Imports(source, tree)
     confirmed: dict[tuple[str, int, int], Confirmed] = {}
-    for suspicion in sorted(judged.suspicions, key=lambda suspicion: suspicion.finding.conditional):
+    for suspicion in sorted(judged.suspicions, key=lambda each: (each.finding.conditional, bool(each.under))):
         finding = suspicion.finding
         key = (suspicion.rule.code, finding.node.lineno, finding.node.col_offset)
         if key in confirmed or not standing.is_exact(finding.node):
@@ -47,6 +47,8 @@ def confirm(judged: Judged, source: Source, tree: ast.Module, settings: Settings
                 place = Place(finding.node, standing, concrete, imports)
                 fix = finding.fix(place)
                 fix = None if fix is None else _bounded(fix, place.since, settings)
+                if fix is not None and suspicion.under and fix.applicability is Applicability.SAFE:
+                    fix = replace(fix, applicability=Applicability.UNSAFE)  # in float32 the code runs as it should
             except (NoEdit, TooDeep):
                 pass
             except Exception as error:
@@ -79,6 +81,11 @@ def _in_another_file(step: Step, message: str) -> Note:
     return Note(Location(source.path, span, None, span.line), message)
 
 
+def _message(suspicion: Suspicion) -> str:
+    text = suspicion.finding.message
+    return f"Under {' and '.join(suspicion.under)}: {text[0].lower()}{text[1:]}" if suspicion.under else text
+
+
 def _diagnostic(suspicion: Suspicion, source: Source, tree: ast.Module, fix: Fix | None) -> Confirmed:
     rule, finding = suspicion.rule, suspicion.finding
     span = source.span(finding.node)
@@ -94,7 +101,7 @@ def _diagnostic(suspicion: Suspicion, source: Source, tree: ast.Module, fix: Fix
         code=rule.code,
         name=rule.name,
         severity=finding.severity or rule.severity,
-        message=finding.message,
+        message=_message(suspicion),
         location=location,
         help=finding.help,
         notes=(*(Note(source.location(where), message) for where, message in noted), *far),

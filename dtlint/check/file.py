@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dtlint.check.reader import Reader
     from dtlint.config import Settings
     from dtlint.diagnostic import Diagnostic
+    from dtlint.dtypes.assumption import Assumption
     from dtlint.rule import Rule
     from dtlint.source.file import Source
 
@@ -86,11 +87,16 @@ def diagnose(
 ) -> Checked:
     """Like `check_source`, but the edits of fixes are in the coordinates of `source.text`, ready to be applied to it."""
     checked = Checked()
+    assumptions = settings.assumptions_for(source.file)
+    if not assumptions:
+        rules = [rule for rule in rules if not rule.assumption]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape in the file is not ours to speak of
             known = None if reader is None else reader.tree(source.file)
             tree, wanted = _screened(source.text, rules, known)
+        if assumptions and tree is not None:  # words that tell of dtypes need not stand where an assumption does
+            wanted = [rule for rule in rules if rule.asks()]
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         is_on = any(rule.code == hygiene.UNREADABLE_FILE[0] for rule in rules)
         if source.notebook is not None and source.text != (rest := source.notebook.readable):
@@ -102,7 +108,7 @@ def diagnose(
     withheld: list[Withheld] = []
     if tree is not None and wanted:
         with _deeper():
-            found, withheld = _confirmed(source, tree, wanted, settings, checked, reader)
+            found, withheld = _confirmed(source, tree, wanted, settings, checked, reader, assumptions)
     found += _of_project(source, rules, found, reported)
     if reported and tree is None:
         tree = ast.parse(source.text)
@@ -200,6 +206,7 @@ def _confirmed(
     settings: Settings,
     checked: Checked,
     reader: Reader | None,
+    assumptions: Sequence[Assumption],
 ) -> tuple[list[Confirmed], list[Withheld]]:
     """What the rules whose trigger words stand in the file find, and what of it is not reported. Those of one file alone
     load inference, or libcst."""
@@ -209,7 +216,7 @@ def _confirmed(
     found: list[Confirmed] = []
     withheld: list[Withheld] = []
     with bounded(source.text.count("\n")):
-        judged = judge(tree, source, [rule.load() for rule in rules], reader)
+        judged = judge(tree, source, [rule.load() for rule in rules], reader, assumptions)
         checked.crashes, checked.crashed = judged.crashes, judged.crashed
         concerning = [each for each in judged.suspicions if settings.concerned(each.finding.until)]
         judged.suspicions = [each for each in concerning if settings.preview or not each.finding.conditional]

@@ -6,10 +6,11 @@ reported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dtlint.check.reader import Reader
+from dtlint.dtypes.assumption import SINGLE
 from dtlint.infer.context import TooLong
 from dtlint.unexpected import in_one_line
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import ast
     from collections.abc import Sequence
 
+    from dtlint.dtypes.assumption import Assumption
     from dtlint.infer.facts import ModuleFacts
     from dtlint.rule import Finding, Rule
     from dtlint.source.file import Source
@@ -30,6 +32,8 @@ class Suspicion:
 
     rule: Rule
     finding: Finding
+    under: tuple[str, ...] = ()
+    """The assumptions that it rests on, by name."""
 
 
 @dataclass(slots=True)
@@ -43,28 +47,64 @@ class Judged:
     """The rules that have not judged the whole file: what they are silent about may still be there."""
 
 
-def judge(tree: ast.Module, source: Source, rules: Sequence[type[Rule]], reader: Reader | None = None) -> Judged:
+def judge(
+    tree: ast.Module,
+    source: Source,
+    rules: Sequence[type[Rule]],
+    reader: Reader | None = None,
+    assumptions: Sequence[Assumption] = (),
+) -> Judged:
     """What the rules suspect of a module.
 
     Args:
         reader: reads the file, and what it imports; one of its own where there is none.
+        assumptions: what the module has to support beside float32.
     """
-    judged = Judged()
-    facts = (reader or Reader()).facts(tree, source.file, _displayed(tree, source), len(source.text))
+    judged, reader = Judged(), reader or Reader()
+    facts = reader.facts(tree, source.file, _displayed(tree, source), len(source.text))
     if facts.broken_off is not None:
         judged.crashed.update(rule.code for rule in rules)
         judged.crashes.append(f"{source.path}: {_BROKEN_OFF[facts.broken_off]}")
+    judged.suspicions = _suspected(facts, rules, source, judged)
+    if assumptions:
+        judged.suspicions += _under(facts, rules, source, judged, reader, assumptions)
+    return judged
+
+
+def _suspected(facts: ModuleFacts, rules: Sequence[type[Rule]], source: Source, judged: Judged) -> list[Suspicion]:
+    found: list[Suspicion] = []
     for rule in rules:
         try:
             judging = rule()
-            for finding in judging.on_facts(facts):
-                if is_expected(facts, finding):
-                    continue
-                judged.suspicions.append(Suspicion(judging, finding))
+            found += (Suspicion(judging, one) for one in judging.on_facts(facts) if not is_expected(facts, one))
         except Exception as error:
             judged.crashed.add(rule.code)
             judged.crashes.append(crash(rule, source.path, error))
-    return judged
+    return found
+
+
+def _under(
+    facts: ModuleFacts,
+    rules: Sequence[type[Rule]],
+    source: Source,
+    judged: Judged,
+    reader: Reader,
+    assumptions: Sequence[Assumption],
+) -> list[Suspicion]:
+    """What is wrong under assumptions, and neither without one nor in float32: each once, whichever show it."""
+    found: dict[tuple[str, ast.AST, str], tuple[Suspicion, list[str]]] = {}
+    for assumption in assumptions:
+        assumed = reader.assumed(facts, assumption)
+        for one in [] if assumed is None else _suspected(assumed, rules, source, judged):
+            if not one.finding.conditional:
+                key = one.rule.code, one.finding.node, one.finding.message
+                found.setdefault(key, (one, []))[1].append(assumption.name)
+    known = {(one.rule.code, one.finding.node) for one in judged.suspicions if not one.finding.conditional}
+    found = {key: one for key, one in found.items() if key[:2] not in known}
+    usual = reader.assumed(facts, SINGLE) if found else None
+    if usual is not None:
+        known = {(one.rule.code, one.finding.node) for one in _suspected(usual, rules, source, judged)}
+    return [replace(one, under=tuple(names)) for key, (one, names) in found.items() if key[:2] not in known]
 
 
 def is_expected(facts: ModuleFacts, finding: Finding) -> bool:

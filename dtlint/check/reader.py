@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
 
+    from dtlint.dtypes.assumption import Assumption
     from dtlint.infer.facts import ModuleFacts
     from dtlint.infer.interproc.disk import Disk
     from dtlint.infer.interproc.file_reading import FileReading
@@ -85,6 +86,20 @@ class Reader:
         self.rests_on = {str(other): self._disk.digest(other) for other in sorted(rests_on)}
         facts.around.displayed = frozenset(displayed)
         return facts
+
+    def assumed(self, facts: ModuleFacts, assumption: Assumption) -> ModuleFacts | None:
+        """What is known of the file that was read last, under an assumption; None where it could not be read to its end.
+
+        Args:
+            facts: what is known of it without one.
+        """
+        path: Path | None = facts.module.path
+        reading = self._readings.get(() if path is None else roots_of(path))
+        if reading is None or facts.broken_off is not None:
+            return None
+        found = reading.assumed(facts.module, assumption)
+        found.around.displayed = facts.around.displayed
+        return found
 
 
 _MOST_BYTES = 8_000_000

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dtlint.check.run import Outcome
     from dtlint.config import Configuration
     from dtlint.diagnostic import Applicability, Diagnostic
+    from dtlint.dtypes.assumption import Assumption
 
 __all__ = ["command"]
 
@@ -56,6 +57,15 @@ def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> t
         raise click.BadParameter(str(error)) from None
 
 
+def _assumed(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[Assumption, ...]:
+    from dtlint.dtypes.assumption import parse_assumption
+
+    try:
+        return tuple(dict.fromkeys(parse_assumption(name) for text in value for name in text.split(",")))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 @click.command("check")
 @click.argument("paths", nargs=-1, type=click.Path(readable=False))  # what cannot be read is reported as DT802
 @click.option(
@@ -77,6 +87,13 @@ def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> t
     "--add-ignore", is_flag=True, help="The same by `# dtlint: ignore[DT101]`, which other linters do not read."
 )
 @click.option("--preview", is_flag=True, help="Run the opt-in rules and report conditional findings as well.")
+@click.option(
+    "--assume",
+    callback=_assumed,
+    multiple=True,
+    metavar="WHAT",
+    help="Hold public functions to this: half, bfloat16, double, autocast, mixed.",
+)
 @click.option(
     "--baseline",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -118,9 +135,14 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     Findings that hold only if an input has a dtype that nothing in view gives it, such as half, are reported with
     --preview alone; selecting their rule does not show them.
 
+    With --assume the parameters of public functions and the weights of modules have the dtypes that it says, and what
+    breaks then, and not in float32, is reported: `half` and `bfloat16` for both, `double`, `autocast` around float32
+    (on CUDA in float16; or autocast=cpu:bfloat16), `mixed` for float32 inputs of half weights. Settings: `supports`.
+
     \b
     Examples:
       dtlint check src/ train.ipynb
+      dtlint check --assume half,autocast src/
       dtlint check --select DT1,DT201 --ignore model-half
       dtlint check --diff --unsafe-fixes .
       dtlint check --output-format sarif --output-file dtlint.sarif
@@ -308,6 +330,7 @@ def _configuration(options: Mapping[str, Any]) -> Configuration:
         target_torch=options["target_torch"],
         force_exclude=options["force_exclude"],
         preview=options["preview"],
+        assume=options["assume"],
     )
 
 

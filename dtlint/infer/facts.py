@@ -36,6 +36,7 @@ from dtlint.infer.surroundings import Guard, Surroundings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from dtlint.dtypes.assumption import Assumption
     from dtlint.infer.context import Arguments, Context, Frame
 
 __all__ = [
@@ -354,6 +355,8 @@ class ModuleFacts:
         self._kept, self.module, self._judged = kept, module, set(map(id, judged))
         self.tree: ast.Module = module.tree
         self.around = Surroundings(module.tree)
+        self.assumption: Assumption | None = None
+        """What parameters and weights are taken to be; None: their dtypes are symbols."""
         self.broken_off: type[Exception] | None = None
         """What kept the reading from its end, RecursionError or TooLong: there may be more than the facts tell."""
 

@@ -74,6 +74,8 @@ class Bf16ToNumpy(Rule):
         told: set[ast.Call] = set()
         for call in facts.calls(*_TAKING):
             node = call.argument_node(0, "object")
+            if facts.assumption is not None and not (call.args and isinstance(call.args[0], Tensor)):
+                continue  # what may be a list is no tensor by being assumed to be bfloat16
             if node is not None and call.node not in told and call.args and _is_bfloat16(call.args[0]):
                 told.add(call.node)
                 text = "NumPy has no bfloat16: this raises"

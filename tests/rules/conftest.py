@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dtlint.catalogue import AnyRule
     from dtlint.check.judge import Judged
     from dtlint.check.reader import Reader
+    from dtlint.dtypes.assumption import Assumption
     from dtlint.rule import Rule
     from dtlint.source.file import Source
 
@@ -29,8 +30,16 @@ def _what_is_found_is_awake(monkeypatch: pytest.MonkeyPatch) -> None:
     def every(rules: Sequence[AnyRule], text: screen.Text) -> list[AnyRule]:
         return [rule for rule in rules if rule.asks()]
 
-    def checked(tree: ast.Module, source: Source, rules: Sequence[type[Rule]], reader: Reader | None) -> Judged:
-        judged = judged_by(tree, source, rules, reader)
+    def checked(
+        tree: ast.Module,
+        source: Source,
+        rules: Sequence[type[Rule]],
+        reader: Reader | None,
+        assumptions: Sequence[Assumption],
+    ) -> Judged:
+        judged = judged_by(tree, source, rules, reader, assumptions)
+        if assumptions:  # under these no screen is asked
+            return judged
         text = screen.Text(screen.code_of(source.text, tree))
         awake = {rule.code for rule in screen.triggered(rules, text)}
         asleep = {suspicion.rule.code for suspicion in judged.suspicions} - awake

@@ -13,6 +13,7 @@ from dtlint.check.file import check_source
 from dtlint.check.fix import fix_source
 from dtlint.config import Settings
 from dtlint.document import document
+from dtlint.dtypes.assumption import ASSUMPTIONS
 from dtlint.source.file import Source
 
 RULES = discover()
@@ -29,9 +30,13 @@ def enabled_with(rule: type[Rule]) -> list[type[Rule]]:
     return STATIC if rule.code == HYGIENE else [rule]
 
 
+def settings_for(rule: type[Rule]) -> Settings:
+    return Settings(preview=True, supports=(ASSUMPTIONS[rule.assumption],) if rule.assumption else ())
+
+
 def found(rule: type[Rule], text: str) -> list[str]:
     """The codes found in a text, of this rule alone where others run too."""
-    checked = check_source(Source.from_bytes(text.encode(), "example.py"), enabled_with(rule), Settings(preview=True))
+    checked = check_source(Source.from_bytes(text.encode(), "example.py"), enabled_with(rule), settings_for(rule))
     assert list(checked.crashes) == []
     return [diagnostic.code for diagnostic in checked.diagnostics if diagnostic.code == rule.code]
 
@@ -59,7 +64,7 @@ def test_fixing_the_example_gives_what_to_use_instead(rule: type[Rule]) -> None:
     text = document(rule)
     for example, instead in zip(text.example, text.instead, strict=True):
         source = Source.from_bytes(example.encode(), "example.py")
-        fixed = fix_source(source, enabled_with(rule), Settings(preview=True), rule.fix)
+        fixed = fix_source(source, enabled_with(rule), settings_for(rule), rule.fix)
         assert fixed.failed is None
         assert fixed.source.text == instead
 

@@ -1,7 +1,7 @@
 """The programs under fixtures/dtNNN are judged as the comments in them say: `x.half()  # error: DT104`.
 
 A fixture shows one reason, which its first line gives as a docstring. It is judged by the rule of its folder alone, and
-by all default rules besides where its second line is `# rules: all`. Only such a fixture may expect other codes than
+by all default rules besides where its second line is `# rules: all`, under the assumptions of one like `# assume: half`. Only such a fixture may expect other codes than
 that of its folder. Whatever is flagged must be expected, and whatever is expected must be flagged, line by line and
 code by code. Conditional findings count.
 """
@@ -18,6 +18,7 @@ import pytest
 from dtlint import RuntimeRule, discover
 from dtlint.check.file import check_source
 from dtlint.config import Settings
+from dtlint.dtypes.assumption import Assumption, parse_assumption
 from dtlint.source.file import Source
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -45,12 +46,16 @@ def needs_all_rules(text: str) -> bool:
     return text.splitlines()[1] == ALL_RULES
 
 
+def assumptions_of(text: str) -> tuple[Assumption, ...]:
+    names = re.match(r"[^\n]*\n# assume: (.*)", text)
+    return () if names is None else tuple(map(parse_assumption, names[1].split(",")))
+
+
 def found(path: Path, source: Source) -> Counter[tuple[int, str]]:
     wanted = {code for _, code in expected(source.text)} | {code_of(path)}
     default = needs_all_rules(source.text)
-    checked = check_source(
-        source, [rule for rule in RULES if rule.code in wanted or (default and rule.default)], Settings(preview=True)
-    )
+    rules = [rule for rule in RULES if rule.code in wanted or (default and rule.default)]
+    checked = check_source(source, rules, Settings(preview=True, supports=assumptions_of(source.text)))
     assert list(checked.crashes) == []
     return Counter((item.location.span.line, item.code) for item in checked.diagnostics)
 

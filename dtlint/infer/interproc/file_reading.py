@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import ast
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.context import Frame, NeverReturns, TooLong
 from dtlint.infer.facts import ModuleFacts
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.engine import STEPS, context_for
 from dtlint.infer.interproc.main_guard import main_blocks
-from dtlint.infer.interproc.open_contexts import OpenContexts, Signature
+from dtlint.infer.interproc.open_contexts import OpenContexts, Signature, is_public
 from dtlint.infer.interproc.project import ModuleInfo, Project
 from dtlint.infer.interproc.recording import Recording
 from dtlint.infer.interproc.whole_project import module_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
+    from dtlint.dtypes.assumption import Assumption
     from dtlint.infer.interproc.disk import Disk
     from dtlint.infer.interproc.functions import FunctionDefinition
 
@@ -95,6 +96,26 @@ class FileReading:
         facts.broken_off = facts.broken_off or reading.broken_off
         return facts, self._rests_on(info)
 
+    def assumed(self, info: ModuleInfo, assumption: Assumption) -> ModuleFacts:
+        """What the public definitions of a file show under an assumption. The file is the one that was read last."""
+        ctx = self._context
+        ctx.steps_left = STEPS
+        self._calls.begin()
+        kept = self._recording.judging(info)
+        reading = OpenContexts(
+            info, self._recording, with_callees=True, rounds=1, signatures=self._signatures, assumption=assumption
+        )
+        facts = ModuleFacts(kept, info, [info])
+        facts.assumption = assumption
+        try:
+            self._read_definitions(info, reading, is_public)
+        except (RecursionError, TooLong) as error:
+            facts.broken_off = type(error)
+        finally:
+            self._recording.forget(info)
+        facts.broken_off = facts.broken_off or reading.broken_off
+        return facts
+
     def _read(self, info: ModuleInfo, reading: OpenContexts) -> None:
         """Run the body, read what stands under the main guard, and the definitions; the state is as before afterwards."""
         ctx, store = self._context, self._context.store
@@ -111,11 +132,18 @@ class FileReading:
             finally:
                 store.undo(mark)
                 ctx.frame = usual
+        self._read_definitions(info, reading)
+
+    def _read_definitions(
+        self, info: ModuleInfo, reading: OpenContexts, wanted: Callable[[Any], bool] = lambda node: True
+    ) -> None:
+        """Read the definitions of a module that was run; the state is as before afterwards."""
+        ctx, store = self._context, self._context.store
         mark, usual = store.mark(), ctx.frame
         ctx.frame = Frame(store.address(None, info.name, "module"), None, info, mark=mark)
         try:
             with suppress(NeverReturns):
-                reading.read_definitions(ctx)
+                reading.read_definitions(ctx, wanted)
         finally:
             store.undo(mark)
             ctx.frame, ctx.recorder = usual, self._recording

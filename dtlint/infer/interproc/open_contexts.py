@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from collections.abc import Mapping as MappingOf
 
+    from dtlint.dtypes.assumption import Assumption
     from dtlint.infer.context import Context, Frame, Recorder
     from dtlint.infer.domain.values import Address
     from dtlint.infer.interproc.engine import Engine
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.summaries import Summary
     from dtlint.infer.state import Difference
 
-__all__ = ["OpenContexts", "Signature", "runs_something"]
+__all__ = ["OpenContexts", "Signature", "is_public", "runs_something"]
 
 _MOST_ROUNDS = 4
 """Readings of all functions, until what they leave behind stays as it is."""
@@ -116,6 +117,7 @@ class OpenContexts:
         rounds: how often everything is read. Once is enough for who asks what happens in an object that was just made.
         signatures: what functions give where their parameters are symbols, as far as it is known. Then calls that tell
             nothing of dtypes are not followed.
+        assumption: the dtypes that parameters and weights have instead of symbols, and the region around each call.
     """
 
     def __init__(
@@ -126,8 +128,10 @@ class OpenContexts:
         with_callees: bool = False,
         rounds: int = _MOST_ROUNDS,
         signatures: dict[FunctionDefinition, Signature] | None = None,
+        assumption: Assumption | None = None,
     ) -> None:
         self.main = main
+        self._assumption = assumption
         self._signatures = signatures
         self.broken_off: type[Exception] | None = None
         """What has kept the reading of a function from its end, RecursionError or TooLong."""
@@ -222,7 +226,9 @@ class OpenContexts:
             engine.calls.at_open_end = self._read_inner
         engine.calls.signature = None if self._signatures is None else self._by_signature
         modules: Program = ctx.modules  # type: ignore[assignment]
-        ctx.set_ambient("region", TOP)
+        ctx.set_ambient("region", TOP if self._assumption is None else _region(self._assumption))
+        if self._assumption is not None:
+            ctx.set_ambient("default dtype", Const("float32"))
         if ctx.store.read(AMBIENT, "default dtype") is None:
             ctx.set_ambient("default dtype", TOP)
         top = filter(wanted, _functions(self.main.tree.body))
@@ -296,12 +302,13 @@ class OpenContexts:
             self._inside = frozenset(ast.walk(definition.node))
         entry, self._entry = self._entry, definition
         scaling.forget(ctx)
-        _enter_region(ctx, definition)
+        self._enter_region(ctx, definition)
         try:
             known = self._summaries.get((definition, receiver))
             if known is not None and _holds(ctx, known):
                 return known
-            bound = _parameters(ctx, definition)
+            of_numbers = definition.name in ("__init__", "__new__")  # mostly: sizes, rates, flags
+            bound = _parameters(ctx, definition, None if of_numbers else self._assumption)
             first = next(iter(bound), None)
             if receiver is not None and first is not None and "staticmethod" not in definition.decorators:
                 of_class = "classmethod" in definition.decorators and isinstance(receiver, Ref)
@@ -347,7 +354,9 @@ class OpenContexts:
         for node in frame.function.inner:
             definition = ctx.modules.function(frame.module, node, None)
             if definition.defaults is not None and definition not in engine.calls.readings:
-                engine.calls.openly(ctx, Function(definition, frame.address), _parameters(ctx, definition))
+                engine.calls.openly(
+                    ctx, Function(definition, frame.address), _parameters(ctx, definition, self._assumption)
+                )
 
     def _by_signature(self, ctx: Context, function: Function, bound: dict[str, Value]) -> Value | None:
         """What a call gives by the function's signature; None where it is to be followed, for it tells of dtypes, or is part
@@ -432,8 +441,14 @@ class OpenContexts:
                 given = {field.name: _unknown(f"self.{field.name}") for field in definition.fields}
             with suppress(NeverReturns):
                 engine.initialise(ctx, made, cls, Arguments([], given, definition.made, definition.node))
-        _name_what_it_holds(ctx, made)
+        _name_what_it_holds(ctx, made, self._assumption)
         return made
+
+    def _enter_region(self, ctx: Context, definition: FunctionDefinition) -> None:
+        """The region that a function begins in: that of its caller, or of the assumption, unless a decorator opens one."""
+        _enter_region(ctx, definition)
+        if self._assumption is not None and ctx.ambient("opened") == NONE:
+            ctx.set_ambient("region", _region(self._assumption))
 
 
 def _before(trail: Sequence[tuple[Address, object, Value]], cell: tuple[Address, object]) -> Value:
@@ -446,6 +461,11 @@ def _holds(ctx: Context, summary: Summary) -> bool:
     return all(
         objects.get(address, {}).get(field, ABSENT) == value for (address, field), value in summary.reads.items()
     )
+
+
+def is_public(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    """May anybody call it? What is private is read for the calls in view alone under an assumption."""
+    return not node.name.startswith("_") or node.name == "__call__"
 
 
 def _functions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -476,6 +496,11 @@ def _enter_region(ctx: Context, definition: FunctionDefinition) -> None:
     ctx.set_ambient("opened", NONE if region is None else region)
 
 
+def _region(assumption: Assumption) -> Value:
+    """The autocast region around what is called under an assumption."""
+    return NONE if assumption.region is None else Region(*assumption.region)
+
+
 def _decorating(ctx: Context, definition: FunctionDefinition) -> Region | None:
     """The region that a decorator opens around a function, or may open; None: it begins in that of its caller."""
     node = definition.node
@@ -503,8 +528,8 @@ def _named_parameters(definition: FunctionDefinition) -> tuple[ast.arg, ...]:
     return (*given.posonlyargs, *given.args, *given.kwonlyargs)
 
 
-def _parameters(ctx: Context, definition: FunctionDefinition) -> dict[str, Value]:
-    """The parameters of a function, as anybody may give them."""
+def _parameters(ctx: Context, definition: FunctionDefinition, assumption: Assumption | None = None) -> dict[str, Value]:
+    """The parameters of a function, as anybody may give them, or as an assumption says."""
     given = definition.node.args
     defaults = definition.defaults or {}
     gradients, tensors = _gradients(definition), used_as_tensors(definition.node)
@@ -523,12 +548,32 @@ def _parameters(ctx: Context, definition: FunctionDefinition) -> dict[str, Value
         category = None if default is None else category_of(default)
         if isinstance(value, Number) and category is not None:
             value = join(value, Number(category))  # `x: int = 0.5` takes floats
+        if assumption is not None:
+            is_input = default is None and _is_forward(definition)
+            value = _assumed(Tensor(None, symbol) if is_input and type(value) is Unknown else value, assumption.inputs)
         found[one.arg] = join(value, NONE) if default == NONE else value
     if given.vararg is not None:
         found[given.vararg.arg] = Many(TOP)
     if given.kwarg is not None:
         found[given.kwarg.arg] = Mapping((), TOP)
     return found
+
+
+def _assumed(value: Value, dtype: str) -> Value:
+    """A parameter of which no dtype is known, of the assumed one."""
+    if isinstance(value, Tensor) and value.dtypes is None:
+        return Tensor(frozenset({dtype}), None, value.rank)
+    if isinstance(value, Unknown) and value.symbol is not None:
+        return Unknown(frozenset({dtype}))
+    if isinstance(value, Union):
+        return join_all(_assumed(one, dtype) for one in choices(value)) or value
+    return value
+
+
+def _is_forward(definition: FunctionDefinition) -> bool:
+    """Is it what calling a module runs? Its arguments are tensors, or hold them: a list of tensors is used much alike."""
+    owner = definition.owner
+    return definition.name == "forward" and owner is not None and owner.definition.inherits("torch.nn.Module") is True
 
 
 def _gradients(definition: FunctionDefinition) -> tuple[ast.arg, ...]:
@@ -549,7 +594,7 @@ def _unknown(text: str) -> Unknown:
     return Unknown(None, Symbol(frozenset({Atom(text, text)})))
 
 
-def _name_what_it_holds(ctx: Context, made: Ref) -> None:
+def _name_what_it_holds(ctx: Context, made: Ref, assumption: Assumption | None) -> None:
     """Give the dtypes of all that an object holds the names by which its methods know it: `self.fc.weight`."""
     store = ctx.store
     waiting: deque[tuple[Address, str | None]] = deque([(made.address, "self")])
@@ -561,6 +606,8 @@ def _name_what_it_holds(ctx: Context, made: Ref) -> None:
         for field, value in list(store.objects[address].items()):
             if address.kind in WEIGHTS:
                 named = _weight(value, text, address.kind == PARAMETER) if field == CONTENT else value
+                if assumption is not None and isinstance(named, Tensor) and named.dtypes is None and named.symbol:
+                    named = Tensor(frozenset({assumption.weights}), None, named.rank)
             else:
                 named = _named(value, _within(text, field))
             if named != value:

@@ -86,6 +86,8 @@ def ask(
     if isinstance(answer, Refusal):
         if ctx.recorder is not None:
             ctx.recorder.operation(op, operands, keywords, None, answer.message, ctx)
+        else:
+            ctx.semantics.tells()  # to whom it is recorded later
         raise NeverReturns
     if isinstance(answer, Tensor) and is_anything(answer.dtypes):
         answer = Tensor()

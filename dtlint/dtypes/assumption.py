@@ -1,0 +1,70 @@
+"""Assumptions: what the user says that code has to support, by the dtypes of its inputs and weights and the region around it.
+
+Most dtype bugs are code that works in float32 and is then given something else. Which of these a function has to survive
+nobody can guess; whoever owns it can say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+__all__ = ["ASSUMPTIONS", "SINGLE", "Assumption", "parse_assumption"]
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """What public functions are given, and what the modules of a library were cast to.
+
+    Attributes:
+        name: as it is asked for: "half".
+        inputs: the dtype of floating parameters.
+        weights: the dtype of the floating parameters and buffers of modules.
+        region: the device and the dtype of the autocast region around every call; None: there is none.
+    """
+
+    name: str
+    inputs: str
+    weights: str
+    region: tuple[str, str] | None = None
+
+
+SINGLE = Assumption("float32", "float32", "float32")
+"""What nearly all code is written for: what it gets wrong then, no assumption is to blame for."""
+_AUTOCAST = "autocast"
+_REGIONS = {"cuda": ("float16", "bfloat16"), "cpu": ("bfloat16", "float16")}
+"""The dtypes of autocast regions by device, the usual one first, as torch has them."""
+
+ASSUMPTIONS = {
+    one.name: one
+    for one in (
+        Assumption("half", "float16", "float16"),
+        Assumption("bfloat16", "bfloat16", "bfloat16"),
+        Assumption("double", "float64", "float64"),
+        Assumption(_AUTOCAST, "float32", "float32", ("cuda", "float16")),
+        Assumption("mixed", "float32", "float16"),
+    )
+}
+"""By name."""
+
+
+def parse_assumption(text: str) -> Assumption:
+    """The assumption that is written `half`, `autocast` or `autocast=cpu:bfloat16`.
+
+    Raises:
+        ValueError: there is none of that name, or torch has no such region. The message goes on after the setting's name.
+    """
+    text = text.strip()
+    if text in ASSUMPTIONS:
+        return ASSUMPTIONS[text]
+    name, given, region = text.partition("=")
+    if name == _AUTOCAST and given:
+        device, _, dtype = region.partition(":")
+        if device not in _REGIONS:
+            raise ValueError(f"has {text!r}: autocast is for {' or '.join(_REGIONS)}, as in {_AUTOCAST}=cuda:float16")
+        if dtype and dtype not in _REGIONS[device]:
+            raise ValueError(f"has {text!r}: autocast for {device} takes {' or '.join(_REGIONS[device])}")
+        return Assumption(text, "float32", "float32", (device, dtype or _REGIONS[device][0]))
+    close = get_close_matches(text, ASSUMPTIONS, n=1, cutoff=0.5)
+    meant = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(ASSUMPTIONS)}"
+    raise ValueError(f"has {text!r}, which is no assumption{meant}")

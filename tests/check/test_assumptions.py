@@ -1,0 +1,225 @@
+"""Under an assumption public functions are held to the dtypes that it names: what breaks there, and not in float32, is reported."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dtlint import Applicability, RuntimeRule, discover
+from dtlint.check.file import check_source
+from dtlint.check.run import run
+from dtlint.config import ConfigError, Configuration, Settings
+from dtlint.dtypes.assumption import ASSUMPTIONS, parse_assumption
+from dtlint.source.file import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dtlint.diagnostic import Diagnostic
+
+RULES = [rule for rule in discover().values() if not issubclass(rule, RuntimeRule) and rule.default]
+
+
+def check(text: str, *names: str) -> list[Diagnostic]:
+    settings = Settings(supports=tuple(map(parse_assumption, names)))
+    checked = check_source(Source.from_bytes(textwrap.dedent(text).encode(), "a.py"), RULES, settings)
+    assert checked.crashes == []
+    return checked.diagnostics
+
+
+def found(text: str, *names: str) -> list[tuple[str, int]]:
+    return [(one.code, one.location.span.line) for one in check(text, *names)]
+
+
+ATTENTION = """
+import torch
+
+
+def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    scores = (q @ k.transpose(-1, -2)).float().softmax(-1)
+    return scores @ v
+"""
+
+
+def test_an_operator_that_refuses_two_dtypes_is_reported_with_the_assumption() -> None:
+    assert check(ATTENTION) == []
+    (one,) = check(ATTENTION, "half")
+    assert (one.code, one.message) == ("DT301", "Under half: `@` raises for float32 and float16")
+
+
+def test_each_place_is_reported_once_whichever_assumptions_show_it() -> None:
+    assert found(ATTENTION, "half", "bfloat16") == [("DT301", 7)]
+    mask = """
+        import torch
+
+
+        def masked(x: torch.Tensor) -> torch.Tensor:
+            return x.triu().masked_fill(x == 0, 1e39)
+    """
+    assert found(mask, "half", "bfloat16", "double") == []  # float32 ends before that, too
+
+
+def test_a_fix_under_an_assumption_is_never_safe() -> None:
+    (one,) = check(ATTENTION, "half")
+    assert one.fix is None or one.fix.applicability is not Applicability.SAFE
+
+
+def test_what_is_wrong_in_float32_as_well_is_no_matter_of_an_assumption() -> None:
+    text = """
+        import torch
+
+
+        def look_up(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+            return torch.gather(table, 0, index)
+    """
+    assert check(text, "half", "bfloat16", "double", "mixed") == []
+
+
+def test_weights_have_the_dtype_too_and_buffers_with_them() -> None:
+    text = """
+        import torch
+        from torch import nn
+
+
+        class Head(nn.Module):
+            def __init__(self, width: int) -> None:
+                super().__init__()
+                self.fc = nn.Linear(width, width)
+                self.register_buffer("scale", torch.ones(width))
+                self.shift = torch.ones(width)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return self.fc(x * self.scale)
+
+            def shifted(self, x: torch.Tensor) -> torch.Tensor:
+                return self.fc(x + self.shift)
+    """
+    assert found(text, "half") == [("DT302", 17)]
+    assert found(text, "mixed") == [("DT302", 17)]  # an input without dimensions is float16 behind `x * self.scale`
+    assert found(text, "autocast") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "expected"),
+    [
+        ("half", "return x / x.pow(2).mean(-1, keepdim=True).sqrt()", ["DT408"]),
+        ("bfloat16", "return x / x.pow(2).mean(-1, keepdim=True).sqrt()", []),
+        ("half", "return (x / x.float().pow(2).mean(-1, keepdim=True).sqrt()).to(x.dtype)", []),
+        ("half", "return x.masked_fill(x.isnan(), -1e9)", ["DT401"]),
+        ("half", "return x.masked_fill(x.isnan(), torch.finfo(x.dtype).min)", []),
+        ("bfloat16", "return x.masked_fill(x.isnan(), -1e9)", []),
+        ("half", "return torch.linalg.inv(x)", ["DT311"]),
+        ("half", "return torch.linalg.inv(x.float()).to(x.dtype)", []),
+        ("double", "return torch.linalg.inv(x)", []),
+        ("half", "if x.dtype == torch.float16:\n        x = x.float()\n    return torch.linalg.inv(x).half()", []),
+        ("half", "return x * torch.ones(3)", ["DT317"]),
+        ("double", "return x * torch.ones(3)", []),
+        ("half", "return x * torch.ones(3, dtype=x.dtype)", []),
+    ],
+)
+def test_what_breaks_and_the_guards_that_keep_it_from_breaking(name: str, body: str, expected: list[str]) -> None:
+    text = f"import torch\n\n\ndef function(x: torch.Tensor) -> torch.Tensor:\n    {body}\n"
+    assert [one.code for one in check(text, name)] == expected
+
+
+def test_private_functions_are_judged_by_the_calls_in_view() -> None:
+    text = """
+        import torch
+
+
+        def _inverse(x: torch.Tensor) -> torch.Tensor:
+            return torch.linalg.inv(x)
+
+
+        def solved(x: torch.Tensor) -> torch.Tensor:
+            return _inverse(x.float()).to(x.dtype)
+    """
+    assert check(text, "half") == []
+
+
+def test_numbers_indices_and_masks_stay_what_they_are() -> None:
+    text = """
+        import torch
+        from torch import nn
+
+
+        class Embed(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.table = nn.Embedding(8, 8)
+
+            def forward(self, tokens, mask: torch.BoolTensor, count: int) -> torch.Tensor:
+                return self.table(tokens).masked_fill(mask[..., None], 0.0)[:count]
+    """
+    assert check(text, "half", "bfloat16", "double") == []
+
+
+def test_a_list_that_is_made_an_array_is_no_tensor() -> None:
+    text = "import numpy as np\nimport torch\n\n\ndef features(raw):\n    return torch.from_numpy(np.asarray(raw))\n"
+    assert check(text, "bfloat16") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("halff", "did you mean 'half'?"),
+        ("int3", "there are half, bfloat16, double, autocast, mixed"),
+        ("autocast=mps", "autocast is for cuda or cpu, as in autocast=cuda:float16"),
+        ("autocast=cuda:float12", "autocast for cuda takes float16 or bfloat16"),
+        ("half=float16", "is no assumption"),
+    ],
+)
+def test_an_assumption_that_does_not_exist_is_refused_with_what_there_is(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason.replace("?", r"\?")):
+        parse_assumption(text)
+
+
+def test_regions_by_device_and_dtype() -> None:
+    assert parse_assumption("autocast").region == ("cuda", "float16")
+    assert parse_assumption(" autocast=cpu ").region == ("cpu", "bfloat16")
+    assert parse_assumption("autocast=cuda:bfloat16").region == ("cuda", "bfloat16")
+    assert parse_assumption("half") is ASSUMPTIONS["half"]
+
+
+def _project(root: Path, settings: str) -> Path:
+    (root / "pyproject.toml").write_text(f"[tool.dtlint]\n{settings}\n")
+    (root / "kernels").mkdir()
+    for name in ("kernels/attention.py", "other.py"):
+        (root / name).write_text(ATTENTION)
+    return root
+
+
+def _files(root: Path, configuration: Configuration) -> list[str]:
+    files = sorted(root.rglob("*.py"))
+    rules = {rule.code: rule for rule in RULES}
+    outcome = run(files, configuration.settings_for, rules)
+    assert outcome.errors == []
+    return [one.location.path.rpartition("/")[2] for one in outcome.diagnostics]
+
+
+def test_what_a_project_supports_stands_in_its_settings(tmp_path: Path) -> None:
+    root = _project(tmp_path, 'supports = ["half"]')
+    assert _files(root, Configuration()) == ["attention.py", "other.py"]
+    assert _files(root, Configuration(assume=(ASSUMPTIONS["autocast"],))) == []
+
+
+def test_and_by_path(tmp_path: Path) -> None:
+    root = _project(tmp_path, 'per-file-supports = {"kernels/*" = ["bfloat16"]}')
+    assert _files(root, Configuration()) == ["attention.py"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ('supports = ["halff"]', "supports has 'halff', which is no assumption; did you mean 'half'"),
+        ('supports = "half"', "supports must be a list of assumptions"),
+        ('per-file-supports = {"nowhere/*" = ["half"]}', "has 'nowhere/.*', which matches no Python file"),
+        ('per-file-supports = ["half"]', "per-file-supports must be a table"),
+    ],
+)
+def test_wrong_settings_are_refused(tmp_path: Path, settings: str, reason: str) -> None:
+    root = _project(tmp_path, settings)
+    with pytest.raises(ConfigError, match=reason):
+        Configuration().settings_for(root)
