@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import torch
@@ -11,13 +11,23 @@ if TYPE_CHECKING:
     from dtlint.trace.site import Site
     from dtlint.trace.slots import Range
 
-__all__ = ["Event"]
+__all__ = ["Bad", "Event"]
+
+
+class Bad(NamedTuple):
+    """How much of a tensor was not finite: values of all, and the first sample that held one, of all; -1 if unknown."""
+
+    values: int
+    of: int
+    sample: int
+    samples: int
 
 
 class Event:
     """One birth; the same kind at the same signature counts again in it."""
 
     __slots__ = (
+        "bad",
         "brought",
         "dtype",
         "eps",
@@ -65,6 +75,8 @@ class Event:
         """The values at the first birth."""
         self.inputs: list[tuple[torch.dtype, Range]] = []
         """dtypes and values of the operands at the last birth, as far as they are known."""
+        self.bad: Bad | None = None
+        """Of what came in: how much of it."""
         self.maker: Signature | None = None
         """Of a pole: the operator that made the operand which was 0."""
         self.rate: Any = None

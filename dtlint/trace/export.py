@@ -193,6 +193,10 @@ class _Export:
             written=None if event.writer is None else self._place(event.writer.site),
             number=event.number,
             maker=self._number(event.maker),
+            bad=event.bad.values if event.bad is not None else 0,
+            of=event.bad.of if event.bad is not None else 0,
+            sample=event.bad.sample if event.bad is not None else -1,
+            samples=event.bad.samples if event.bad is not None else 0,
             rate=event.rate,
             partly=bool(options.modules) or options.watch != frozenset(VALUES),
         )

@@ -119,6 +119,7 @@ class Flow:
             x.untyped_storage()._weak_ref()
             made[key] = None
             if x.dtype in self.watched:
+                self.spread.laid[key] = x.shape, x.stride(), int(x.storage_offset())
                 self._judge(signature, x if x.is_contiguous() else _as_it_lies(x), None, key, True)
                 if not is_weight(x):  # weights are judged after each step instead
                     self._outside.add(key)

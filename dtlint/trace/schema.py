@@ -193,6 +193,13 @@ class Event:
     """Of a NaN: the place at which the program wrote the infs that an operand held, as those of a mask."""
     number: float | None = None
     """The Python number among the operands, as the 2 of `x / 2`, where each call had the same."""
+    bad: int = 0
+    """Of what came in: how many of its values were not finite; 0 if that is not known."""
+    of: int = 0
+    """How many values it had."""
+    sample: int = -1
+    """The first sample of a batch that held one, from 0; -1 if that is not known."""
+    samples: int = 0
     maker: int | None = None
     """Of a pole: the entry that made the operand which was 0."""
     rate: float | None = None

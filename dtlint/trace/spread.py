@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dtlint.trace.event import Event
+from dtlint.trace.event import Bad, Event
 from dtlint.trace.ops import IMPOSSIBLE, ROWS
 from dtlint.trace.signature import BARS
 from dtlint.trace.site import PLAIN
@@ -48,6 +48,10 @@ CHANGED = "memory that was written outside the traced operators"
 
 ANY = Range(-INF, INF)
 """What is taken of values that are not known."""
+
+
+Laid = tuple[torch.Size, tuple[int, ...], int]
+"""Shape, strides and offset."""
 
 
 class Stepped(NamedTuple):
@@ -101,6 +105,8 @@ class Spread:
         self._barred: set[int] = set()
         """Storages that hold numbers which the program made as low as can be, to bar positions: no near misses."""
         self._ranges: dict[int, tuple[float, float]] = {}
+        self.laid: dict[int, Laid] = {}
+        """How tensors that no operator made lay in their storage as they were first read."""
         self._written: set[int] = set()
         """Storages that operators wrote since the one that is looked at, or by it: what they hold is not what it read."""
         self._born_at: dict[tuple[int, str], Event] = {}
@@ -147,6 +153,8 @@ class Spread:
             elif type(subject) is Stepped:
                 self._bad_weight(subject, inputs or (), key, Range(low, high))
             elif inputs is None:
+                if subject.event is None or subject.event.kind != "came-in":
+                    self._written = {*log[number * LINE + KEY :: LINE]}
                 self._came_in(subject, key, Range(low, high), hidden=self.partial and not subject.op.brings)
             else:
                 if self._unexplained(subject, inputs):
@@ -156,7 +164,7 @@ class Spread:
 
     def forget(self, dead: Sequence[int]) -> None:
         """These storages are gone."""
-        for known in (self._ranges, self._bad, self._masked):
+        for known in (self._ranges, self._bad, self._masked, self.laid):
             if known:
                 for key in dead:
                     known.pop(key, None)
@@ -165,7 +173,7 @@ class Spread:
 
     def forget_all(self) -> None:
         """What is known of storages holds no longer; the events stay."""
-        for held in (self._bad, self._ranges, self._masked, self._barred, self.raw):
+        for held in (self._bad, self._ranges, self._masked, self.laid, self._barred, self.raw):
             held.clear()
 
     # -- results that are as they should be ---------------------------------------------------------------------------
@@ -370,7 +378,24 @@ class Spread:
                 subject = CHANGED
             event.subject = subject or self.modules.name_of(key)
             event.hidden, event.unwatched = hidden, unwatched
+            event.bad = self._how_much(signature, key) if self._still(key) else None
         self._happened(event, key)
+
+    def _how_much(self, signature: Signature, key: int) -> Bad | None:
+        """How much of a storage is not finite, and in which sample of a batch that begins."""
+        dtype = next((known.dtype for known in signature.inputs if known.dtype in self.watched), None)
+        kinds = {known.dtype for known in signature.inputs if known.dtype.is_floating_point}
+        stored = values_of(key, dtype) if dtype is not None and len(kinds) == 1 else None
+        laid = self.laid.get(key)
+        if stored is None or laid is None:
+            return None
+        bad = ~stored.as_strided(*laid).isfinite().reshape(-1)
+        first, count = fetch(torch.stack((bad.to(torch.uint8).argmax(), torch.count_nonzero(bad)))).tolist()
+        shape = laid[0]
+        if not count:
+            return None
+        batch = len(shape) > 1 and not self.modules.name_of(key)
+        return Bad(count, shape.numel(), *((first // shape[1:].numel(), shape[0]) if batch else (-1, -1)))
 
     def _perhaps(self, signature: Signature, key: int, hidden: bool, unwatched: torch.dtype | None) -> Event:
         """The arrival of -inf that may be a mask's, or the log(0) of an operator that is not traced: told if NaN comes

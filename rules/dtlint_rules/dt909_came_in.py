@@ -157,4 +157,12 @@ def _what(record: TraceRecord, event: Event) -> str:
         if event.hidden
         else "data from outside (a batch or a constant)"
     )
-    return f"{subject} held {value} when {record.what(event)} used it"
+    return f"{subject} held {value}{_how_much(event)} when {record.what(event)} used it"
+
+
+def _how_much(event: Event) -> str:
+    """` in 1 of 48 values, in sample 3 of 16,`; "" where it is not known, or there is one value only."""
+    if event.bad == 0 or event.of == 1:
+        return ""
+    sample = f", first in sample {event.sample + 1} of {event.samples}," if event.sample >= 0 else ""
+    return f" in {event.bad:,} of {event.of:,} values{sample}"

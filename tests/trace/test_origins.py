@@ -489,3 +489,22 @@ def test_a_learning_rate_that_spoils_the_weights(rate: float, words: str) -> Non
     (told,) = found(program)
     assert words in told.message
     assert "learning rate" in told.help
+
+
+def test_how_much_of_a_batch_came_in_bad() -> None:
+    batch = torch.ones(16, 3)
+    batch[4, 1] = math.nan
+    (told,) = found(lambda: (batch * 2).sum().item())
+    assert "held NaN in 1 of 48 values, first in sample 5 of 16, when `batch * 2` (mul) used it: " in told.message
+
+
+def test_of_memory_that_was_written_since_no_count_is_told() -> None:
+    batch = torch.ones(16, 3)
+    batch[4, 1] = math.nan
+
+    def program() -> None:
+        (batch * 2).sum().item()
+        batch.zero_()
+
+    (told,) = found(program)
+    assert "held NaN when " in told.message

@@ -593,7 +593,7 @@ def test_a_weight_that_came_in_bad_is_named(trace: Trace) -> None:
     with torch.no_grad():
         layer.weight[0, 0] = float("nan")
     record = trace(lambda: layer(torch.randn(2, 4)).sum().item())
-    assert judge(record)[0].message.startswith("parameter Linear.weight held NaN when")
+    assert judge(record)[0].message.startswith("parameter Linear.weight held NaN in 1 of 16 values when")
 
 
 def test_the_report_shows_everything_if_asked(tmp_path: Path, dtlint: Callable[..., Any]) -> None:
