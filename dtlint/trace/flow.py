@@ -324,10 +324,6 @@ class Flow:
         else:
             self.forget()
 
-    def close(self) -> None:
-        """Flush, and let go of every storage."""
-        self.flush(goes_on=False)
-
     def forget(self) -> None:
         """Let go of every storage: whatever is read next is judged anew."""
         self.storages.let_go()

@@ -347,7 +347,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.mismatches.ended(exc[1] if exc else None)
         Tracer.active = None
         self.read()
-        self.flow.close()
+        self.flow.forget()
 
     def leave_child(self) -> None:
         """This is a forked child, which is not traced: go, and leave no trace."""
@@ -381,10 +381,16 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._below, self._last_node = None, _next()
 
     def read(self) -> None:
-        """Bring everything up to date, so that a record can be made while the program still runs."""
-        with torch._C._DisableTorchDispatch():
-            self.flow.flush()
-            self.steps.scaler.settle(self.flow.events, self.flow.step)
+        """Bring everything up to date, so that a record can be made while the program still runs.
+
+        Whatever is wrong in it, the program ends as if it were not traced.
+        """
+        try:
+            with torch._C._DisableTorchDispatch():
+                self.flow.flush()
+                self.steps.scaler.settle(self.flow.events, self.flow.step)
+        except Exception as error:
+            self.flow.miss(f"results that could not be judged at the end ({type(error).__name__})")
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:

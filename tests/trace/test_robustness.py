@@ -652,3 +652,14 @@ def test_the_gradients_that_take_another_formula_agree_to_rounding(trace: Trace)
     y.prod().backward()
     assert x.grad is not None
     torch.testing.assert_close(x.grad, y.grad)
+
+
+def test_a_judgement_that_fails_at_the_end_does_not_reach_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> None:
+        raise ValueError("no group")
+
+    tracer = Tracer()
+    monkeypatch.setattr(tracer.flow.spread, "replay", fails)
+    with tracer:
+        torch.ones(2) * 2
+    assert list(tracer.flow.unseen) == ["results that could not be judged at the end (ValueError)"]
