@@ -223,3 +223,28 @@ def test_wrong_settings_are_refused(tmp_path: Path, settings: str, reason: str) 
     root = _project(tmp_path, settings)
     with pytest.raises(ConfigError, match=reason):
         Configuration().settings_for(root)
+
+
+def test_numbers_that_are_given_by_default_are_taken_for_what_is_given() -> None:
+    text = """
+        import torch
+        from torch import nn
+
+
+        class Norm(nn.Module):
+            def __init__(self, eps: float = 1e-8) -> None:
+                super().__init__()
+                self.eps = eps
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return x / (x.abs().mean() + self.eps).sqrt()
+
+
+        def masked(x: torch.Tensor, mask: torch.BoolTensor, fill: float = -1e32, slope: float = 0.0) -> torch.Tensor:
+            if slope > 0:
+                x = torch.linalg.inv(x)
+            return x.masked_fill(mask, fill)
+    """
+    assert found(text, "half") == [("DT403", 12), ("DT311", 17), ("DT401", 18)]
+    assert found(text, "bfloat16") == [("DT311", 17)]
+    assert found(text) == []

@@ -309,6 +309,8 @@ class OpenContexts:
                 return known
             of_numbers = definition.name in ("__init__", "__new__")  # mostly: sizes, rates, flags
             bound = _parameters(ctx, definition, None if of_numbers else self._assumption)
+            if self._assumption is not None:
+                bound |= _usual_numbers(definition)
             first = next(iter(bound), None)
             if receiver is not None and first is not None and "staticmethod" not in definition.decorators:
                 of_class = "classmethod" in definition.decorators and isinstance(receiver, Ref)
@@ -568,6 +570,16 @@ def _assumed(value: Value, dtype: str) -> Value:
     if isinstance(value, Union):
         return join_all(_assumed(one, dtype) for one in choices(value)) or value
     return value
+
+
+def _usual_numbers(definition: FunctionDefinition) -> dict[str, Value]:
+    """The parameters that are a small or a large number unless somebody says otherwise, as epsilons and the values of masked
+    scores are. 0 and 1 switch something off, and say little of what it does."""
+    return {
+        name: value
+        for name, value in (definition.defaults or {}).items()
+        if isinstance(value, Const) and type(value.value) is float and value.value not in (0.0, 1.0)
+    }
 
 
 def _is_forward(definition: FunctionDefinition) -> bool:
