@@ -248,3 +248,19 @@ def test_numbers_that_are_given_by_default_are_taken_for_what_is_given() -> None
     assert found(text, "half") == [("DT403", 12), ("DT311", 17), ("DT401", 18)]
     assert found(text, "bfloat16") == [("DT311", 17)]
     assert found(text) == []
+
+
+def test_what_forward_is_given_is_a_tensor_though_nothing_says_so() -> None:
+    text = """
+        import torch
+        from elsewhere import Base
+
+
+        class Layer(Base):
+            def forward(self, x):
+                return torch.linalg.inv(x)
+
+            def solve(self, x):
+                return x
+    """
+    assert found(text, "half") == [("DT311", 8)]

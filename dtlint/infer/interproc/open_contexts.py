@@ -584,8 +584,9 @@ def _usual_numbers(definition: FunctionDefinition) -> dict[str, Value]:
 
 def _is_forward(definition: FunctionDefinition) -> bool:
     """Is it what calling a module runs? Its arguments are tensors, or hold them: a list of tensors is used much alike."""
-    owner = definition.owner
-    return definition.name == "forward" and owner is not None and owner.definition.inherits("torch.nn.Module") is True
+    if definition.name != "forward" or definition.owner is None:
+        return False
+    return definition.owner.definition.inherits("torch.nn.Module") is not False
 
 
 def _gradients(definition: FunctionDefinition) -> tuple[ast.arg, ...]:
