@@ -68,6 +68,7 @@ def test_the_index_spares_the_import(package: Path) -> None:
             (("torch",), ("half", "double")),
             True,
             False,
+            "",
         )
     }
     assert catalogue() == expected
