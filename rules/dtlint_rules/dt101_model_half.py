@@ -31,8 +31,8 @@ class ModelHalf(Rule):
     ## What it does
     Reports `.half()`, `.bfloat16()`, `.to(torch.float16)` and their like on a whole model: as a warning where the file
     shows that the model is trained, else as information. Single layers, casts of `self` inside a module, copies that
-    are only made to be saved, for inference models whose norms are cast back in a loop or by `apply`, and what tests make
-    are left alone.
+    are only made to be saved, for inference models whose norms are cast back in a loop, by `apply` or by a function of
+    the file, and what tests make are left alone.
 
     ## Why it matters
     Training needs more than a half dtype has. In float16, gradients below 3e-8 become 0, GradScaler refuses float16
@@ -95,6 +95,7 @@ class ModelHalf(Rule):
                 and cast.dtypes <= LOW_PRECISION
                 and not any(_undoes(facts, model, one) for one in back)
                 and not _applies(facts, model)
+                and not _hands_over(facts, model, wide)
                 and not _saves(facts, cast)
                 and not any("dtype" in ast.unparse(guard.test) for guard in facts.around.guards(cast.node))
             ):
@@ -201,6 +202,26 @@ def _applies(facts: ModuleFacts, model: _Model) -> bool:
         and model.is_meant(facts, call.node.func.value)
         and _place(call.node) > _place(model.node)
         for call in facts.methods("apply")
+    )
+
+
+def _hands_over(facts: ModuleFacts, model: _Model, wide: Sequence[Cast]) -> bool:
+    """Does a function of the file, which is given the model once it is half, cast back the parts of some classes?"""
+    casting = {
+        facts.around.function(one.node)
+        for one in wide
+        if any(
+            isinstance(guard.test, ast.Call) and path_of(guard.test.func) == "isinstance"
+            for guard in facts.around.guards(one.node)
+        )
+    }
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and _place(node) > _place(model.node)
+        and any(model.is_meant(facts, one) for one in node.args)
+        and not casting.isdisjoint(facts.around.definitions(node.func))
+        for node in facts.around.within(model.scope)
     )
 
 
