@@ -39,7 +39,8 @@ class UnstableFormulation(Rule):
     exp(x)`, at once or by the name the inner value was given; a softmax by hand, `x.exp() / x.exp().sum()`, without the
     maximum subtracted; samples of `torch.multinomial(x.exp(), 1)`; and `x.exp() - 1 - x`, the estimate of a divergence of
     policies; and `1 - a[1:] / a[:-1]` of what is known not to be float64. What is known to be bounded, as by a clamp or
-    `log_softmax`, is left alone, and so is what an epsilon is added to before the logarithm.
+    `log_softmax`, is left alone, and so is what an epsilon is added to before the logarithm, and the probability of what
+    was drawn, or of the most likely one: that is not 0.
 
     Conditional, and so reported with `--preview` only: the samples, and the estimate for what is not known to be a tensor.
 
@@ -116,7 +117,7 @@ def _logarithm(facts: ModuleFacts, use: Use) -> Iterator[Finding]:
         if _grows(facts, made):
             yield Finding(use.node, f"{_OVERFLOWS}, and `log1p` of it with it", help="Use `F.softplus`")
     elif kind in _LOGARITHMS:
-        if made.nodes and _is_near(facts.value(made.nodes[0])):
+        if (made.nodes and _is_near(facts.value(made.nodes[0]))) or _is_chosen(facts, inner):
             return
         better, happens = _LOGARITHMS[kind]
         fix = None
@@ -140,6 +141,29 @@ def _logarithm(facts: ModuleFacts, use: Use) -> Iterator[Finding]:
 def _is_near(value: object) -> bool:
     """Are the logits known, and less than 17 from 0, or from each other?"""
     return isinstance(value, Tensor) and value.range.high - value.range.low < 17 and value.range.magnitude < 17
+
+
+def _is_chosen(facts: ModuleFacts, node: ast.expr) -> bool:
+    """Is it the probability of what was drawn, or of the most likely one: `p[choices]`?"""
+    picked = facts.around.definition(node)
+    if not isinstance(picked, ast.Subscript):
+        return False
+    parts = [part for one in facts.around.made_of(picked.slice) for part in (one, _unpacked(facts, one))]
+    return any(
+        isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _CHOOSING
+        for part in parts
+    )
+
+
+def _unpacked(facts: ModuleFacts, node: ast.AST) -> ast.AST | None:
+    """What a target that unpacks is given: `x.max(1)`, of the second name in `values, indices = x.max(1)`."""
+    stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    statement = facts.around.statement(node) if stored else None
+    return statement.value if isinstance(statement, ast.Assign) else None
+
+
+_CHOOSING = frozenset({"argmax", "max", "multinomial", "sample"})
+"""What gives the index of one that is likely."""
 
 
 def _of_rest(facts: ModuleFacts, use: Use, made: Use) -> Iterator[Finding]:
