@@ -6,8 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
-from dtlint.dtypes.dtype import LOW_PRECISION
-from dtlint.infer.domain.values import Dtype
+from dtlint.dtypes.dtype import INTEGRAL, LOW_PRECISION
+from dtlint.infer.domain.values import Dtype, ProjectClass, Ref, Tensor
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._cast_calls import casts
@@ -17,7 +17,7 @@ from dtlint_rules._needs import CASTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dtlint.infer.facts import Guard, ModuleFacts
+    from dtlint.infer.facts import Call, Guard, ModuleFacts
     from dtlint.source.place import Place
     from dtlint_rules._cast_calls import Cast
 
@@ -33,7 +33,8 @@ class CastNonFloat(Rule):
     picks out the tensors that are meant, counts as asking. Also a cast that is handed to a function for nests,
     `tree_map(torch.Tensor.half, batch)`.
 
-    Conditional, and so reported with `--preview` only: nests, of which nobody knows what they hold.
+    Conditional, and so reported with `--preview` only: nests, and state dicts of which the file does not show that they
+    hold whole numbers. It does for a model that it makes with BatchNorm, or with an integer buffer.
 
     ## Why it matters
     Not all of these tensors are floating. Token ids that become float16 raise `Expected tensor for argument #1
@@ -46,9 +47,11 @@ class CastNonFloat(Rule):
     ## Example
     ```python
     import torch
+    from torch import nn
 
-    def load(path, dtype):
-        state_dict = torch.load(path)
+    def weights(dtype):
+        model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
+        state_dict = model.state_dict()
         for key, value in state_dict.items():
             state_dict[key] = value.to(dtype)
         return state_dict
@@ -57,9 +60,11 @@ class CastNonFloat(Rule):
     ## Use instead
     ```python
     import torch
+    from torch import nn
 
-    def load(path, dtype):
-        state_dict = torch.load(path)
+    def weights(dtype):
+        model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
+        state_dict = model.state_dict()
         for key, value in state_dict.items():
             state_dict[key] = value.to(dtype) if value.is_floating_point() else value
         return state_dict
@@ -94,6 +99,7 @@ class CastNonFloat(Rule):
                 f"The cast takes all of {walked[1]}: some may be whole numbers",
                 help=f"Cast only where `{ast.unparse(root_of(cast.subject))}.is_floating_point()`",
                 fix=_guarded(facts, cast),
+                conditional=walked[2] is not None and not _holds_integers(facts, walked[2]),
             )
         yield from _handed_to_maps(facts)
 
@@ -109,20 +115,20 @@ def _follows(facts: ModuleFacts, cast: Cast) -> bool:
     return cast.method == "type_as" or any(isinstance(one, ast.Attribute) and one.attr == "dtype" for one in given)
 
 
-def _walked(facts: ModuleFacts, cast: Cast) -> tuple[ast.AST, str] | None:
-    """The loop or the comprehension over all tensors of a state dict or all buffers, and what it goes over."""
+def _walked(facts: ModuleFacts, cast: Cast) -> tuple[ast.AST, str, ast.expr | None] | None:
+    """The loop or the comprehension over all tensors of a state dict or all buffers, what it goes over, and the state dict."""
     walk = walk_over(facts, root_of(cast.subject))
     if walk is not None and walk.kind == "buffers":
         statement = facts.around.statement(cast.node)
         kept = isinstance(statement, ast.Assign) and statement.value is cast.node
-        return (walk.loop, f"the buffers of `{ast.unparse(walk.subject)}`") if kept else None
+        return (walk.loop, f"the buffers of `{ast.unparse(walk.subject)}`", None) if kept else None
     names = {node.id for node in ast.walk(cast.subject) if isinstance(node, ast.Name)}
     for one in facts.around.around(cast.node):
         loops = [one] if isinstance(one, ast.For) else getattr(one, "generators", [])
         for loop in loops:
             bound = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
             if bound & names and _is_state(facts, loop.iter):
-                return one, "a state dict"
+                return one, "a state dict", loop.iter
     return None
 
 
@@ -135,6 +141,38 @@ def _is_state(facts: ModuleFacts, node: ast.expr) -> bool:
             if method == "state_dict" or not names.isdisjoint(_LOADERS):
                 return True
     return False
+
+
+def _holds_integers(facts: ModuleFacts, state: ast.expr) -> bool:
+    """Is it the state of a model that has, for all to see, a BatchNorm, which counts, or an integer buffer?"""
+    for part in facts.around.made_of(state):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "state_dict":
+            model = part.func.value
+            if any(isinstance(one, ast.Call) and _counts(facts, one) for one in facts.around.made_of(model)):
+                return True
+            value = facts.value(model)
+            kind = value.address.kind if isinstance(value, Ref) else None
+            if isinstance(kind, ProjectClass) and any(
+                facts.around.owner(call.node) is kind.definition.node for call in facts.calls() if _is_integer(call)
+            ):
+                return True
+    return False
+
+
+def _counts(facts: ModuleFacts, made: ast.Call) -> bool:
+    return any(map(_is_integer, facts.calls_at(made)))
+
+
+def _is_integer(call: Call) -> bool:
+    """Does a call make a layer that counts its batches, or register integers?"""
+    if call.method == "register_buffer":
+        given = call.argument(1, "tensor")
+        return isinstance(given, Tensor) and given.dtypes is not None and frozenset() < given.dtypes <= INTEGRAL
+    return call.name in _COUNTING
+
+
+_COUNTING = frozenset(f"torch.nn.{name}" for name in ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"))
+"""Layers whose state holds `num_batches_tracked`."""
 
 
 def _tests(facts: ModuleFacts, cast: Cast, loop: ast.AST) -> list[Guard]:

@@ -39,6 +39,18 @@ def test_a_rule_whose_example_is_conditional_says_so(rule: type[Rule]) -> None:
     ("code", "assumed", "known"),
     [
         (
+            "DT105",
+            "from transformers import T5ForConditionalGeneration\n\nmodel = T5ForConditionalGeneration.from_pretrained('t5')\n"
+            "for p in model.parameters():\n    p.data = p.data.bfloat16()\n",
+            "def f(model):\n    for p in model.parameters():\n        p.data = p.data.bfloat16()\n",
+        ),
+        (
+            "DT111",
+            "state = {key: value.half() for key, value in torch.load('model.pt').items()}\n",
+            "model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))\n"
+            "state = {key: value.half() for key, value in model.state_dict().items()}\n",
+        ),
+        (
             "DT305",
             "def f(x: torch.Tensor, mask: torch.Tensor, y: torch.Tensor):\n    x[mask] = y.float()\n",
             "x = torch.zeros(3).half()\nx[torch.tensor([0, 1])] = torch.ones(2)\n",
