@@ -82,8 +82,8 @@ class LossInHalf(Rule):
             count = _LOSSES[last_name_of(operation)]
             half = min(dtypes_of(operation.args[0]))
             squares = last_name_of(operation) == "mse_loss" and half == "float16"
-            bits = 11 if half == "float16" else 8
-            harm = "where the square of 256 is inf" if squares else f"which has {bits} bits"
+            digits = "three" if half == "float16" else "two"
+            harm = "where the square of 256 is inf" if squares else f"which keeps {digits} digits of it"
             finding = found(seen, f"The loss is computed in {half}, {harm}", "Compute the loss in float32: `.float()`")
             finding.conditional = not dtypes_of(operation.result)
             if isinstance(node, ast.Call) and not seen.behind and len(node.args) >= count:

@@ -466,7 +466,11 @@ def _clamped(ctx: Context, op: str, arguments: Arguments) -> Value:
     for bound in bounds:
         if isinstance(bound, Unknown) and bound != NO_TENSOR:
             return Tensor(None, None, -1 if value.rank not in (None, 0) else None)
-        made = ask(ctx, "torch.add", [result, bound], {})
+        recorder, ctx.recorder = ctx.recorder, None  # nothing is added
+        try:
+            made = ask(ctx, "torch.add", [result, bound], {})
+        finally:
+            ctx.recorder = recorder
         if not isinstance(made, Tensor):
             return Tensor()
         result = made
