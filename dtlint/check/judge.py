@@ -98,7 +98,9 @@ def _under(
         for one in [] if assumed is None else _suspected(assumed, rules, source, judged):
             if not one.finding.conditional:
                 key = one.rule.code, one.finding.node, one.finding.message
-                found.setdefault(key, (one, []))[1].append(assumption.name)
+                names = found.setdefault(key, (one, []))[1]
+                if assumption.name not in names:
+                    names.append(assumption.name)
     known = {(one.rule.code, one.finding.node) for one in judged.suspicions if not one.finding.conditional}
     found = {key: one for key, one in found.items() if key[:2] not in known}
     usual = reader.assumed(facts, SINGLE) if found else None

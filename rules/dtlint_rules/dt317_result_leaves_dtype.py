@@ -9,6 +9,8 @@ from dtlint.diagnostic import Severity
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.values import Tensor
 from dtlint.rule import Finding, Rule
+from dtlint_rules._attained import last_name_of
+from dtlint_rules._casts import TO_FLOATING
 from dtlint_rules._needs import TORCH
 from dtlint_rules._refusals import tensors
 from dtlint_rules._texts import short
@@ -132,7 +134,12 @@ def _where_left(facts: ModuleFacts, happened: dict[object, Operation], node: ast
     for _ in range(_FURTHEST):
         found = facts.origin(node) or node
         operation = happened.get(found)
-        if operation is None or not isinstance(operation.result, Tensor) or operation.result.dtypes != wanted.dtypes:
+        if (
+            operation is None
+            or _chooses(operation, wanted.dtypes)
+            or not isinstance(operation.result, Tensor)
+            or operation.result.dtypes != wanted.dtypes
+        ):
             return None
         given = tensors(operation)
         if any(one.dtypes == {dtype} for one in given):
@@ -142,3 +149,17 @@ def _where_left(facts: ModuleFacts, happened: dict[object, Operation], node: ast
             return None
         node = wide
     return None
+
+
+def _chooses(operation: Operation, wide: frozenset[str]) -> bool:
+    """Is its dtype the author's own choice: a tensor made like another in a dtype that is given, a cast of what was wide
+    before?"""
+    last, node = last_name_of(operation), operation.node
+    if last.endswith("_like") or last.startswith("new_"):
+        return True
+    of_another = isinstance(node, ast.Call) and any(
+        isinstance(part, ast.Attribute) and part.attr == "dtype"
+        for one in (*node.args, *node.keywords)
+        for part in ast.walk(one)
+    )
+    return last in TO_FLOATING and not of_another and all(one.dtypes == wide for one in tensors(operation)[:1])
