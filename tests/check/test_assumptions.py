@@ -156,6 +156,106 @@ def test_numbers_indices_and_masks_stay_what_they_are() -> None:
     assert check(text, "half", "bfloat16", "double") == []
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        "def rotated(dim):\n    return torch.exp(torch.arange(0, dim // 2) * 0.5 / dim)",
+        "def bands(count, lowest):\n    return torch.zeros(count, dtype=torch.float64) * lowest",
+        "def starts(lengths):\n    return F.pad(torch.cumsum(lengths, dim=1).long(), (1, 0))",
+        "def order(tasks: torch.Tensor):\n    return torch.arange(int(tasks.max().item()), dtype=tasks.dtype)",
+        "def cut(x: torch.Tensor, ends: torch.Tensor):\n"
+        "    return x[: ends[0]].sum(), torch.arange(9, dtype=ends.dtype) < 5",
+    ],
+)
+def test_sizes_lengths_and_indices_are_no_floating_tensors_by_their_use(function: str) -> None:
+    assert check(f"import torch\nimport torch.nn.functional as F\n\n\n{function}\n", "half", "double") == []
+
+
+def test_what_is_only_passed_on_as_a_dtype_or_a_device_is_no_tensor() -> None:
+    text = """
+        import torch
+        from torch import nn
+
+
+        class Rotary(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.register_buffer("rates", torch.ones(8))
+
+            def forward(self, places, device, dtype):
+                rates = self.rates[:, None].float().to(device)
+                return (rates @ places[None, :].float()).cos().to(dtype=dtype)
+    """
+    assert check(text, "half", "double") == []
+    assert found(text.replace(".to(device)", ".to(places)"), "half") == [("DT301", 13)]
+
+
+def test_a_model_that_follows_its_input_into_half_is_what_was_asked_for() -> None:
+    text = """
+        import torch
+        from torch import nn
+
+
+        def scored(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+            model.to(x)
+            return model(x)
+    """
+    assert check(text, "half", "bfloat16") == []
+
+
+def test_a_result_of_a_dtype_that_the_author_chose_is_no_surprise() -> None:
+    text = """
+        import torch
+
+
+        def angles(places: torch.Tensor, width: int) -> torch.Tensor:
+            rates = torch.arange(0, width, 2, dtype=torch.float32)
+            return (places[:, None] * rates).float()
+
+
+        def totals(x: torch.Tensor) -> torch.Tensor:
+            result = torch.zeros_like(x, dtype=torch.float32)
+            return result
+    """
+    assert check(text, "half") == []
+    assert found(text.replace(".float()", ""), "half") == [("DT317", 7)]
+
+
+def test_an_assumption_is_told_once_though_two_contexts_show_it() -> None:
+    text = """
+        import torch
+
+
+        def variance(values: torch.Tensor, weights: torch.Tensor, unbiased: bool = True) -> torch.Tensor:
+            if unbiased:
+                return values.sum() / (weights.sum() + 1e-8)
+            return values.mean()
+
+
+        def whitened(x: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
+            spread = x.var() if weights is None else variance(x - x.mean(), weights)
+            return (x - x.mean()) / spread
+
+
+        def scored(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+            return whitened(x, weights=weights)
+    """
+    (one,) = [one for one in check(text, "half") if one.code == "DT403"]
+    assert one.message == "Under half: 1e-08 is 0 in float16: adding it changes nothing"
+
+
+def test_a_bound_that_is_zero_in_half_is_told_as_a_bound() -> None:
+    text = """
+        import torch
+
+
+        def reciprocal(x: torch.Tensor) -> torch.Tensor:
+            return 1 / x.abs().clamp(min=1e-12)
+    """
+    (one,) = check(text, "half")
+    assert one.message == "Under half: 1e-12 is 0 in float16: the bound keeps nothing away from 0"
+
+
 def test_a_list_that_is_made_an_array_is_no_tensor() -> None:
     text = "import numpy as np\nimport torch\n\n\ndef features(raw):\n    return torch.from_numpy(np.asarray(raw))\n"
     assert check(text, "bfloat16") == []

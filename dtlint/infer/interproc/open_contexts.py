@@ -41,6 +41,7 @@ from dtlint.infer.domain.values import (
     choices,
 )
 from dtlint.infer.interproc.long_parameters import Search, as_index, declared_long, int64_parameters
+from dtlint.infer.interproc.other_parameters import no_floating_tensors
 from dtlint.infer.interproc.signatures import instantiated, parameter_key, tells_of_dtypes
 from dtlint.infer.interproc.tensor_use import used_as_tensors
 from dtlint.infer.models import scaling
@@ -550,7 +551,7 @@ def _parameters(ctx: Context, definition: FunctionDefinition, assumption: Assump
         category = None if default is None else category_of(default)
         if isinstance(value, Number) and category is not None:
             value = join(value, Number(category))  # `x: int = 0.5` takes floats
-        if assumption is not None:
+        if assumption is not None and one.arg not in no_floating_tensors(definition.node):
             is_input = default is None and _is_forward(definition)
             value = _assumed(Tensor(None, symbol) if is_input and type(value) is Unknown else value, assumption.inputs)
         found[one.arg] = join(value, NONE) if default == NONE else value
