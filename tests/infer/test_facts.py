@@ -237,3 +237,20 @@ def test_a_file_that_is_read_again_shows_the_same() -> None:
     reader = Reader()
     first, second = (one_call(reader.facts(tree, None), "torch.Tensor.half") for _ in range(2))
     assert first == second == (4, "torch.Tensor.half")
+
+
+def test_a_list_that_holds_itself_is_followed_so_far() -> None:
+    """As data of a tensor and as an item of a batch."""
+    facts = facts_of("""
+        import torch
+        from torch.utils.data import default_collate
+
+        class Rows:
+            def __init__(self):
+                self.rows = []
+
+            def add(self):
+                self.rows.append(self.rows)
+                return torch.tensor(self.rows), default_collate([self.rows])
+    """)
+    assert facts.broken_off is None

@@ -103,8 +103,14 @@ def _item_of(ctx: Context, dataset: Value, arguments: Arguments) -> Value:
     return items.item if isinstance(items, Many) else TOP
 
 
-def collated(ctx: Context, item: Value, arguments: Arguments) -> Value:
-    """What `default_collate` makes of items like this one."""
+_DEEPEST = 6
+"""How deep items are followed: a list that stands for several may hold itself."""
+
+
+def collated(ctx: Context, item: Value, arguments: Arguments, depth: int = 0) -> Value:
+    """What `default_collate` makes of items like this one, which lies so deep in another."""
+    if depth > _DEEPEST:
+        return TOP
     item = plain_tensors.plain(ctx, item)
     if isinstance(item, Tensor):
         return Tensor(
@@ -122,18 +128,18 @@ def collated(ctx: Context, item: Value, arguments: Arguments) -> Value:
     if category in (Category.INTEGER, Category.BOOL):
         return Tensor(frozenset({"int64" if category is Category.INTEGER else "bool"}), None, 1, device="cpu")
     if isinstance(item, Tuple):
-        made = Tuple(tuple(collated(ctx, one, arguments) for one in item.items), item.names)
+        made = Tuple(tuple(collated(ctx, one, arguments, depth + 1) for one in item.items), item.names)
         return made if item.names else ctx.allocate((arguments.node, "collated"), "builtins.list", made)
     if isinstance(item, Const) and isinstance(item.value, str):
         return NO_TENSOR
     if isinstance(item, Ref):
         content = ctx.store.read(item.address, CONTENT)
         if isinstance(content, Mapping):
-            items = tuple((key, collated(ctx, one, arguments)) for key, one in content.items)
-            rest = None if content.rest is None else collated(ctx, content.rest, arguments)
+            items = tuple((key, collated(ctx, one, arguments, depth + 1)) for key, one in content.items)
+            rest = None if content.rest is None else collated(ctx, content.rest, arguments, depth + 1)
             return ctx.allocate((arguments.node, "collated"), "builtins.dict", Mapping(items, rest))
         if isinstance(content, Tuple) and item.address.kind == "builtins.list":
-            made = Tuple(tuple(collated(ctx, one, arguments) for one in content.items))
+            made = Tuple(tuple(collated(ctx, one, arguments, depth + 1) for one in content.items))
             return ctx.allocate((arguments.node, "collated"), "builtins.list", made)
     return TOP
 

@@ -121,8 +121,14 @@ def _of_category(ctx: Context, category: Category | None) -> frozenset[str] | No
     return frozenset({"int64" if category is Category.INTEGER else "bool"})
 
 
-def dtype_of_data(ctx: Context, value: Value) -> tuple[frozenset[str] | None, int | None]:
-    """The dtype and the dimensions of what `torch.tensor` makes of data."""
+_DEEPEST = 6
+"""The dimensions of data that are followed: a list that stands for several may hold itself."""
+
+
+def dtype_of_data(ctx: Context, value: Value, depth: int = 0) -> tuple[frozenset[str] | None, int | None]:
+    """The dtype and the dimensions of what `torch.tensor` makes of data, which lies so deep in other data."""
+    if depth > _DEEPEST:
+        return None, None
     value = plain_tensors.plain(ctx, value)
     if isinstance(value, Tensor):
         return value.dtypes, value.rank
@@ -140,18 +146,18 @@ def dtype_of_data(ctx: Context, value: Value) -> tuple[frozenset[str] | None, in
         items = value.items if isinstance(value, Tuple) else (value.item,)
         if not items:
             return default_dtypes(ctx), 1
-        return _of_items(ctx, items)
-    found = [dtype_of_data(ctx, one) for one in choices(value)] if len(choices(value)) > 1 else []
+        return _of_items(ctx, items, depth)
+    found = [dtype_of_data(ctx, one, depth + 1) for one in choices(value)] if len(choices(value)) > 1 else []
     if found and all(dtypes is not None for dtypes, _ in found):
         return frozenset().union(*(dtypes or () for dtypes, _ in found)), None
     return None, None
 
 
-def _of_items(ctx: Context, items: tuple[Value, ...]) -> tuple[frozenset[str] | None, int | None]:
+def _of_items(ctx: Context, items: tuple[Value, ...], depth: int) -> tuple[frozenset[str] | None, int | None]:
     categories = [category_of(item) for item in items]
     if all(category is not None for category in categories):
         return _of_category(ctx, max(category for category in categories if category is not None)), 1
-    inner = [dtype_of_data(ctx, item) for item in items]
+    inner = [dtype_of_data(ctx, item, depth + 1) for item in items]
     first = inner[0][0]
     ranks = {rank for _, rank in inner}
     rank = ranks.pop() if len(ranks) == 1 else None
