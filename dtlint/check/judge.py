@@ -72,6 +72,7 @@ def judge(
 
 
 def _suspected(facts: ModuleFacts, rules: Sequence[type[Rule]], source: Source, judged: Judged) -> list[Suspicion]:
+    """What the rules find, one by one; what the code expects to fail aside. Crashes are added to what was judged."""
     found: list[Suspicion] = []
     for rule in rules:
         try:

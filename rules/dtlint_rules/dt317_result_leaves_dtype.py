@@ -9,6 +9,7 @@ from dtlint.diagnostic import Severity
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.values import Tensor
 from dtlint.rule import Finding, Rule
+from dtlint.source.definitions import public_functions, returned
 from dtlint_rules._attained import last_name_of
 from dtlint_rules._casts import TO_FLOATING
 from dtlint_rules._needs import TORCH
@@ -75,18 +76,18 @@ class ResultLeavesDtype(Rule):
             if not seen.behind and not seen.what.calls:
                 happened.setdefault(seen.what.node, seen.what)
         told: set[ast.AST] = set()
-        for returned in _returned(facts.tree.body):
-            for node in _items(returned):
+        for result in (one for function in public_functions(facts.tree.body) for one in returned(function)):
+            for node in _items(result):
                 found = _where_left(facts, happened, node, assumed.inputs)
                 if found is not None and found.node not in told:
                     told.add(found.node)
-                    yield _finding(found, assumed.inputs, returned)
+                    yield _finding(found, assumed.inputs, result)
 
 
 def _finding(operation: Operation, dtype: str, returned: ast.expr) -> Finding:
     result = operation.result
-    assert isinstance(result, Tensor)
-    [wide] = result.dtypes or ("",)
+    assert isinstance(result, Tensor) and result.dtypes is not None
+    [wide] = result.dtypes
     wider = next((one for one in tensors(operation) if one.dtypes == result.dtypes), None)
     severity = None
     if wider is not None:
@@ -98,25 +99,6 @@ def _finding(operation: Operation, dtype: str, returned: ast.expr) -> Finding:
         help, severity = "Cast the result back to the dtype of the input", Severity.INFO
     notes = () if returned is operation.node else ((returned, "returned here"),)
     return Finding(operation.node, text[0].upper() + text[1:], help=help, notes=notes, severity=severity)
-
-
-def _returned(body: list[ast.stmt]) -> Iterator[ast.expr]:
-    """What public functions return, and public methods of public classes."""
-    for statement in body:
-        if isinstance(statement, ast.ClassDef) and not statement.name.startswith("_"):
-            yield from _returned(statement.body)
-        elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)) and not statement.name.startswith("_"):
-            yield from _returns_in(statement.body)
-
-
-def _returns_in(body: list[ast.stmt]) -> Iterator[ast.expr]:
-    waiting: list[ast.AST] = [*body]
-    while waiting:
-        node = waiting.pop(0)
-        if isinstance(node, ast.Return) and node.value is not None:
-            yield node.value
-        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
-            waiting += ast.iter_child_nodes(node)
 
 
 def _items(returned: ast.expr) -> list[ast.expr]:

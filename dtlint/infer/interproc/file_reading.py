@@ -15,10 +15,11 @@ from dtlint.infer.facts import ModuleFacts
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.engine import STEPS, context_for
 from dtlint.infer.interproc.main_guard import main_blocks
-from dtlint.infer.interproc.open_contexts import OpenContexts, Signature, is_public
+from dtlint.infer.interproc.open_contexts import OpenContexts, Signature
 from dtlint.infer.interproc.project import ModuleInfo, Project
 from dtlint.infer.interproc.recording import Recording
 from dtlint.infer.interproc.whole_project import module_name
+from dtlint.source.definitions import is_public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -51,6 +51,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.semantics.annotations import declared_in, made_by_anybody
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.state import AMBIENT, CONTENT
+from dtlint.source.definitions import classes, functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.summaries import Summary
     from dtlint.infer.state import Difference
 
-__all__ = ["OpenContexts", "Signature", "is_public", "runs_something"]
+__all__ = ["OpenContexts", "Signature", "runs_something"]
 
 _MOST_ROUNDS = 4
 """Readings of all functions, until what they leave behind stays as it is."""
@@ -232,17 +233,17 @@ class OpenContexts:
             ctx.set_ambient("default dtype", Const("float32"))
         if ctx.store.read(AMBIENT, "default dtype") is None:
             ctx.set_ambient("default dtype", TOP)
-        top = filter(wanted, _functions(self.main.tree.body))
-        functions = [(one, None) for one in map(self._defined(modules), top) if one is not None]
+        top = filter(wanted, functions(self.main.tree.body))
+        alone = [(one, None) for one in map(self._defined(modules), top) if one is not None]
         methods: list[tuple[FunctionDefinition, Value | None]] = []
-        self._entries = set(functions)
-        for node in filter(wanted, _classes(self.main.tree.body)):
+        self._entries = set(alone)
+        for node in filter(wanted, classes(self.main.tree.body)):
             cls = modules.class_at(node)
             if cls is not None and cls.definition.inherits("enum.Enum") is not True:
                 made = self._made(ctx, cls)
                 methods += [(one, made) for one in self._methods(modules, cls) if wanted(one.node)]
                 self._entries.update(methods)
-        self._read_until_nothing_changes(ctx, [*functions, *methods])
+        self._read_until_nothing_changes(ctx, [*alone, *methods])
 
     def _defined(self, modules: Program) -> Any:
         def defined(node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionDefinition | None:
@@ -254,7 +255,7 @@ class OpenContexts:
         """The methods of a class and of those that it inherits from, as far as they are in the library itself."""
         for one in cls.definition.order:
             if isinstance(one, ProjectClass) and one.definition.module is self.main:
-                for node in _functions(one.definition.node.body):
+                for node in functions(one.definition.node.body):
                     found = modules.defined_function(node)
                     if found is not None and found.name not in ("__init__", "__new__", "__init_subclass__"):
                         yield found
@@ -464,31 +465,6 @@ def _holds(ctx: Context, summary: Summary) -> bool:
     return all(
         objects.get(address, {}).get(field, ABSENT) == value for (address, field), value in summary.reads.items()
     )
-
-
-def is_public(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
-    """May anybody call it? What is private is read for the calls in view alone under an assumption."""
-    return not node.name.startswith("_") or node.name == "__call__"
-
-
-def _functions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """The functions that statements define, those in functions and classes aside."""
-    for node in _statements(body):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield node
-
-
-def _classes(body: Sequence[ast.stmt]) -> Iterator[ast.ClassDef]:
-    return (node for node in _statements(body) if isinstance(node, ast.ClassDef))
-
-
-def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
-    waiting: deque[ast.AST] = deque(body)
-    while waiting:
-        node = waiting.popleft()
-        yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
-            waiting.extend(ast.iter_child_nodes(node))
 
 
 def _enter_region(ctx: Context, definition: FunctionDefinition) -> None:

@@ -105,9 +105,9 @@ class WholeProject:
         return {path: info for path, info in found.items() if id(info) in concerned}
 
     def _run_with_options(self, info: ModuleInfo, blocks: Sequence[Sequence[ast.stmt]]) -> None:
-        """Run a program that has options with none of them, then with one each that has few values; with those of which its
-        precision hangs also where others may be given, and with two of these. Where it does not get to its end with none, it may ask for some
-        that it cannot do without: then others may always be given."""
+        """Run a program again with options: none, then one each of those that have few values, and two of those that its
+        precision hangs on. One that does not get to its end with none may need some: then others may always be given.
+        """
         if not self._program.options:
             return
         others: list[tuple[Value, ...]] = [(), (OTHERS_GIVEN,)]

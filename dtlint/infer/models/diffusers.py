@@ -71,9 +71,8 @@ def _load_pipeline(ctx: Context, arguments: Arguments) -> Value:
 @model(*(f"{one}.to" for one in _PIPELINES))
 def _cast_pipeline(ctx: Context, arguments: Arguments) -> Value:
     pipeline = arguments.args[0]
-    keywords = {
-        name.removeprefix("torch_"): value for name, value in arguments.keywords.items()
-    }  # as early versions say
+    # Early versions say torch_dtype.
+    keywords = {name.removeprefix("torch_"): value for name, value in arguments.keywords.items()}
     keywords.pop("silence_dtype_warnings", None)
     for one in choices(pipeline):
         for field in list(ctx.store.fields(one.address)) if isinstance(one, Ref) else ():

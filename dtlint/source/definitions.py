@@ -1,0 +1,53 @@
+"""The definitions that stand in a body of statements, and which of them anybody may call."""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["FunctionNode", "classes", "functions", "is_public", "public_functions", "returned"]
+
+FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
+
+
+def is_public(node: FunctionNode | ast.ClassDef) -> bool:
+    """May anybody call it? What is private is called by what stands in view."""
+    return not node.name.startswith("_") or node.name == "__call__"
+
+
+def functions(body: Sequence[ast.stmt]) -> Iterator[FunctionNode]:
+    """The functions that statements define, those in functions and classes aside."""
+    return (node for node in _statements(body) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+
+
+def classes(body: Sequence[ast.stmt]) -> Iterator[ast.ClassDef]:
+    """The classes that statements define, those in functions and classes aside."""
+    return (node for node in _statements(body) if isinstance(node, ast.ClassDef))
+
+
+def public_functions(body: Sequence[ast.stmt]) -> Iterator[FunctionNode]:
+    """The public functions that statements define, and the public methods of their public classes."""
+    yield from filter(is_public, functions(body))
+    for node in filter(is_public, classes(body)):
+        yield from public_functions(node.body)
+
+
+def returned(function: FunctionNode) -> Iterator[ast.expr]:
+    """What the function itself returns; not what those in it return."""
+    for node in _statements(function.body):
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield node.value
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
+    """The statements that run where these do, those in their blocks included."""
+    waiting: deque[ast.AST] = deque(body)
+    while waiting:
+        node = waiting.popleft()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
+            waiting.extend(ast.iter_child_nodes(node))
