@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dtlint.rule import Finding, Rule
     from dtlint.source.file import Source
 
-__all__ = ["Judged", "Suspicion", "crash", "is_expected", "judge"]
+__all__ = ["DEEPER_THAN_FOLLOWED", "Judged", "Suspicion", "crash", "is_expected", "judge"]
 
 
 @dataclass(slots=True)
@@ -115,8 +115,9 @@ def is_expected(facts: ModuleFacts, finding: Finding) -> bool:
     return "raises" in finding.message and facts.around.expects_error(finding.node)
 
 
+DEEPER_THAN_FOLLOWED = "the code is nested deeper than dtlint can follow; what it found elsewhere is reported"
 _BROKEN_OFF: dict[type[Exception], str] = {
-    RecursionError: "the code is nested deeper than dtlint can follow; what it found elsewhere is reported",
+    RecursionError: DEEPER_THAN_FOLLOWED,
     TooLong: "reading the code takes too long; what dtlint found until it stopped is reported",
 }
 

@@ -314,6 +314,7 @@ def _read(
     found: ProjectFindings,
     disk: Disk,
 ) -> None:
+    from dtlint.check.judge import DEEPER_THAN_FOLLOWED
     from dtlint.infer.interproc.whole_project import WholeProject
 
     running = {path.absolute() for path in programs}
@@ -330,7 +331,12 @@ def _read(
                 _judge(project, by_path, rules, found)
                 project = WholeProject(root, beside, disk)
                 gc.collect()
-            project.run(path)
+            try:
+                project.run(path)
+            except RecursionError:
+                found.errors.append(f"{by_path[path].shown}: {DEEPER_THAN_FOLLOWED}")
+                _judge(project, by_path, rules, found)
+                project = WholeProject(root, beside, disk)
         _judge(project, by_path, rules, found)
         if project.bytes_read > _WORTH_A_SEARCH:
             del project  # what was read leads back to itself

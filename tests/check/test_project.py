@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dtlint import discover
+from dtlint.check.judge import DEEPER_THAN_FOLLOWED
 from dtlint.check.run import run
 from dtlint.config import Configuration
 
@@ -116,3 +117,15 @@ def test_a_rule_that_crashes_is_named_and_the_rest_goes_on(tmp_path: Path, monke
     assert "DT302" in {one.code for one in outcome.diagnostics}
     assert outcome.errors
     assert all("DT203" in error and "mistake" in error for error in outcome.errors)
+
+
+def test_a_program_that_cannot_be_followed_to_its_end_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dtlint.check.project._DEEPEST", 3000)
+    deep = "import torch\n\nif __name__ == '__main__':\n    y = torch.ones(3)" + ".abs()" * 1500 + "\n"
+    files = {"net/__init__.py": "", "net/model.py": MODEL, "a.py": deep, "train.py": f"{RUN}\n\nmain()\n"}
+    folder = written(tmp_path, files)
+    outcome = run(sorted(folder.rglob("*.py")), Configuration(isolated=True).settings_for, RULES)
+    assert "DT306" in {one.code for one in outcome.diagnostics}
+    assert {error.partition(": ")[2] for error in outcome.errors} == {DEEPER_THAN_FOLLOWED}
