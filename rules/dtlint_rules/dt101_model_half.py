@@ -32,7 +32,8 @@ class ModelHalf(Rule):
     Reports `.half()`, `.bfloat16()`, `.to(torch.float16)` and their like on a whole model: as a warning where the file
     shows that the model is trained, else as information. Single layers, casts of `self` inside a module, copies that
     are only made to be saved, for inference models whose norms are cast back in a loop, by `apply` or by a function of
-    the file, and what tests make are left alone.
+    the file, and what tests make are left alone. A bfloat16 model that the file does not train is reported with
+    `--preview` only: most large models are meant to run so.
 
     ## Why it matters
     Training needs more than a half dtype has. In float16, gradients below 3e-8 become 0, GradScaler refuses float16
@@ -287,4 +288,5 @@ def _of_inference(cast: Cast) -> Finding:
         f"The whole model computes in {dtype}: {effect}",
         help=f"Keep float32 weights, and run under `torch.autocast(device_type, dtype=torch.{dtype})`",
         severity=Severity.INFO,
+        conditional=dtype == "bfloat16",
     )
