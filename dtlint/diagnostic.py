@@ -72,6 +72,8 @@ class Note:
 
     location: Location
     message: str
+    step: int | None = None
+    """Its place, from 1, among the steps that lead from what a function is given to the first place; None: it is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ class Diagnostic:
     help: str = ""
     """What to do about it, in one line."""
     notes: tuple[Note, ...] = ()
+    """Second places; under an assumption the witness is among them: the steps to the place, in their order."""
     fix: Fix | None = None
     lines: tuple[tuple[int, str], ...] = ()
     """The source lines that a code frame shows, each with its number; lines of the cell in a notebook."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dtlint.check.judge import Judged, Suspicion, crash
-from dtlint.diagnostic import Applicability, Diagnostic, Fix, Location, Note
+from dtlint.diagnostic import Applicability, Diagnostic, Fix, Location, Note, Span
 from dtlint.source.concrete import ConcreteTree, TooDeep
 from dtlint.source.file import Source, shown_path
 from dtlint.source.imports import Imports, NoEdit
@@ -89,13 +89,18 @@ def _message(suspicion: Suspicion) -> str:
 def _diagnostic(suspicion: Suspicion, source: Source, tree: ast.Module, fix: Fix | None) -> Confirmed:
     rule, finding = suspicion.rule, suspicion.finding
     span = source.span(finding.node)
-    noted = [(source.span(node), message) for node, message in finding.notes]
+    steps = [(source.span(step.node), message, number) for number, (step, message) in enumerate(suspicion.witness, 1)]
+    there = {where for where, _, _ in steps}
+    noted: list[tuple[Span, str, int | None]] = [
+        (where, message, None) for node, message in finding.notes if (where := source.span(node)) not in there
+    ]
     far = []
     for step, message in finding.elsewhere:
-        if step.module.tree is tree:
-            noted.append((source.span(step.node), message))
-        else:
+        if step.module.tree is not tree:
             far.append(_in_another_file(step, message))
+        elif (where := source.span(step.node)) not in there:
+            noted.append((where, message, None))
+    noted += steps
     location = source.location(span)
     diagnostic = Diagnostic(
         code=rule.code,
@@ -104,9 +109,9 @@ def _diagnostic(suspicion: Suspicion, source: Source, tree: ast.Module, fix: Fix
         message=_message(suspicion),
         location=location,
         help=finding.help,
-        notes=(*(Note(source.location(where), message) for where, message in noted), *far),
+        notes=(*(Note(source.location(where), message, number) for where, message, number in noted), *far),
         fix=fix,
-        lines=source.frame(span, *(where for where, _ in noted)),
+        lines=source.frame(span, *(where for where, _, _ in noted)),
         noqa_line=location.span.end_line,
         conditional=finding.conditional,
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dtlint.check.reader import Reader
+from dtlint.check.witness import witness
 from dtlint.dtypes.assumption import SINGLE
 from dtlint.infer.context import TooLong
 from dtlint.unexpected import in_one_line
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dtlint.dtypes.assumption import Assumption
-    from dtlint.infer.facts import ModuleFacts
+    from dtlint.infer.facts import ModuleFacts, Step
     from dtlint.rule import Finding, Rule
     from dtlint.source.file import Source
 
@@ -34,6 +35,8 @@ class Suspicion:
     finding: Finding
     under: tuple[str, ...] = ()
     """The assumptions that it rests on, by name."""
+    witness: tuple[tuple[Step, str], ...] = ()
+    """The steps that lead there under the first of these."""
 
 
 @dataclass(slots=True)
@@ -93,13 +96,15 @@ def _under(
     assumptions: Sequence[Assumption],
 ) -> list[Suspicion]:
     """What is wrong under assumptions, and neither without one nor in float32: each once, whichever show it."""
-    found: dict[tuple[str, ast.AST, str], tuple[Suspicion, list[str]]] = {}
+    found: dict[tuple[str, ast.AST, str], tuple[Suspicion, list[str], ModuleFacts]] = {}
     for assumption in assumptions:
         assumed = reader.assumed(facts, assumption)
-        for one in [] if assumed is None else _suspected(assumed, rules, source, judged):
+        if assumed is None:
+            continue
+        for one in _suspected(assumed, rules, source, judged):
             if not one.finding.conditional:
                 key = one.rule.code, one.finding.node, one.finding.message
-                names = found.setdefault(key, (one, []))[1]
+                names = found.setdefault(key, (one, [], assumed))[1]
                 if assumption.name not in names:
                     names.append(assumption.name)
     known = {(one.rule.code, one.finding.node) for one in judged.suspicions if not one.finding.conditional}
@@ -107,7 +112,11 @@ def _under(
     usual = reader.assumed(facts, SINGLE) if found else None
     if usual is not None:
         known = {(one.rule.code, one.finding.node) for one in _suspected(usual, rules, source, judged)}
-    return [replace(one, under=tuple(names)) for key, (one, names) in found.items() if key[:2] not in known]
+    return [
+        replace(one, under=tuple(names), witness=witness(assumed, one.finding.node))
+        for key, (one, names, assumed) in found.items()
+        if key[:2] not in known
+    ]
 
 
 def is_expected(facts: ModuleFacts, finding: Finding) -> bool:

@@ -299,17 +299,20 @@ class Index:
         by_module: those that happen in a module, or that calls in it lead to.
         by_place: those of one op at one node.
         by_op: those of one op.
+        by_node: those at one node.
     """
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         self.by_module: dict[int, list[Operation]] = {}
         self.by_place: dict[tuple[object, str], list[Operation]] = {}
         self.by_op: dict[str, list[Operation]] = {}
+        self.by_node: dict[object, list[Operation]] = {}
         for one in operations:
             for module in {id(one.module), *(id(step.module) for step in one.calls)}:
                 self.by_module.setdefault(module, []).append(one)
             self.by_place.setdefault((one.node, one.op), []).append(one)
             self.by_op.setdefault(one.op, []).append(one)
+            self.by_node.setdefault(one.node, []).append(one)
 
 
 def _both(known: Value, value: Value) -> Value:
@@ -436,6 +439,30 @@ class ModuleFacts:
                 opening = node.decorator_list
             for one in opening:
                 yield from ((one, region) for region in choices(self.value(one)) if isinstance(region, Region))
+
+    def tensor(self, node: ast.expr) -> Value:
+        """What an expression is where a tensor is wanted: of an attribute that is a weight, the tensor in it."""
+        for seen in (*self._kept.evaluations.get(node, ()), *self._kept.calls.get(node, ())):  # type: ignore[call-overload]
+            if isinstance(seen.result, Tensor):
+                return seen.result
+        return self.value(node)
+
+    def operations_at(self, node: ast.AST) -> Sequence[Operation]:
+        """The operations that happen at a node of the module, one for each context."""
+        return self._kept.index().by_node.get(node, ())
+
+    def way(self, node: ast.AST) -> tuple[Step, ...]:
+        """The calls that lead to a node, outermost first: the shortest way, of those on which it raises if it does so on any;
+        empty where anybody may call."""
+        at: ast.AST | None = node
+        while at is not None and not isinstance(at, ast.Module):
+            raising = [(one.error is None, len(one.calls), one.calls) for one in self.operations_at(at)]
+            others = (*self._kept.evaluations.get(at, ()), *self._kept.calls.get(at, ()))  # type: ignore[call-overload]
+            seen = raising or [(True, len(one.calls), one.calls) for one in others]
+            if seen:
+                return min(seen, key=lambda one: one[:2])[2]
+            at = self.around.parent(at)
+        return ()
 
     def region(self, node: ast.expr) -> Value:
         """The region in which a call, an operator or an assignment's target is evaluated, as of a `Call`; TOP for others."""

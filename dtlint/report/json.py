@@ -52,7 +52,8 @@ def _span(span: Span) -> dict[str, object]:
 
 
 def _note(note: Note) -> dict[str, object]:
-    return {"message": note.message, **_location(note.location)}
+    step = {} if note.step is None else {"step": note.step}
+    return {"message": note.message, **_location(note.location), **step}
 
 
 def _fix(fix: Fix) -> dict[str, object]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from urllib.parse import quote
 
 from dtlint import __version__
-from dtlint.diagnostic import Diagnostic, Edit, Location, Severity, Span
+from dtlint.diagnostic import Diagnostic, Edit, Location, Note, Severity, Span
 from dtlint.report.filename import STDIN, absolute
 
 if TYPE_CHECKING:
@@ -80,11 +80,19 @@ def _result(diagnostic: Diagnostic, index: int, seen: Counter[str]) -> Json:
         "locations": [{"physicalLocation": _physical(diagnostic.location)}],
         "partialFingerprints": {"dtlint/v1": _fingerprint(diagnostic, seen)},
     }
-    if diagnostic.notes:
+    if any(note.step is None for note in diagnostic.notes):
         result["relatedLocations"] = [
             {"id": number, "message": {"text": note.message}, "physicalLocation": _physical(note.location)}
-            for number, note in enumerate(diagnostic.notes, 1)
+            for number, note in enumerate((one for one in diagnostic.notes if one.step is None), 1)
         ]
+    steps = [note for note in diagnostic.notes if note.step is not None]
+    if steps:
+        steps.append(Note(diagnostic.location, diagnostic.message))
+        flow = [
+            {"location": {"message": {"text": one.message}, "physicalLocation": _physical(one.location)}}
+            for one in steps
+        ]
+        result["codeFlows"] = [{"threadFlows": [{"locations": flow}]}]
     if diagnostic.fix and diagnostic.location.cell is None:
         change = {
             "artifactLocation": _artifact(diagnostic.location.path),

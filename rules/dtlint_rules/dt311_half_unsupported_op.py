@@ -13,7 +13,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import operand_text
 from dtlint_rules._minded import atoms_of, minds
 from dtlint_rules._needs import TORCH, attributes
-from dtlint_rules._refusals import finding, is_refused, once, operand, short_op
+from dtlint_rules._refusals import finding, is_refused, once, operand, short_op, tensors
 from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
@@ -137,7 +137,11 @@ class HalfUnsupportedOp(Rule):
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         for seen in once(facts.operations(lambda one: _is_half(one) or is_refused(one, self.code))):
             op, subject = short_op(seen.what), operand(seen.what)
-            last, dtypes = op.rpartition(".")[2], " or ".join(sorted(subject.dtypes if subject is not None else ()))
+            given = [subject, *tensors(seen.what)] if subject is not None else tensors(seen.what)
+            last, dtypes = (
+                op.rpartition(".")[2],
+                " or ".join(sorted(next((one.dtypes for one in given if one.dtypes), ()))),
+            )
             text = f"`{last}` {_why(seen.what) or _NOWHERE}: this raises for {dtypes}"
             fix = None
             if subject is not None and subject.node is not None and op not in _NOT_ALONE:

@@ -110,6 +110,16 @@ def test_json_has_ruffs_shape() -> None:
     assert (second["cell"], second["location"], second["fix"]) == (3, {"row": 2, "column": 1}, None)
 
 
+def test_json_says_which_notes_are_steps_of_a_witness() -> None:
+    place = Location("-", Span(1, 2, 1, 4))
+    noted = Diagnostic(
+        "DT301", "x", Severity.INFO, "m", Location("-", Span(3, 0, 3, 1)),
+        notes=(Note(place, "from here"), Note(place, "`x` is given in float16", 1)),
+    )  # fmt: skip
+    (found,) = json.loads(written("json", noted))
+    assert [note.get("step") for note in found["notes"]] == [None, 1]
+
+
 def test_json_notes_and_standard_input() -> None:
     noted = Diagnostic(
         "DT301", "x", Severity.INFO, "m", Location("-", Span(3, 0, 3, 1)),

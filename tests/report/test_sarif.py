@@ -168,6 +168,21 @@ def test_notes_are_related_locations() -> None:
     assert related["physicalLocation"]["artifactLocation"]["uri"] == "b.py"
 
 
+def test_a_witness_is_a_code_flow_that_ends_at_the_place() -> None:
+    """3.36."""
+    steps = (
+        Note(Location("a.py", Span(1, 0, 1, 3)), "`x` is given in float16", 1),
+        Note(Location("a.py", Span(1, 4, 1, 7)), "called here", 2),
+    )
+    (result,) = run(replace(FOUND, notes=steps))["results"]
+    assert "relatedLocations" not in result
+    (flow,) = result["codeFlows"]
+    (thread,) = flow["threadFlows"]
+    places = [one["location"] for one in thread["locations"]]
+    assert [one["message"]["text"] for one in places] == ["`x` is given in float16", "called here", FOUND.message]
+    assert places[-1]["physicalLocation"] == result["locations"][0]["physicalLocation"]
+
+
 def test_a_notebook_is_located_by_the_line_of_its_file_and_has_no_fixes() -> None:
     fix = Fix("Assign it", (Edit(Span(2, 4, 2, 4), "x = "),), Applicability.SAFE)
     found = replace(FOUND, location=Location("n.ipynb", Span(2, 4, 2, 12), cell=3, file_line=41), fix=fix)
