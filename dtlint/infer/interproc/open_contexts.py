@@ -451,7 +451,7 @@ class OpenContexts:
     def _enter_region(self, ctx: Context, definition: FunctionDefinition) -> None:
         """The region that a function begins in: that of its caller, or of the assumption, unless a decorator opens one."""
         _enter_region(ctx, definition)
-        if self._assumption is not None and ctx.ambient("opened") == NONE:
+        if self._assumption is not None and ctx.ambient("region") == TOP and ctx.ambient("opened") == NONE:
             ctx.set_ambient("region", _region(self._assumption))
 
 
@@ -472,7 +472,7 @@ def _enter_region(ctx: Context, definition: FunctionDefinition) -> None:
     region = _decorating(ctx, definition)
     off = isinstance(region, Region) and region.enabled is False
     ctx.set_ambient("region", TOP if region is None or off else _ANY_REGION)
-    ctx.set_ambient("opened", NONE if region is None else region)
+    ctx.set_ambient("opened", NONE if region in (None, _ANY_REGION) else region)  # one that may be there is not in view
 
 
 def _region(assumption: Assumption) -> Value:
