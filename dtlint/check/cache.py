@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dtlint.cache import Shelf, identity
+from dtlint.check.support import Support, Verdict
 from dtlint.diagnostic import Applicability, Diagnostic, Edit, Fix, Location, Note, Severity, Span
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Cache:
         known = repr(reported).encode(errors="surrogatepass") if reported else b""
         return blake2b(data + _context(self._identity, shown, settings, codes) + known, digest_size=20).hexdigest()
 
-    def get(self, key: str, digest: Callable[[str], str | None]) -> list[Diagnostic] | None:
+    def get(self, key: str, digest: Callable[[str], str | None]) -> tuple[list[Diagnostic], list[Support]] | None:
         """The result of that name, if it is known.
 
         Args:
@@ -60,17 +61,29 @@ class Cache:
             known = None if entry is None else json.loads(entry)
             if known is None or any(digest(path) != held for path, held in known["rests on"].items()):
                 return None
-            return decode(known["diagnostics"])
+            support = [Support(one[0], one[1], one[2], one[3], Verdict[one[4]]) for one in known["support"]]
+            return decode(known["diagnostics"]), support
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
 
-    def put(self, key: str, diagnostics: Iterable[Diagnostic], rests_on: Mapping[str, str | None] = _NOTHING) -> None:
+    def put(
+        self,
+        key: str,
+        diagnostics: Iterable[Diagnostic],
+        rests_on: Mapping[str, str | None] = _NOTHING,
+        support: Iterable[Support] = (),
+    ) -> None:
         """Remember a result.
 
         Args:
             rests_on: the other files that it rests on, each with a hash of what it holds.
+            support: how its public functions stand under each assumption.
         """
-        entry = {"rests on": dict(rests_on), "diagnostics": encode(diagnostics)}
+        entry = {
+            "rests on": dict(rests_on),
+            "diagnostics": encode(diagnostics),
+            "support": [[one.assumption, one.path, one.line, one.function, one.verdict.name] for one in support],
+        }
         self._shelf.put(key, json.dumps(entry, separators=(",", ":")).encode())
 
     def project_key(self, parts: Iterable[str]) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dtlint.check.confirm import Confirmed
     from dtlint.check.project import Reported
     from dtlint.check.reader import Reader
+    from dtlint.check.support import Support
     from dtlint.config import Settings
     from dtlint.diagnostic import Diagnostic
     from dtlint.dtypes.assumption import Assumption
@@ -48,6 +49,8 @@ class Checked:
     """Internal errors, one line each: the rule, the file, what happened."""
     crashed: set[str] = field(default_factory=set)
     """The rules that have not judged the whole file."""
+    support: list[Support] = field(default_factory=list)
+    """How the public functions stand under each assumption."""
 
 
 def check_source(
@@ -217,7 +220,7 @@ def _confirmed(
     withheld: list[Withheld] = []
     with bounded(source.text.count("\n")):
         judged = judge(tree, source, [rule.load() for rule in rules], reader, assumptions)
-        checked.crashes, checked.crashed = judged.crashes, judged.crashed
+        checked.crashes, checked.crashed, checked.support = judged.crashes, judged.crashed, judged.support
         concerning = [each for each in judged.suspicions if settings.concerned(each.finding.until)]
         judged.suspicions = [each for each in concerning if settings.preview or not each.finding.conditional]
         if len(judged.suspicions) < len(concerning):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dtlint.catalogue import AnyRule
     from dtlint.check.cache import Cache
     from dtlint.check.project import Reported
+    from dtlint.check.support import Support
     from dtlint.config import Settings
     from dtlint.diagnostic import Applicability, Diagnostic
 
@@ -70,6 +71,8 @@ class Result:
     """A unified diff, where nothing was to be written."""
     changed: Source | None = None
     """The file as it should become, where it should."""
+    support: list[Support] = field(default_factory=list)
+    """How its public functions stand under each assumption."""
 
 
 def finish(
@@ -85,7 +88,7 @@ def finish(
     result = process(source, job, rules, mode, reader)
     if cache is not None and not result.errors and result.changed is None:
         key = cache.key(source.data, job.shown, job.settings, job.codes, job.reported)
-        cache.put(key, result.diagnostics, reader.rests_on)
+        cache.put(key, result.diagnostics, reader.rests_on, result.support)
     if result.changed is not None and mode.write:
         _write(job, source, result, rules)
     elif result.changed is not None:
@@ -102,7 +105,7 @@ def process(source: Source, job: Job, rules: Mapping[str, AnyRule], mode: Mode, 
     try:
         if mode.fix is None:
             checked = check_source(source, enabled, job.settings, job.reported, reader)
-            result = Result(checked.diagnostics, checked.crashes)
+            result = Result(checked.diagnostics, checked.crashes, support=checked.support)
         else:
             result = _fixed(source, enabled, job.settings, mode.fix, reader)
         if mode.suppress is not None and not result.errors:
@@ -125,7 +128,7 @@ def _fixed(
         crashes = before.crashes or fixed.checked.crashes
         if crashes:  # half a judgement is no ground to rewrite a file on
             return Result(before.diagnostics, [*crashes, f"{source.path}: not fixed, for the error above"])
-    result = Result(fixed.checked.diagnostics, list(fixed.checked.crashes))
+    result = Result(fixed.checked.diagnostics, list(fixed.checked.crashes), support=fixed.checked.support)
     if fixed.failed:
         result.errors.append(fixed.failed)
     if changed:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dtlint.check.reader import Reader
+from dtlint.check.support import Support, Verdict, consequence, entries, supported
 from dtlint.check.witness import witness
 from dtlint.dtypes.assumption import SINGLE
 from dtlint.infer.context import TooLong
@@ -17,7 +18,7 @@ from dtlint.unexpected import in_one_line
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dtlint.dtypes.assumption import Assumption
     from dtlint.infer.facts import ModuleFacts, Step
@@ -48,6 +49,8 @@ class Judged:
     """Internal errors, one line each."""
     crashed: set[str] = field(default_factory=set)
     """The rules that have not judged the whole file: what they are silent about may still be there."""
+    support: list[Support] = field(default_factory=list)
+    """How the public functions stand under each assumption."""
 
 
 def judge(
@@ -96,27 +99,56 @@ def _under(
     assumptions: Sequence[Assumption],
 ) -> list[Suspicion]:
     """What is wrong under assumptions, and neither without one nor in float32: each once, whichever show it."""
-    found: dict[tuple[str, ast.AST, str], tuple[Suspicion, list[str], ModuleFacts]] = {}
+    found: dict[tuple[str, ast.AST, str], _Shown] = {}
+    read: dict[str, ModuleFacts | None] = {}
     for assumption in assumptions:
-        assumed = reader.assumed(facts, assumption)
-        if assumed is None:
-            continue
-        for one in _suspected(assumed, rules, source, judged):
+        assumed = read[assumption.name] = reader.assumed(facts, assumption)
+        for one in [] if assumed is None else _suspected(assumed, rules, source, judged):
             if not one.finding.conditional:
                 key = one.rule.code, one.finding.node, one.finding.message
-                names = found.setdefault(key, (one, [], assumed))[1]
-                if assumption.name not in names:
-                    names.append(assumption.name)
+                by = found.setdefault(key, _Shown(one)).by
+                by.setdefault(assumption.name, entries(assumed, one.finding.node))  # type: ignore[arg-type]
     known = {(one.rule.code, one.finding.node) for one in judged.suspicions if not one.finding.conditional}
     found = {key: one for key, one in found.items() if key[:2] not in known}
     usual = reader.assumed(facts, SINGLE) if found else None
     if usual is not None:
         known = {(one.rule.code, one.finding.node) for one in _suspected(usual, rules, source, judged)}
+        found = {key: one for key, one in found.items() if key[:2] not in known}
+    for name, assumed in read.items():
+        verdicts: dict[ast.AST, list[Verdict]] = {}
+        for shown in found.values():
+            for function in shown.by.get(name, ()):
+                said = consequence(shown.suspicion.rule, shown.suspicion.finding)
+                verdicts.setdefault(function, []).append(said)
+        judged.support += _support(name, assumed, facts.tree, source, verdicts)
     return [
-        replace(one, under=tuple(names), witness=witness(assumed, one.finding.node))
-        for key, (one, names, assumed) in found.items()
-        if key[:2] not in known
+        replace(one.suspicion, under=tuple(one.by), witness=_witness(read[next(iter(one.by))], one.suspicion))
+        for one in found.values()
     ]
+
+
+@dataclass(slots=True)
+class _Shown:
+    """A suspicion, and the assumptions that show it, each with the functions that lead there."""
+
+    suspicion: Suspicion
+    by: dict[str, frozenset[ast.AST]] = field(default_factory=dict)
+
+
+def _witness(facts: ModuleFacts | None, suspicion: Suspicion) -> tuple[tuple[Step, str], ...]:
+    return () if facts is None else witness(facts, suspicion.finding.node)
+
+
+def _support(
+    name: str,
+    facts: ModuleFacts | None,
+    tree: ast.Module,
+    source: Source,
+    verdicts: Mapping[ast.AST, Sequence[Verdict]],
+) -> Iterator[Support]:
+    for node, function, verdict in supported(facts, tree, verdicts):
+        location = source.location(source.span(node))
+        yield Support(name, location.path, location.line_in_file, function, verdict)
 
 
 def is_expected(facts: ModuleFacts, finding: Finding) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from dtlint.catalogue import AnyRule
     from dtlint.check.cache import Cache
+    from dtlint.check.support import Support
     from dtlint.config import Settings
     from dtlint.diagnostic import Diagnostic
 
@@ -43,6 +44,8 @@ class Outcome:
     fixed: int = 0
     added: int = 0
     differences: list[str] = field(default_factory=list)
+    support: list[Support] = field(default_factory=list)
+    """How the public functions stand under each assumption."""
     enabled: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The files, as they are shown, each with the rules that were on for it."""
     previewed: set[str] = field(default_factory=set)
@@ -72,7 +75,7 @@ def run(
     results: dict[Path, Result] = {}
     if cache is not None:
         disk = Disk()
-        results = {job.path: Result(known) for job in jobs if (known := _known(job, cache, mode, disk)) is not None}
+        results = {job.path: known for job in jobs if (known := _known(job, cache, mode, disk)) is not None}
     missing = [job for job in jobs if job.path not in results]
     reader = Reader(job.path for job in missing)
     with seldom_searched():
@@ -123,13 +126,16 @@ def _jobs(
         yield Job(path, shown_path(path), settings, codes)
 
 
-def _known(job: Job, cache: Cache, mode: Mode, disk: Disk) -> list[Diagnostic] | None:
+def _known(job: Job, cache: Cache, mode: Mode, disk: Disk) -> Result | None:
     """The result of an earlier run, if nothing is to be done about it."""
     try:
         data = job.path.read_bytes()
     except OSError:
         return None
-    known = cache.get(cache.key(data, job.shown, job.settings, job.codes, job.reported), disk.digest)
+    entry = cache.get(cache.key(data, job.shown, job.settings, job.codes, job.reported), disk.digest)
+    if entry is None:
+        return None
+    known, support = entry
     if known and mode.suppress is not None:
         return None
     if known and mode.fix:
@@ -137,7 +143,7 @@ def _known(job: Job, cache: Cache, mode: Mode, disk: Disk) -> list[Diagnostic] |
 
         if any(diagnostic.fix and applicable(diagnostic.fix, mode.fix) for diagnostic in known):
             return None
-    return known
+    return Result(known, support=support)
 
 
 def gather(results: Iterable[Result]) -> Outcome:
@@ -149,6 +155,7 @@ def gather(results: Iterable[Result]) -> Outcome:
         outcome.errors += result.errors
         outcome.fixed += result.fixed
         outcome.added += result.added
+        outcome.support += result.support
         outcome.differences += [result.difference] if result.difference else []
     outcome.diagnostics.sort(key=lambda diagnostic: diagnostic.sort_key)
     return outcome

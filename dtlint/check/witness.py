@@ -30,7 +30,7 @@ _MOST_LOOKED_AT = 400
 
 def witness(facts: ModuleFacts, node: ast.expr | ast.stmt) -> tuple[tuple[Step, str], ...]:
     """The steps to a node, first to last, each with what happens there; the node itself is the last, and not among them."""
-    way = facts.way(node)
+    way = facts.ways(node)[0]
     walk = _Walk(facts)
     found: dict[tuple[int, ast.AST], str] = {}
     for start in walk.starts(_Item(node, len(way))):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dtlint.check.baseline import Baselines
     from dtlint.check.job import Mode
     from dtlint.check.run import Outcome
+    from dtlint.check.support import Support
     from dtlint.config import Configuration
     from dtlint.diagnostic import Applicability, Diagnostic
     from dtlint.dtypes.assumption import Assumption
@@ -437,7 +438,7 @@ def _report_stream(file: Path | None, stream: TextIO) -> Iterator[TextIO]:
 def _report(outcome: Outcome, rules: Mapping[str, AnyRule], options: Mapping[str, Any], stream: TextIO) -> None:
     format = options["output_format"]
     if options["statistics"]:
-        stream.write(_statistics(outcome.diagnostics, format))
+        stream.write(_statistics(outcome, format))
         return
     if outcome.diagnostics or format not in FOR_PEOPLE:
         from dtlint.report import write
@@ -448,19 +449,46 @@ def _report(outcome: Outcome, rules: Mapping[str, AnyRule], options: Mapping[str
             stream.write(line + "\n")
 
 
-def _statistics(diagnostics: Sequence[Diagnostic], format: str) -> str:
+def _statistics(outcome: Outcome, format: str) -> str:
     from collections import Counter
 
-    counts = Counter((diagnostic.code, diagnostic.name) for diagnostic in diagnostics).most_common()
+    counts = Counter((diagnostic.code, diagnostic.name) for diagnostic in outcome.diagnostics).most_common()
     if format == "json":
         import json
 
-        return (
-            json.dumps([{"code": code, "name": name, "count": count} for (code, name), count in counts], indent=2)
-            + "\n"
-        )
+        rules = [{"code": code, "name": name, "count": count} for (code, name), count in counts]
+        whole = {"rules": rules, "functions": list(map(_function, outcome.support))} if outcome.support else rules
+        return json.dumps(whole, indent=2) + "\n"
     width = max((len(str(count)) for _, count in counts), default=0)
-    return "".join(f"{code}  {count:>{width}}  {name}\n" for (code, name), count in counts)
+    text = "".join(f"{code}  {count:>{width}}  {name}\n" for (code, name), count in counts)
+    return text + "".join(f"{line}\n" for line in _standing(outcome.support))
+
+
+def _function(one: Support) -> dict[str, object]:
+    return {
+        "assumption": one.assumption,
+        "filename": one.path,
+        "row": one.line,
+        "function": one.function,
+        "verdict": one.verdict.value,
+    }
+
+
+def _standing(support: Sequence[Support]) -> Iterator[str]:
+    """How many public functions stand how under each assumption; those that do not support it are named."""
+    from dtlint.check.support import Verdict
+
+    for assumption in dict.fromkeys(one.assumption for one in support):
+        under = [one for one in support if one.assumption == assumption]
+        yield ""
+        yield f"{_count(len(under), 'public function')} with tensors under {assumption}:"
+        width = len(str(len(under)))
+        for verdict in Verdict:
+            those = [one for one in under if one.verdict is verdict]
+            if those:
+                yield f"  {len(those):>{width}}  {verdict.value}"
+            if verdict is not Verdict.SUPPORTS:
+                yield from (f"  {'':{width}}    {one.path}:{one.line} {one.function}" for one in those)
 
 
 def _summary(outcome: Outcome, options: Mapping[str, Any]) -> Iterator[str]:

@@ -362,6 +362,8 @@ class ModuleFacts:
         """What parameters and weights are taken to be; None: their dtypes are symbols."""
         self.broken_off: type[Exception] | None = None
         """What kept the reading from its end, RecursionError or TooLong: there may be more than the facts tell."""
+        self.unfinished: frozenset[ast.AST] = frozenset()
+        """The functions of the module of which the same is to be said: not all that they call was followed."""
 
     # -- what stands in the module ---------------------------------------------------------------------------------------
 
@@ -451,18 +453,19 @@ class ModuleFacts:
         """The operations that happen at a node of the module, one for each context."""
         return self._kept.index().by_node.get(node, ())
 
-    def way(self, node: ast.AST) -> tuple[Step, ...]:
-        """The calls that lead to a node, outermost first: the shortest way, of those on which it raises if it does so on any;
-        empty where anybody may call."""
+    def ways(self, node: ast.AST) -> list[tuple[Step, ...]]:
+        """The calls that lead to a node, outermost first, in each context, or in each in which it raises if it does so in any.
+        The shortest come first: none, where anybody may call."""
         at: ast.AST | None = node
         while at is not None and not isinstance(at, ast.Module):
-            raising = [(one.error is None, len(one.calls), one.calls) for one in self.operations_at(at)]
-            others = (*self._kept.evaluations.get(at, ()), *self._kept.calls.get(at, ()))  # type: ignore[call-overload]
-            seen = raising or [(True, len(one.calls), one.calls) for one in others]
+            operations = self.operations_at(at)
+            seen: list[Operation | Evaluation | Call] = [one for one in operations if one.error is not None]
+            seen = seen or [*operations]
+            seen = seen or [*self._kept.evaluations.get(at, ()), *self._kept.calls.get(at, ())]  # type: ignore[call-overload]
             if seen:
-                return min(seen, key=lambda one: one[:2])[2]
+                return sorted((one.calls for one in seen), key=len)
             at = self.around.parent(at)
-        return ()
+        return [()]
 
     def region(self, node: ast.expr) -> Value:
         """The region in which a call, an operator or an assignment's target is evaluated, as of a `Call`; TOP for others."""

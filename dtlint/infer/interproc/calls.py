@@ -36,6 +36,7 @@ from dtlint.infer.domain.values import (
     present,
 )
 from dtlint.infer.interproc.functions import bound_arguments
+from dtlint.infer.interproc.signatures import tells_of_dtypes
 from dtlint.infer.interproc.summaries import Summary, moved
 from dtlint.infer.models.casts import cast_module
 from dtlint.infer.models.instance_dicts import ANYTHING
@@ -100,6 +101,9 @@ class Calls:
         """What each function was given so far."""
         self._summaries: dict[Any, dict[tuple[Any, ...], list[Summary]]] = {}
         """By the module of the function, then by what it was given."""
+        self.left_out: set[FunctionDefinition] = set()
+        """The functions under way where a call that tells of dtypes was not followed, for the budget: they may do more than
+        was seen."""
         self._running: list[_Running] = []
         self._thawed = 0
         self.signature: Callable[[Context, Function, dict[str, Value]], Value | None] | None = None
@@ -209,6 +213,8 @@ class Calls:
                         if summary.defines_classes:
                             continue
                         summary = moved(ctx.store, summary, path)
+                    if definition in self.left_out:
+                        self.left_out.update(one.definition for one in self._running)
                     return self._again(ctx, summary)
         first = next(iter(bound.values()), None)
         summary = self._settled(ctx, function, bound, path, key, on_yield)
@@ -227,6 +233,8 @@ class Calls:
         """What a call may do that is not followed, though its source is there: it is as if that were not seen, but what it
         casts has any dtype afterwards, and an object that it was to initialise may have any attribute."""
         definition: FunctionDefinition = function.definition
+        if tells_of_dtypes(bound.values()):
+            self.left_out.update(one.definition for one in self._running)
         ctx.modules.escape(ctx, list(bound.values()))
         if definition.speaks_of_casts:
             for value in bound.values():
@@ -247,6 +255,7 @@ class Calls:
                 what is found does not depend on what was read before.
         """
         self.readings.clear()
+        self.left_out.clear()
         self.followed = 0
         self.asked = [set()]
         if module is None:

@@ -19,7 +19,7 @@ from dtlint.infer.interproc.open_contexts import OpenContexts, Signature
 from dtlint.infer.interproc.project import ModuleInfo, Project
 from dtlint.infer.interproc.recording import Recording
 from dtlint.infer.interproc.whole_project import module_name
-from dtlint.source.definitions import is_public
+from dtlint.source.definitions import is_public, public_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -115,6 +115,10 @@ class FileReading:
         finally:
             self._recording.forget(info)
         facts.broken_off = facts.broken_off or reading.broken_off
+        unfinished = {one.node for one in self._calls.left_out}
+        if facts.broken_off is not None:
+            unfinished |= set(public_functions(info.tree.body)) - {one.node for one in reading.finished}
+        facts.unfinished = frozenset(unfinished)
         return facts
 
     def _read(self, info: ModuleInfo, reading: OpenContexts) -> None:

@@ -137,6 +137,8 @@ class OpenContexts:
         self._signatures = signatures
         self.broken_off: type[Exception] | None = None
         """What has kept the reading of a function from its end, RecursionError or TooLong."""
+        self.finished: set[FunctionDefinition] = set()
+        """The functions that were read to their ends."""
         self._recorder = recorder
         self._with_callees = with_callees
         self._rounds = rounds
@@ -326,6 +328,7 @@ class OpenContexts:
             ctx.set_ambient("region", around[0])
             ctx.set_ambient("opened", around[1])
         self._summaries[definition, receiver] = summary
+        self.finished.add(definition)
         return summary
 
     def _with_indices(
