@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dtlint.dtypes.assumption import Assumption, parse_assumption
+from dtlint.source.declared_packages import Packages
 from dtlint.source.declared_torch import OLDEST, Declarations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dtlint.catalogue import AnyRule
+    from dtlint.source.declared_packages import Releases
     from dtlint.source.declared_torch import Declared
 
 __all__ = ["ConfigError", "Configuration", "Selection", "Settings"]
@@ -97,6 +99,8 @@ class Settings:
     """The oldest torch that the code has to run on. None: any from OLDEST on, so that the newest advice is given, too."""
     declared_torch: Declared | None = None
     """What the project's own metadata say of the oldest torch, where `target_torch` says nothing."""
+    declared: tuple[tuple[str, Releases], ...] = ()
+    """The releases of frameworks that the project declares, by package."""
     preview: bool = False
     """Are the opt-in rules on as well?"""
     supports: tuple[Assumption, ...] = ()
@@ -254,6 +258,7 @@ class Configuration:
         self._assume = assume
         self._known: dict[Path, Settings] = {}
         self._declarations = Declarations()
+        self._packages = Packages()
         self._fixed: Settings | None = None
         if isolated:
             self._fixed = self._merged(Settings())
@@ -275,9 +280,12 @@ class Configuration:
         return self._known[directory]
 
     def _declaring(self, settings: Settings, directory: Path) -> Settings:
-        """The settings with the torch that the project declares; what is set goes before, and nothing is read for it."""
-        declared = None if settings.target_torch is not None else self._declarations.of(directory)
-        return settings if declared == settings.declared_torch else replace(settings, declared_torch=declared)
+        """The settings with the torch and the frameworks that the project declares; the torch that is set goes before."""
+        torch = None if settings.target_torch is not None else self._declarations.of(directory)
+        packages = self._packages.of(directory)
+        if torch == settings.declared_torch and packages == settings.declared:
+            return settings
+        return replace(settings, declared_torch=torch, declared=packages)
 
     def _read(self, directory: Path) -> Settings:
         for name in ("dtlint.toml", "pyproject.toml"):
