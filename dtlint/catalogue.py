@@ -46,6 +46,7 @@ class Listed:
     judges: bool
     runtime: bool
     assumption: str
+    in_settings: bool
 
     def __hash__(self) -> int:
         """By the code, which no two rules share: all facts are many, and rules are looked up for each file."""
@@ -54,6 +55,10 @@ class Listed:
     def asks(self) -> bool:
         """Does it ask for the facts of files at all?"""
         return self.judges
+
+    def asks_settings(self) -> bool:
+        """Does it judge settings files?"""
+        return self.in_settings
 
     def load(self) -> type[Rule]:
         """The rule itself, imported now."""
@@ -133,6 +138,7 @@ def _load(folder: str, stamp: list[Any]) -> list[Listed] | None:
                 item["judges"],
                 item["runtime"],
                 item["assumption"],
+                item["in_settings"],
             )
             for item in index["rules"]
         ]
@@ -168,6 +174,7 @@ def _listed(rule: type[Rule]) -> Listed:
         rule.asks(),
         rule.runtime,
         rule.assumption,
+        rule.asks_settings(),
     )
 
 

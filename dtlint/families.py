@@ -22,6 +22,7 @@ FAMILIES = {
     "DT3": "dtypes that meet",
     "DT4": "range and precision",
     "DT5": "deprecated names and hardware",
+    "DT6": "precision settings of frameworks",
     "DT8": "files and comments",
     "DT9": "traces",
 }

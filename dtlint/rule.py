@@ -20,11 +20,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import ModuleType
 
+    from dtlint.diagnostic import Span
     from dtlint.infer.facts import ModuleFacts, Step
     from dtlint.source.place import Place
+    from dtlint.source.settings_file import SettingsFile
     from dtlint.trace.record import TraceRecord
 
-__all__ = ["ENTRY_POINT", "Finding", "Rule", "RulesError", "RuntimeRule", "demand", "discover", "registered"]
+__all__ = [
+    "ENTRY_POINT",
+    "Finding",
+    "InSettings",
+    "Rule",
+    "RulesError",
+    "RuntimeRule",
+    "demand",
+    "discover",
+    "registered",
+]
 
 ENTRY_POINT = "dtlint.rules"
 """The entry-point group. Each entry names a package; every Rule in its modules belongs to the catalogue."""
@@ -47,6 +59,8 @@ class Finding:
     """Second places in the same file, each with what happens there."""
     elsewhere: tuple[tuple[Step, str], ...] = ()
     """Second places in any file, each with what happens there."""
+    settings: tuple[tuple[SettingsFile, Span, str], ...] = ()
+    """Second places in settings files, each with what it says."""
     severity: Severity | None = None
     """Where it differs from the rule's."""
     until: tuple[int, int] | None = None
@@ -56,6 +70,16 @@ class Finding:
     is reported with `--preview` alone."""
     fix: Callable[[Place], Fix | None] | None = None
     """Makes the fix, given the finding's place in the text; None where no fix is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class InSettings:
+    """What a rule finds in a settings file: where, and the other places in settings files that show it."""
+
+    span: Span
+    message: str
+    help: str = ""
+    notes: tuple[tuple[SettingsFile, Span, str], ...] = ()
 
 
 class Rule:
@@ -114,6 +138,19 @@ class Rule:
 
         It is asked of each file by itself, whose functions anybody may call, and of the programs of a project with all that
         they lead to.
+        """
+        return ()
+
+    @classmethod
+    def asks_settings(cls) -> bool:
+        """Does it judge settings files?"""
+        return cls.on_settings is not Rule.on_settings
+
+    def on_settings(self, file: SettingsFile, beside: Callable[[str], SettingsFile | None]) -> Iterable[InSettings]:
+        """What is wrong in a settings file of a framework: override it.
+
+        Args:
+            beside: the settings file that a path in this one names; None where there is none.
         """
         return ()
 

@@ -69,6 +69,7 @@ def test_the_index_spares_the_import(package: Path) -> None:
             True,
             False,
             "",
+            False,
         )
     }
     assert catalogue() == expected

@@ -21,7 +21,7 @@ from dtlint import Applicability, Rule, discover
 from dtlint.document import document, required
 
 ROOT = Path(__file__).resolve().parent.parent
-HEAVY = {"torch", "libcst", "rich", "numpy", "pathspec"}
+HEAVY = {"torch", "libcst", "rich", "numpy", "pathspec", "yaml"}
 """Packages that take tens of milliseconds or more to import."""
 
 ARROWS: dict[str, set[str]] = {

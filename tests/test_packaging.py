@@ -76,7 +76,7 @@ def test_the_catalogue_is_found_the_way_a_third_party_is() -> None:
 
 def test_the_base_install_is_small() -> None:
     base = {name_of(requirement) for requirement in requires("dtlint") or () if "extra ==" not in requirement}
-    assert base == {"click", "libcst", "pathspec", "rich", "tomli"}
+    assert base == {"click", "libcst", "pathspec", "pyyaml", "rich", "tomli"}
 
 
 def test_the_oldest_python_is_the_same_everywhere() -> None:

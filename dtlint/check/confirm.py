@@ -100,6 +100,7 @@ def _diagnostic(suspicion: Suspicion, source: Source, tree: ast.Module, fix: Fix
             far.append(_in_another_file(step, message))
         elif (where := source.span(step.node)) not in there:
             noted.append((where, message, None))
+    far += [Note(Location(file.shown, where), message) for file, where, message in finding.settings]
     noted += steps
     location = source.location(span)
     diagnostic = Diagnostic(

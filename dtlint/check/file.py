@@ -215,9 +215,12 @@ def _confirmed(
     load inference, or libcst."""
     from dtlint.check.judge import judge
     from dtlint.check.patience import bounded
+    from dtlint.check.reader import Reader
 
     found: list[Confirmed] = []
     withheld: list[Withheld] = []
+    reader = reader or Reader()
+    reader.declared = settings.declared
     with bounded(source.text.count("\n")):
         judged = judge(tree, source, [rule.load() for rule in rules], reader, assumptions)
         checked.crashes, checked.crashed, checked.support = judged.crashes, judged.crashed, judged.support

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dtlint.check.hygiene import UNREADABLE_FILE, UNUSED_SUPPRESSION, unreadable_diagnostic
 from dtlint.check.reader import Reader
 from dtlint.source.file import Source, UnreadableSource
+from dtlint.source.settings_file import is_settings
 from dtlint.unexpected import in_one_line
 
 if TYPE_CHECKING:
@@ -79,6 +80,10 @@ def finish(
     job: Job, rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None, reader: Reader | None = None
 ) -> Result:
     """Check one file and do with it what the mode says. Never raises: what goes wrong is in the result."""
+    if is_settings(job.shown):
+        from dtlint.check.settings import check_settings
+
+        return Result(*check_settings(job, rules))
     try:
         source = Source.read(job.path, job.shown)
     except (UnreadableSource, OSError) as error:

@@ -142,7 +142,7 @@ class _Kept:
         self._jobs = {str(job.path): job.path for job in jobs}
         parts = []
         for job in jobs:
-            parts += [job.shown, "preview" if job.settings.preview else "", *job.codes]
+            parts += [job.shown, "preview" if job.settings.preview else "", repr(job.settings.declared), *job.codes]
         for path, data in programs.items():
             parts += [str(path), blake2b(data, digest_size=16).hexdigest()]
         self._key = cache.project_key(parts)
@@ -328,28 +328,32 @@ def _read(
         project = WholeProject(root, beside, disk)
         for path in runs:
             if project.bytes_read > _MOST_BYTES:
-                _judge(project, by_path, rules, found)
+                _judge(project, by_path, rules, found, disk)
                 project = WholeProject(root, beside, disk)
                 gc.collect()
             try:
                 project.run(path)
             except RecursionError:
                 found.errors.append(f"{by_path[path].shown}: {DEEPER_THAN_FOLLOWED}")
-                _judge(project, by_path, rules, found)
+                _judge(project, by_path, rules, found, disk)
                 project = WholeProject(root, beside, disk)
-        _judge(project, by_path, rules, found)
+        _judge(project, by_path, rules, found, disk)
         if project.bytes_read > _WORTH_A_SEARCH:
             del project  # what was read leads back to itself
             gc.collect()
 
 
 def _judge(
-    project: WholeProject, jobs: Mapping[Path, Job], rules: Sequence[type[Rule]], found: ProjectFindings
+    project: WholeProject,
+    jobs: Mapping[Path, Job],
+    rules: Sequence[type[Rule]],
+    found: ProjectFindings,
+    disk: Disk,
 ) -> None:
     """What the rules find in the files in which something happened; what was found there before stays."""
     for path, info in project.reached(jobs.keys()).items():
         job = jobs[path]
-        reported = tuple(_reported(project, info, job, rules, found.errors))
+        reported = tuple(_reported(project, info, job, rules, found.errors, disk))
         if reported:
             known = found.by_file.get(job.path, ())
             places = {(one.code, one.span) for one in known}
@@ -357,12 +361,15 @@ def _judge(
 
 
 def _reported(
-    project: WholeProject, info: ModuleInfo, job: Job, rules: Sequence[type[Rule]], errors: list[str]
+    project: WholeProject, info: ModuleInfo, job: Job, rules: Sequence[type[Rule]], errors: list[str], disk: Disk
 ) -> Iterable[Reported]:
     from dtlint.check.judge import is_expected
+    from dtlint.check.settings import finder
     from dtlint.infer.facts import ModuleFacts
 
     facts = ModuleFacts(project.recording.kept, info, project.judged)
+    facts.declared = job.settings.declared
+    facts.settings_file = finder(job.path, disk, lambda path: None)
     source: Source | None = None
     for rule in rules:
         if rule.code not in job.codes:
@@ -392,5 +399,6 @@ def _as_reported(rule: type[Rule], finding: Finding, source: Source) -> Reported
         path = step.module.path
         other = Source.read(path, shown_path(path))
         notes.append((other.path, other.span(step.node), text))
+    notes += [(file.shown, span, text) for file, span, text in finding.settings]
     span = source.span(finding.node)
     return Reported(rule.code, span, finding.message, finding.help, tuple(notes), finding.conditional, finding.severity)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dtlint.infer.facts import ModuleFacts
     from dtlint.infer.interproc.disk import Disk
     from dtlint.infer.interproc.file_reading import FileReading
+    from dtlint.source.declared_packages import Releases
 
 __all__ = ["Reader", "import_root", "roots_of"]
 
@@ -36,6 +37,8 @@ class Reader:
         self._disk: Disk | None = None
         self.rests_on: dict[str, str | None] = {}
         """The other files that what was told last rests on, each with a hash of what it holds."""
+        self.declared: tuple[tuple[str, Releases], ...] = ()
+        """The releases of frameworks that the project of the next file declares."""
 
     def tree(self, path: Path | None) -> ast.Module | None:
         """The syntax of a file that was parsed already, for one that imports it."""
@@ -58,6 +61,7 @@ class Reader:
 
         What cannot be followed to its end is left out, and the facts say so.
         """
+        from dtlint.check.settings import finder
         from dtlint.infer.interproc.disk import Disk
         from dtlint.infer.interproc.file_reading import FileReading
 
@@ -85,7 +89,12 @@ class Reader:
         assert self._disk is not None
         self.rests_on = {str(other): self._disk.digest(other) for other in sorted(rests_on)}
         facts.around.displayed = frozenset(displayed)
+        facts.declared, facts.settings_file = self.declared, finder(path, self._disk, self._rest_on)
         return facts
+
+    def _rest_on(self, path: Path) -> None:
+        if self._disk is not None:
+            self.rests_on[str(path)] = self._disk.digest(path)
 
     def assumed(self, facts: ModuleFacts, assumption: Assumption) -> ModuleFacts | None:
         """What is known of the file that was read last, under an assumption; None where it could not be read to its end.
@@ -99,6 +108,7 @@ class Reader:
             return None
         found = reading.assumed(facts.module, assumption)
         found.around.displayed = facts.around.displayed
+        found.declared, found.settings_file = facts.declared, facts.settings_file
         return found
 
 

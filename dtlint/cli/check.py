@@ -356,8 +356,10 @@ def _check_stdin(
     from dtlint.check.hygiene import UNREADABLE_FILE, unreadable_diagnostic
     from dtlint.check.job import Job, Result, difference, process
     from dtlint.check.run import gather
+    from dtlint.check.settings import check_settings
     from dtlint.source.discover import exclusion
     from dtlint.source.file import Source, UnreadableSource
+    from dtlint.source.settings_file import is_settings
 
     shown = options["stdin_filename"] or STDIN
     path = Path(shown)
@@ -367,15 +369,22 @@ def _check_stdin(
     data = sys.stdin.buffer.read()
     codes = tuple(rule.code for rule in settings.enabled(rules, path))
     result = Result()
+    source: Source | None = None
     fixed = data
+    is_excluded = settings.force_exclude and exclusion(path, settings) is not None
     try:
-        source = Source.from_bytes(data, shown, path if options["stdin_filename"] else None)
+        if is_settings(shown):
+            job = Job(path, shown, settings, codes)
+            result = Result() if is_excluded else Result(*check_settings(job, rules, data))
+        else:
+            source = Source.from_bytes(data, shown, path if options["stdin_filename"] else None)
     except UnreadableSource as error:
         result.diagnostics += [unreadable_diagnostic(shown, error)] if UNREADABLE_FILE[0] in codes else []
     else:
-        if not settings.force_exclude or exclusion(path, settings) is None:
+        if source is not None and not is_excluded:
             result = process(source, Job(path, shown, settings, codes), rules, mode)
         if result.changed is not None:
+            assert source is not None
             fixed = result.changed.encode()
             result.difference = difference(source, result.changed)
     outcome = gather([result])

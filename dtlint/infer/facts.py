@@ -32,12 +32,15 @@ from dtlint.infer.models.ops import refusal_as
 from dtlint.infer.models.plain_tensors import is_weight, plain
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.surroundings import Guard, Surroundings
+from dtlint.source.declared_packages import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dtlint.dtypes.assumption import Assumption
     from dtlint.infer.context import Arguments, Context, Frame
+    from dtlint.source.declared_packages import Releases
+    from dtlint.source.settings_file import SettingsFile
 
 __all__ = [
     "Call",
@@ -364,6 +367,14 @@ class ModuleFacts:
         """What kept the reading from its end, RecursionError or TooLong: there may be more than the facts tell."""
         self.unfinished: frozenset[ast.AST] = frozenset()
         """The functions of the module of which the same is to be said: not all that they call was followed."""
+        self.declared: tuple[tuple[str, Releases], ...] = ()
+        """The releases of frameworks that the project declares."""
+        self.settings_file: Callable[[str], SettingsFile | None] = lambda path: None
+        """The settings file that a path in the module names; None where there is none."""
+
+    def releases(self, package: str) -> Releases:
+        """The releases of a framework that the project declares."""
+        return next((releases for name, releases in self.declared if name == package), UNKNOWN)
 
     # -- what stands in the module ---------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from dtlint.source.patterns import of_git, of_settings
+from dtlint.source.settings_file import is_settings, may_hold_precision
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -156,7 +157,7 @@ class _Finder:
         excluded = self._excluded(settings)
         for entry in entries:
             folder = entry.is_dir(follow_symlinks=False)
-            if not folder and not (entry.name.endswith(SUFFIXES) and _is_file(entry)):
+            if not folder and not (_is_wanted(entry) and _is_file(entry)):
                 continue
             if folder and settings.exclude is None and _never_ones_own(entry):
                 continue
@@ -229,6 +230,10 @@ def _setting(settings: Exclusions) -> str:
 
 def _never_ones_own(entry: os.DirEntry[str]) -> bool:
     return entry.name in EXCLUDED or os.path.exists(os.path.join(entry.path, "pyvenv.cfg"))
+
+
+def _is_wanted(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(SUFFIXES) or (is_settings(entry.name) and may_hold_precision(entry.path))
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
