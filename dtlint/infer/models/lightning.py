@@ -29,6 +29,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.models import drivers
 from dtlint.infer.models.casts import cast_module
 from dtlint.infer.models.registry import attribute, model
+from dtlint.infer.models.trained_models import half_under_scaler
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
@@ -128,8 +129,16 @@ class _Run:
             self.hook(owner, "setup", Const(stage))
         self.hook(self.module, "configure_model")
         cast_module(ctx, self.module, None, self.device, moves=True)
+        if stage == "fit" and self._is_scaled() and isinstance(self.module, Ref):
+            half_under_scaler(ctx, self.module)
         if self.precision.dtype is not None:
             cast_module(ctx, self.module, Dtype(frozenset({self.precision.dtype})), None)
+
+    def _is_scaled(self) -> bool:
+        """Is the step in float16, with a GradScaler? Not on the CPU."""
+        region = self.precision.region
+        halves = isinstance(region, Region) and region.enabled is True and region.dtype in ("float16", None)
+        return halves and isinstance(region, Region) and region.device != "cpu"
 
     def hook(self, owner: Value, name: str, *args: Value) -> Value | None:
         """Call a hook that the program defines; those of the library do nothing."""

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
     from dtlint.infer.context import Context
 
-__all__ = ["LOADED", "is_module", "modules_within", "weights_within"]
+__all__ = ["KEPT", "LOADED", "is_module", "modules_within", "weights_within"]
 
 LOADED = "transformers.PreTrainedModel"
 """The class of a model of which it is known that it was loaded, and not which one it is."""
+KEPT = "*kept"
+"""Its field that holds what stands for the parts that may be float32 though the model was loaded in float16."""
 
 
 def is_module(value: Value) -> bool:

@@ -12,18 +12,22 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.lattice import join_all
-from dtlint.infer.domain.values import TOP, Ref, Tensor, Value, choices
+from dtlint.infer.domain.values import TOP, Const, Ref, Tensor, Value, choices
 from dtlint.infer.models import training
-from dtlint.infer.models.module_trees import is_module, weights_within
+from dtlint.infer.models.module_trees import KEPT, LOADED, is_module, weights_within
 from dtlint.infer.models.plain_tensors import PARAMETER
 from dtlint.infer.models.registry import model
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Arguments, Context
+    from dtlint.infer.domain.values import Address
 
-__all__ = ["adapt"]
+__all__ = ["CAST_SINCE_0_11", "adapt"]
 
+CAST_SINCE_0_11 = "*cast since 0.11"
+"""The field of a model that is True where its adapters are float16 in peft before 0.11, and float32 in later ones."""
+_FLOAT16 = frozenset({"float16"})
 _ADAPTERS = "*adapters"
 """The field of a model that holds the one weight that stands for all adapters in it."""
 
@@ -40,17 +44,40 @@ def _inject(ctx: Context, arguments: Arguments) -> Value:
 @model("peft.get_peft_model", "peft.mapping.get_peft_model", "peft.mapping_func.get_peft_model")
 def _wrap(ctx: Context, arguments: Arguments) -> Value:
     given = arguments.get(0, "model") or TOP
+    cast = arguments.get(3, "autocast_adapter_dtype")
     for one in choices(given):
         if isinstance(one, Ref) and is_module(one):
-            adapt(ctx, one, as_base=False)
+            is_half = any(_dtypes(ctx, weight) == _FLOAT16 for weight in weights_within(ctx, one))
+            adapt(ctx, one, as_base=cast == Const(False) or ctx.store.read(one.address, _ADAPTERS) is not None)
+            ctx.store.write(one.address, CAST_SINCE_0_11, Const(is_half and cast is None and arguments.complete))
     ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
-    return TOP
+    return given if isinstance(given, Ref) and given.address.kind == LOADED else TOP
+
+
+@model("peft.prepare_model_for_kbit_training", "peft.prepare_model_for_int8_training")
+def _prepare(ctx: Context, arguments: Arguments) -> Value:
+    """Weights are frozen, and those that are no integers are float32 then, unless they are quantised."""
+    given = arguments.get(0, "model") or TOP
+    for one in choices(given):
+        if isinstance(one, Ref) and is_module(one):
+            weights = list(weights_within(ctx, one))
+            training.frozen(ctx, weights, True)
+            for weight in weights:
+                ctx.store.overwrite(weight, CONTENT, Tensor())
+    return given
+
+
+def _dtypes(ctx: Context, weight: Address) -> frozenset[str] | None:
+    held = ctx.store.read(weight, CONTENT)
+    return held.dtypes if isinstance(held, Tensor) else None
 
 
 def adapt(ctx: Context, base: Ref, *, as_base: bool) -> None:
     """Put adapters into a model, and freeze what it has."""
     weights = list(dict.fromkeys(weights_within(ctx, base)))
-    held = [ctx.store.read(one, CONTENT) for one in weights if one.kind == PARAMETER]
+    kept = ctx.store.read(base.address, KEPT)
+    adapted = [one for one in weights if one.kind == PARAMETER and kept != Ref(one)]
+    held = [ctx.store.read(one, CONTENT) for one in adapted]
     alike = join_all(Tensor(one.dtypes) for one in held if isinstance(one, Tensor)) if as_base else None
     known = alike.dtypes if isinstance(alike, Tensor) else None
     adapters = ctx.store.address(ctx.frame.path, (base.address, "adapters"), PARAMETER)

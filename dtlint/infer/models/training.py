@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 __all__ = [
     "FUSED",
     "SCALED",
+    "SINCE",
     "TRAINED",
     "became_float16",
     "float16_since",
     "frozen",
+    "is_frozen",
     "low_precision_of",
     "made",
     "stepped",
@@ -46,7 +48,7 @@ _STEPPED, _NARROWED, _AGAIN, _WIDENED = "*stepped", "*narrowed", "*stepped narro
 then; were they ever cast back?"""
 _FROZEN = "*frozen"
 """The field of a weight that is True where `requires_grad_(False)` of a module was the last to say so."""
-_SINCE = "*float16 since"
+SINCE = "*float16 since"
 """The field of a weight that holds what stands for the place where it became float16: an object that is made there."""
 _TRUE = Const(True)
 
@@ -70,7 +72,12 @@ def trained_weights(ctx: Context, optimizer: Address) -> list[Address]:
                 found[one.address] = None
             else:
                 found.update((each, None) for each in weights_within(ctx, one) if each.kind == plain_tensors.PARAMETER)
-    return [one for one in found if ctx.store.read(one, _FROZEN) != _TRUE]
+    return [one for one in found if not is_frozen(ctx, one)]
+
+
+def is_frozen(ctx: Context, weight: Address) -> bool:
+    """Was the last word on a weight that it needs no gradient?"""
+    return ctx.store.read(weight, _FROZEN) == _TRUE
 
 
 def frozen(ctx: Context, weights: Iterable[Address], frozen: bool) -> None:
@@ -85,12 +92,12 @@ def became_float16(ctx: Context, weights: Iterable[Address]) -> None:
     place: Value | None = None
     for one in weights:
         place = place or ctx.allocate(ctx.site, "place")
-        ctx.store.overwrite(one, _SINCE, place)
+        ctx.store.overwrite(one, SINCE, place)
 
 
 def float16_since(ctx: Context, optimizer: Address) -> tuple[Value, ...]:
     """What stands for the places where the weights became float16 that an optimizer trains, as far as they are known."""
-    places = (ctx.store.read(one, _SINCE) for one in trained_weights(ctx, optimizer))
+    places = (ctx.store.read(one, SINCE) for one in trained_weights(ctx, optimizer))
     return tuple(dict.fromkeys(one for one in places if isinstance(one, Ref)))
 
 

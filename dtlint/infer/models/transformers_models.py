@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.domain.lattice import join_all
 from dtlint.infer.domain.values import NONE, TOP, Const, Device, Dtype, Ref, Tensor, Value
-from dtlint.infer.models import peft
+from dtlint.infer.models import peft, training
 from dtlint.infer.models.casts import dtype_of
 from dtlint.infer.models.instance_dicts import ANYTHING
-from dtlint.infer.models.module_trees import LOADED, weights_within
+from dtlint.infer.models.module_trees import KEPT, LOADED, weights_within
 from dtlint.infer.models.plain_tensors import PARAMETER
 from dtlint.infer.models.registry import attribute, model
 from dtlint.infer.state import CONTENT
@@ -24,10 +24,15 @@ from dtlint.infer.state import CONTENT
 if TYPE_CHECKING:
     from dtlint.infer.context import Arguments, Context
 
-__all__ = ["loader"]
+__all__ = ["AS_STORED", "loader"]
 
 _CLASS = re.compile(r"transformers\.(?:\w+\.)*(?:\w*Model(?!\w*Config)\w*|\w+For[A-Z]\w*)\.from_pretrained")
 _HALVES_AND_FLOAT = frozenset({"float16", "bfloat16", "float32"})
+_FLOAT16 = frozenset({"float16"})
+_NAMED = {"float16": "float16", "half": "float16", "bfloat16": "bfloat16", "float32": "float32", "float": "float32"}
+"""The dtypes that may be asked for by name."""
+AS_STORED = "*as stored"
+"""The field of a model that was loaded without a word on its dtype."""
 _QUANTISED = ("quantization_config", "load_in_8bit", "load_in_4bit")
 
 
@@ -45,20 +50,34 @@ def _load(ctx: Context, arguments: Arguments) -> Value:
         return TOP
     made = ctx.allocate(arguments.node, LOADED)
     ctx.store.overwrite(made.address, ANYTHING, Const(True))
-    weight = ctx.store.address(made.address.path, (made.address, "weights"), PARAMETER)
-    for _ in range(2):  # it stands for several
-        ctx.store.allocate(weight, Tensor(_loaded_as(keywords.get("dtype") or keywords.get("torch_dtype") or NONE)))
-    ctx.store.write(made.address, "*weights", Ref(weight))
+    given = keywords.get("dtype") or keywords.get("torch_dtype") or NONE
+    dtypes = _loaded_as(given)
+    _give_weights(ctx, made, "*weights", dtypes)
+    if dtypes == _FLOAT16:
+        training.became_float16(ctx, weights_within(ctx, made))
+        _give_weights(ctx, made, KEPT, frozenset({"float16", "float32"}))
+    if given == NONE:
+        ctx.store.write(made.address, AS_STORED, Const(True))
     return made
 
 
+def _give_weights(ctx: Context, made: Ref, name: str, dtypes: frozenset[str] | None) -> None:
+    """Give a model weights, of which one stands for several."""
+    weight = ctx.store.address(made.address.path, (made.address, name), PARAMETER)
+    for _ in range(2):
+        ctx.store.allocate(weight, Tensor(dtypes))
+    ctx.store.write(made.address, name, Ref(weight))
+
+
 def _loaded_as(given: Value) -> frozenset[str] | None:
-    dtype = None if given in (NONE, Const("auto")) else dtype_of(given)
+    """What most weights have. What is loaded in float16 may keep parts in float32."""
     if given in (NONE, Const("auto")):
         return _HALVES_AND_FLOAT
-    if dtype is None or dtype.dtypes is None:
-        return None
-    return dtype.dtypes | {"float32"} if "float16" in dtype.dtypes else dtype.dtypes
+    named = _NAMED.get(str(given.value).removeprefix("torch.")) if isinstance(given, Const) else None
+    if named is not None:
+        return frozenset({named})
+    dtype = dtype_of(given)
+    return None if dtype is None else dtype.dtypes
 
 
 @model(f"{LOADED}.add_adapter")
