@@ -60,7 +60,7 @@ class Fp16ParamsWithScaler(Rule):
     """
 
     code, name = "DT206", "fp16-params-with-scaler"
-    triggers = ("*Scaler*", "*scaler*")
+    triggers = ("*Scaler*", "*scaler*", "Accelerator")
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         steps: dict[ast.expr, dict[ast.expr, None]] = {}

@@ -1,0 +1,88 @@
+"""DT601: float16 and bfloat16 are asked for at once."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.diagnostic import Severity
+from dtlint.infer.walk import nodes
+from dtlint.rule import Finding, InSettings, Rule
+from dtlint.source.settings_file import DEEPSPEED
+from dtlint_rules._frameworks import enabled_in, is_on, item, training_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dtlint.infer.facts import ModuleFacts
+    from dtlint.source.settings_file import SettingsFile
+
+__all__ = ["TwoPrecisions"]
+
+_OF_DEEPSPEED = (
+    "zero_optimization",
+    "train_batch_size",
+    "train_micro_batch_size_per_gpu",
+    "gradient_accumulation_steps",
+)
+
+
+class TwoPrecisions(Rule):
+    """A framework is asked for float16 and bfloat16 at once.
+
+    ## What it does
+    Reports `fp16=True` beside `bf16=True` in the arguments of a Trainer of transformers or trl, the same of
+    `fp16_full_eval` and `bf16_full_eval`, and DeepSpeed configurations, in JSON files and in programs, that enable both.
+
+    ## Why it matters
+    One run computes in one of them: TrainingArguments and DeepSpeed both refuse to start.
+
+    ## Example
+    ```python
+    from transformers import TrainingArguments
+
+    args = TrainingArguments(output_dir="out", fp16=True, bf16=True)
+    ```
+
+    ## Use instead
+    ```python
+    from transformers import TrainingArguments
+
+    args = TrainingArguments(output_dir="out", bf16=True)
+    ```
+
+    ## References
+    - [TrainingArguments](https://huggingface.co/docs/transformers/main_classes/trainer#transformers.TrainingArguments)
+    - [DeepSpeed configuration](https://www.deepspeed.ai/docs/config-json/)
+    """
+
+    code, name = "DT601", "two-precisions"
+    severity = Severity.ERROR
+    triggers = ("fp16", "fp16_full_eval")
+    needs = (("bf16", "bf16_full_eval", "bfloat16"),)
+
+    def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for call in training_arguments(facts):
+            for one, other in (("fp16", "bf16"), ("fp16_full_eval", "bf16_full_eval")):
+                if is_on(call.argument(None, one)) and is_on(call.argument(None, other)):
+                    yield Finding(call.node, f"Raises: `{one}` and `{other}` are both True", help=_HELP)
+        for node in nodes([facts.tree]):
+            if isinstance(node, ast.Dict) and any(item(node, key) is not None for key in _OF_DEEPSPEED):
+                blocks = [item(node, name) for name in ("fp16", "bf16")]
+                if all(isinstance(block, ast.Dict) and _is_enabled(block) for block in blocks):
+                    yield Finding(node, f"DeepSpeed raises: {_BOTH}", help=_HELP)
+
+    def on_settings(self, file: SettingsFile, beside: Callable[[str], SettingsFile | None]) -> Iterator[InSettings]:
+        fp16, bf16 = (enabled_in(file, name) for name in ("fp16", "bf16"))
+        if file.kind == DEEPSPEED and fp16 and bf16 and fp16.value and bf16.value and fp16.setting and bf16.setting:
+            at, other = sorted((fp16.setting.span, bf16.setting.span), reverse=True)
+            yield InSettings(at, f"DeepSpeed raises: {_BOTH}", _HELP, ((file, other, "and here"),))
+
+
+_BOTH = "fp16 and bf16 are both enabled"
+_HELP = "Keep one of them"
+
+
+def _is_enabled(block: ast.Dict) -> bool:
+    value = item(block, "enabled")
+    return isinstance(value, ast.Constant) and value.value is True
