@@ -235,7 +235,7 @@ def _device_given(facts: ModuleFacts, call: Call) -> Iterator[Finding]:
     """The device that autocast is given in place of the type of one: `torch.autocast(x.device)`."""
     value, node = call.argument(0, "device_type"), call.argument_node(0, "device_type")
     made = None if node is None else facts.around.definition(node)
-    known = isinstance(made, ast.Call) or (isinstance(made, ast.Attribute) and _has_device(facts, made.value))
+    known = isinstance(made, ast.Call) or (isinstance(made, ast.Attribute) and _is_device(facts, made))
     if isinstance(value, Device) and known and isinstance(node, (ast.Name, ast.Attribute)):
         yield Finding(
             node,
@@ -245,9 +245,17 @@ def _device_given(facts: ModuleFacts, call: Call) -> Iterator[Finding]:
         )
 
 
-def _has_device(facts: ModuleFacts, owner: ast.expr) -> bool:
-    """Is the `device` of that a torch.device, and no text as that of a configuration may be? A tensor's is, and a model's
-    that a library has loaded."""
+def _is_device(facts: ModuleFacts, attribute: ast.Attribute) -> bool:
+    """Is an attribute a torch.device, and no text as the `device` of a configuration may be? The device of a tensor is, one
+    that the object was given as a call made it, and that of a model which a library has loaded."""
+    owner = attribute.value
+    if isinstance(facts.value(owner), Ref):
+        assigned = [
+            facts.around.statement(one.node)
+            for one in facts.assignments()
+            if isinstance(one.node, ast.Attribute) and one.node.attr == attribute.attr
+        ]
+        return all(isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) for one in assigned)
     if not isinstance(facts.value(owner), Unknown):
         return True
     made = facts.around.definition(owner)
