@@ -31,6 +31,11 @@ __all__ = ["WholeProject", "module_name"]
 
 _BUDGET = 20_000
 """Calls that are followed for one program."""
+_MOST_FOLLOWED = 60_000
+"""Calls that are followed for all programs before each has the least alone: a project may have a program for each setting of
+the same few functions."""
+_LEAST = 200
+"""Calls that are followed for any program."""
 _MOST_READINGS = 64
 """How often one function is read for other arguments: a registry's decorator is met a thousand times."""
 _MOST_OPTIONS = 6
@@ -72,6 +77,8 @@ class WholeProject:
         self.recording = Recording(self.context, whole=True)
         self.context.recorder = self.recording
         self.judged: list[ModuleInfo] = []
+        self.followed = 0
+        """Calls that were followed for programs so far."""
 
     @property
     def bytes_read(self) -> int:
@@ -85,6 +92,7 @@ class WholeProject:
         if info is not None and info.path == path and runs_something(info.tree):
             self.project.runs_until = self.bytes_read + _MOST_RUN
             self.calls.begin(info)
+            self.calls.budget = _BUDGET if self.followed < _MOST_FOLLOWED else _LEAST
             ctx.steps_left = STEPS
             self._program.options.clear()
             with suppress(TooLong):
@@ -94,6 +102,7 @@ class WholeProject:
                 blocks = list(main_blocks(info.tree))
                 self._run_as_program(info, blocks)
                 self._run_with_options(info, [*again, *blocks])
+            self.followed += self.calls.followed
 
     def reached(self, judged: Collection[Path]) -> dict[Path, ModuleInfo]:
         """The modules among those that rules judge in which, or behind whose calls, something happened."""
