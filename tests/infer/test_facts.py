@@ -6,7 +6,8 @@ import ast
 from textwrap import dedent
 
 from dtlint.check.reader import Reader
-from dtlint.infer.domain.values import NO_TENSOR, Const, Region, Tensor, Unknown
+from dtlint.dtypes.dtype import Category
+from dtlint.infer.domain.values import NO_TENSOR, Const, Number, Ref, Region, Tensor, Unknown
 from dtlint.infer.facts import ModuleFacts
 
 
@@ -254,3 +255,44 @@ def test_a_list_that_holds_itself_is_followed_so_far() -> None:
                 return torch.tensor(self.rows), default_collate([self.rows])
     """)
     assert facts.broken_off is None
+
+
+def test_what_methods_change_is_not_what_the_constructor_left() -> None:
+    """A number that is counted up stays one; layers and tensors keep their kind."""
+    facts = facts_of("""
+        import torch
+
+        class Buffer:
+            def __init__(self, size):
+                self.size, self.layer = 3, torch.nn.Linear(2, 2)
+                self.rows, self.chosen, self.last, self.steps = [], [], None, 0
+                self.reset()
+
+            def reset(self):
+                self.size = 3
+
+            def add(self, row, scores):
+                self.rows.append(row)
+                self.chosen = [int(score) for score in scores]
+                self.last = row
+                self.steps += 1
+                self.layer = self.layer.cpu()
+
+            def read(self):
+                if self.last is None:
+                    return None
+                self.steps
+                self.layer
+                self.size
+                torch.tensor(self.chosen)
+                return torch.cat(self.rows)
+    """)
+    read = next(node for node in ast.walk(facts.tree) if isinstance(node, ast.FunctionDef) and node.name == "read")
+    values = {ast.unparse(node): facts.value(node) for node in ast.walk(read) if isinstance(node, ast.expr)}
+    chosen = values["torch.tensor(self.chosen)"]
+    assert isinstance(chosen, Tensor)
+    assert chosen.dtypes is None
+    assert isinstance(values["torch.cat(self.rows)"], Tensor)
+    assert isinstance(values["self.layer"], Ref)
+    assert values["self.steps"] == Number(Category.INTEGER)
+    assert values["self.size"] == Const(3)

@@ -15,7 +15,7 @@ from dtlint.infer.domain.lattice import join_all
 from dtlint.infer.domain.values import Dtype, Tensor, Value, choices
 from dtlint.infer.interproc.signatures import parameter_key
 from dtlint.infer.models.unknown_tensors import CASTS
-from dtlint.infer.semantics.annotations import is_declared_long
+from dtlint.infer.semantics.annotations import is_declared
 from dtlint.infer.walk import nodes
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def declared_long(definition: FunctionDefinition) -> dict[str, ast.arg]:
     """The parameters that are declared as LongTensor."""
     given = definition.node.args
     named = (*given.posonlyargs, *given.args, *given.kwonlyargs)
-    return {one.arg: one for one in named if is_declared_long(one.annotation)}
+    return {one.arg: one for one in named if is_declared(one.annotation, "LongTensor")}
 
 
 def int64_parameters(

@@ -40,6 +40,7 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
+from dtlint.infer.interproc.changed_attributes import forget_changed
 from dtlint.infer.interproc.long_parameters import Search, as_index, declared_long, int64_parameters
 from dtlint.infer.interproc.other_parameters import no_floating_tensors
 from dtlint.infer.interproc.signatures import instantiated, parameter_key, tells_of_dtypes
@@ -48,7 +49,7 @@ from dtlint.infer.models import scaling
 from dtlint.infer.models.module_trees import is_module
 from dtlint.infer.models.plain_tensors import PARAMETER, WEIGHTS
 from dtlint.infer.names import path_of
-from dtlint.infer.semantics.annotations import declared_in, made_by_anybody
+from dtlint.infer.semantics.annotations import declared_in, is_declared, made_by_anybody
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.state import AMBIENT, CONTENT
 from dtlint.source.definitions import classes, functions
@@ -142,6 +143,7 @@ class OpenContexts:
         self._recorder = recorder
         self._with_callees = with_callees
         self._rounds = rounds
+        self._believes_masks = assumption is not None or not with_callees
         self._entry: FunctionDefinition | None = None
         self._search: Search | None = None
         """What is told instead of the recorder, where a function is read for this alone."""
@@ -312,7 +314,7 @@ class OpenContexts:
             if known is not None and _holds(ctx, known):
                 return known
             of_numbers = definition.name in ("__init__", "__new__")  # mostly: sizes, rates, flags
-            bound = _parameters(ctx, definition, None if of_numbers else self._assumption)
+            bound = _parameters(ctx, definition, None if of_numbers else self._assumption, self._believes_masks)
             if self._assumption is not None:
                 bound |= _usual_numbers(definition)
             first = next(iter(bound), None)
@@ -362,7 +364,9 @@ class OpenContexts:
             definition = ctx.modules.function(frame.module, node, None)
             if definition.defaults is not None and definition not in engine.calls.readings:
                 engine.calls.openly(
-                    ctx, Function(definition, frame.address), _parameters(ctx, definition, self._assumption)
+                    ctx,
+                    Function(definition, frame.address),
+                    _parameters(ctx, definition, self._assumption, self._believes_masks),
                 )
 
     def _by_signature(self, ctx: Context, function: Function, bound: dict[str, Value]) -> Value | None:
@@ -449,6 +453,8 @@ class OpenContexts:
             with suppress(NeverReturns):
                 engine.initialise(ctx, made, cls, Arguments([], given, definition.made, definition.node))
         _name_what_it_holds(ctx, made, self._assumption)
+        if self._rounds == 1:  # else what methods leave is read
+            forget_changed(ctx, made, definition.order)
         return made
 
     def _enter_region(self, ctx: Context, definition: FunctionDefinition) -> None:
@@ -510,8 +516,14 @@ def _named_parameters(definition: FunctionDefinition) -> tuple[ast.arg, ...]:
     return (*given.posonlyargs, *given.args, *given.kwonlyargs)
 
 
-def _parameters(ctx: Context, definition: FunctionDefinition, assumption: Assumption | None = None) -> dict[str, Value]:
-    """The parameters of a function, as anybody may give them, or as an assumption says."""
+def _parameters(
+    ctx: Context, definition: FunctionDefinition, assumption: Assumption | None = None, believes_masks: bool = True
+) -> dict[str, Value]:
+    """The parameters of a function, as anybody may give them, or as an assumption says.
+
+    Args:
+        believes_masks: is a parameter that is declared as BoolTensor bool? Programs write that for masks of integers, too.
+    """
     given = definition.node.args
     defaults = definition.defaults or {}
     gradients, tensors = _gradients(definition), used_as_tensors(definition.node)
@@ -520,7 +532,7 @@ def _parameters(ctx: Context, definition: FunctionDefinition, assumption: Assump
         default = defaults.get(one.arg)
         symbol = Symbol(frozenset({Atom(parameter_key(one.arg, one.lineno, one.col_offset), one.arg)}))
         value = None if one.annotation is None else declared_in(ctx, definition.module, one.annotation, symbol)
-        if value is None and one.arg in tensors:
+        if (value is None and one.arg in tensors) or (not believes_masks and is_declared(one.annotation, "BoolTensor")):
             value = Tensor(None, symbol)
         if value is None and one in gradients:
             value = Tensor(None, symbol) if len(gradients) == 1 else join(Tensor(None, symbol), NONE)

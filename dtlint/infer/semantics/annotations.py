@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dtlint.infer.context import Context
     from dtlint.infer.domain.values import Address, Symbol
 
-__all__ = ["declared", "declared_in", "declared_member", "declared_result", "is_declared_long", "made_by_anybody"]
+__all__ = ["declared", "declared_in", "declared_member", "declared_result", "is_declared", "made_by_anybody"]
 
 _UNIONS = frozenset({"typing.Optional", "typing.Union", "typing_extensions.Optional", "typing_extensions.Union"})
 _WRAPPERS = frozenset(
@@ -173,8 +173,8 @@ def _buffer(ctx: Context, value: Instance, name: str) -> Value | None:
 _PROPERTIES = frozenset({"property", "cached_property"})
 
 
-def is_declared_long(annotation: ast.expr | None) -> bool:
-    """Does an annotation name LongTensor, and no other class of tensors?"""
+def is_declared(annotation: ast.expr | None, name: str) -> bool:
+    """Does an annotation name this class of tensors, LongTensor or BoolTensor, and no other one?"""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         annotation = _parsed(annotation.value)
     if annotation is None:
@@ -182,7 +182,7 @@ def is_declared_long(annotation: ast.expr | None) -> bool:
     parts = list(ast.walk(annotation))
     named = {one.attr for one in parts if isinstance(one, ast.Attribute)}
     named |= {one.id for one in parts if isinstance(one, ast.Name)}
-    return {name for name in named if name.endswith("Tensor")} == {"LongTensor"}
+    return {one for one in named if one.endswith("Tensor")} == {name}
 
 
 def _tensor(dtype: str | None, symbol: Symbol | None) -> Tensor:
