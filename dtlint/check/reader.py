@@ -106,7 +106,7 @@ class Reader:
         reading = self._readings.get(() if path is None else roots_of(path))
         if reading is None or facts.broken_off is not None:
             return None
-        found = reading.assumed(facts.module, assumption)
+        found = reading.assumed(facts, assumption)
         found.around.displayed = facts.around.displayed
         found.declared, found.settings_file = facts.declared, facts.settings_file
         return found

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["witness"]
 
 _MOST_STEPS = 12
+_CALLED = "called here, with "
 _MOST_LOOKED_AT = 400
 """Expressions that are looked at on the way back from one."""
 
@@ -35,7 +36,9 @@ def witness(facts: ModuleFacts, node: ast.expr | ast.stmt) -> tuple[tuple[Step, 
     found: dict[tuple[int, ast.AST], str] = {}
     for start in walk.starts(_Item(node, len(way))):
         for depth, at, text in walk.back(start, way):
-            found.setdefault((depth, at), text)
+            known = found.setdefault((depth, at), text)
+            if known != text and text.startswith(_CALLED) and text[len(_CALLED) :] not in known:
+                found[depth, at] = f"{known} and {text[len(_CALLED) :]}"
     for depth, call in enumerate(way):
         if call.module is facts.module:
             found.setdefault((depth, call.node), "called here")
@@ -86,9 +89,11 @@ class _Walk:
 
     def __init__(self, facts: ModuleFacts) -> None:
         self._facts = facts
+        assumed = facts.assumption
+        self._followed = FLOATING if assumed is None else FLOATING | {assumed.inputs, assumed.targets}
 
     def starts(self, item: _Item) -> list[_Item]:
-        """The operands of a node that are floating tensors, one of each dtype; those around it where it holds none."""
+        """The operands of a node that are tensors of interest, one of each dtype; those around it where it holds none."""
         node: ast.AST | None = item.node
         while node is not None and not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Module)):
             by_dtype: dict[frozenset[str], _Item] = {}
@@ -186,7 +191,7 @@ class _Walk:
         if call.module is not self._facts.module or not isinstance(call.node, ast.Call):
             return
         argument = _argument(call.node, own, parameter)
-        shown = _Shown(depth - 1, call.node, f"called here, with `{parameter.arg}` in {words}")
+        shown = _Shown(depth - 1, call.node, f"{_CALLED}`{parameter.arg}` in {words}")
         if argument is not None:
             yield _Edge(_Item(argument, depth - 1), edge, (shown,))
 
@@ -262,12 +267,12 @@ class _Walk:
         return frozenset()
 
     def _dtypes(self, node: ast.AST) -> frozenset[str]:
-        """The floating dtypes that an expression can have, those of a layer's weights where it is one; nothing where these
-        are not known."""
+        """The dtypes that an expression can have, as far as they are floating or assumed, those of a layer's weights where
+        it is one; nothing where these are not known."""
         if not isinstance(node, ast.expr):
             return frozenset()
         layer = self._layer(node)
-        return (_of(self._facts.tensor(node)) if layer is None else self._weights(layer)) & FLOATING
+        return (_of(self._facts.tensor(node)) if layer is None else self._weights(layer)) & self._followed
 
 
 def _of(value: Value) -> frozenset[str]:

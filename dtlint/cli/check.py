@@ -93,7 +93,7 @@ def _assumed(ctx: click.Context, param: click.Parameter, value: tuple[str, ...])
     callback=_assumed,
     multiple=True,
     metavar="WHAT",
-    help="Hold public functions to this: half, bfloat16, double, autocast, mixed.",
+    help="Hold public functions to this: half, bfloat16, double, autocast, mixed, uint8, int-targets.",
 )
 @click.option(
     "--baseline",
@@ -138,7 +138,8 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
 
     With --assume the parameters of public functions and the weights of modules have the dtypes that it says, and what
     breaks then, and not in float32, is reported: `half` and `bfloat16` for both, `double`, `autocast` around float32
-    (on CUDA in float16; or autocast=cpu:bfloat16), `mixed` for float32 inputs of half weights. Settings: `supports`.
+    (on CUDA in float16; or autocast=cpu:bfloat16), `mixed` for float32 inputs of half weights, `uint8` for images and
+    masks, `int-targets` for losses. Settings: `supports`.
 
     \b
     Examples:

@@ -6,8 +6,11 @@ nobody can guess; whoever owns it can say.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from difflib import get_close_matches
+
+from dtlint.dtypes.dtype import DTYPES
 
 __all__ = ["ASSUMPTIONS", "SINGLE", "Assumption", "parse_assumption"]
 
@@ -21,12 +24,19 @@ class Assumption:
         inputs: the dtype of floating parameters.
         weights: the dtype of the floating parameters and buffers of modules.
         region: the device and the dtype of the autocast region around every call; None: there is none.
+        other_targets: the dtype of what losses compare with, where that is not the dtype of inputs.
     """
 
     name: str
     inputs: str
     weights: str
     region: tuple[str, str] | None = None
+    other_targets: str | None = None
+
+    @property
+    def targets(self) -> str:
+        """The dtype of what losses compare with."""
+        return self.other_targets or self.inputs
 
 
 SINGLE = Assumption("float32", "float32", "float32")
@@ -43,9 +53,17 @@ ASSUMPTIONS = {
         Assumption("double", "float64", "float64"),
         Assumption(_AUTOCAST, "float32", "float32", ("cuda", "float16")),
         Assumption("mixed", "float32", "float16"),
+        Assumption("uint8", "uint8", "float32"),
+        Assumption("int-targets", "float32", "float32", other_targets="int64"),
     )
 }
 """By name."""
+_ALSO = {"float16": "half", "float64": "double"}
+"""Other names of the same."""
+
+
+_DTYPE = re.compile(r"b?float[0-9]+|u?int[0-9]+|complex[0-9]+")
+"""What wants to be a dtype."""
 
 
 def parse_assumption(text: str) -> Assumption:
@@ -54,7 +72,8 @@ def parse_assumption(text: str) -> Assumption:
     Raises:
         ValueError: there is none of that name, or torch has no such region. The message goes on after the setting's name.
     """
-    text = text.strip()
+    text = text.strip().removeprefix("torch.")
+    text = _ALSO.get(text, text)
     if text in ASSUMPTIONS:
         return ASSUMPTIONS[text]
     name, given, region = text.partition("=")
@@ -62,9 +81,16 @@ def parse_assumption(text: str) -> Assumption:
         device, _, dtype = region.partition(":")
         if device not in _REGIONS:
             raise ValueError(f"has {text!r}: autocast is for {' or '.join(_REGIONS)}, as in {_AUTOCAST}=cuda:float16")
+        dtype = {"half": "float16"}.get(dtype, dtype.removeprefix("torch."))
         if dtype and dtype not in _REGIONS[device]:
-            raise ValueError(f"has {text!r}: autocast for {device} takes {' or '.join(_REGIONS[device])}")
+            known = "" if dtype in DTYPES else f"torch has no dtype {dtype!r}; "
+            raise ValueError(f"has {text!r}: {known}autocast for {device} takes {' or '.join(_REGIONS[device])}")
         return Assumption(text, "float32", "float32", (device, dtype or _REGIONS[device][0]))
-    close = get_close_matches(text, ASSUMPTIONS, n=1, cutoff=0.5)
-    meant = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(ASSUMPTIONS)}"
-    raise ValueError(f"has {text!r}, which is no assumption{meant}")
+    if text == "float32":
+        raise ValueError("has 'float32', which is what is checked without an assumption")
+    close = get_close_matches(text, [*ASSUMPTIONS, *_ALSO], n=1, cutoff=0.5)
+    listed = f"there are {', '.join(ASSUMPTIONS)}"
+    if _DTYPE.fullmatch(text) and text not in DTYPES:
+        raise ValueError(f"has {text!r}, but torch has no such dtype; {listed}")
+    meant = f"did you mean {close[0]!r}?" if close and text not in DTYPES else listed
+    raise ValueError(f"has {text!r}, which is no assumption; {meant}")

@@ -27,7 +27,8 @@ class IntegerWraparound(Rule):
     ## What it does
     Reports sums, products and shifts of small integers with numbers that lead out of their range, such as
     `image[..., 0] * 256` of uint8 and `src << 32` of int32; and the size of a difference, `(a - b).abs()`, or the half of
-    a sum of uint8 tensors.
+    a sum of uint8 tensors. Under `--assume uint8` also differences, negatives and powers of what a function is given,
+    unless all that is asked of them is whether they are 0.
 
     ## Why it matters
     A Python number does not widen a tensor of the same category: uint8 times 256 is uint8, and all of it is 0. So it is

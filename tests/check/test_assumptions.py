@@ -265,7 +265,11 @@ def test_a_list_that_is_made_an_array_is_no_tensor() -> None:
     ("text", "reason"),
     [
         ("halff", "did you mean 'half'?"),
-        ("int3", "there are half, bfloat16, double, autocast, mixed"),
+        ("int3", "torch has no such dtype; there are half, bfloat16, double, autocast, mixed, uint8, int-targets"),
+        ("float12", "has 'float12', but torch has no such dtype"),
+        ("int8", "has 'int8', which is no assumption; there are half, bfloat16"),
+        ("float32", "is what is checked without an assumption"),
+        ("autocast=cuda:float12", "torch has no dtype 'float12'; autocast for cuda"),
         ("autocast=mps", "autocast is for cuda or cpu, as in autocast=cuda:float16"),
         ("autocast=cuda:float12", "autocast for cuda takes float16 or bfloat16"),
         ("half=float16", "is no assumption"),
@@ -280,7 +284,10 @@ def test_regions_by_device_and_dtype() -> None:
     assert parse_assumption("autocast").region == ("cuda", "float16")
     assert parse_assumption(" autocast=cpu ").region == ("cpu", "bfloat16")
     assert parse_assumption("autocast=cuda:bfloat16").region == ("cuda", "bfloat16")
+    assert parse_assumption("autocast=cuda:half").region == ("cuda", "float16")
     assert parse_assumption("half") is ASSUMPTIONS["half"]
+    assert parse_assumption("float16") is ASSUMPTIONS["half"]
+    assert parse_assumption("torch.float64") is ASSUMPTIONS["double"]
 
 
 def _project(root: Path, settings: str) -> Path:
@@ -348,6 +355,27 @@ def test_numbers_that_are_given_by_default_are_taken_for_what_is_given() -> None
     assert found(text, "half") == [("DT403", 12), ("DT311", 17), ("DT401", 18)]
     assert found(text, "bfloat16") == [("DT311", 17)]
     assert found(text) == []
+
+
+def test_an_image_of_uint8_meets_weights_that_are_not() -> None:
+    text = """
+        import torch
+        from torch import nn
+
+
+        class Net(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.conv = nn.Conv2d(3, 8, 3)
+
+            def forward(self, image: torch.Tensor) -> torch.Tensor:
+                return self.conv(image)
+
+            def scaled(self, image: torch.Tensor) -> torch.Tensor:
+                return self.conv(image / 255)
+    """
+    assert found(text, "uint8") == [("DT302", 12)]
+    assert check(text) == []
 
 
 def test_what_forward_is_given_is_a_tensor_though_nothing_says_so() -> None:

@@ -1,8 +1,8 @@
 """The programs under fixtures/dtNNN are judged as the comments in them say: `x.half()  # error: DT104`.
 
 A fixture shows one reason, which its first line gives as a docstring. It is judged by the rule of its folder alone, and
-by all default rules besides where its second line is `# rules: all`, under the assumptions of one like `# assume: half`. Only such a fixture may expect other codes than
-that of its folder. Whatever is flagged must be expected, and whatever is expected must be flagged, line by line and
+by all default rules besides where its second line is `# rules: all`. Only such a fixture may expect other codes than
+that of its folder. Where its second line is one like `# assume: half,mixed` it is judged under these assumptions. Whatever is flagged must be expected, and whatever is expected must be flagged, line by line and
 code by code. Conditional findings count.
 """
 

@@ -14,6 +14,7 @@ from dtlint.infer.context import Frame, NeverReturns, TooLong
 from dtlint.infer.facts import ModuleFacts
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.engine import STEPS, context_for
+from dtlint.infer.interproc.loss_targets import loss_targets
 from dtlint.infer.interproc.main_guard import main_blocks
 from dtlint.infer.interproc.open_contexts import OpenContexts, Signature
 from dtlint.infer.interproc.project import ModuleInfo, Project
@@ -97,14 +98,25 @@ class FileReading:
         facts.broken_off = facts.broken_off or reading.broken_off
         return facts, self._rests_on(info)
 
-    def assumed(self, info: ModuleInfo, assumption: Assumption) -> ModuleFacts:
-        """What the public definitions of a file show under an assumption. The file is the one that was read last."""
+    def assumed(self, plain: ModuleFacts, assumption: Assumption) -> ModuleFacts:
+        """What the public definitions of a file show under an assumption.
+
+        Args:
+            plain: what it shows without one; it is the file that was read last.
+        """
+        info: ModuleInfo = plain.module
         ctx = self._context
         ctx.steps_left = STEPS
         self._calls.begin()
         kept = self._recording.judging(info)
         reading = OpenContexts(
-            info, self._recording, with_callees=True, rounds=1, signatures=self._signatures, assumption=assumption
+            info,
+            self._recording,
+            with_callees=True,
+            rounds=1,
+            signatures=self._signatures,
+            assumption=assumption,
+            targets=frozenset() if assumption.targets == assumption.inputs else loss_targets(plain),
         )
         facts = ModuleFacts(kept, info, [info])
         facts.assumption = assumption

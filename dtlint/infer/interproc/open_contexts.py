@@ -121,6 +121,7 @@ class OpenContexts:
         signatures: what functions give where their parameters are symbols, as far as it is known. Then calls that tell
             nothing of dtypes are not followed.
         assumption: the dtypes that parameters and weights have instead of symbols, and the region around each call.
+        targets: the keys of the parameters that losses take as targets.
     """
 
     def __init__(
@@ -132,9 +133,10 @@ class OpenContexts:
         rounds: int = _MOST_ROUNDS,
         signatures: dict[FunctionDefinition, Signature] | None = None,
         assumption: Assumption | None = None,
+        targets: frozenset[str] = frozenset(),
     ) -> None:
         self.main = main
-        self._assumption = assumption
+        self._assumption, self._targets = assumption, targets
         self._signatures = signatures
         self.broken_off: type[Exception] | None = None
         """What has kept the reading of a function from its end, RecursionError or TooLong."""
@@ -314,7 +316,7 @@ class OpenContexts:
             if known is not None and _holds(ctx, known):
                 return known
             of_numbers = definition.name in ("__init__", "__new__")  # mostly: sizes, rates, flags
-            bound = _parameters(ctx, definition, None if of_numbers else self._assumption, self._believes_masks)
+            bound = self._parameters(ctx, definition, is_assumed=not of_numbers)
             if self._assumption is not None:
                 bound |= _usual_numbers(definition)
             first = next(iter(bound), None)
@@ -363,11 +365,27 @@ class OpenContexts:
         for node in frame.function.inner:
             definition = ctx.modules.function(frame.module, node, None)
             if definition.defaults is not None and definition not in engine.calls.readings:
-                engine.calls.openly(
-                    ctx,
-                    Function(definition, frame.address),
-                    _parameters(ctx, definition, self._assumption, self._believes_masks),
-                )
+                engine.calls.openly(ctx, Function(definition, frame.address), self._parameters(ctx, definition))
+
+    def _parameters(self, ctx: Context, definition: FunctionDefinition, *, is_assumed: bool = True) -> dict[str, Value]:
+        """The parameters of a function, as anybody may give them, or as the assumption says."""
+        assumption = self._assumption
+        if assumption is None or not is_assumed:
+            return _parameters(ctx, definition, None, self._believes_masks)
+        targets = [
+            one.arg
+            for one in _named_parameters(definition)
+            if parameter_key(one.arg, one.lineno, one.col_offset) in self._targets
+        ]
+
+        def assumed(parameter: ast.arg) -> str:
+            return assumption.targets if parameter.arg in targets else assumption.inputs
+
+        bound = _parameters(ctx, definition, assumed, self._believes_masks)
+        for name in targets:
+            if type(bound[name]) is Unknown:  # a loss takes tensors alone
+                bound[name] = Tensor(frozenset({assumption.targets}))
+        return bound
 
     def _by_signature(self, ctx: Context, function: Function, bound: dict[str, Value]) -> Value | None:
         """What a call gives by the function's signature; None where it is to be followed, for it tells of dtypes, or is part
@@ -517,11 +535,15 @@ def _named_parameters(definition: FunctionDefinition) -> tuple[ast.arg, ...]:
 
 
 def _parameters(
-    ctx: Context, definition: FunctionDefinition, assumption: Assumption | None = None, believes_masks: bool = True
+    ctx: Context,
+    definition: FunctionDefinition,
+    assumed: Callable[[ast.arg], str] | None = None,
+    believes_masks: bool = True,
 ) -> dict[str, Value]:
-    """The parameters of a function, as anybody may give them, or as an assumption says.
+    """The parameters of a function, as anybody may give them.
 
     Args:
+        assumed: the dtypes that floating tensors among them have under an assumption.
         believes_masks: is a parameter that is declared as BoolTensor bool? Programs write that for masks of integers, too.
     """
     given = definition.node.args
@@ -542,9 +564,9 @@ def _parameters(
         category = None if default is None else category_of(default)
         if isinstance(value, Number) and category is not None:
             value = join(value, Number(category))  # `x: int = 0.5` takes floats
-        if assumption is not None and one.arg not in no_floating_tensors(definition.node):
+        if assumed is not None and one.arg not in no_floating_tensors(definition.node):
             is_input = default is None and _is_forward(definition)
-            value = _assumed(Tensor(None, symbol) if is_input and type(value) is Unknown else value, assumption.inputs)
+            value = _assumed(Tensor(None, symbol) if is_input and type(value) is Unknown else value, assumed(one))
         found[one.arg] = join(value, NONE) if default == NONE else value
     if given.vararg is not None:
         found[given.vararg.arg] = Many(TOP)
