@@ -14,11 +14,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dtlint.diagnostic import Span
+    from dtlint.dtypes.assumption import Assumption
     from dtlint.infer.claims.account import Account, Claim, Step
     from dtlint.infer.claims.kept import Kept
     from dtlint.source.file import Source
 
 __all__ = ["command"]
+
+
+def _assumed(ctx: click.Context, param: click.Parameter, value: str | None) -> Assumption | None:
+    from dtlint.dtypes.assumption import SINGLE, parse_assumption
+
+    try:
+        assumption = None if value is None else parse_assumption(value, (SINGLE,))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if assumption is not None and (assumption.inputs == "uint8" or assumption.other_targets):
+        raise click.BadParameter(f"has {value!r}, which `dtlint check` alone takes")
+    return assumption
 
 
 @click.command(name="infer")
@@ -36,8 +49,15 @@ __all__ = ["command"]
     help="text: the source with its dtypes; json: a list of claims, one for each expression that is a tensor, with"
     " lines from 1 and columns from 0.",
 )
+@click.option(
+    "--assume",
+    callback=_assumed,
+    metavar="ASSUMPTION",
+    help="Take the floating parameters of functions, and the weights of modules, for what it says: float32, half, bfloat16,"
+    " double, autocast, autocast=cpu:bfloat16, mixed.",
+)
 @click.option("--no-cache", is_flag=True, help="Neither use nor keep results of earlier runs.")
-def command(path: Path | None, at: str | None, output_format: str, no_cache: bool) -> None:
+def command(path: Path | None, at: str | None, output_format: str, assume: Assumption | None, no_cache: bool) -> None:
     """Show the dtype of every tensor expression in PATH, without running it.
 
     Imports are followed, so a program is read as a whole: what its functions are given decides what they return. What
@@ -46,19 +66,22 @@ def command(path: Path | None, at: str | None, output_format: str, no_cache: boo
     With --at the innermost tensor expression at that place is told, or what is assigned to the name there, and the steps
     from its origin. Where FILE is a module of a program, name the program as PATH, so that its calls are known.
 
+    With --assume the functions of PATH are read as called by anybody, with floating arguments of the dtype that it says.
+
     \b
     Examples:
       dtlint infer model.py
       dtlint infer train.py --output-format json
       dtlint infer --at train.py:31:12
       dtlint infer train.py --at model.py:80:9
+      dtlint infer --assume bfloat16 layers.py
     """
     if at is not None:
-        _tell(path, at, output_format, no_cache)
+        _tell(path, at, output_format, assume, no_cache)
         return
     if path is None:
         raise click.UsageError("name a file, or a place with --at FILE:LINE:COL")
-    account = _told(path, no_cache)
+    account = _told(path, assume, no_cache)
     if output_format == "json":
         _print_json(_as_json(account, file, claim) for file, given in account.claims().items() for claim in given)
     else:
@@ -67,17 +90,17 @@ def command(path: Path | None, at: str | None, output_format: str, no_cache: boo
         annotate(account)
 
 
-def _told(path: Path, no_cache: bool) -> Account:
+def _told(path: Path, assumption: Assumption | None, no_cache: bool) -> Account:
     """What a reading of the program tells, or told an earlier run, if nothing has changed that it depends on."""
     if not path.is_file():
         raise click.UsageError(f"{path} is no regular file; name a file of Python source, or a notebook")
     program = _absolute(path)
     # Python, too, looks beside the script that a link leads to, and takes the links of its folder as they are.
     roots = [Path(os.path.realpath(program)).parent if program.is_symlink() else program.parent, *_installed()]
-    kept = None if no_cache else _kept(program, roots)
+    kept = None if no_cache else _kept(program, roots, assumption)
     known = None if kept is None else kept.find()
     if known is None:
-        known, is_whole = _read(path, program, roots)
+        known, is_whole = _read(path, program, roots, assumption)
         if kept is not None and is_whole:
             kept.keep(known)
     if known.broken_off:
@@ -97,19 +120,21 @@ def _tell_of_cells(source: Source) -> None:
         click.echo(f"{place(diagnostic.location)}: {diagnostic.message}; it is left out", err=True)
 
 
-def _kept(program: Path, roots: list[Path]) -> Kept | None:
+def _kept(program: Path, roots: list[Path], assumption: Assumption | None) -> Kept | None:
     """What earlier runs have told, kept where `dtlint check` keeps its results; None where that cannot be known."""
     from dtlint.cache import beside
     from dtlint.config import ConfigError, Configuration
     from dtlint.infer.claims.kept import Kept
 
     try:
-        return Kept(beside(Configuration().settings_for(Path()).root), program, roots)
+        return Kept(
+            beside(Configuration().settings_for(Path()).root), program, roots, assumption.name if assumption else ""
+        )
     except (ConfigError, OSError):
         return None
 
 
-def _read(path: Path, program: Path, roots: list[Path]) -> tuple[Account, bool]:
+def _read(path: Path, program: Path, roots: list[Path], assumption: Assumption | None) -> tuple[Account, bool]:
     """What a reading of the program tells now, and whether another one would tell the same."""
     from dtlint.infer.claims.account import Account
     from dtlint.infer.claims.reading import read
@@ -118,7 +143,7 @@ def _read(path: Path, program: Path, roots: list[Path]) -> tuple[Account, bool]:
 
     disk = Disk()
     try:
-        reading = read(program, roots, disk)
+        reading = read(program, roots, disk, assumption)
     except (SyntaxError, ValueError, OSError, RecursionError) as error:
         raise click.UsageError(_why_unread(path, error)) from None
     return Account(program, disk, tables(reading)), not reading.starved
@@ -177,12 +202,12 @@ def _print_json(values: Iterable[object]) -> None:
 # -- one place ---------------------------------------------------------------------------------------------------------
 
 
-def _tell(program: Path | None, at: str, output_format: str, no_cache: bool) -> None:
+def _tell(program: Path | None, at: str, output_format: str, assumption: Assumption | None, no_cache: bool) -> None:
     """The dtype at one place, and the steps that led there."""
     from dtlint.infer.claims.account import shown
 
     file, cell, line, column = _place(at)
-    account = _told(program or file, no_cache)
+    account = _told(program or file, assumption, no_cache)
     path = _absolute(file)
     name, found = "", None
     if path in account.files:

@@ -66,16 +66,20 @@ _DTYPE = re.compile(r"b?float[0-9]+|u?int[0-9]+|complex[0-9]+")
 """What wants to be a dtype."""
 
 
-def parse_assumption(text: str) -> Assumption:
+def parse_assumption(text: str, others: tuple[Assumption, ...] = ()) -> Assumption:
     """The assumption that is written `half`, `autocast` or `autocast=cpu:bfloat16`.
+
+    Args:
+        others: assumptions that can be made as well.
 
     Raises:
         ValueError: there is none of that name, or torch has no such region. The message goes on after the setting's name.
     """
     text = text.strip().removeprefix("torch.")
     text = _ALSO.get(text, text)
-    if text in ASSUMPTIONS:
-        return ASSUMPTIONS[text]
+    there = {**{one.name: one for one in others}, **ASSUMPTIONS}
+    if text in there:
+        return there[text]
     name, given, region = text.partition("=")
     if name == _AUTOCAST and given:
         device, _, dtype = region.partition(":")
@@ -88,8 +92,8 @@ def parse_assumption(text: str) -> Assumption:
         return Assumption(text, "float32", "float32", (device, dtype or _REGIONS[device][0]))
     if text == "float32":
         raise ValueError("has 'float32', which is what is checked without an assumption")
-    close = get_close_matches(text, [*ASSUMPTIONS, *_ALSO], n=1, cutoff=0.5)
-    listed = f"there are {', '.join(ASSUMPTIONS)}"
+    close = get_close_matches(text, [*there, *_ALSO], n=1, cutoff=0.5)
+    listed = f"there are {', '.join(there)}"
     if _DTYPE.fullmatch(text) and text not in DTYPES:
         raise ValueError(f"has {text!r}, but torch has no such dtype; {listed}")
     meant = f"did you mean {close[0]!r}?" if close and text not in DTYPES else listed

@@ -252,3 +252,27 @@ def test_imports_are_looked_for_beside_the_script_that_a_link_leads_to(tmp_path:
     (tmp_path / "src" / "main.py").write_text("import torch\nfrom helper import y\n\nprint(y * 2)\n")
     (tmp_path / "bin" / "main.py").symlink_to("../src/main.py")
     assert "y * 2: float16" in infer(tmp_path / "bin" / "main.py").stdout
+
+
+def test_the_dtypes_of_a_library_under_an_assumption(tmp_path: Path) -> None:
+    path = tmp_path / "library.py"
+    path.write_text("import torch\ndef f(x: torch.Tensor):\n    return x.exp()\n", encoding="utf-8")
+    assert (
+        infer(path).output.splitlines()[2]
+        == "    return x.exp()  # the dtype of `x`, if that is floating, outside autocast"
+    )
+    assert infer(path, "--assume", "bfloat16").output.splitlines()[2] == "    return x.exp()  # bfloat16"
+    assert infer("--at", f"{path}:3:14", "--assume", "double").output.startswith("x.exp(): float64\n")
+
+
+@pytest.mark.parametrize(
+    ("assumption", "said"),
+    [
+        ("haf", "has 'haf', which is no assumption; did you mean 'half'?"),
+        ("uint8", "has 'uint8', which `dtlint check` alone takes"),
+        ("autocast=tpu", "has 'autocast=tpu': autocast is for cuda or cpu, as in autocast=cuda:float16"),
+    ],
+)
+def test_an_assumption_that_does_not_exist(program: Path, assumption: str, said: str) -> None:
+    result = infer(program, "--assume", assumption)
+    assert (result.exit_code, said in result.output) == (2, True)

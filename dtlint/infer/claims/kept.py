@@ -34,18 +34,19 @@ class Kept:
     Args:
         parent: the folder that the cache lies in.
         roots: folders in which imported modules are looked for.
+        assumption: the name of what the file's functions are taken to be given; empty where nothing is assumed.
 
     Raises:
         OSError: the program, or dtlint's own code, cannot be read.
     """
 
-    def __init__(self, parent: Path, path: Path, roots: Sequence[Path]) -> None:
+    def __init__(self, parent: Path, path: Path, roots: Sequence[Path], assumption: str = "") -> None:
         self._shelf = Shelf(parent, "infer", most=MOST, most_bytes=MOST_BYTES, rest=0)
         self._path, self._disk = path, Disk()
         content = self._disk.digest(path)
         if content is None:
             raise OSError(f"{path} cannot be read")
-        self._key = _key(path, content, roots)
+        self._key = _key(path, content, roots, assumption)
 
     def find(self) -> Account | None:
         """What a reading would tell; None where that is not known."""
@@ -66,8 +67,8 @@ class Kept:
         self._shelf.prune()
 
 
-def _key(path: Path, content: str, roots: Sequence[Path]) -> str:
+def _key(path: Path, content: str, roots: Sequence[Path], assumption: str) -> str:
     """The name of the entry: what the reading depends on beside the disk, and where it begins."""
     depends = [identity(), *sys.builtin_module_names]
-    parts = [*depends, "", str(path), content, *map(str, roots)]
+    parts = [*depends, "", assumption, str(path), content, *map(str, roots)]
     return blake2b("\0".join(parts).encode(errors="surrogatepass"), digest_size=20).hexdigest()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dtlint.diagnostic import Span
+    from dtlint.dtypes.assumption import Assumption
     from dtlint.infer.domain.values import Dtypes, Symbol, Value
 
 __all__ = ["Reading", "claims", "read"]
@@ -117,21 +118,22 @@ def _dtypes(value: Value) -> Dtypes:
     return value.dtypes if isinstance(value, (Tensor, Unknown)) else None
 
 
-def read(path: Path, roots: Sequence[Path], disk: Disk | None = None) -> Reading:
+def read(path: Path, roots: Sequence[Path], disk: Disk | None = None, assumption: Assumption | None = None) -> Reading:
     """Read a program, with every file that it imports from.
 
     Args:
         path: a program, or a module of a library.
         roots: folders in which imported modules are looked for.
         disk: what the files are asked of, and then knows which questions there were.
+        assumption: what the functions of the file are given, in the place of symbols.
 
     Raises:
         OSError, SyntaxError, ValueError, RecursionError: the file cannot be read, or does not parse.
     """
     asked = Disk() if disk is None else disk
-    return on_deep_stack(lambda: Reading(reading.read(path, roots, asked), path, asked))
+    return on_deep_stack(lambda: Reading(reading.read(path, roots, asked, assumption), path, asked))
 
 
-def claims(path: Path, roots: Sequence[Path]) -> dict[Path, list[Claim]]:
+def claims(path: Path, roots: Sequence[Path], assumption: Assumption | None = None) -> dict[Path, list[Claim]]:
     """The claims for a file and for every file that it imports from; see `read`."""
-    return read(path, roots).claims()
+    return read(path, roots, assumption=assumption).claims()

@@ -43,6 +43,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.interproc.changed_attributes import forget_changed
 from dtlint.infer.interproc.long_parameters import Search, as_index, declared_long, int64_parameters
 from dtlint.infer.interproc.other_parameters import no_floating_tensors
+from dtlint.infer.interproc.parameter_kinds import WHOLE, Misuses, ParameterKinds
 from dtlint.infer.interproc.signatures import instantiated, parameter_key, tells_of_dtypes
 from dtlint.infer.interproc.tensor_use import used_as_tensors
 from dtlint.infer.models import scaling
@@ -149,6 +150,13 @@ class OpenContexts:
         self._entry: FunctionDefinition | None = None
         self._search: Search | None = None
         """What is told instead of the recorder, where a function is read for this alone."""
+        self._misuses: Misuses | None = None
+        """The same, where it is read for the kinds of its parameters."""
+        asks_kinds = assumption is not None and not with_callees
+        self._kinds = ParameterKinds(assumption.inputs) if assumption is not None and asks_kinds else None
+        self._is_preparing = False
+        self._learned = False
+        """Has a call in view given a function what was not known to be given to it?"""
         self._indices: dict[tuple[FunctionDefinition, Value | None], frozenset[str]] = {}
         self._inside: frozenset[ast.AST] = frozenset()
         self._summaries: dict[tuple[FunctionDefinition, Value | None], Summary] = {}
@@ -166,7 +174,9 @@ class OpenContexts:
 
     def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value | None, frame: Frame) -> None:
         """A call was evaluated."""
-        if self._search is not None:
+        if self._misuses is not None:
+            self._misuses.call(node, callee, result)
+        elif self._search is not None:
             self._search.call(node, arguments)
         elif self._is_told(frame):
             self._recorder.call(node, callee, arguments, result, frame)
@@ -186,7 +196,14 @@ class OpenContexts:
         ctx: Context,
     ) -> None:
         """One of torch's ops was evaluated."""
-        if self._search is not None:
+        if self._misuses is not None:
+            engine: Engine = ctx.semantics  # type: ignore[assignment]
+            before = len(self._misuses.found)
+            self._misuses.operation(op, ctx.site, [*args, *keywords.values()], result, error)
+            engine.calls.told += (
+                len(self._misuses.found) > before
+            )  # what is remembered of the call would not tell again
+        elif self._search is not None:
             self._search.operation(op, args, keywords, error)
         elif self._is_told(ctx.frame):
             self._recorder.operation(op, args, keywords, result, error, ctx)
@@ -206,12 +223,14 @@ class OpenContexts:
 
     def _is_told(self, frame: Frame) -> bool:
         function: FunctionDefinition | None = frame.function
-        if self._search is not None:
+        if self._search is not None or self._misuses is not None or self._is_preparing:
             return False
         if function is None or self._with_callees:
             return True
         if self._entry is None:  # what the module's body calls
             return True
+        if self._kinds is not None and self._entry.name == "__init__" and function.module is self.main:
+            return True  # before anybody has cast the module
         return function.node in self._inside and (function is not self._entry or frame.path is None)
 
     # -- reading ---------------------------------------------------------------------------------------------------------
@@ -249,7 +268,22 @@ class OpenContexts:
                 made = self._made(ctx, cls)
                 methods += [(one, made) for one in self._methods(modules, cls) if wanted(one.node)]
                 self._entries.update(methods)
+        if self._kinds is not None:
+            self._learn_kinds(ctx, [*alone, *methods])
         self._read_until_nothing_changes(ctx, [*alone, *methods])
+
+    def _learn_kinds(self, ctx: Context, entries: Sequence[tuple[FunctionDefinition, Value | None]]) -> None:
+        """Read all functions for what they give one another, until that tells no more of their parameters."""
+        self._is_preparing = True
+        for _ in range(_MOST_ROUNDS):
+            self._learned = False
+            for definition, receiver in entries:
+                self._entered(ctx, definition, receiver)
+            self._summaries.clear()
+            self._results.clear()
+            if not self._learned:
+                break
+        self._is_preparing = False
 
     def _defined(self, modules: Program) -> Any:
         def defined(node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionDefinition | None:
@@ -323,6 +357,8 @@ class OpenContexts:
             if receiver is not None and first is not None and "staticmethod" not in definition.decorators:
                 of_class = "classmethod" in definition.decorators and isinstance(receiver, Ref)
                 bound[first] = receiver.address.kind if of_class else receiver  # type: ignore[attr-defined]
+            if self._kinds is not None and not of_numbers:
+                bound |= self._of_their_kinds(ctx, definition, receiver, bound, None if receiver is None else first)
             if not self._with_callees:
                 bound |= self._with_indices(ctx, definition, receiver, bound)
             engine: Engine = ctx.semantics  # type: ignore[assignment]
@@ -334,6 +370,34 @@ class OpenContexts:
         self._summaries[definition, receiver] = summary
         self.finished.add(definition)
         return summary
+
+    def _of_their_kinds(
+        self,
+        ctx: Context,
+        definition: FunctionDefinition,
+        receiver: Value | None,
+        bound: dict[str, Value],
+        own: str | None,
+    ) -> dict[str, Value]:
+        """The parameters that are of the assumed dtype if they are floating tensors, the method's own object aside."""
+        assert self._kinds is not None
+        engine: Engine = ctx.semantics  # type: ignore[assignment]
+        usual = _parameters(ctx, definition)
+        assumed = {name: value for name, value in bound.items() if name in usual and _is_open(usual[name])}
+        is_static = "staticmethod" in definition.decorators
+        assumed = {
+            name: value for name, value in assumed.items() if value != usual[name] and (name != own or is_static)
+        }
+
+        def read(given: MappingOf[str, Value]) -> Misuses:
+            self._misuses, around = Misuses(), self._misuses
+            try:
+                engine.calls.openly(ctx, Function(definition, None), {**bound, **given})
+                return self._misuses
+            finally:
+                self._misuses = around
+
+        return self._kinds.parameters(definition, receiver, assumed, read)
 
     def _with_indices(
         self, ctx: Context, definition: FunctionDefinition, receiver: Value | None, bound: dict[str, Value]
@@ -392,6 +456,8 @@ class OpenContexts:
         of a program that runs."""
         assert self._signatures is not None
         definition: FunctionDefinition = function.definition
+        if self._kinds is not None and definition.module is self.main and self._is_preparing and not self._misuses:
+            self._learned |= self._kinds.called(definition, bound)
         if self._entry is None or function.frame is not None or tells_of_dtypes(bound.values()):
             return None
         if definition.module is self.main and not self._with_callees:
@@ -575,6 +641,11 @@ def _parameters(
     return found
 
 
+def _is_open(value: Value) -> bool:
+    """May it be a tensor whose dtype the caller decides?"""
+    return any(isinstance(one, (Tensor, Unknown)) and one.symbol is not None for one in choices(value))
+
+
 def _assumed(value: Value, dtype: str) -> Value:
     """A parameter of which no dtype is known, of the assumed one."""
     if isinstance(value, Tensor) and value.dtypes is None:
@@ -634,7 +705,9 @@ def _name_what_it_holds(ctx: Context, made: Ref, assumption: Assumption | None) 
             if address.kind in WEIGHTS:
                 named = _weight(value, text, address.kind == PARAMETER) if field == CONTENT else value
                 if assumption is not None and isinstance(named, Tensor) and named.dtypes is None and named.symbol:
-                    named = Tensor(frozenset({assumption.weights}), None, named.rank)
+                    certain = all(atom.floating for atom in named.symbol.of)
+                    dtypes = frozenset({assumption.weights}) | (frozenset() if certain else WHOLE)
+                    named = Tensor(dtypes, None, named.rank)
             else:
                 named = _named(value, _within(text, field))
             if named != value:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from dtlint.dtypes.assumption import Assumption
     from dtlint.infer.context import Context
     from dtlint.infer.interproc.disk import Disk
 
@@ -50,8 +51,15 @@ def _package(path: Path, disk: Disk) -> tuple[str, Path]:
     return ".".join(parts), folder
 
 
-def read(path: Path, roots: Sequence[Path], disk: Disk) -> Program:
+def read(path: Path, roots: Sequence[Path], disk: Disk, assumption: Assumption | None = None) -> Program:
     """Read a script with everything that it reaches.
+
+    Args:
+        path: the script, or a module of a library.
+        roots: folders in which imported modules are looked for.
+        disk: what files are asked of.
+        assumption: what the file's functions are given, and its modules were cast to. Then they are read as called by
+            anybody, whether the file runs anything or not.
 
     Raises:
         OSError, SyntaxError, ValueError, RecursionError: the file cannot be read, or does not parse.
@@ -70,10 +78,10 @@ def read(path: Path, roots: Sequence[Path], disk: Disk) -> Program:
     ctx = context_for(project, main, facts)
     facts.context = ctx
     try:
-        if is_program:
+        if is_program and assumption is None:
             ctx.modules.run_main(ctx, main)
         else:
-            OpenContexts(main, facts, signatures={}).read(ctx)
+            OpenContexts(main, facts, signatures={}, assumption=assumption).read(ctx)
     except (TooLong, RecursionError) as error:  # what was found so far may have been on the way to something else
         facts.values.clear()
         too_long = isinstance(error, TooLong)

@@ -1,0 +1,130 @@
+"""`dtlint infer --assume`: a library whose floating parameters have a dtype."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dtlint.dtypes.assumption import SINGLE, parse_assumption
+from dtlint.infer.claims.reading import claims
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = "import torch\nfrom torch import nn\n"
+
+
+def returned(tmp_path: Path, code: str, assumption: str = "half") -> list[frozenset[str] | None]:
+    """What is claimed of each returned expression."""
+    path = tmp_path / "library.py"
+    path.write_text(HEAD + code, encoding="utf-8")
+    assumed = parse_assumption(assumption, (SINGLE,))
+    known = {(one.span.line, one.span.column): one.dtypes for one in claims(path, [tmp_path], assumed)[path]}
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = [node.value for node in ast.walk(tree) if isinstance(node, ast.Return) and node.value is not None]
+    return [known.get((node.lineno, node.col_offset)) for node in sorted(nodes, key=lambda one: one.lineno)]
+
+
+@pytest.mark.parametrize(
+    ("assumption", "dtype"),
+    [("float32", "float32"), ("half", "float16"), ("bfloat16", "bfloat16"), ("double", "float64")],
+)
+def test_what_only_floats_are_meant_for_has_the_assumed_dtype(tmp_path: Path, assumption: str, dtype: str) -> None:
+    code = "def norm(x, weight):\n    return weight * x.softmax(-1) - weight\n"
+    assert returned(tmp_path, code, assumption) == [{dtype}]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "(x - y) / 2",
+        "x @ y",
+        "(x + y).exp()",
+        "torch.linalg.norm(x + y)",
+        "(x.float().pow(2).mean(-1) * 2).to(x.dtype)",
+        "nn.functional.layer_norm(x, (4,))",
+    ],
+)
+def test_uses_that_show_a_floating_tensor(tmp_path: Path, use: str) -> None:
+    assert returned(tmp_path, f"def f(x: torch.Tensor, y: torch.Tensor):\n    z = {use}\n    return x\n") == [
+        {"float16"}
+    ]
+
+
+@pytest.mark.parametrize(
+    "use", ["x * 2", "torch.zeros(3)[x]", "x.float() / 2", "torch.where(x, 1.0, 0.0)", "torch.rand(3) * x", "x == 1"]
+)
+def test_what_may_be_a_mask_or_an_index_is_not_taken_for_a_float(tmp_path: Path, use: str) -> None:
+    (found,) = returned(tmp_path, f"def f(x: torch.Tensor):\n    z = {use}\n    return x\n")
+    assert found is None or {"float16", "int64", "bool"} <= found
+
+
+def test_weights_are_cast_with_their_module(tmp_path: Path) -> None:
+    code = (
+        "class Block(nn.Module):\n"
+        "    def __init__(self, n):\n"
+        "        super().__init__()\n"
+        "        self.fc = nn.Linear(n, n)\n"
+        "        self.register_buffer('steps', torch.arange(4))\n"
+        "    def forward(self, x):\n"
+        "        y = self.fc(x)\n"
+        "        if self.training:\n"
+        "            return self.steps\n"
+        "        return x\n"
+        "    def scale(self):\n"
+        "        return self.fc.weight\n"
+    )
+    assert returned(tmp_path, code) == [{"int64"}, {"float16"}, {"float16"}]
+    assert returned(tmp_path, code, "mixed")[2] == {"float16"}
+
+
+def test_the_region_of_the_assumption_is_around_the_call(tmp_path: Path) -> None:
+    code = (
+        "def f(x: torch.Tensor, y: torch.Tensor):\n    z = x @ y\n    if z.sum() > 0:\n        return z\n    return x\n"
+    )
+    assert returned(tmp_path, code, "autocast=cpu") == [{"bfloat16"}, {"float32"}]
+    assert returned(tmp_path, code, "autocast") == [{"float16"}, {"float32"}]
+
+
+def test_calls_in_view_tell_what_a_parameter_is(tmp_path: Path) -> None:
+    code = (
+        "def scaled(x, mask):\n"
+        "    return x * mask\n"
+        "def _rows(table, rows):\n"
+        "    return rows\n"
+        "def f(x: torch.Tensor):\n"
+        "    y = scaled(x.softmax(-1), x > 0)\n"
+        "    return _rows(x, torch.arange(3))\n"
+    )
+    assert returned(tmp_path, code) == [{"float16"}, {"int64"}, {"int64"}]
+
+
+def test_a_float32_tensor_from_a_call_in_view_is_possible_as_well(tmp_path: Path) -> None:
+    code = "def f(x: torch.Tensor):\n    return x.exp()\ndef g(x: torch.Tensor):\n    return f(x.exp().float())\n"
+    assert returned(tmp_path, code) == [{"float16", "float32"}, {"float32"}]
+
+
+def test_numbers_and_dtypes_stay_what_they_are(tmp_path: Path) -> None:
+    code = (
+        "def f(x: torch.Tensor, n: int, dtype: torch.dtype, eps=1e-6):\n"
+        "    y = x.exp() + eps\n"
+        "    if n:\n"
+        "        return y * n\n"
+        "    return torch.ones(n, dtype=dtype)\n"
+    )
+    assert returned(tmp_path, code) == [{"float16"}, None]
+
+
+def test_a_weight_is_of_the_default_dtype_before_anybody_casts_it(tmp_path: Path) -> None:
+    code = (
+        "class Block(nn.Module):\n"
+        "    def __init__(self, n):\n"
+        "        super().__init__()\n"
+        "        self.fc = nn.Linear(n, n)\n"
+        "        self.reset()\n"
+        "    def reset(self):\n"
+        "        return self.fc.weight\n"
+    )
+    assert returned(tmp_path, code) == [{"float16", "float32"}]
