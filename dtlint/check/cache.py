@@ -10,7 +10,7 @@ import json
 from functools import cache
 from hashlib import blake2b
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtlint.cache import Shelf, identity
 from dtlint.check.support import Support, Verdict
@@ -21,15 +21,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dtlint.catalogue import AnyRule
+    from dtlint.check.job import Result
     from dtlint.check.project import Reported
     from dtlint.config import Settings
 
-__all__ = ["Cache", "decode", "encode"]
+__all__ = ["Cache", "Known", "decode", "encode"]
 
 _NOTHING: Mapping[str, str | None] = MappingProxyType({})
 
 CAPACITY = 50_000
 """More entries than this are not kept."""
+
+
+class Known(NamedTuple):
+    """What is kept of a result: see `check.job.Result`."""
+
+    diagnostics: list[Diagnostic]
+    support: list[Support]
+    would_break: int | None = None
 
 
 class Cache:
@@ -50,7 +59,7 @@ class Cache:
         known = repr(reported).encode(errors="surrogatepass") if reported else b""
         return blake2b(data + _context(self._identity, shown, settings, codes) + known, digest_size=20).hexdigest()
 
-    def get(self, key: str, digest: Callable[[str], str | None]) -> tuple[list[Diagnostic], list[Support]] | None:
+    def get(self, key: str, digest: Callable[[str], str | None]) -> Known | None:
         """The result of that name, if it is known.
 
         Args:
@@ -62,27 +71,21 @@ class Cache:
             if known is None or any(digest(path) != held for path, held in known["rests on"].items()):
                 return None
             support = [Support(one[0], one[1], one[2], one[3], Verdict[one[4]]) for one in known["support"]]
-            return decode(known["diagnostics"]), support
+            return Known(decode(known["diagnostics"]), support, known["would break"])
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
 
-    def put(
-        self,
-        key: str,
-        diagnostics: Iterable[Diagnostic],
-        rests_on: Mapping[str, str | None] = _NOTHING,
-        support: Iterable[Support] = (),
-    ) -> None:
+    def put(self, key: str, result: Result | Known, rests_on: Mapping[str, str | None] = _NOTHING) -> None:
         """Remember a result.
 
         Args:
             rests_on: the other files that it rests on, each with a hash of what it holds.
-            support: how its public functions stand under each assumption.
         """
         entry = {
             "rests on": dict(rests_on),
-            "diagnostics": encode(diagnostics),
-            "support": [[one.assumption, one.path, one.line, one.function, one.verdict.name] for one in support],
+            "diagnostics": encode(result.diagnostics),
+            "support": [[one.assumption, one.path, one.line, one.function, one.verdict.name] for one in result.support],
+            "would break": result.would_break,
         }
         self._shelf.put(key, json.dumps(entry, separators=(",", ":")).encode())
 

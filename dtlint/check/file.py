@@ -51,6 +51,8 @@ class Checked:
     """The rules that have not judged the whole file."""
     support: list[Support] = field(default_factory=list)
     """How the public functions stand under each assumption."""
+    would_break: int | None = None
+    """The places that would be reported under half, where that was looked at."""
 
 
 def check_source(
@@ -59,14 +61,16 @@ def check_source(
     settings: Settings,
     reported: Sequence[Reported] = (),
     reader: Reader | None = None,
+    glance: bool = False,
 ) -> Checked:
     """Check one file with the rules that are enabled for it. Diagnostics are sorted, in the reader's coordinates.
 
     Args:
         reported: what is known of it by other files.
         reader: reads it, where it reads others, too.
+        glance: look also at how much would be reported under half, unless the settings speak of assumptions.
     """
-    checked = diagnose(source, rules, settings, reported, reader)
+    checked = diagnose(source, rules, settings, reported, reader, glance)
     if source.notebook is not None:
         checked.diagnostics = [_by_cell(diagnostic, source) for diagnostic in checked.diagnostics]
     checked.diagnostics.sort(key=lambda diagnostic: diagnostic.sort_key)
@@ -87,9 +91,10 @@ def diagnose(
     settings: Settings,
     reported: Sequence[Reported] = (),
     reader: Reader | None = None,
+    glance: bool = False,
 ) -> Checked:
     """Like `check_source`, but the edits of fixes are in the coordinates of `source.text`, ready to be applied to it."""
-    checked = Checked()
+    checked = Checked(would_break=0 if glance else None)
     assumptions = settings.assumptions_for(source.file)
     if not assumptions:
         rules = [rule for rule in rules if not rule.assumption]
@@ -111,7 +116,8 @@ def diagnose(
     withheld: list[Withheld] = []
     if tree is not None and wanted:
         with _deeper():
-            found, withheld = _confirmed(source, tree, wanted, settings, checked, reader, assumptions)
+            glancing = [rule for rule in rules if glance and rule.asks()]
+            found, withheld = _confirmed(source, tree, wanted, settings, checked, reader, assumptions, glancing)
     found += _of_project(source, rules, found, reported)
     if reported and tree is None:
         tree = ast.parse(source.text)
@@ -210,6 +216,7 @@ def _confirmed(
     checked: Checked,
     reader: Reader | None,
     assumptions: Sequence[Assumption],
+    glance: Sequence[AnyRule],
 ) -> tuple[list[Confirmed], list[Withheld]]:
     """What the rules whose trigger words stand in the file find, and what of it is not reported. Those of one file alone
     load inference, or libcst."""
@@ -222,7 +229,9 @@ def _confirmed(
     reader = reader or Reader()
     reader.declared = settings.declared
     with bounded(source.text.count("\n")):
-        judged = judge(tree, source, [rule.load() for rule in rules], reader, assumptions)
+        looking = [rule.load() for rule in glance]
+        judged = judge(tree, source, [rule.load() for rule in rules], reader, assumptions, looking)
+        checked.would_break = judged.would_break
         checked.crashes, checked.crashed, checked.support = judged.crashes, judged.crashed, judged.support
         concerning = [each for each in judged.suspicions if settings.concerned(each.finding.until)]
         judged.suspicions = [each for each in concerning if settings.preview or not each.finding.conditional]

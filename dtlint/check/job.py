@@ -56,6 +56,8 @@ class Job:
     """The rules that are enabled for it."""
     reported: tuple[Reported, ...] = ()
     """What rules have found in it by knowing the other files."""
+    glance: bool = False
+    """Is it to be looked at how much would be reported under half?"""
 
 
 @dataclass
@@ -74,6 +76,8 @@ class Result:
     """The file as it should become, where it should."""
     support: list[Support] = field(default_factory=list)
     """How its public functions stand under each assumption."""
+    would_break: int | None = None
+    """The places in it that would be reported under half, where that was looked at."""
 
 
 def finish(
@@ -93,7 +97,7 @@ def finish(
     result = process(source, job, rules, mode, reader)
     if cache is not None and not result.errors and result.changed is None:
         key = cache.key(source.data, job.shown, job.settings, job.codes, job.reported)
-        cache.put(key, result.diagnostics, reader.rests_on, result.support)
+        cache.put(key, result, reader.rests_on)
     if result.changed is not None and mode.write:
         _write(job, source, result, rules)
     elif result.changed is not None:
@@ -109,8 +113,9 @@ def process(source: Source, job: Job, rules: Mapping[str, AnyRule], mode: Mode, 
     enabled = [rules[code] for code in job.codes]
     try:
         if mode.fix is None:
-            checked = check_source(source, enabled, job.settings, job.reported, reader)
+            checked = check_source(source, enabled, job.settings, job.reported, reader, job.glance)
             result = Result(checked.diagnostics, checked.crashes, support=checked.support)
+            result.would_break = checked.would_break
         else:
             result = _fixed(source, enabled, job.settings, mode.fix, reader)
         if mode.suppress is not None and not result.errors:

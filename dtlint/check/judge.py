@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from dtlint.check.reader import Reader
 from dtlint.check.support import Support, Verdict, consequence, entries, supported
 from dtlint.check.witness import witness
-from dtlint.dtypes.assumption import SINGLE
+from dtlint.diagnostic import Severity
+from dtlint.dtypes.assumption import ASSUMPTIONS, SINGLE
 from dtlint.infer.context import TooLong
 from dtlint.unexpected import in_one_line
 
@@ -51,6 +52,8 @@ class Judged:
     """The rules that have not judged the whole file: what they are silent about may still be there."""
     support: list[Support] = field(default_factory=list)
     """How the public functions stand under each assumption."""
+    would_break: int | None = None
+    """The places that would be reported under half, where that was asked for."""
 
 
 def judge(
@@ -59,12 +62,14 @@ def judge(
     rules: Sequence[type[Rule]],
     reader: Reader | None = None,
     assumptions: Sequence[Assumption] = (),
+    glance: Sequence[type[Rule]] = (),
 ) -> Judged:
     """What the rules suspect of a module.
 
     Args:
         reader: reads the file, and what it imports; one of its own where there is none.
         assumptions: what the module has to support beside float32.
+        glance: the rules that are asked how much would break under half, for a hint.
     """
     judged, reader = Judged(), reader or Reader()
     facts = reader.facts(tree, source.file, _displayed(tree, source), len(source.text))
@@ -74,6 +79,10 @@ def judge(
     judged.suspicions = _suspected(facts, rules, source, judged)
     if assumptions:
         judged.suspicions += _under(facts, rules, source, judged, reader, assumptions)
+    elif glance and facts.broken_off is None:
+        breaking = _under(facts, glance, source, Judged(list(judged.suspicions)), reader, [ASSUMPTIONS["half"]])
+        told = [one.finding for one in breaking if (one.finding.severity or one.rule.severity) is not Severity.INFO]
+        judged.would_break = len({(one.node.lineno, one.node.col_offset) for one in told})
     return judged
 
 

@@ -30,6 +30,8 @@ __all__ = ["FEW", "Outcome", "gather", "run"]
 
 FEW = 48
 """Up to this many files are checked in this process: starting others costs more than it saves."""
+GLANCES = 8
+"""Files that are read a second time, for a hint at what would break under half."""
 LOOK = Mode()
 """Look, and change nothing."""
 
@@ -46,6 +48,10 @@ class Outcome:
     differences: list[str] = field(default_factory=list)
     support: list[Support] = field(default_factory=list)
     """How the public functions stand under each assumption."""
+    glanced_at: int = 0
+    """The files in which it was looked at how much would be reported under half,"""
+    would_break: int = 0
+    """and the places in them."""
     enabled: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The files, as they are shown, each with the rules that were on for it."""
     previewed: set[str] = field(default_factory=set)
@@ -62,8 +68,12 @@ def run(
     mode: Mode = LOOK,
     cache: Cache | None = None,
     workers: int | None = None,
+    glance: bool = False,
 ) -> Outcome:
     """Check the files. Diagnostics and differences come in the order of the paths.
+
+    Args:
+        glance: look also at how much would be reported under half, in some of them.
 
     Raises:
         ConfigError: the settings of one of the files are wrong; no file was checked then.
@@ -71,7 +81,8 @@ def run(
     jobs = list(_jobs(files, settings_for, rules))
     with seldom_searched():
         project = project_findings(jobs, rules, cache)
-    jobs = [replace(job, reported=project.by_file.get(job.path, ())) for job in jobs]
+    glanced_at = set(_spread([job.path for job in jobs])) if glance else set()
+    jobs = [replace(job, reported=project.by_file.get(job.path, ()), glance=job.path in glanced_at) for job in jobs]
     results: dict[Path, Result] = {}
     if cache is not None:
         disk = Disk()
@@ -94,6 +105,13 @@ def run(
     outcome.previewed = {job.shown for job in jobs if job.settings.preview}
     outcome.baselines = {job.shown: job.settings.baseline for job in jobs if job.settings.baseline is not None}
     return outcome
+
+
+def _spread(paths: Sequence[Path]) -> Sequence[Path]:
+    """A few of many files, from all over the project: reading these twice costs little beside reading all once."""
+    if len(paths) <= GLANCES:
+        return paths
+    return [paths[number * len(paths) // GLANCES] for number in range(GLANCES)]
 
 
 def _without_echoes(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
@@ -135,7 +153,7 @@ def _known(job: Job, cache: Cache, mode: Mode, disk: Disk) -> Result | None:
     entry = cache.get(cache.key(data, job.shown, job.settings, job.codes, job.reported), disk.digest)
     if entry is None:
         return None
-    known, support = entry
+    known = entry.diagnostics
     if known and mode.suppress is not None:
         return None
     if known and mode.fix:
@@ -143,7 +161,7 @@ def _known(job: Job, cache: Cache, mode: Mode, disk: Disk) -> Result | None:
 
         if any(diagnostic.fix and applicable(diagnostic.fix, mode.fix) for diagnostic in known):
             return None
-    return Result(known, support=support)
+    return Result(known, support=entry.support, would_break=entry.would_break)
 
 
 def gather(results: Iterable[Result]) -> Outcome:
@@ -156,6 +174,8 @@ def gather(results: Iterable[Result]) -> Outcome:
         outcome.fixed += result.fixed
         outcome.added += result.added
         outcome.support += result.support
+        outcome.glanced_at += result.would_break is not None
+        outcome.would_break += result.would_break or 0
         outcome.differences += [result.difference] if result.difference else []
     outcome.diagnostics.sort(key=lambda diagnostic: diagnostic.sort_key)
     return outcome

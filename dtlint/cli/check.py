@@ -205,6 +205,12 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def _hints(options: Mapping[str, Any]) -> bool:
+    """Is there somebody to be told what would break under half?"""
+    doing = ("assume", "fix", "diff", "add_noqa", "add_ignore", "write_baseline", "statistics", "quiet")
+    return options["output_format"] in FOR_PEOPLE and not any(options[name] for name in doing)
+
+
 def _suppressing(options: Mapping[str, Any]) -> bool:
     return bool(options["add_noqa"] or options["add_ignore"])
 
@@ -233,7 +239,7 @@ def _check(paths: tuple[str, ...], options: Mapping[str, Any]) -> int:
     baselines = _baselines(configuration, [*map(Path, paths), *files], options)
     for baseline in baselines.all if baselines is not None else ():
         refuse_overwriting("--baseline", baseline.file, files, "a file that is to be checked")
-    outcome = run(files, configuration.settings_for, rules, mode=mode, cache=cache)
+    outcome = run(files, configuration.settings_for, rules, mode=mode, cache=cache, glance=_hints(options))
     if not files and not options["quiet"]:
         for line in _why_none(paths, configuration):
             click.echo(line, err=True)
@@ -509,6 +515,7 @@ def _summary(outcome: Outcome, options: Mapping[str, Any]) -> Iterator[str]:
     if not found:
         if outcome.checked and not outcome.errors and not outcome.fixed:
             yield "All checks passed!"
+        yield from _hint(outcome)
         return
     severities = [diagnostic.severity.value for diagnostic in found]
     parts = [
@@ -518,6 +525,14 @@ def _summary(outcome: Outcome, options: Mapping[str, Any]) -> Iterator[str]:
     ]
     yield f"Found {_count(len(found), 'problem')} ({', '.join(parts)})."
     yield from _fixable(found, options)
+    yield from _hint(outcome)
+
+
+def _hint(outcome: Outcome) -> Iterator[str]:
+    """What nobody has asked for, where it is worth asking."""
+    if outcome.would_break:
+        least = "At least " if outcome.glanced_at < outcome.checked else ""
+        yield f"{least}{_count(outcome.would_break, 'place')} would break under half: `dtlint check --assume half`"
 
 
 def _fixable(found: Sequence[Diagnostic], options: Mapping[str, Any]) -> Iterator[str]:

@@ -13,7 +13,7 @@ import pytest
 from dtlint.cache import LIFETIME
 from dtlint.check import cache as module
 from dtlint.check import file as check_file
-from dtlint.check.cache import Cache, decode, encode
+from dtlint.check.cache import Cache, Known, decode, encode
 from dtlint.check.job import Mode
 from dtlint.check.run import Outcome, run
 from dtlint.config import Configuration, Selection, Settings
@@ -155,7 +155,7 @@ def test_what_is_old_or_too_much_is_deleted(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(module, "CAPACITY", 2)
     cache = Cache(Path.cwd(), RULES)
     for name in "abc":
-        cache.put(name * 40, [])
+        cache.put(name * 40, Known([], []))
     os.utime(".dtlint_cache/pruned", (old, old))
     cache.prune()
     assert len(entries()) == 2

@@ -335,3 +335,33 @@ def test_a_clean_file_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("All checks passed!\n\n", "")
+
+
+HALF = "import torch\n\n\ndef solved(x: torch.Tensor) -> torch.Tensor:\n    return torch.linalg.inv(x) + 1e-9\n"
+HINT = "1 place would break under half: `dtlint check --assume half`"
+
+
+def test_the_last_line_says_how_much_would_break_under_half() -> None:
+    Path("library.py").write_text(HALF)
+    Path("other.py").write_text("print('no tensors')\n")
+    for _ in range(2):  # the second time from the cache
+        result = check("library.py", "other.py")
+        assert result.stdout.splitlines()[-2:] == ["All checks passed!", HINT]
+        assert result.exit_code == 0
+    assert "would break" not in check("--quiet", "library.py").stdout
+    assert "would break" not in check("--assume", "bfloat16", "library.py").stdout
+    assert "would break" not in check("--output-format", "json", "library.py").stdout
+    assert "would break" not in check("other.py").stdout
+
+
+def test_of_many_files_a_few_are_looked_at_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dtlint.check.run.GLANCES", 2)
+    for name in "abcd":
+        Path(f"{name}.py").write_text(HALF)
+    assert check(".").stdout.splitlines()[-1] == HINT.replace("1 place", "At least 2 places")
+
+
+def test_a_project_that_says_what_it_supports_needs_no_hint() -> None:
+    Path("pyproject.toml").write_text('[tool.dtlint]\nsupports = ["double"]\n')
+    Path("library.py").write_text(HALF)
+    assert "would break" not in check("library.py").stdout
