@@ -20,8 +20,10 @@ class TrainedInBfloat16(Rule):
     ## What it does
     Reports a Trainer of transformers or trl that trains all of a model that was loaded or cast in bfloat16, and, where the
     project declares transformers 5 or newer, one that was loaded without `dtype=`: since then `from_pretrained` gives the
-    dtype of the checkpoint, which is bfloat16 for most. Conditional: a launcher may add DeepSpeed or FSDP, which keep
-    weights in float32, and what a checkpoint holds is not in view.
+    dtype of the checkpoint, which is bfloat16 for most.
+
+    Conditional, and so reported with `--preview` only: a launcher may add DeepSpeed or FSDP, which keep weights in
+    float32, and what a checkpoint holds is not in view.
 
     ## Why it matters
     `bf16=True` runs the model under autocast, and keeps no other copy of its weights: AdamW updates them in bfloat16, where
