@@ -34,7 +34,8 @@ class ParamDataCast(Rule):
     that looks at `requires_grad` or at the dtype of each parameter is left alone: upcasting just the trained
     parameters is the usual cure for "Attempting to unscale FP16 gradients".
 
-    Conditional, and so reported with `--preview` only: models that a library makes, which may have no buffers.
+    Conditional, and so reported with `--preview` only: many models have no floating buffers, or tables that are meant to
+    stay in float32.
 
     ## Why it matters
     The loop casts the parameters and nothing else. Buffers keep the old dtype: BatchNorm's running statistics then
@@ -96,7 +97,7 @@ class ParamDataCast(Rule):
                 f"Only the parameters of `{model}` are cast: its buffers keep the old dtype",
                 help=f"Cast the module in place: `{model}.to(dtype)`",
                 fix=_by_module_to(walk, statement, cast.node),
-                conditional=isinstance(module, Ref) and _is_of_a_library(module.address.kind),
+                conditional=True,
             )
 
 
@@ -105,11 +106,6 @@ _WITHOUT_BUFFERS = frozenset(
     for name in ("Linear", "Bilinear", "Conv1d", "Conv2d", "Conv3d", "Embedding", "LayerNorm", "GroupNorm", "RMSNorm")
 )
 """Layers that have nothing but parameters."""
-
-
-def _is_of_a_library(kind: object) -> bool:
-    """Is it the name of a class that is neither read as source nor torch's?"""
-    return isinstance(kind, str) and not kind.startswith("torch.")
 
 
 def _walk(facts: ModuleFacts, cast: Cast) -> Walk | None:

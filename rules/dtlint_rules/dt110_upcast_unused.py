@@ -25,6 +25,9 @@ class UpcastUnused(Rule):
     Reports `q32 = q.float()` where no path of the function reads `q32` behind it, and `q = q.float()` where none
     reads `q`.
 
+    Conditional, and so reported with `--preview` only: where nothing below reads what was cast either, the cast is
+    dead code, and changes nothing.
+
     ## Why it matters
     A cast returns another tensor. Where nobody reads it, the computation that it was made for takes the tensor that
     was not cast: the attention that should run in float32 overflows in float16 after all, and nothing is raised.
@@ -73,7 +76,22 @@ class UpcastUnused(Rule):
                 statement,
                 f"`{target.id}` is cast{became} and never read",
                 help=f"Use `{target.id}` below, or remove the cast",
+                conditional=not _is_used_below(facts, cast.subject, statement, target.id),
             )
+
+
+def _is_used_below(facts: ModuleFacts, subject: ast.expr, statement: ast.stmt, name: str) -> bool:
+    """Is what was cast read behind the cast, under a name of its own, where the result may have been meant?"""
+    if not isinstance(subject, ast.Name) or subject.id == name:
+        return False
+    scope = facts.around.scope(statement)
+    return any(
+        isinstance(node, ast.Name)
+        and node.id == subject.id
+        and isinstance(node.ctx, ast.Load)
+        and node.lineno > (statement.end_lineno or statement.lineno)
+        for node in facts.around.within(scope)
+    )
 
 
 def _is_read(facts: ModuleFacts, scope: ast.AST, name: str, value: ast.expr) -> bool:

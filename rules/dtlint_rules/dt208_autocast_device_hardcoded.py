@@ -31,8 +31,8 @@ class AutocastDeviceHardcoded(Rule):
     functions that are not in view. Files that are for CUDA alone, by `.cuda()`, Triton, a GradScaler or what else they ask
     of `torch.cuda`, are left alone, as are regions under a test.
 
-    Conditional, and so reported with `--preview` only: a region that is switched off, where the file has no autocast of
-    another device; nothing shows then that the code runs under one.
+    Conditional, and so reported with `--preview` only: an autocast that is on, for most of such code is for GPUs though it
+    moves its tensors to a device; and a region that is switched off, where the file has no autocast of another device.
 
     ## Why it matters
     Autocast is kept per device. A region for CUDA does nothing for tensors on the CPU, on XPU or on MPS: a model that
@@ -90,6 +90,7 @@ class AutocastDeviceHardcoded(Rule):
                         call.node,
                         f"Autocast is hard-coded for CUDA, whatever `{device}` is",
                         help=f"Pass `{device}.type`",
+                        conditional=True,
                     )
 
 

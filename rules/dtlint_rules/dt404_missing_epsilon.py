@@ -37,8 +37,8 @@ class MissingEpsilon(Rule):
     `x / x.std() + eps` and `v.rsqrt() + eps`. Other divisions are left alone: that a norm or a sum may be 0 depends on the
     data, while equal values are to be expected of rewards, masks, constant images and batches of one.
 
-    Conditional, and so reported with `--preview` only: the same of what is not known to be a tensor, and the mean of what a
-    mask lets through, `(loss * mask).sum() / mask.sum()`.
+    Conditional, and so reported with `--preview` only: the same of what is not known to be a tensor, ranges, which are
+    taken to show a picture as a rule, and the mean of what a mask lets through, `(loss * mask).sum() / mask.sum()`.
 
     ## Why it matters
     Where all values are equal their standard deviation is 0, and `std` of a single value is NaN. Half makes it more
@@ -88,14 +88,14 @@ class MissingEpsilon(Rule):
 def _divided(facts: ModuleFacts, use: Use) -> Iterator[Finding]:
     spread, made = _spread(facts, use.nodes[1]), maker(facts, use.nodes[1])
     if spread is not None:
-        of, text = spread
+        of, text, of_range = spread
         difference = _difference(facts, use.nodes[0])
         if difference is not None and (difference is of or _is_of(facts, difference.left, of)):
             yield Finding(
                 use.node,
                 f"{text} is 0 where all values are equal: the division gives NaN, 0/0",
                 help="Add a small number, or clamp: 1e-6 in float32, 1e-3 in float16",
-                conditional=not any(isinstance(value, Tensor) for value in use.values),
+                conditional=of_range or not any(isinstance(value, Tensor) for value in use.values),
             )
     elif made is not None and _counts(facts, made):
         top = maker(facts, use.nodes[0])
@@ -111,20 +111,21 @@ def _divided(facts: ModuleFacts, use: Use) -> Iterator[Finding]:
         yield from _at_zero(facts, use, 1, "the division gives inf or NaN")
 
 
-def _spread(facts: ModuleFacts, node: ast.expr) -> tuple[ast.expr, str] | None:
-    """What a divisor is the spread of, and its name: `x` of `x.std()` and of `x.max() - x.min()`."""
+def _spread(facts: ModuleFacts, node: ast.expr) -> tuple[ast.expr, str, bool] | None:
+    """What a divisor is the spread of, its name, and whether it is the range: `x` of `x.std()` and of `x.max() - x.min()`."""
     made = maker(facts, node)
     if made is None or not made.nodes:
         return None
     if made.name == "std":
-        return made.nodes[0], "The standard deviation"
+        return made.nodes[0], "The standard deviation", False
     if made.name in _HIGHEST:
         difference = _difference(facts, made.nodes[0])
-        return None if difference is None else (difference, "The maximum of what the minimum was subtracted from")
+        text = "The maximum of what the minimum was subtracted from"
+        return None if difference is None else (difference, text, True)
     if made.name == "sub" and len(made.nodes) == 2:
         high, low = maker(facts, made.nodes[0]), maker(facts, made.nodes[1])
         if high is not None and low is not None and high.name in _HIGHEST and low.name in _LOWEST:
-            return high.nodes[0], "The range"
+            return high.nodes[0], "The range", True
     return None
 
 

@@ -42,7 +42,7 @@ class UnstableFormulation(Rule):
     `log_softmax`, is left alone, and so is what an epsilon is added to before the logarithm, and the probability of what
     was drawn, or of the most likely one: that is not 0.
 
-    Conditional, and so reported with `--preview` only: the samples, and the estimate for what is not known to be a tensor.
+    Conditional, and so reported with `--preview` only: the samples, and the estimate, which is mostly for the log alone.
 
     ## Why it matters
     A softmax underflows to 0 where a logit lies 104 below the greatest in float32, and 17 in float16; the logarithm is
@@ -195,9 +195,22 @@ def _is_unbounded(facts: ModuleFacts, node: ast.expr) -> bool:
     value, made = facts.value(node), maker(facts, node)
     if isinstance(value, Tensor) and (value.range.high < math.inf or value.range.low > -math.inf):
         return False
-    if made is not None and made.name in _BOUNDED:
+    if made is not None and (made.name in _BOUNDED or (made.name == "div" and _is_negated(facts, made.nodes[0]))):
         return False
-    return not (isinstance(peeled(facts, node), ast.UnaryOp))
+    return not _is_negated(facts, node) and not any(
+        _is_in_place(one.node) and ast.unparse(one.nodes[0]) == ast.unparse(node) for one in uses(facts, "sub")
+    )
+
+
+def _is_negated(facts: ModuleFacts, node: ast.expr) -> bool:
+    return isinstance(peeled(facts, node), ast.UnaryOp)
+
+
+def _is_in_place(node: ast.AST) -> bool:
+    """Is something taken from a tensor itself, its maximum as a rule: `x.sub_(m)`, `x -= m`?"""
+    return isinstance(node, ast.AugAssign) or (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_")
+    )
 
 
 _BOUNDED = frozenset(
@@ -244,7 +257,7 @@ def _difference(facts: ModuleFacts, use: Use) -> Iterator[Finding]:
                 use.node,
                 "`x.exp() - 1 - x` overflows for one value far off, and is rounding for those near 0",
                 help="Use `torch.expm1(x) - x`, of what is clamped",
-                conditional=not isinstance(value, Tensor),
+                conditional=True,
             )
             return
 

@@ -39,12 +39,6 @@ def test_a_rule_whose_example_is_conditional_says_so(rule: type[Rule]) -> None:
     ("code", "assumed", "known"),
     [
         (
-            "DT105",
-            "from transformers import T5ForConditionalGeneration\n\nmodel = T5ForConditionalGeneration.from_pretrained('t5')\n"
-            "for p in model.parameters():\n    p.data = p.data.bfloat16()\n",
-            "def f(model):\n    for p in model.parameters():\n        p.data = p.data.bfloat16()\n",
-        ),
-        (
             "DT111",
             "state = {key: value.half() for key, value in torch.load('model.pt').items()}\n",
             "model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))\n"
