@@ -33,9 +33,11 @@ class HalfUnderTrainer(Rule):
     import torch
     from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 
+    from texts import dataset
+
     model = AutoModelForCausalLM.from_pretrained("gpt2", dtype=torch.float16)
     args = TrainingArguments(output_dir="out", fp16=True)
-    trainer = Trainer(model=model, args=args)
+    trainer = Trainer(model=model, args=args, train_dataset=dataset)
     ```
 
     ## Use instead
@@ -43,9 +45,11 @@ class HalfUnderTrainer(Rule):
     import torch
     from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 
+    from texts import dataset
+
     model = AutoModelForCausalLM.from_pretrained("gpt2", dtype=torch.float32)
     args = TrainingArguments(output_dir="out", fp16=True)
-    trainer = Trainer(model=model, args=args)
+    trainer = Trainer(model=model, args=args, train_dataset=dataset)
     ```
 
     ## References

@@ -34,8 +34,10 @@ class TrainedInBfloat16(Rule):
     import torch
     from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 
+    from texts import dataset
+
     model = AutoModelForCausalLM.from_pretrained("gpt2", dtype=torch.bfloat16)
-    trainer = Trainer(model=model, args=TrainingArguments(output_dir="out", bf16=True))
+    trainer = Trainer(model=model, args=TrainingArguments(output_dir="out", bf16=True), train_dataset=dataset)
     ```
 
     ## Use instead
@@ -43,8 +45,10 @@ class TrainedInBfloat16(Rule):
     import torch
     from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 
+    from texts import dataset
+
     model = AutoModelForCausalLM.from_pretrained("gpt2", dtype=torch.float32)
-    trainer = Trainer(model=model, args=TrainingArguments(output_dir="out", bf16=True))
+    trainer = Trainer(model=model, args=TrainingArguments(output_dir="out", bf16=True), train_dataset=dataset)
     ```
 
     ## References

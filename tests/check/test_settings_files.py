@@ -110,13 +110,13 @@ ADAPTED = (
     "import torch\nfrom peft import LoraConfig, get_peft_model\n"
     + LOADED
     + 'model = AutoModelForCausalLM.from_pretrained("gpt2", torch_dtype=torch.float16)\n'
-    + 'trainer = Trainer(get_peft_model(model, LoraConfig()), TrainingArguments("out", fp16=True))\n'
+    + 'trainer = Trainer(get_peft_model(model, LoraConfig()), TrainingArguments("out", fp16=True), train_dataset=[1])\n'
 )
-UNSAID = LOADED + 'trainer = Trainer(AutoModelForCausalLM.from_pretrained("gpt2"), TrainingArguments("out"))\n'
+UNSAID = LOADED + 'trainer = Trainer(AutoModelForCausalLM.from_pretrained("gpt2"), TrainingArguments("out"), train_dataset=[1])\n'
 HALF = (
     LOADED
     + 'model = AutoModelForCausalLM.from_pretrained("gpt2", dtype="float16")\n'
-    + 'trainer = Trainer(model, TrainingArguments("out", fp16=True))\n'
+    + 'trainer = Trainer(model, TrainingArguments("out", fp16=True), train_dataset=[1])\n'
 )
 OLD_LIGHTNING = 'import pytorch_lightning as pl\n\ntrainer = pl.Trainer(precision="16-mixed")\n'
 OLD_ACCELERATE = "from accelerate import Accelerator\n\naccelerator = Accelerator(fp16=True)\n"

@@ -70,6 +70,8 @@ def _judge(ctx: Context, arguments: Arguments) -> None:
     ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
     if not isinstance(given, Ref) or not is_module(given) or not isinstance(settings, Ref) or not arguments.complete:
         return
+    if arguments.get(3, "train_dataset") in (None, NONE):
+        return  # it evaluates
     fp16, bf16, deepspeed, fsdp = (ctx.store.read(settings.address, name) for name in _USUAL)
     adapting = arguments.keywords.get("peft_config", NONE) != NONE
     if adapting or deepspeed not in _NOT_SHARDED or fsdp not in _NOT_SHARDED:
