@@ -21,7 +21,7 @@ _SCALED = ("16-mixed", "16", 16)
 
 
 class UnscaledManualBackward(Rule):
-    """`loss.backward()` in a LightningModule with manual optimization, under a trainer in float16 mixed precision.
+    """`loss.backward()` goes past the scaler of Lightning's trainer under manual optimization.
 
     ## What it does
     Reports calls of `backward` in the methods of a LightningModule that sets `automatic_optimization = False`, where the
