@@ -36,8 +36,9 @@ def _what_is_found_is_awake(monkeypatch: pytest.MonkeyPatch) -> None:
         rules: Sequence[type[Rule]],
         reader: Reader | None,
         assumptions: Sequence[Assumption],
+        glance: Sequence[type[Rule]],
     ) -> Judged:
-        judged = judged_by(tree, source, rules, reader, assumptions)
+        judged = judged_by(tree, source, rules, reader, assumptions, glance)
         if assumptions:  # under these no screen is asked
             return judged
         text = screen.Text(screen.code_of(source.text, tree))
