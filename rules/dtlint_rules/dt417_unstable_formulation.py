@@ -15,7 +15,7 @@ from dtlint_rules._fixes import bracketed
 from dtlint_rules._uses import is_mended, is_rest, maker, peeled, uses
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dtlint.infer.facts import Call, ModuleFacts
     from dtlint.source.place import Place
@@ -114,7 +114,7 @@ def _logarithm(facts: ModuleFacts, use: Use) -> Iterator[Finding]:
     if negated:
         yield from _of_rest(facts, use, made)
     elif use.name == "log1p":
-        if _grows(facts, made):
+        if _is_open(facts, use, made):
             yield Finding(use.node, f"{_OVERFLOWS}, and `log1p` of it with it", help="Use `F.softplus`")
     elif kind in _LOGARITHMS:
         if (made.nodes and _is_near(facts.value(made.nodes[0]))) or _is_chosen(facts, inner):
@@ -131,7 +131,7 @@ def _logarithm(facts: ModuleFacts, use: Use) -> Iterator[Finding]:
             yield Finding(use.node, f"The logarithm of a sum: {_OVERFLOWS}", help="Use `torch.logsumexp`")
     elif made.name == "add":
         others = [maker(facts, node) for node, beside_one in _beside_one(made) if beside_one]
-        if any(one is not None and _grows(facts, one) for one in others):
+        if any(one is not None and _is_open(facts, use, one) for one in others):
             yield Finding(use.node, f"The logarithm of `1 + exp(x)`: {_OVERFLOWS}", help="Use `F.softplus`")
     elif made.name == "sub" and isinstance(made.node, ast.BinOp) and (rest := is_rest(made.node)) is not None:
         inside = maker(facts, rest)
@@ -190,10 +190,42 @@ def _grows(facts: ModuleFacts, made: Use) -> bool:
     return made.name == "exp" and bool(made.nodes) and _is_unbounded(facts, made.nodes[0])
 
 
+def _is_open(facts: ModuleFacts, use: Use, made: Use) -> bool:
+    """Is it an exponential of what nothing bounds, be it a difference of two things, `a - b`, or negated? Where the logarithm
+    is added to one of these, that is the greater one."""
+    if made.name != "exp" or not made.nodes:
+        return False
+    node, inner = peeled(facts, made.nodes[0]), maker(facts, made.nodes[0])
+    parts: Sequence[ast.expr] = ()
+    if inner is not None and inner.name == "sub" and len(inner.nodes) == 2:
+        parts = inner.nodes
+        around = facts.around.parent(use.node)
+        if isinstance(around, ast.BinOp) and {ast.unparse(around.left), ast.unparse(around.right)}.intersection(
+            map(ast.unparse, parts)
+        ):
+            return False
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        parts = [node.operand]
+    if not parts:
+        return _grows(facts, made)
+    makers = [maker(facts, one) for one in parts]
+    return not _has_bounds(facts.value(made.nodes[0])) and not any(
+        one is not None and (one.name in _BOUNDED or one.name in _EXTREMES) for one in makers
+    )
+
+
+def _has_bounds(value: object) -> bool:
+    return isinstance(value, Tensor) and (value.range.high < math.inf or value.range.low > -math.inf)
+
+
+_EXTREMES = frozenset({"max", "amax", "min", "amin", "abs", "square", "pow", "norm", "cdist", "logsumexp"})
+"""What leaves no number on one side, subtracted or negated."""
+
+
 def _is_unbounded(facts: ModuleFacts, node: ast.expr) -> bool:
     """May it be any number, as far as one sees: no difference with a maximum, no logarithm, not clamped?"""
     value, made = facts.value(node), maker(facts, node)
-    if isinstance(value, Tensor) and (value.range.high < math.inf or value.range.low > -math.inf):
+    if _has_bounds(value):
         return False
     if made is not None and (made.name in _BOUNDED or (made.name == "div" and _is_negated(facts, made.nodes[0]))):
         return False
