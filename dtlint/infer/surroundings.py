@@ -51,12 +51,14 @@ class Surroundings:
     def _parents(self) -> dict[ast.AST, ast.AST]:
         """What each node is directly a part of. The nodes come in the order of the text, each before those inside it."""
         known: dict[ast.AST, ast.AST] = {}
-        waiting: list[tuple[ast.AST, ast.AST]] = [(part, self.tree) for part in parts(self.tree)]
-        waiting.reverse()
+        waiting: list[ast.AST] = parts(self.tree)[::-1]
+        above: list[ast.AST] = [self.tree] * len(waiting)
         while waiting:
-            node, above = waiting.pop()
-            known[node] = above
-            waiting += [(part, node) for part in parts(node)][::-1]
+            node = waiting.pop()
+            known[node] = above.pop()
+            if inside := parts(node):
+                waiting += inside[::-1]
+                above += [node] * len(inside)
         return known
 
     @cached_property

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from dtlint.infer.walk import parts
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -71,7 +73,7 @@ class Reaching:
             if isinstance(node, _COMPREHENSIONS):
                 self._comprehension(node)
                 continue
-            self._read(*ast.iter_child_nodes(node))
+            self._read(*parts(node))
 
     def _use(self, name: ast.Name) -> None:
         if self._bound is not None:
@@ -100,7 +102,7 @@ class Reaching:
         elif isinstance(target, ast.Starred):
             self._target(target.value, target, outside=outside)
         else:
-            self._read(*ast.iter_child_nodes(target))
+            self._read(*parts(target))
 
     def _block(self, body: Sequence[ast.stmt]) -> None:
         for statement in body:
@@ -166,12 +168,12 @@ class Reaching:
                     else:
                         self._read(target)
             case ast.Return() | ast.Raise():
-                self._read(*ast.iter_child_nodes(node))
+                self._read(*parts(node))
                 self._bound = None
             case ast.Break() | ast.Continue():
                 self._bound = None
             case _:
-                self._read(*ast.iter_child_nodes(node))
+                self._read(*parts(node))
 
     def _assigned(self, target: ast.expr, value: ast.expr) -> None:
         """`a, b = x, y` binds each to its own."""

@@ -40,14 +40,17 @@ WITH_HOLES = frozenset({ast.Dict, ast.arguments})
 """Kinds of nodes whose lists hold None: for `**mapping`, and for a keyword argument without a default."""
 
 
-def parts(node: ast.AST) -> Iterator[ast.AST]:
+def parts(node: ast.AST) -> list[ast.AST]:
     """The nodes directly below one."""
-    for name in PARTS[type(node)]:
+    found: list[ast.AST] = []
+    kind = type(node)
+    for name in PARTS[kind]:
         child = getattr(node, name, None)
         if type(child) is list:
-            yield from child if type(node) not in WITH_HOLES else filter(None, child)
+            found += child if kind not in WITH_HOLES else filter(None, child)
         elif child is not None:
-            yield child
+            found.append(child)
+    return found
 
 
 @lru_cache

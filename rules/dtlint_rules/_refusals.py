@@ -160,13 +160,26 @@ def is_refused(operation: Operation, code: str) -> bool:
 def _error(operation: Operation) -> str | None:
     """What torch says where it raises for certain, or wherever no caller has opened an autocast region. A factory that is
     told no dtype gives float32 beside half."""
-    if operation.error is not None or operation.result is None:
+    if operation.error is not None or operation.result is None or not _has_half(operation):
         return operation.error
     given = [one.dtypes for one in tensors(operation) if one.dtypes]
     if len(set(given)) < 2 or not any(dtypes <= LOW_PRECISION for dtypes in given):
         return None
     errors = [operation.refusal_as(dtype) for dtype in ("float16", "bfloat16", "float32")]
     return errors[0] if None not in errors else None
+
+
+def _has_half(operation: Operation) -> bool:
+    """Is there an operand that is certainly half, on its own or among others?"""
+
+    def is_half(value: Value) -> bool:
+        if isinstance(value, Tensor):
+            return value.dtypes is not None and bool(value.dtypes) and value.dtypes <= LOW_PRECISION
+        if isinstance(value, Tuple):
+            return any(map(is_half, value.items))
+        return isinstance(value, Many) and is_half(value.item)
+
+    return any(map(is_half, operation.args)) or any(is_half(value) for _, value in operation.keywords)
 
 
 def if_half(

@@ -98,8 +98,10 @@ def _all(facts: ModuleFacts) -> dict[str, list[Use]]:
             found.setdefault(name, []).append(Use(node, name, seen.operands, nodes, {}, seen.result, seen.region))
     for seen in facts.assignments():
         node = seen.node
+        if not isinstance(node, ast.Subscript) or len(seen.operands) != 2:
+            continue
         statement = facts.around.statement(node)
-        if isinstance(node, ast.Subscript) and len(seen.operands) == 2 and isinstance(statement, ast.Assign):
+        if isinstance(statement, ast.Assign):
             parts = (node.value, node.slice, statement.value)
             use = Use(statement, "__setitem__", (*seen.operands, seen.result), parts, {}, seen.operands[0])
             found.setdefault("__setitem__", []).append(use)
