@@ -123,7 +123,7 @@ class Recorder(Protocol):
         """A call was evaluated; the result is None where it raises, whatever happens."""
 
     def evaluated(self, node: ast.AST, operands: tuple[Value, ...], result: Value, ctx: Context) -> None:
-        """An operator, a subscript, an attribute or an assignment was evaluated: see `facts.Evaluation`."""
+        """An operator, a subscript or an assignment was evaluated: see `facts.Evaluation`."""
 
     def module_begins(self, module: Any) -> None:
         """A module's body is going to be run, for whoever asks for something in it."""

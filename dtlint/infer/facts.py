@@ -119,12 +119,12 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """An operator, a subscript, an attribute or an assignment, as it was evaluated in one context.
+    """An operator, a subscript or an assignment, as it was evaluated in one context.
 
     Attributes:
         node: the `BinOp`, `UnaryOp`, `Compare` or `AugAssign` with its operands; the `Subscript` with what is looked into
-            and the index; the `Attribute` with its owner; the target of an assignment with its owner, if it is an
-            attribute or an item, and the index of an item. What is assigned is the `result` then.
+            and the index; the target of an assignment with its owner, if it is an attribute or an item, and the index of an
+            item. What is assigned is the `result` then.
         operands: their values, from left to right. Weights are the tensors that they hold.
         result: what it gave.
         region: the autocast region in force, the innermost that is opened in view: a `Region`, `Const(None)` outside of any,

@@ -6,12 +6,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
-from dtlint.infer.domain.values import Tensor
+from dtlint.infer.domain.values import Ref, Tensor
 from dtlint.rule import Finding, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dtlint.infer.domain.values import Value
     from dtlint.infer.facts import ModuleFacts
     from dtlint.source.place import Place
 
@@ -64,21 +65,26 @@ class UncalledDtypePredicate(Rule):
         for node, name in facts.names(*(f"torch.{name}" for name in PREDICATES)):
             if _is_tested(node, facts.around.parent(node)):
                 yield _found(node, f"The function `{name}` is not called", f"{name}(x)", fixable=False)
-        seen: set[ast.AST] = set()
-        for one in facts.evaluations(ast.Attribute):
-            node = one.node
-            if not isinstance(node, ast.Attribute) or node.attr not in PREDICATES or node in seen:
+        for read in ast.walk(facts.tree):
+            if not isinstance(read, ast.Attribute) or read.attr not in PREDICATES:
                 continue
-            seen.add(node)
-            if isinstance(one.operands[0], Tensor) and _is_tested(node, facts.around.parent(node)):
-                path = ast.unparse(node)
-                yield _found(node, f"The method `{path}` is not called", f"{path}()", fixable=True)
+            if _is_tensor(facts.value(read.value)) and _is_tested(read, facts.around.parent(read)):
+                path = ast.unparse(read)
+                yield _found(read, f"The method `{path}` is not called", f"{path}()", fixable=True)
 
 
 def _found(node: ast.expr, what: str, instead: str, *, fixable: bool) -> Finding:
     return Finding(
         node, f"{what}: the test is always true", help=f"Call it: `{instead}`", fix=_called if fixable else None
     )
+
+
+def _is_tensor(value: Value) -> bool:
+    """Is it a tensor, or a parameter or buffer of a module?"""
+    return isinstance(value, Tensor) or (isinstance(value, Ref) and value.address.kind in _WEIGHTS)
+
+
+_WEIGHTS = ("torch.nn.Parameter", "torch.nn.Buffer")
 
 
 def _is_tested(node: ast.expr, parent: ast.AST | None) -> bool:

@@ -112,12 +112,12 @@ class Signature(NamedTuple):
 class OpenContexts:
     """Reads a library: its functions, and the methods of its classes.
 
-    It is the recorder meanwhile: of a function of the library only its own open context is told, for what others in view
-    give it is one case of that.
+    Unless what functions call is told, too, it is the recorder meanwhile: of a function of the library only its own open
+    context is told, for what others in view give it is one case of that.
 
     Args:
         recorder: who is told what expressions are.
-        with_callees: is it told of what the functions call, too, with what these are given?
+        with_callees: is the recorder told of what the functions call, too, with what these are given?
         rounds: how often everything is read. Once is enough for who asks what happens in an object that was just made.
         signatures: what functions give where their parameters are symbols, as far as it is known. Then calls that tell
             nothing of dtypes are not followed.
@@ -144,6 +144,8 @@ class OpenContexts:
         self.finished: set[FunctionDefinition] = set()
         """The functions that were read to their ends."""
         self._recorder = recorder
+        self._told: Recorder = recorder if with_callees else self
+        """Who is told what is evaluated."""
         self._with_callees = with_callees
         self._rounds = rounds
         self._believes_masks = assumption is not None or not with_callees
@@ -182,7 +184,7 @@ class OpenContexts:
             self._recorder.call(node, callee, arguments, result, frame)
 
     def evaluated(self, node: ast.AST, operands: tuple[Value, ...], result: Value, ctx: Context) -> None:
-        """An operator, a subscript, an attribute or an assignment was evaluated."""
+        """An operator, a subscript or an assignment was evaluated."""
         if self._is_told(ctx.frame):
             self._recorder.evaluated(node, operands, result, ctx)
 
@@ -225,7 +227,7 @@ class OpenContexts:
         function: FunctionDefinition | None = frame.function
         if self._search is not None or self._misuses is not None or self._is_preparing:
             return False
-        if function is None or self._with_callees:
+        if function is None:
             return True
         if self._entry is None:  # what the module's body calls
             return True
@@ -237,7 +239,7 @@ class OpenContexts:
 
     def read(self, ctx: Context) -> None:
         """Read the module's body, then everything that it defines."""
-        ctx.recorder = self
+        ctx.recorder = self._told
         ctx.modules.run_main(ctx, self.main)
         self.read_definitions(ctx)
 
@@ -247,7 +249,7 @@ class OpenContexts:
         Args:
             wanted: is a function, a class or one of its methods to be read?
         """
-        ctx.recorder = self
+        ctx.recorder = self._told
         engine: Engine = ctx.semantics  # type: ignore[assignment]
         if self._with_callees:
             engine.calls.at_open_end = self._read_inner
@@ -486,7 +488,7 @@ class OpenContexts:
         known = self._results.get(entry)
         if known is None:
             self._results[entry] = TOP
-            recorder, ctx.recorder = ctx.recorder, self
+            recorder, ctx.recorder = ctx.recorder, self._told
             try:
                 with ctx.store.aside():
                     known = self._results[entry] = self._entered(ctx, *entry).result or TOP

@@ -96,7 +96,7 @@ class Recording:
             values[node] = join(before, value)
 
     def evaluated(self, node: ast.AST, operands: tuple[Value, ...], result: Value, ctx: Context) -> None:
-        """An operator, a subscript, an attribute or an assignment was evaluated."""
+        """An operator, a subscript or an assignment was evaluated."""
         frame = ctx.frame
         if frame.module is not self._module:
             return

@@ -74,8 +74,6 @@ def _attribute(ctx: Context, node: ast.Attribute) -> Value:
     found = ctx.semantics.attribute(ctx, owner, node.attr, node)
     if found == TOP and isinstance(owner, Unknown) and _is_size(ctx, node):
         found = Number(Category.INTEGER)
-    if ctx.recorder is not None:
-        ctx.recorder.evaluated(node, (owner,), TOP if found is None else found, ctx)
     return TOP if found is None else found  # what gave it is not followed, more likely than that this raises
 
 
