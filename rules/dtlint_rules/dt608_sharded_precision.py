@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
@@ -11,6 +10,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._scalers import SCALERS
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator
 
     from dtlint.infer.facts import Call, ModuleFacts

@@ -112,7 +112,10 @@ ADAPTED = (
     + 'model = AutoModelForCausalLM.from_pretrained("gpt2", torch_dtype=torch.float16)\n'
     + 'trainer = Trainer(get_peft_model(model, LoraConfig()), TrainingArguments("out", fp16=True), train_dataset=[1])\n'
 )
-UNSAID = LOADED + 'trainer = Trainer(AutoModelForCausalLM.from_pretrained("gpt2"), TrainingArguments("out"), train_dataset=[1])\n'
+UNSAID = (
+    LOADED
+    + 'trainer = Trainer(AutoModelForCausalLM.from_pretrained("gpt2"), TrainingArguments("out"), train_dataset=[1])\n'
+)
 HALF = (
     LOADED
     + 'model = AutoModelForCausalLM.from_pretrained("gpt2", dtype="float16")\n'
