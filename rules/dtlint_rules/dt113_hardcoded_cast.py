@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.domain.values import Const, Dtype
-from dtlint.infer.facts import Guard
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
-from dtlint_rules._cast_calls import Cast, casts
+from dtlint_rules._cast_calls import casts
 from dtlint_rules._imports import is_a_test
 from dtlint_rules._module_walks import root_of
 from dtlint_rules._needs import HALF_BY_NAME
-from dtlint_rules._precisions import asked_for, asks_for_precision, precision_of
+from dtlint_rules._precisions import asks_for_precision, precision_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,10 +27,8 @@ class HardcodedCast(Rule):
     """A half dtype written out where a setting or a parameter decides the dtype.
 
     ## What it does
-    Reports `torch.float16 if args.fp16 or args.bf16 else torch.float32`, which gives float16 to who asks for the other;
-    `torch.float32 if mixed_precision == "no" else torch.float16`, a setting that can also be `"bf16"`, taken for
-    a switch; a cast to half in a function that takes `fp16` and makes its other casts where that says so;
-    `build(dtype=torch.bfloat16)` in a function that takes a `dtype`, and is not torch's; and
+    Reports `torch.float32 if mixed_precision == "no" else torch.float16`, a setting that can also be `"bf16"`, taken for
+    a switch; `build(dtype=torch.bfloat16)` in a function that takes a `dtype`, and is not torch's; and
     `return out.to(torch.bfloat16)` in a function that casts what it is given to float32 first, and never asks for its
     dtype.
 
@@ -72,9 +69,7 @@ class HardcodedCast(Rule):
         if is_a_test(facts.tree):
             return
         yield from _settings(facts)
-        yield from _other_precisions(facts)
         yield from _fixed_results(facts)
-        yield from _beside_switches(facts)
         yield from _beside_parameters(facts)
 
 
@@ -114,25 +109,6 @@ def _choices(facts: ModuleFacts, asked: ast.expr) -> frozenset[str]:
                 if isinstance(one, Const) and (dtype := precision_of(one.value))
             )
     return frozenset(found)
-
-
-def _other_precisions(facts: ModuleFacts) -> Iterator[Finding]:
-    """`torch.float16 if args.fp16 or args.bf16 else torch.float32`."""
-    for node in facts.around.within(facts.tree):
-        if not isinstance(node, ast.IfExp):
-            continue
-        for branch, holds in ((node.body, True), (node.orelse, False)):
-            dtype = facts.value(branch)
-            if not isinstance(dtype, Dtype) or not dtype.dtypes or not dtype.dtypes <= LOW_PRECISION:
-                continue
-            missed = (asked_for(facts, Guard(node.test, holds)) & LOW_PRECISION) - dtype.dtypes
-            if missed:
-                yield Finding(
-                    branch,
-                    f"{min(dtype.dtypes)} where {min(missed)} is asked for",
-                    help=f"Give {min(missed)} a branch of its own",
-                    notes=((node.test, "by this test"),),
-                )
 
 
 def _fixed_results(facts: ModuleFacts) -> Iterator[Finding]:
@@ -175,42 +151,6 @@ def _is_made_of(facts: ModuleFacts, node: ast.expr, part: ast.expr) -> bool:
 
 def _asks_for_dtypes(function: ast.AST) -> bool:
     return any(isinstance(node, ast.Attribute) and node.attr == "dtype" for node in ast.walk(function))
-
-
-def _beside_switches(facts: ModuleFacts) -> Iterator[Finding]:
-    """`x = x.half()` in a function that takes `fp16` and casts to half elsewhere where that says so, under no such test."""
-    switched: dict[ast.AST, Guard] = {}
-    free: list[tuple[ast.AST, Cast]] = []
-    for cast in casts(facts):
-        if not cast.dtypes or not cast.dtypes <= LOW_PRECISION:
-            continue
-        guards, scope = facts.around.guards(cast.node), facts.around.scope(cast.node)
-        switch = next((one for one in guards if _is_switch(facts, one)), None)
-        if switch is not None:
-            switched.setdefault(scope, switch)
-        elif not any(asks_for_precision(one.test) for one in guards) and not _is_looked_up(cast):
-            free.append((scope, cast))
-    for around, cast in free:
-        if around in switched:
-            test = switched[around].test
-            yield Finding(
-                cast.node,
-                f"Cast to {min(cast.dtypes)} whatever `{ast.unparse(test)}` is",
-                help=f"Cast where `{ast.unparse(test)}` asks for it",
-                notes=((test, "as other casts are"),),
-            )
-
-
-def _is_switch(facts: ModuleFacts, guard: Guard) -> bool:
-    """Does a guard ask whether a parameter of the function asks for a half dtype?"""
-    test = guard.test
-    found = facts.around.definitions(test) if isinstance(test, ast.Name) else ()
-    return [type(one) for one in found] == [ast.arg] and bool(asked_for(facts, guard) & LOW_PRECISION)
-
-
-def _is_looked_up(cast: Cast) -> bool:
-    """Is the dtype that of a variable, which may hold what was decided?"""
-    return any(isinstance(one, ast.Name) for one in (*cast.node.args, *(part.value for part in cast.node.keywords)))
 
 
 def _beside_parameters(facts: ModuleFacts) -> Iterator[Finding]:

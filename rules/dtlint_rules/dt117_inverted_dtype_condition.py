@@ -29,8 +29,7 @@ class InvertedDtypeCondition(Rule):
 
     ## What it does
     Reports a cast to `dtype` under `if dtype is None`, and a cast of `x` to a dtype under the test that `x` has just
-    this dtype: `if x.dtype == torch.float16: x = x.half()`. Also a cast to `a` under `a == b`, where `x` is cast back to
-    `b` further on under `a != b`.
+    this dtype: `if x.dtype == torch.float16: x = x.half()`.
 
     ## Why it matters
     `x.to(dtype=None)` gives `x` back as it is. So the cast does nothing where it is made, and where the caller asks
@@ -85,36 +84,6 @@ class InvertedDtypeCondition(Rule):
                     text = f"`{ast.unparse(cast.subject)}` already has this dtype here: the cast does nothing"
                     yield _found(facts, cast.node, guard, text)
                     break
-        yield from _cast_back(facts)
-
-
-def _cast_back(facts: ModuleFacts) -> Iterator[Finding]:
-    """`if a == b: x = x.to(a)`, in a function that later casts the same variable back to b where a is another."""
-    there: list[tuple[object, str | None, ast.Call, Guard]] = []
-    back: list[tuple[object, str | None, ast.Call, Guard]] = []
-    for call in facts.methods("to", "type"):
-        node, owner = call.argument_node(0, "dtype"), getattr(call.node.func, "value", None)
-        guard = next(iter(facts.around.guards(call.node)[-1:]), None)
-        if node is None or guard is None or len(call.node.args) + len(call.node.keywords) != 1:
-            continue
-        sides, equal = _sides(guard)
-        if path_of(node) in sides and isinstance(owner, ast.Name):
-            key = facts.around.scope(call.node), owner.id, frozenset(sides)
-            (there if equal else back).append((key, path_of(node), call.node, guard))
-    for about, target, cast, test in there:
-        for about_back, to, later, _ in back:
-            if about == about_back and to != target and later.lineno > cast.lineno:
-                text = f"Cast to `{target}` only where that is `{to}`, but cast back where it is not"
-                yield _found(facts, cast, test, text)
-                break
-
-
-def _sides(guard: Guard) -> tuple[tuple[str | None, ...], bool]:
-    """The two attributes or variables that a guard compares, and whether they are equal where it holds."""
-    test = guard.test
-    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.Eq, ast.NotEq)) or len(test.ops) > 1:
-        return (), False
-    return (path_of(test.left), path_of(test.comparators[0])), guard.holds is isinstance(test.ops[0], ast.Eq)
 
 
 def _found(facts: ModuleFacts, node: ast.Call, guard: Guard, text: str) -> Finding:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.domain.values import Ref, Value
 from dtlint.rule import Finding, Rule
-from dtlint_rules._precisions import asked_for
 from dtlint_rules._scalers import SCALERS
 
 if TYPE_CHECKING:
@@ -23,8 +22,7 @@ class ScalerWithBf16(Rule):
 
     ## What it does
     Reports a GradScaler that is made where every autocast region of the same function, or of the same class, computes in
-    bfloat16, and that only serves there, and one that is made where a test says that bfloat16 is asked for. A scaler
-    that is made under another test, or switched by `enabled`, is left alone.
+    bfloat16, and that only serves there. A scaler that is made under a test, or switched by `enabled`, is left alone.
 
     ## Why it matters
     bfloat16 has the exponent of float32, 8 bits: no gradient underflows in it that would not in float32. There is
@@ -67,15 +65,6 @@ class ScalerWithBf16(Rule):
     needs = (("*autocast*", "*bf16*", "*bfloat16*"),)
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
-        for call in facts.calls(*SCALERS):
-            asked = [guard for guard in facts.around.guards(call.node) if asked_for(facts, guard) == {"bfloat16"}]
-            if asked and call.constant(None, "enabled") in (None, True) and "enabled" not in call.keywords:
-                yield Finding(
-                    call.node,
-                    "GradScaler is made for bfloat16, which does not need it",
-                    help="Make it for float16 alone",
-                    notes=((asked[0].test, "bfloat16 is asked for here"),),
-                )
         regions = [(made, region) for made, region in facts.regions() if region.enabled is not False]
         for call in facts.calls(*SCALERS):
             realm = _realm(facts, call.node)
