@@ -357,6 +357,42 @@ def test_numbers_that_are_given_by_default_are_taken_for_what_is_given() -> None
     assert found(text) == []
 
 
+def test_what_is_used_as_an_index_is_one_and_what_follows_is_judged() -> None:
+    text = """
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+
+        class Embed(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.table = nn.Embedding(8, 8)
+
+            def forward(self, tokens):
+                return torch.linalg.inv(self.table(tokens))
+
+            def declared(self, tokens: torch.LongTensor) -> torch.Tensor:
+                return torch.linalg.inv(self.table(tokens * 2))
+
+            def passed_on(self, tokens):
+                return torch.linalg.inv(self._looked_up(tokens))
+
+            def _looked_up(self, tokens):
+                return self.table(tokens)
+
+
+        def gathered(x: torch.Tensor, where: torch.Tensor) -> torch.Tensor:
+            return torch.linalg.inv(x.gather(1, where))
+
+
+        def loss(x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+            return torch.linalg.inv(x) + F.nll_loss(x, labels)
+    """
+    assert found(text, "half") == [("DT311", line) for line in (13, 16, 19, 26, 30)]
+    assert found(text, "double") == []
+
+
 def test_an_image_of_uint8_meets_weights_that_are_not() -> None:
     text = """
         import torch

@@ -258,6 +258,7 @@ class OpenContexts:
         ctx.set_ambient("region", TOP if self._assumption is None else _region(self._assumption))
         if self._assumption is not None:
             ctx.set_ambient("default dtype", Const("float32"))
+            ctx.set_ambient("assumed", Const(self._assumption.inputs))
         if ctx.store.read(AMBIENT, "default dtype") is None:
             ctx.set_ambient("default dtype", TOP)
         top = filter(wanted, functions(self.main.tree.body))
@@ -632,7 +633,8 @@ def _parameters(
         category = None if default is None else category_of(default)
         if isinstance(value, Number) and category is not None:
             value = join(value, Number(category))  # `x: int = 0.5` takes floats
-        if assumed is not None and one.arg not in no_floating_tensors(definition.node):
+        stays = is_declared(one.annotation, "LongTensor") or one.arg in no_floating_tensors(definition.node)
+        if assumed is not None and not stays:
             is_input = default is None and _is_forward(definition)
             value = _assumed(Tensor(None, symbol) if is_input and type(value) is Unknown else value, assumed(one))
         found[one.arg] = join(value, NONE) if default == NONE else value

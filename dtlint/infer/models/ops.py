@@ -79,6 +79,9 @@ def ask(
     args = [as_operand(one) for one in _without_none(op, args)]
     args, keywords = _by_name(op.rpartition(".")[2], args, keywords)
     answer = _asked(op, args, keywords, ctx.ambient("region"), default_dtypes(ctx))
+    if isinstance(answer, Refusal) and (index := _assumed_index(ctx, op, args)) is not None:
+        args = [*args[:index], Tensor(_INT64, None, getattr(args[index], "rank", None)), *args[index + 1 :]]
+        answer = _asked(op, args, keywords, ctx.ambient("region"), default_dtypes(ctx))
     operands = args[1:] if args and args[0] == NONE and _is_layer(op) else args
     if ctx.recorder is not None and _is_unsafe(ctx, op, operands, keywords):
         ctx.recorder.operation(op, operands, keywords, None, UNSAFE, ctx)
@@ -99,6 +102,18 @@ def ask(
         error = _of_class_weights(ctx, operands, keywords) if op in _CROSS_ENTROPY else None
         ctx.recorder.operation(op, operands, keywords, None if error else result, error, ctx)
     return result
+
+
+def _assumed_index(ctx: Context, op: str, args: Sequence[Value]) -> int | None:
+    """The place of an operand that is looked up by, where it only has a dtype because all that callers give is assumed to
+    have it: what is used as an index is one."""
+    assumed = ctx.ambient("assumed")
+    if not isinstance(assumed, Const):
+        return None
+    last = op.rpartition(".")[2].rstrip("_")
+    place = _INDEX_AT.get(last)
+    index = args[place] if place is not None and place < len(args) else None
+    return place if isinstance(index, Tensor) and index.dtypes == frozenset({str(assumed.value)}) else None
 
 
 def _without_none(op: str, args: Sequence[Value]) -> Sequence[Value]:
@@ -154,6 +169,15 @@ def _with_dimensions(value: Value) -> Value:
     return value
 
 
+_INT64 = frozenset({"int64"})
+_INDEX_AT = {
+    **dict.fromkeys(("gather", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill"), 2),
+    "index_select": 2,
+    **dict.fromkeys(("Embedding", "EmbeddingBag", "take", "take_along_dim", "nll_loss", "NLLLoss"), 1),
+    **dict.fromkeys(("multi_margin_loss", "MultiMarginLoss"), 1),
+    **dict.fromkeys(("embedding", "embedding_bag", "one_hot"), 0),
+}
+"""Where the indices of an op stand among its operands, a layer's weight first; those of classes among them."""
 _JOINING = frozenset({"cat", "concat", "concatenate"})
 """They refuse tensors without dimensions."""
 _SPREADS = frozenset({"var", "std", "var_mean", "std_mean"})
