@@ -94,7 +94,7 @@ def diagnose(
     glance: bool = False,
 ) -> Checked:
     """Like `check_source`, but the edits of fixes are in the coordinates of `source.text`, ready to be applied to it."""
-    checked = Checked(would_break=0 if glance else None)
+    checked = Checked()
     assumptions = settings.assumptions_for(source.file)
     if not assumptions:
         rules = [rule for rule in rules if not rule.assumption]
@@ -114,6 +114,7 @@ def diagnose(
         return checked
     found: list[Confirmed] = []
     withheld: list[Withheld] = []
+    checked.would_break = 0 if glance and tree is None else None
     if tree is not None and wanted:
         with _deeper():
             glancing = [rule for rule in rules if glance and rule.asks()]
