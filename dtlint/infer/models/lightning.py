@@ -131,6 +131,8 @@ class _Run:
         cast_module(ctx, self.module, None, self.device, moves=True)
         if stage == "fit" and self._is_scaled() and isinstance(self.module, Ref):
             half_under_scaler(ctx, self.module)
+        if stage == "fit" and self.precision.dtype == "float16":
+            ctx.event("float16 weights trained unscaled", Const(False))
         if self.precision.dtype is not None:
             cast_module(ctx, self.module, Dtype(frozenset({self.precision.dtype})), None)
 

@@ -80,10 +80,14 @@ def _judge(ctx: Context, arguments: Arguments) -> None:
         half_under_scaler(ctx, given)
         if ctx.store.read(given.address, CAST_SINCE_0_11) == _TRUE:
             ctx.event("adapters of an older peft under a scaler", given)
-    elif ctx.store.read(given.address, CAST_SINCE_0_11) is None:
-        dtypes = [_dtypes(ctx, one) for one in _trained(ctx, given)]
-        if dtypes and all(one == frozenset({"bfloat16"}) for one in dtypes):
-            ctx.event("bfloat16 weights trained", given, bf16 or TOP)
+    dtypes = [_dtypes(ctx, one) for one in _trained(ctx, given)]
+    all_bfloat16 = bool(dtypes) and all(one == frozenset({"bfloat16"}) for one in dtypes)
+    if all_bfloat16 and fp16 == _TRUE:
+        ctx.event("bfloat16 weights under a scaler", given)
+    elif all_bfloat16:
+        ctx.event("bfloat16 weights trained", given)
+    elif frozenset({"float16"}) in dtypes and fp16 == Const(False):
+        ctx.event("float16 weights trained unscaled", Const(bf16 == _TRUE))
     if ctx.store.read(given.address, AS_STORED) == _TRUE and ctx.store.read(given.address, CAST_SINCE_0_11) is None:
         held = [_dtypes(ctx, one) for one in _trained(ctx, given)]
         if held and all(one is not None and "bfloat16" in one for one in held):
