@@ -90,7 +90,12 @@ class UnscaledTwice(Rule):
             earlier = before.get(id(block))
             if block is not None:
                 before[id(block)] = call.node
-            if earlier is not None and block is not None and not _steps_between(block, earlier, call.node):
+            if (
+                earlier is not None
+                and earlier is not call.node
+                and block is not None
+                and not _steps_between(block, earlier, call.node)
+            ):
                 yield Finding(
                     call.node,
                     "Raises in float16: the gradients were unscaled before, and no step was taken since",
