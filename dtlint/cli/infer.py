@@ -56,8 +56,16 @@ def _assumed(ctx: click.Context, param: click.Parameter, value: str | None) -> A
     help="Take the floating parameters of functions, and the weights of modules, for what it says: float32, half, bfloat16,"
     " double, autocast, autocast=cpu:bfloat16, mixed.",
 )
+@click.option(
+    "--signatures",
+    is_flag=True,
+    help="What the public functions of PATH, and the forward of its classes, do to dtypes; and what breaks in them in half,"
+    " bfloat16 or double.",
+)
 @click.option("--no-cache", is_flag=True, help="Neither use nor keep results of earlier runs.")
-def command(path: Path | None, at: str | None, output_format: str, assume: Assumption | None, no_cache: bool) -> None:
+def command(
+    path: Path | None, at: str | None, output_format: str, assume: Assumption | None, signatures: bool, no_cache: bool
+) -> None:
     """Show the dtype of every tensor expression in PATH, without running it.
 
     Imports are followed, so a program is read as a whole: what its functions are given decides what they return. What
@@ -75,7 +83,15 @@ def command(path: Path | None, at: str | None, output_format: str, assume: Assum
       dtlint infer --at train.py:31:12
       dtlint infer train.py --at model.py:80:9
       dtlint infer --assume bfloat16 layers.py
+      dtlint infer --signatures layers.py
     """
+    if signatures:
+        if at is not None or assume is not None:
+            raise click.UsageError(
+                f"--signatures tells of all functions of a file, whatever they are given: leave out --{'at' if at else 'assume'}"
+            )
+        _tell_signatures(path, output_format)
+        return
     if at is not None:
         _tell(path, at, output_format, assume, no_cache)
         return
@@ -90,13 +106,38 @@ def command(path: Path | None, at: str | None, output_format: str, assume: Assum
         annotate(account)
 
 
-def _told(path: Path, assumption: Assumption | None, no_cache: bool) -> Account:
-    """What a reading of the program tells, or told an earlier run, if nothing has changed that it depends on."""
+def _tell_signatures(path: Path | None, output_format: str) -> None:
+    """The dtype signatures of a file, with what breaks in its functions in other dtypes."""
+    from dtlint.check.breakage import breakages
+    from dtlint.cli.signatures import print_signatures
+    from dtlint.infer.claims.dtype_signatures import signatures
+    from dtlint.infer.interproc.disk import Disk
+
+    program, roots = _program(path)
+    try:
+        told = signatures(program, roots, Disk())
+    except (SyntaxError, ValueError, OSError, RecursionError) as error:
+        raise click.UsageError(_why_unread(program, error)) from None
+    if told.broken_off:
+        click.echo(f"{path}: {told.broken_off}; some dtypes are not known for that", err=True)
+    _tell_of_cells(told.source)
+    print_signatures(told, breakages(told.tree, told.source, [one.node for one in told.found]), output_format)
+
+
+def _program(path: Path | None) -> tuple[Path, list[Path]]:
+    """A file, and the folders in which what it imports is looked for."""
+    if path is None:
+        raise click.UsageError("name a file")
     if not path.is_file():
         raise click.UsageError(f"{path} is no regular file; name a file of Python source, or a notebook")
     program = _absolute(path)
     # Python, too, looks beside the script that a link leads to, and takes the links of its folder as they are.
-    roots = [Path(os.path.realpath(program)).parent if program.is_symlink() else program.parent, *_installed()]
+    return program, [Path(os.path.realpath(program)).parent if program.is_symlink() else program.parent, *_installed()]
+
+
+def _told(path: Path, assumption: Assumption | None, no_cache: bool) -> Account:
+    """What a reading of the program tells, or told an earlier run, if nothing has changed that it depends on."""
+    program, roots = _program(path)
     kept = None if no_cache else _kept(program, roots, assumption)
     known = None if kept is None else kept.find()
     if known is None:

@@ -63,11 +63,13 @@ class Atom:
         key: its identity, `path:line:x`.
         text: how the source spells it: `x`, `self.fc.weight`.
         floating: is its dtype certain to be a floating one, as a weight's is?
+        shaped: has it certainly dimensions?
     """
 
     key: str
     text: str = field(default="", compare=False)
     floating: bool = field(default=False, compare=False)
+    shaped: bool = field(default=False, compare=False)
 
 
 @dataclass(unsafe_hash=True, slots=True)

@@ -274,9 +274,15 @@ class Calls:
         finally:
             self.readings, self.followed, self._summaries = saved
 
-    def openly(self, ctx: Context, function: Function, bound: dict[str, Value]) -> Summary:
-        """What a function does that nobody is seen to call. The state is as before; nothing is remembered."""
-        summary = self._settled(ctx, function, bound, None, (function.definition, "openly"), None)
+    def openly(
+        self, ctx: Context, function: Function, bound: dict[str, Value], path: CallPath | None = None
+    ) -> Summary:
+        """What a function does that nobody is seen to call. The state is as before; nothing is remembered.
+
+        Args:
+            path: tells objects that it makes from those of another such reading.
+        """
+        summary = self._settled(ctx, function, bound, path, (function.definition, "openly"), None)
         self.asked[-1] |= summary.rests_on
         return summary
 

@@ -12,7 +12,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dtlint.dtypes.dtype import FLOATING
+from dtlint.dtypes.dtype import FLOATING, Category
 from dtlint.infer.context import Arguments, NeverReturns, TooLong
 from dtlint.infer.domain.lattice import category_of, join, join_all
 from dtlint.infer.domain.values import (
@@ -42,6 +42,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.interproc.changed_attributes import forget_changed
 from dtlint.infer.interproc.long_parameters import Search, as_index, declared_long, int64_parameters
+from dtlint.infer.interproc.operand_parameters import operand_parameters
 from dtlint.infer.interproc.other_parameters import no_floating_tensors
 from dtlint.infer.interproc.parameter_kinds import WHOLE, Misuses, ParameterKinds
 from dtlint.infer.interproc.signatures import instantiated, parameter_key, tells_of_dtypes
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
 
     from dtlint.dtypes.assumption import Assumption
     from dtlint.infer.context import Context, Frame, Recorder
-    from dtlint.infer.domain.values import Address
+    from dtlint.infer.domain.values import Address, CallPath
     from dtlint.infer.interproc.engine import Engine
     from dtlint.infer.interproc.functions import FunctionDefinition
     from dtlint.infer.interproc.program import Program
@@ -122,6 +123,7 @@ class OpenContexts:
         signatures: what functions give where their parameters are symbols, as far as it is known. Then calls that tell
             nothing of dtypes are not followed.
         assumption: the dtypes that parameters and weights have instead of symbols, and the region around each call.
+        operands_are_tensors: are parameters that a function reckons with taken for floating tensors?
         targets: the keys of the parameters that losses take as targets.
     """
 
@@ -134,6 +136,7 @@ class OpenContexts:
         rounds: int = _MOST_ROUNDS,
         signatures: dict[FunctionDefinition, Signature] | None = None,
         assumption: Assumption | None = None,
+        operands_are_tensors: bool = False,
         targets: frozenset[str] = frozenset(),
     ) -> None:
         self.main = main
@@ -149,6 +152,7 @@ class OpenContexts:
         self._with_callees = with_callees
         self._rounds = rounds
         self._believes_masks = assumption is not None or not with_callees
+        self._operands_are_tensors = operands_are_tensors
         self._entry: FunctionDefinition | None = None
         self._search: Search | None = None
         """What is told instead of the recorder, where a function is read for this alone."""
@@ -162,10 +166,17 @@ class OpenContexts:
         self._indices: dict[tuple[FunctionDefinition, Value | None], frozenset[str]] = {}
         self._inside: frozenset[ast.AST] = frozenset()
         self._summaries: dict[tuple[FunctionDefinition, Value | None], Summary] = {}
+        self._bound: dict[tuple[FunctionDefinition, Value | None], dict[str, Value]] = {}
+        """What their parameters were."""
         self._entries: set[tuple[FunctionDefinition, Value | None]] = set()
         """The functions that are read, with the object whose methods they are, as soon as that is there."""
         self._results: dict[tuple[FunctionDefinition, Value | None], Value] = {}
         """What calls of these give."""
+
+    def readings(self) -> Iterator[tuple[FunctionDefinition, Value | None, MappingOf[str, Value], Summary]]:
+        """What was read: each function with the object whose method it is, what its parameters were, and what it does."""
+        for entry, summary in self._summaries.items():
+            yield (*entry, self._bound[entry], summary)
 
     # -- as a recorder ---------------------------------------------------------------------------------------------------
 
@@ -365,12 +376,22 @@ class OpenContexts:
             if not self._with_callees:
                 bound |= self._with_indices(ctx, definition, receiver, bound)
             engine: Engine = ctx.semantics  # type: ignore[assignment]
-            summary = engine.calls.openly(ctx, Function(definition, None), bound)
+            if self._operands_are_tensors:
+                bound |= _numbers(definition, bound)
+            operands = _as_operands(definition, bound) if self._operands_are_tensors and not of_numbers else {}
+            summary = engine.calls.openly(
+                ctx, Function(definition, None), bound | operands, _apart(ctx, definition, receiver)
+            )
+            if operands and summary.result is None:  # they are something else
+                summary = engine.calls.openly(ctx, Function(definition, None), bound)
+            else:
+                bound |= operands
         finally:
             self._entry = entry
             ctx.set_ambient("region", around[0])
             ctx.set_ambient("opened", around[1])
         self._summaries[definition, receiver] = summary
+        self._bound[definition, receiver] = bound
         self.finished.add(definition)
         return summary
 
@@ -643,6 +664,40 @@ def _parameters(
     if given.kwarg is not None:
         found[given.kwarg.arg] = Mapping((), TOP)
     return found
+
+
+def _apart(ctx: Context, definition: FunctionDefinition, receiver: Value | None) -> CallPath | None:
+    """Where an inherited `__init__` makes what belongs to objects of another class: their weights are others."""
+    if definition.name != "__init__" or not isinstance(receiver, Ref) or receiver.address.kind == definition.owner:
+        return None
+    cls: ProjectClass = receiver.address.kind
+    return ctx.store.path(None, cls.definition.node, cls.definition.module)
+
+
+def _numbers(definition: FunctionDefinition, bound: MappingOf[str, Value]) -> dict[str, Value]:
+    """The parameters without a declaration that are numbers unless somebody says otherwise, as epsilons are."""
+    found: dict[str, Value] = {}
+    for name, default in (definition.defaults or {}).items():
+        if bound.get(name) == TOP and isinstance(default, Const) and type(default.value) in (bool, int, float):
+            whole = join(Number(Category.INTEGER), Number(Category.FLOAT))
+            found[name] = Number(Category.BOOL) if isinstance(default.value, bool) else whole
+    return found
+
+
+def _as_operands(definition: FunctionDefinition, bound: MappingOf[str, Value]) -> dict[str, Value]:
+    """The parameters that a function reckons with, and of whose dtypes nothing is declared, as floating tensors with at least
+    one dimension."""
+    found: dict[str, Value] = {}
+    for name in operand_parameters(definition.node):
+        found[name] = join_all(map(_as_operand, choices(bound[name]))) or bound[name]
+    return found
+
+
+def _as_operand(value: Value) -> Value:
+    if not isinstance(value, (Tensor, Unknown)) or isinstance(value, Instance) or value.symbol is None or value.dtypes:
+        return value
+    atoms = frozenset(Atom(one.key, one.text, floating=True, shaped=True) for one in value.symbol.of)
+    return Tensor(None, Symbol(atoms), -1)
 
 
 def _is_open(value: Value) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dtlint.infer.context import TooLong
 from dtlint.infer.facts import Facts
@@ -14,14 +14,17 @@ from dtlint.infer.interproc.project import ModuleInfo, Project
 from dtlint.source.file import Source, shown_path
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from dtlint.dtypes.assumption import Assumption
-    from dtlint.infer.context import Context
+    from dtlint.infer.context import Context, Recorder
+    from dtlint.infer.domain.values import Value
     from dtlint.infer.interproc.disk import Disk
+    from dtlint.infer.interproc.functions import FunctionDefinition
+    from dtlint.infer.interproc.summaries import Summary
 
-__all__ = ["Program", "read"]
+__all__ = ["Library", "Program", "read", "read_library"]
 
 
 class Program:
@@ -36,6 +39,21 @@ class Program:
     def broken_off(self) -> str:
         """What was not followed to its end, in a sentence; empty where everything was."""
         return "; ".join(dict.fromkeys(self.context.notes))
+
+
+class Library(NamedTuple):
+    """A file that was read as a library: its functions as called by anybody.
+
+    Attributes:
+        source, tree: its text and its syntax.
+        readings: each function with the object whose method it is, what its parameters were, and what it was found to do.
+        broken_off: what was not followed to its end, in a sentence.
+    """
+
+    source: Source
+    tree: ast.Module
+    readings: Sequence[tuple[FunctionDefinition, Value | None, Mapping[str, Value], Summary]]
+    broken_off: str
 
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -64,16 +82,10 @@ def read(path: Path, roots: Sequence[Path], disk: Disk, assumption: Assumption |
     Raises:
         OSError, SyntaxError, ValueError, RecursionError: the file cannot be read, or does not parse.
     """
-    source = Source.from_bytes(disk.read(path), shown_path(path))
-    package, top = _package(path, disk)
-    main = ModuleInfo("__main__", path, tree_of(source), package)
+    source, main = _parsed(path, disk)
     is_program = runs_something(main.tree)
     is_library = not is_program and any(isinstance(one, _DEFINITIONS) for one in main.tree.body)
-    beside = [top] if package and top not in roots else []
-    project = Project(roots, main, disk, runs_imports=not is_library, beside=beside)
-    project.modules["__main__"] = main
-    if package:
-        project.modules[package if path.name == "__init__.py" else f"{package}.{path.stem}"] = main
+    project = _project(main, path, roots, disk, runs_imports=not is_library)
     facts = Facts()
     ctx = context_for(project, main, facts)
     facts.context = ctx
@@ -84,6 +96,44 @@ def read(path: Path, roots: Sequence[Path], disk: Disk, assumption: Assumption |
             OpenContexts(main, facts, signatures={}, assumption=assumption).read(ctx)
     except (TooLong, RecursionError) as error:  # what was found so far may have been on the way to something else
         facts.values.clear()
-        too_long = isinstance(error, TooLong)
-        ctx.notes.append("following what it calls takes too long" if too_long else "the code is nested too deeply")
+        ctx.notes.append(_why(error))
     return Program(main, source, ctx, facts, project)
+
+
+def read_library(path: Path, roots: Sequence[Path], disk: Disk, recorder: Recorder) -> Library:
+    """Read the functions of a file as called by anybody.
+
+    Args:
+        recorder: is told of what happens in them.
+
+    Raises:
+        OSError, SyntaxError, ValueError, RecursionError: the file cannot be read, or does not parse.
+    """
+    source, main = _parsed(path, disk)
+    ctx = context_for(_project(main, path, roots, disk, runs_imports=False), main, recorder)
+    contexts = OpenContexts(main, recorder, signatures={}, operands_are_tensors=True)
+    try:
+        contexts.read(ctx)
+    except (TooLong, RecursionError) as error:
+        ctx.notes.append(_why(error))
+    return Library(source, main.tree, list(contexts.readings()), "; ".join(dict.fromkeys(ctx.notes)))
+
+
+def _parsed(path: Path, disk: Disk) -> tuple[Source, ModuleInfo]:
+    source = Source.from_bytes(disk.read(path), shown_path(path))
+    return source, ModuleInfo("__main__", path, tree_of(source), _package(path, disk)[0])
+
+
+def _project(main: ModuleInfo, path: Path, roots: Sequence[Path], disk: Disk, *, runs_imports: bool) -> Project:
+    """The project around a main module."""
+    package, top = _package(path, disk)
+    beside = [top] if package and top not in roots else []
+    project = Project(roots, main, disk, runs_imports=runs_imports, beside=beside)
+    project.modules["__main__"] = main
+    if package:
+        project.modules[package if path.name == "__init__.py" else f"{package}.{path.stem}"] = main
+    return project
+
+
+def _why(error: Exception) -> str:
+    return "following what it calls takes too long" if isinstance(error, TooLong) else "the code is nested too deeply"

@@ -307,7 +307,8 @@ def _are_as_given(values: Sequence[Value]) -> bool:
                 return False
         elif isinstance(value, Tensor):
             if value.symbol is not None and value.dtypes is None:
-                if value.symbol.reshaped or value.rank == 0:
+                shaped = value.rank not in (None, 0) and all(atom.shaped for atom in value.symbol.of)
+                if (value.symbol.reshaped and not shaped) or value.rank == 0:
                     return False
             elif value.rank in (None, 0) and (value.dtypes is None or value.dtypes & _FLOATING):
                 return False

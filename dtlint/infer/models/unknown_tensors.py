@@ -18,7 +18,7 @@ from dtlint.infer.models.registry import MODELS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CASTS", "has_method", "told", "was_cast"]
+__all__ = ["CASTS", "has_method", "is_of_tensors", "told", "was_cast"]
 
 CASTS = frozenset(
     {"to", "float", "half", "double", "bfloat16", "long", "int", "short", "char", "byte", "bool", "type_as"}
@@ -39,7 +39,12 @@ def has_method(value: Unknown, name: str) -> bool:
     """Is it told of, and is that a method of tensors, none of Python's containers, and no cast?"""
     if value.symbol is None and not was_cast(value):
         return False
-    if name in CASTS or name.startswith("_") or any(hasattr(kind, name) for kind in _CONTAINERS):
+    return name not in CASTS and is_of_tensors(name)
+
+
+def is_of_tensors(name: str) -> bool:
+    """Is it a method of tensors, and none of Python's containers?"""
+    if name.startswith("_") or any(hasattr(kind, name) for kind in _CONTAINERS):
         return False
     return f"torch.Tensor.{name}" in MODELS or is_op(f"torch.Tensor.{name}")
 
