@@ -27,9 +27,9 @@ lint: $(VENV)/installed
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 
-# Regenerates the parts of the README that tests compare.
+# Regenerates the parts of the README and of other pages that tests compare.
 docs: $(VENV)/installed
-	$(VENV)/bin/python tests/readme.py README.md
+	$(VENV)/bin/python tests/readme.py README.md docs/half-precision.md
 
 # What needs torch skips itself where torch is missing.
 static-test: $(STATIC_VENV)/installed

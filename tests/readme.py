@@ -1,6 +1,7 @@
-"""The parts of the README that say what the program does: the table of rules, and what commands really print.
+"""The parts of the README and of other pages that say what the program does: the table of rules, and what commands really print.
 
-A part stands between `<!-- generated: WHAT -->` and `<!-- end -->`, where WHAT is `rules` or a dtlint command line.
+A part stands between `<!-- generated: WHAT -->` and `<!-- end -->`, where WHAT is `rules` or a dtlint command line. Behind
+`generated in FOLDER:` it is run in a copy of that folder, which is named as the page sees it.
 `python tests/readme.py README.md` writes them anew; a test compares them.
 """
 
@@ -12,6 +13,8 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copytree, ignore_patterns
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability
@@ -23,14 +26,27 @@ if TYPE_CHECKING:
 
     from dtlint.rule import Rule
 
-__all__ = ["PART", "generate", "renew", "table"]
+__all__ = ["PART", "generate", "made", "renew", "table"]
 
-PART = re.compile(r"(?P<head><!-- generated: (?P<what>.*?) -->\n)(?P<body>.*?)(?P<tail><!-- end -->)", re.DOTALL)
+PART = re.compile(
+    r"(?P<head><!-- generated(?: in (?P<where>\S+))?: (?P<what>[^\n]*?) -->\n)(?P<body>.*?)(?P<tail><!-- end -->)",
+    re.DOTALL,
+)
 
 
 def renew(text: str, root: Path) -> str:
     """The README's text with all of its generated parts made anew; commands run in `root`."""
-    return PART.sub(lambda part: part["head"] + generate(part["what"], root) + part["tail"], text)
+    return PART.sub(lambda part: part["head"] + made(part, root) + part["tail"], text)
+
+
+def made(part: re.Match[str], root: Path) -> str:
+    """The body of a part, where its command is run."""
+    if part["where"] is None:
+        return generate(part["what"], root)
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        copytree(root / part["where"], copy, ignore=ignore_patterns(".dtlint_cache", "__pycache__"))
+        return generate(part["what"], copy)
 
 
 def generate(what: str, root: Path) -> str:
@@ -54,7 +70,7 @@ def generate(what: str, root: Path) -> str:
         raise ValueError(f"{what!r} ended with exit code {done.returncode}")
     if "--new" in arguments:
         return f"```python\n{done.stdout}```\n"
-    return f"```console\n$ {what}\n{done.stdout.rstrip()}\n```\n"
+    return f"```console\n$ {what}\n{done.stdout.rstrip()}\n```\n" if done.stdout else f"```console\n$ {what}\n```\n"
 
 
 def table(rules: Iterable[type[Rule]]) -> str:

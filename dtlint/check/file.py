@@ -96,6 +96,7 @@ def diagnose(
     """Like `check_source`, but the edits of fixes are in the coordinates of `source.text`, ready to be applied to it."""
     checked = Checked()
     assumptions = settings.assumptions_for(source.file)
+    glancing = [rule for rule in rules if rule.asks()] if glance else []
     if not assumptions:
         rules = [rule for rule in rules if not rule.assumption]
     try:
@@ -117,7 +118,6 @@ def diagnose(
     checked.would_break = 0 if glance and tree is None else None
     if tree is not None and wanted:
         with _deeper():
-            glancing = [rule for rule in rules if glance and rule.asks()]
             found, withheld = _confirmed(source, tree, wanted, settings, checked, reader, assumptions, glancing)
     found += _of_project(source, rules, found, reported)
     if reported and tree is None:

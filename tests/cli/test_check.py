@@ -338,6 +338,7 @@ def test_a_clean_file_loads_nothing_heavy() -> None:
 
 
 HALF = "import torch\n\n\ndef solved(x: torch.Tensor) -> torch.Tensor:\n    return torch.linalg.inv(x) + 1e-9\n"
+LEAVING = "import torch\n\n\ndef shifted(x: torch.Tensor) -> torch.Tensor:\n    return x * torch.ones(3).cos()\n"
 HINT = "1 place would break under half: `dtlint check --assume half`"
 
 
@@ -348,6 +349,8 @@ def test_the_last_line_says_how_much_would_break_under_half() -> None:
         result = check("library.py", "other.py")
         assert result.stdout.splitlines()[-2:] == ["All checks passed!", HINT]
         assert result.exit_code == 0
+    Path("leaving.py").write_text(LEAVING)
+    assert check("library.py", "leaving.py").stdout.splitlines()[-1] == HINT.replace("1 place", "2 places")
     assert "would break" not in check("--quiet", "library.py").stdout
     assert "would break" not in check("--assume", "bfloat16", "library.py").stdout
     assert "would break" not in check("--output-format", "json", "library.py").stdout
