@@ -296,3 +296,25 @@ def test_what_methods_change_is_not_what_the_constructor_left() -> None:
     assert isinstance(values["self.layer"], Ref)
     assert values["self.steps"] == Number(Category.INTEGER)
     assert values["self.size"] == Const(3)
+
+
+def test_what_functions_assign_to_global_variables_is_not_what_the_module_left() -> None:
+    facts = facts_of("""
+        import torch
+
+        cache, size = None, 3
+
+        def fill(x):
+            global cache
+            cache = x
+
+        def read():
+            if cache is None:
+                return None
+            return torch.zeros(size).half()
+    """)
+    assert isinstance(facts.tree.body[-1], ast.FunctionDef)
+    given = facts.tree.body[-1].body[-1]
+    assert isinstance(given, ast.Return)
+    assert given.value is not None
+    assert isinstance(facts.value(given.value), Tensor)

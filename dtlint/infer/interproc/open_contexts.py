@@ -40,7 +40,7 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
-from dtlint.infer.interproc.changed_attributes import forget_changed
+from dtlint.infer.interproc.changed_state import forget_changed, forget_changed_globals
 from dtlint.infer.interproc.long_parameters import Search, as_index, declared_long, int64_parameters
 from dtlint.infer.interproc.operand_parameters import operand_parameters
 from dtlint.infer.interproc.other_parameters import no_floating_tensors
@@ -266,6 +266,8 @@ class OpenContexts:
             engine.calls.at_open_end = self._read_inner
         engine.calls.signature = None if self._signatures is None else self._by_signature
         modules: Program = ctx.modules  # type: ignore[assignment]
+        if self._rounds == 1:  # else what functions leave is read
+            forget_changed_globals(ctx, modules.address_of(self.main), self.main.tree)
         ctx.set_ambient("region", TOP if self._assumption is None else _region(self._assumption))
         if self._assumption is not None:
             ctx.set_ambient("default dtype", Const("float32"))
@@ -561,7 +563,7 @@ class OpenContexts:
             with suppress(NeverReturns):
                 engine.initialise(ctx, made, cls, Arguments([], given, definition.made, definition.node))
         _name_what_it_holds(ctx, made, self._assumption)
-        if self._rounds == 1:  # else what methods leave is read
+        if self._rounds == 1:
             forget_changed(ctx, made, definition.order)
         return made
 

@@ -1,4 +1,5 @@
-"""Attributes that methods change once the object is made: other methods find more in them than the constructor left there."""
+"""What functions change: attributes once the object is made, and variables that they declare as `global`. Other functions find
+more in them than the constructor, or the module's body, has left there."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dtlint.infer.context import Context
-    from dtlint.infer.domain.values import Value
+    from dtlint.infer.domain.values import Address, Value
 
-__all__ = ["forget_changed"]
+__all__ = ["forget_changed", "forget_changed_globals"]
 
 _CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
 _CHANGING = frozenset({"append", "appendleft", "extend", "insert", "add", "update", "setdefault"})
@@ -58,6 +59,19 @@ def forget_changed(ctx: Context, made: Ref, order: Sequence[Value]) -> None:
                 store.overwrite(made.address, name, Number(category))
             else:
                 ctx.modules.escape(ctx, [value])
+
+
+def forget_changed_globals(ctx: Context, variables: Address, tree: ast.Module) -> None:
+    """Forget the numbers, texts and containers, and None, in variables of a module that its functions assign."""
+    for name in _globals_in(tree):
+        value = ctx.store.read(variables, name)
+        if value is not None and all(map(_is_plain, choices(value))):
+            ctx.store.overwrite(variables, name, TOP)
+
+
+@lru_cache(maxsize=64)
+def _globals_in(tree: ast.Module) -> frozenset[str]:
+    return frozenset(name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names)
 
 
 def _is_plain(value: Value) -> bool:
