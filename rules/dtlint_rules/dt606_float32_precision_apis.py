@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.domain.values import Const, External
+from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._releases import is_for_some_releases, is_tried
 
@@ -32,8 +33,8 @@ class Float32PrecisionApis(Rule):
     """The precision of float32 products is set in the new way, and read in the old one.
 
     ## What it does
-    Reports `torch.get_float32_matmul_precision()` and reads of `allow_tf32` behind a write of `fp32_precision`, in one
-    function or among the statements of a module, where the old setting says something else by then.
+    Reports `torch.get_float32_matmul_precision()` and reads of `allow_tf32` behind a write of `fp32_precision`, in the same
+    function or among the statements of the module, where the old setting says something else by then.
 
     ## Why it matters
     From torch 2.9 on there are two APIs: `allow_tf32` and `torch.set_float32_matmul_precision`, and `fp32_precision` of
@@ -70,32 +71,32 @@ class Float32PrecisionApis(Rule):
             if not is_for_some_releases(facts, node) and not is_tried(facts, node) and not facts.around.guards(node):
                 steps = scopes.setdefault(facts.around.function(node), [])
                 steps.append((node.lineno, node.col_offset, node, kind, name, value))
-        for steps in scopes.values():
-            yield from _judged(sorted(steps, key=lambda one: one[:2]))
+        own = sorted(scopes.pop(None, []), key=lambda one: one[:2])
+        yield from _judged(own)
+        for steps in scopes.values():  # the module's own statements have run by then
+            yield from _judged([*(one for one in own if one[3] != "read"), *sorted(steps, key=lambda one: one[:2])])
 
 
 def _steps(facts: ModuleFacts) -> Iterator[tuple[ast.expr, str, str, object]]:
     """Writes and reads of the settings: "new", "legacy" with what is written, "read"."""
-    stores = set()
     for one in facts.assignments():
         owner = one.operands[0] if one.operands else None
         if isinstance(one.node, ast.Attribute) and isinstance(owner, External):
             name = f"{owner.name}.{one.node.attr}".removeprefix(_BACKENDS)
             value = one.result.value if isinstance(one.result, Const) else None
             if name in _NEW or name in _LEGACY:
-                stores.add(one.node)
                 yield one.node, "new" if name in _NEW else "legacy", name, value
     for call in facts.calls("torch.set_float32_matmul_precision"):
         given = call.constant(0, "precision")
         yield call.node, "legacy", "cuda.matmul.allow_tf32", None if given is None else given != "highest"
     for call in facts.calls("torch.get_float32_matmul_precision"):
         yield call.node, "read", "cuda.matmul.allow_tf32", None
-    for evaluation in facts.evaluations(ast.Attribute):
-        owner = evaluation.operands[0] if evaluation.operands else None
-        if isinstance(owner, External) and evaluation.node not in stores:
-            name = f"{owner.name}.{evaluation.node.attr}".removeprefix(_BACKENDS)
+    for part in nodes([facts.tree]):
+        if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Load):
+            owner = facts.value(part.value)
+            name = f"{owner.name}.{part.attr}".removeprefix(_BACKENDS) if isinstance(owner, External) else ""
             if name in _LEGACY:
-                yield evaluation.node, "read", name, None
+                yield part, "read", name, None
 
 
 def _judged(steps: list[tuple[int, int, ast.expr, str, str, object]]) -> Iterator[Finding]:

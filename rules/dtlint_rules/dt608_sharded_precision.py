@@ -34,7 +34,7 @@ class ShardedPrecision(Rule):
     ## What it does
     Reports `fully_shard(mp_policy=MixedPrecision(...))` and `FullyShardedDataParallel(mixed_precision=
     MixedPrecisionPolicy(...))`, arguments that only the other of these two classes has, and a GradScaler of `torch.amp`
-    in a file that wraps its model by FullyShardedDataParallel in float16.
+    in a function that wraps its model by FullyShardedDataParallel, in float16 or with no mixed precision of its own.
 
     ## Why it matters
     FSDP2, `fully_shard`, reads `output_dtype` of its policy, and FSDP1 `buffer_dtype`: each raises for the other's class.
@@ -65,7 +65,7 @@ class ShardedPrecision(Rule):
     """
 
     code, name = "DT608", "sharded-precision"
-    triggers = ("MixedPrecision", "MixedPrecisionPolicy")
+    triggers = ("MixedPrecision", "MixedPrecisionPolicy", "FullyShardedDataParallel")
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         own, other = list(facts.calls(*_OF_WRAPPER)), list(facts.calls(*_OF_FUNCTION))
@@ -85,7 +85,7 @@ class ShardedPrecision(Rule):
             if _is_one_of(facts, given, other):
                 yield _error(call.node, "FSDP1 raises for the MixedPrecisionPolicy of FSDP2", _OTHER_CLASS)
             policy = None if given is None else facts.around.definition(given)
-            if id(policy) in halves:
+            if id(policy) in halves or (given is None and call.complete):
                 yield from _scaled_alone(facts, call)
 
 
@@ -110,7 +110,8 @@ def _is_float16(call: Call) -> bool:
 def _scaled_alone(facts: ModuleFacts, wrapped: Call) -> Iterator[Finding]:
     """The scalers of a file that wraps a model in float16."""
     for call in facts.calls(*SCALERS):
-        if call.constant(None, "enabled") is not False:
+        is_beside = facts.around.function(call.node) is facts.around.function(wrapped.node)
+        if is_beside and call.constant(None, "enabled") is not False:
             yield Finding(
                 call.node,
                 "Each rank would skip steps by its own shard of the gradients",

@@ -246,6 +246,10 @@ def cast_module(
             continue
         whole = len(ones) == 1 and not ctx.store.is_several(one.address)
         weights = list(weights_within(ctx, one))
+        if not weights and not moves:
+            known_dtype = dtype is not None and dtype.dtypes is not None and len(dtype.dtypes) == 1
+            cast_to = Const(next(iter(dtype.dtypes))) if known_dtype and dtype is not None and dtype.dtypes else TOP
+            ctx.store.write(one.address, training.CAST_UNSEEN, cast_to)
         if not moves and dtype is not None and dtype.dtypes is not None:
             training.weights_cast(ctx, weights, dtype.dtypes)
             if dtype.dtypes == _FLOAT16:

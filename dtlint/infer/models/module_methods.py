@@ -146,6 +146,9 @@ def _itself(ctx: Context, arguments: Arguments) -> Value:
 def _needs_gradients(ctx: Context, arguments: Arguments) -> Value:
     needed = arguments.get(1, "requires_grad") or Const(True)
     training.frozen(ctx, weights_within(ctx, arguments.args[0]), needed == Const(False))
+    for one in choices(arguments.args[0]):
+        if isinstance(one, Ref) and needed != Const(True):
+            ctx.store.write(one.address, training.CAST_UNSEEN, TOP)
     return arguments.args[0]
 
 

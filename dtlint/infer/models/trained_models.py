@@ -96,6 +96,10 @@ def _judge(ctx: Context, arguments: Arguments) -> None:
 
 def half_under_scaler(ctx: Context, given: Ref) -> None:
     """A module is trained with a GradScaler that the program does not name."""
+    if not any(True for _ in weights_within(ctx, given)):
+        if ctx.store.read(given.address, training.CAST_UNSEEN) == Const("float16"):
+            ctx.event("float16 weights under a scaler", given)
+        return
     halves = [one for one in _trained(ctx, given) if _dtypes(ctx, one) == frozenset({"float16"})]
     if halves:
         since = [ctx.store.read(one, training.SINCE) for one in halves]

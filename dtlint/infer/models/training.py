@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dtlint.infer.context import Context
 
 __all__ = [
+    "CAST_UNSEEN",
     "FUSED",
     "SCALED",
     "SINCE",
@@ -48,6 +49,8 @@ _STEPPED, _NARROWED, _AGAIN, _WIDENED = "*stepped", "*narrowed", "*stepped narro
 then; were they ever cast back?"""
 _FROZEN = "*frozen"
 """The field of a weight that is True where `requires_grad_(False)` of a module was the last to say so."""
+CAST_UNSEEN = "*cast unseen"
+"""The field of a module whose weights are not known that holds the dtype that it was cast to last."""
 SINCE = "*float16 since"
 """The field of a weight that holds what stands for the place where it became float16: an object that is made there."""
 _TRUE = Const(True)
