@@ -285,14 +285,24 @@ def _code(operation: Operation, error: str) -> str:
 
 def _dtypes(operation: Operation) -> list[str]:
     """The dtypes of the operands, each once, in their order."""
-    return list(dict.fromkeys(dtype for one in tensors(operation) for dtype in sorted(one.dtypes)))
+    return list(dict.fromkeys(dtype for one in tensors(operation) for dtype in _each(one)))
+
+
+def _each(given: Operand) -> list[str]:
+    """What the dtype of an operand can be: of one that is made with the default dtype, whatever that is, float32."""
+    return ["float32"] if given.dtypes == FLOATING else sorted(given.dtypes)
+
+
+def _told(operation: Operation) -> list[str]:
+    """The dtypes of the operands as they are told, those of one together: `float16 or bfloat16`."""
+    return list(dict.fromkeys(" or ".join(_each(one)) for one in tensors(operation) if one.dtypes))
 
 
 def refused(facts: ModuleFacts, code: str) -> Iterator[Finding]:
     """What is to be said of them where no operand is more wrong than another."""
     for seen in once(facts.operations(lambda one: is_refused(one, code))):
         operation = seen.what
-        dtypes, name = _dtypes(operation), written(operation)
+        dtypes, name = _told(operation), written(operation)
         if code == "DT207":
             text = f"Autocast refuses `{name}` on GPUs: it raises"
         elif code == "DT211":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import Category
+from dtlint.dtypes.dtype import FLOATING, Category
 from dtlint.infer.domain.interval import point
 from dtlint.infer.domain.values import (
     ABSENT,
@@ -72,6 +72,22 @@ def join_dtypes(left: Dtypes, right: Dtypes) -> Dtypes:
     return None if left is None or right is None else left | right
 
 
+def _meet_dtypes(left: Dtypes, right: Dtypes) -> Dtypes:
+    """The dtypes of either, on paths that meet.
+
+    All of `FLOATING` together stand for the default dtype where nobody knows it. That or another floating dtype is not known
+    at all, unless the other is float32, as the default mostly is.
+    """
+    if left == FLOATING and right is not None and right < FLOATING:
+        return left if right == _FLOAT32 else None
+    if right == FLOATING and left is not None and left < FLOATING:
+        return right if left == _FLOAT32 else None
+    return join_dtypes(left, right)
+
+
+_FLOAT32 = frozenset({"float32"})
+
+
 def join_symbols(left: Symbol | None, right: Symbol | None) -> Symbol | None:
     """What decides both, if the same does."""
     if left == right:
@@ -121,7 +137,7 @@ def _with_unknown(left: Value, right: Value) -> Value:
     dtypes, symbol = one.dtypes, one.symbol  # type: ignore[attr-defined]
     for choice in choices(other):
         if isinstance(choice, (Tensor, Unknown)):
-            dtypes, symbol = join_dtypes(dtypes, choice.dtypes), join_symbols(symbol, choice.symbol)
+            dtypes, symbol = _meet_dtypes(dtypes, choice.dtypes), join_symbols(symbol, choice.symbol)
     extra = one.extra & other.extra if isinstance(one, Unknown) and isinstance(other, Unknown) else frozenset()
     return Unknown(dtypes, symbol, extra)
 
@@ -130,7 +146,7 @@ def _same_kind(left: Value, right: Value, ranges: Callable[[Range, Range], Range
     """Two values of one kind as one of that kind; None where only a union will do."""
     if isinstance(left, Tensor) and isinstance(right, Tensor):
         return Tensor(
-            join_dtypes(left.dtypes, right.dtypes),
+            _meet_dtypes(left.dtypes, right.dtypes),
             join_symbols(left.symbol, right.symbol),
             _join_ranks(left.rank, right.rank),
             ranges(left.range, right.range),
@@ -139,16 +155,16 @@ def _same_kind(left: Value, right: Value, ranges: Callable[[Range, Range], Range
         )
     if isinstance(left, Instance) and isinstance(right, Instance) and left.kind == right.kind:
         symbol = join_symbols(left.symbol, right.symbol)
-        return Instance(join_dtypes(left.dtypes, right.dtypes), symbol, left.extra & right.extra, left.kind)
+        return Instance(_meet_dtypes(left.dtypes, right.dtypes), symbol, left.extra & right.extra, left.kind)
     if isinstance(left, Const) and isinstance(right, Const):
         return _join_consts(left, right, ranges)
     if isinstance(left, Number) and isinstance(right, Number) and left.category is right.category:
         return Number(left.category, ranges(left.range, right.range))
     if isinstance(left, Dtype) and isinstance(right, Dtype):
-        return Dtype(join_dtypes(left.dtypes, right.dtypes), join_symbols(left.symbol, right.symbol))
+        return Dtype(_meet_dtypes(left.dtypes, right.dtypes), join_symbols(left.symbol, right.symbol))
     if isinstance(left, Array) and isinstance(right, Array):
         scalar = left.scalar if left.scalar == right.scalar else None
-        return Array(join_dtypes(left.dtypes, right.dtypes), scalar)
+        return Array(_meet_dtypes(left.dtypes, right.dtypes), scalar)
     if isinstance(left, Device) and isinstance(right, Device):
         return Device(None)
     if isinstance(left, Tuple) and isinstance(right, Tuple):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dtlint.dtypes.dtype import DTYPES, Category
 from dtlint.dtypes.promotion import promote
 from dtlint.dtypes.table import DTYPE, UNKNOWN, Outcome, load
-from dtlint.infer.domain.lattice import join
+from dtlint.infer.domain.lattice import join, join_dtypes, join_symbols
 from dtlint.infer.domain.values import TOP, Atom, Many, Region, Symbol, Tensor, Tuple, Value
 from dtlint.infer.models.autocast_policies import as_cast, is_listed, policies_for
 from dtlint.infer.models.ranks import is_elementwise
@@ -295,10 +295,22 @@ def _with_atoms(
                         value: Value = Tensor(frozenset({agreed}))
                     else:
                         value = _value(outcome.result)
-                    result = value if result is None else join(result, value)
+                    result = value if result is None else _either(result, value)
                     if isinstance(result, Tensor) and is_anything(result.dtypes):
                         return result
     return refused if result is None else result
+
+
+def _either(left: Value, right: Value) -> Value:
+    """What two combinations of operands give: of tensors the dtypes of both, even where these are all floating ones, which
+    are the default dtype again if they were before."""
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
+        return Tensor(join_dtypes(left.dtypes, right.dtypes), join_symbols(left.symbol, right.symbol))
+    if isinstance(left, Tuple) and isinstance(right, Tuple) and len(left.items) == len(right.items):
+        return Tuple(tuple(map(_either, left.items, right.items)))
+    if isinstance(left, Many) and isinstance(right, Many):
+        return Many(_either(left.item, right.item))
+    return join(left, right)
 
 
 def _refused_however_cast(question: Question, given: Sequence[Any]) -> Refusal | None:
@@ -504,7 +516,7 @@ def _anywhere(question: Question, outside: Value) -> Value:
     opened: of any floating dtype, a power has one of these. Else it holds outside alone."""
     for region in _ANYWHERE:
         inside = _with_atoms(question, {}, (region,)) if is_listed(load(), question.op, region) else outside
-        if inside is None or isinstance(inside, Refusal) or join(outside, inside) != outside:
+        if inside is None or isinstance(inside, Refusal) or _either(outside, inside) != outside:
             return _only_outside(outside)
     return outside
 
