@@ -54,3 +54,16 @@ def test_the_default_dtype_is_told_as_float32() -> None:
     assert layer.message == "`nn.Linear` with float32 weights gets bfloat16: it raises, unless under autocast"
     (product,) = found("DT301", "def f(n):\n    return torch.randn(n, 3, dtype=torch.float16) @ torch.randn(3, n)\n")
     assert product.message == "`@` raises for float16 and float32, unless under autocast"
+
+
+def test_bytes_that_are_read_as_a_dtype_nobody_knows_have_that() -> None:
+    text = """
+    def load(data, name):
+        return torch.frombuffer(bytearray(data), dtype=torch.uint8).view({to})
+
+
+    def same(data, name):
+        return torch.allclose(torch.randn(3), load(data, name))
+    """
+    assert found("DT301", text.format(to="getattr(torch, name)")) == []
+    assert len(found("DT301", text.format(to="-1"))) == 1

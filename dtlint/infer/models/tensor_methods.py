@@ -297,11 +297,18 @@ def _moving(name: str) -> None:
         given = arguments.args[1] if len(arguments.args) > 1 else arguments.keywords.get("dtype")
         if name == "view" and isinstance(given, Dtype):
             return Tensor(given.dtypes, given.symbol, value.rank, device=value.device)
+        if name == "view" and isinstance(given, Unknown) and given.dtypes is None and _may_be_bytes(value):
+            return Tensor(None, None, value.rank, device=value.device)  # it may be a dtype that they are read as
         args = [plain_tensors.plain(ctx, one) for one in arguments.args]
         made = Tensor(value.dtypes, value.symbol)
         if not arguments.complete:
             return Tensor(value.dtypes, reshaped(value.symbol), None, value.range, value.device)
         return with_shape(f"torch.Tensor.{name}", made, _listed(ctx, args), arguments.keywords)
+
+
+def _may_be_bytes(value: Tensor) -> bool:
+    """Does a tensor hold whole numbers, which may be the bytes of others?"""
+    return value.dtypes is not None and any(DTYPES[one].category is Category.INTEGER for one in value.dtypes)
 
 
 def _listed(ctx: Context, args: list[Value]) -> list[Value]:

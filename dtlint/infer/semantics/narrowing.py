@@ -143,6 +143,8 @@ def _narrow_call(ctx: Context, test: ast.Call, holds: bool) -> None:
             return None
         if holds and isinstance(value, Unknown) and kinds == External("torch.Tensor"):
             return Tensor(value.dtypes or None, value.symbol)
+        if holds and isinstance(value, Unknown) and kinds == External("torch.dtype"):
+            return Dtype(value.dtypes or None, value.symbol)
         if holds and isinstance(value, Unknown) and isinstance(kinds, ProjectClass):
             return _of_class(value, kinds)
         return value
