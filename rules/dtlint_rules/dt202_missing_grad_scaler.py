@@ -9,6 +9,7 @@ from dtlint.infer.domain.values import Region
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._autocast import is_on, opened_around
+from dtlint_rules._cast_calls import are_exclusive
 from dtlint_rules._scalers import SCALERS
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class MissingGradScaler(Rule):
                 continue
             assert isinstance(node.func, ast.Attribute)
             for made in _made(facts, node.func.value):
+                if are_exclusive(facts, made, node):
+                    continue
                 region, opened = facts.region(made), opened_around(facts, made)
                 if is_on(region) and isinstance(region, Region) and region.dtype == "float16" and opened is not None:
                     yield Finding(

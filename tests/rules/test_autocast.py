@@ -194,6 +194,31 @@ def test_what_needs_no_scaler_or_may_have_one_is_silent(first: str, region: str,
     assert found("DT202", UNSCALED.format(first=first, region=region, last=last)) == []
 
 
+FLAGGED = """\
+import torch
+def train(model, loader, optimizer, amp, teacher=None):
+    for x in loader:
+        if amp:
+            with torch.amp.autocast("cuda"):
+                if teacher:
+                    loss = model(x).mean() + teacher(x).mean()
+                else:
+                    loss = model(x).mean()
+        else:
+            loss = model(x).mean()
+        if {test}:
+            optimizer.scale_and_step(loss)
+        else:
+            loss.backward()
+            optimizer.step()
+"""
+
+
+def test_a_loss_of_the_branch_that_a_flag_excludes_does_not_go_backward() -> None:
+    assert found("DT202", FLAGGED.format(test="amp")) == []
+    assert len(found("DT202", FLAGGED.format(test="teacher"))) == 1
+
+
 # -- DT203 ------------------------------------------------------------------------------------------------------------
 
 
