@@ -218,6 +218,10 @@ def _never_scaled(facts: ModuleFacts, step: Call) -> Iterator[Finding]:
     if any(_given(facts, scaler)):
         return
     backward = [one.node for one in facts.methods("backward") if facts.around.scope(one.node) is scope]
+    if not any(one.result == scaler and facts.around.scope(one.node) is scope for one in facts.calls(*SCALERS)) and any(
+        _may_be_given(facts, one.func.value) for one in backward if isinstance(one.func, ast.Attribute)
+    ):
+        return  # who calls the function may have scaled the loss with it
     if backward and backward[0].lineno < step.node.lineno and not backward[0].args:
         unscaling = [
             one.node
@@ -232,6 +236,28 @@ def _never_scaled(facts: ModuleFacts, step: Call) -> Iterator[Finding]:
                 help="Call `scaler.scale(loss).backward()`",
                 notes=((backward[0], "nothing has scaled this loss"),),
             )
+
+
+def _may_be_given(facts: ModuleFacts, loss: ast.expr) -> bool:
+    """Is a loss a parameter of the function, or a multiple of one?"""
+    waiting: list[ast.AST] = [loss]
+    seen: set[ast.AST] = set()
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ast.arg):
+            return True
+        if one in seen:
+            continue
+        seen.add(one)
+        if isinstance(one, ast.Name):
+            waiting += facts.around.definitions(one)
+        elif isinstance(one, ast.BinOp):
+            waiting += (one.left, one.right)
+        elif isinstance(one, ast.IfExp):
+            waiting += (one.body, one.orelse)
+        elif isinstance(one, ast.AugAssign):
+            waiting.append(one.target)
+    return False
 
 
 def _made_anew(facts: ModuleFacts, made: Call) -> Iterator[Finding]:

@@ -68,6 +68,24 @@ def test_a_scaler_that_is_never_updated_is_told_only_where_nobody_else_has_it() 
     assert not lines("DT204", dedent(alone) + "finish(scaler)\n")
 
 
+def test_a_loss_that_callers_hand_over_may_be_scaled_by_them() -> None:
+    text = """\
+        import torch
+        class Trainer:
+            def __init__(self, optimizer, amp):
+                self.optimizer, self.scaler = optimizer, torch.amp.GradScaler() if amp else None
+            def backward(self, {given}):
+                loss = {loss}
+                loss.backward()
+                if self.scaler:
+                    self.scaler.unscale_(self.optimizer)
+                    self.scaler.step(self.optimizer)
+                    self.scaler.update()
+        """
+    assert lines("DT204", text.format(given="given", loss="given / 4")) == []
+    assert lines("DT204", text.format(given="model, x", loss="model(x).sum()")) == [9]
+
+
 @pytest.mark.parametrize("enabled", ["dtype == torch.float16", "args.fp16", 'precision == "16-mixed"'])
 def test_a_scaler_switched_by_dtype_is_no_finding(enabled: str) -> None:
     text = f"""\
