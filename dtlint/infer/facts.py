@@ -549,6 +549,16 @@ class ModuleFacts:
             if event.kind in kinds and event.module is self.module:
                 yield Sighting(event, event.node, False)
 
+    def happens(self, kind: str, about: Value) -> bool:
+        """Does an event of a kind concern an object first of all, or one that is made at its place when a program is run with
+        other options, anywhere in what was read?"""
+        wanted = about.address.site if isinstance(about, Ref) else about
+        return any(
+            event.kind == kind and (about.address.site if isinstance(about, Ref) else about) == wanted
+            for event in self._kept.events.values()
+            for about in event.about[:1]
+        )
+
     def place(self, made: Value) -> ast.AST | None:
         """Where in the module an object is made, or the call that leads there; None where that is elsewhere."""
         if not isinstance(made, Ref):

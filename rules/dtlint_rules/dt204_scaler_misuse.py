@@ -31,6 +31,10 @@ _WRONG_STEPS = {
         "`unscale_` is called after `step`, without an `update` between: it raises RuntimeError",
         "Call `scaler.update()` after the step, in each iteration",
     ),
+    "unscale after a step again": (
+        "`unscale_` is called after `step`, without an `update` between: it raises RuntimeError",
+        "Call `scaler.update()` after the step, in each iteration",
+    ),
     "step twice": (
         "`step` is called twice for one optimizer since the last `update`: it raises RuntimeError",
         "Call `scaler.update()` after the step, in each iteration",
@@ -153,6 +157,8 @@ def _is_optimizer(facts: ModuleFacts, about: tuple[Value, ...], node: ast.Call) 
 
 def _is_never_updated(facts: ModuleFacts, about: tuple[Value, ...], node: ast.Call) -> bool:
     scaler = about[0]
+    if facts.happens("update", scaler):
+        return False
     leaving = (one for one in _given(facts, scaler) if not isinstance(facts.value(one.func), Function))
     return isinstance(scaler, Ref) and not any(facts.methods("update")) and not any(leaving)
 
@@ -160,6 +166,10 @@ def _is_never_updated(facts: ModuleFacts, about: tuple[Value, ...], node: ast.Ca
 def _given(facts: ModuleFacts, scaler: Value) -> Iterator[ast.Call]:
     """The calls that a scaler is handed to."""
     return (call.node for call in facts.calls() if scaler in (*call.args, *call.keywords.values()))
+
+
+def _is_updated_nowhere(facts: ModuleFacts, about: tuple[Value, ...], node: ast.Call) -> bool:
+    return not facts.happens("update", about[0])
 
 
 def _is_updated_now_and_then(facts: ModuleFacts, about: tuple[Value, ...], node: ast.Call) -> bool:
@@ -175,6 +185,7 @@ def _is_updated_now_and_then(facts: ModuleFacts, about: tuple[Value, ...], node:
 _CONDITIONS = {
     "plain step of scaled gradients": _is_optimizer,
     "step again": _is_never_updated,
+    "unscale after a step again": _is_updated_nowhere,
     "unscale again": _is_updated_now_and_then,
 }
 """What must hold besides, by the kind of an event."""

@@ -421,3 +421,46 @@ def test_a_write_that_raises_for_some_calls_is_told_where_they_are(
 ) -> None:
     files = {"heads.py": HEADS, "net.py": SPREADING.replace("{cast}", cast), "main.py": RUNNING}
     assert findings(tmp_path, files) == expected
+
+
+STEPPING = """
+    def train(model, loader, optimizer, scaler):
+        for x in loader:
+            if scaler is not None:
+                scaler.scale(model(x).sum()).backward()
+                for one in optimizer.values():
+                    scaler.step(one)
+                scaler.{last}()
+"""
+OPTIMIZERS = """
+    import argparse
+    import torch
+    from lib.loop import train
+
+    def main(args):
+        model = torch.nn.Linear(3, 1)
+        optimizer = {}
+        for name in args.names:
+            optimizer[name] = {made}
+        scaler = torch.amp.GradScaler("cuda") if args.amp else None
+        for epoch in range(args.epochs):
+            train(model, [torch.randn(2, 3)], optimizer, scaler)
+
+    if __name__ == "__main__":
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--amp", action="store_true")
+        parser.add_argument("--names", nargs="*")
+        parser.add_argument("--epochs", type=int)
+        main(parser.parse_args())
+"""
+
+
+@pytest.mark.parametrize("one", [True, False])
+@pytest.mark.parametrize("last", ["update", "get_scale"])
+def test_a_scaler_is_updated_behind_the_loop_over_its_optimizers(tmp_path: Path, last: str, one: bool) -> None:
+    made = "torch.optim.AdamW(model.parameters())"
+    run = OPTIMIZERS.replace("{made}", "usual" if one else made)
+    if one:
+        run = run.replace("optimizer = {}", f"optimizer, usual = {{}}, {made}")
+    files = {"lib/__init__.py": "", "lib/loop.py": STEPPING.replace("{last}", last), "run.py": run}
+    assert findings(tmp_path, files) == ({"lib/loop.py:7 DT204"} if one and last == "get_scale" else set())

@@ -68,6 +68,26 @@ def test_a_scaler_that_is_never_updated_is_told_only_where_nobody_else_has_it() 
     assert not lines("DT204", dedent(alone) + "finish(scaler)\n")
 
 
+def test_optimizers_that_a_loop_makes_are_stepped_one_after_another() -> None:
+    text = """\
+        import torch
+        def fit(model, batches, names):
+            optimizers = {{name: torch.optim.AdamW(model.parameters()) for name in names}}
+            scaler = torch.amp.GradScaler("cuda")
+            for x in batches:
+                scaler.scale(model(x).sum()).backward()
+                for one in {over}:
+                    scaler.unscale_(one)
+                    scaler.step(one)
+                {last}
+        """
+    assert lines("DT204", text.format(over="optimizers.values()", last="scaler.update()")) == []
+    assert lines("DT204", text.format(over="[optimizers[names[0]]]", last="scaler.update()")) == []
+    alone = text.replace("{{name:", "[").replace("for name in names}}", "]")
+    assert lines("DT204", alone.format(over="optimizers", last="scaler.update()")) == []
+    assert lines("DT204", alone.format(over="optimizers", last="pass")) == [8]
+
+
 def test_a_loss_that_callers_hand_over_may_be_scaled_by_them() -> None:
     text = """\
         import torch

@@ -92,6 +92,12 @@ def _identity(value: Value) -> _Identity | None:
     return None
 
 
+def _one_optimizer(ctx: Context, value: Value) -> _Identity | None:
+    """Which optimizer a value is; None as well of one of several that are made at one place, as in a loop."""
+    found = _identity(value)
+    return None if isinstance(found, Address) and ctx.store.is_several(found) else found
+
+
 def _cell(scaler: _Identity) -> tuple[Address, object]:
     return (scaler, _PHASES) if isinstance(scaler, Address) else (AMBIENT, (scaler, _PHASES))
 
@@ -280,7 +286,7 @@ def _backward_of_anything(ctx: Context, arguments: Arguments) -> Value:
 @model(f"{SCALER}.unscale_")
 def _unscale(ctx: Context, arguments: Arguments) -> Value:
     scaler = _identity(arguments.args[0])
-    optimizer = _identity(arguments.args[1]) if len(arguments.args) > 1 else None
+    optimizer = _one_optimizer(ctx, arguments.args[1]) if len(arguments.args) > 1 else None
     if scaler is None:
         return NONE
     phases = _phases(ctx, scaler)
@@ -294,7 +300,7 @@ def _unscale(ctx: Context, arguments: Arguments) -> Value:
     elif _is_on(ctx, scaler) and phase is not None and present(phase) == _UNSCALED:
         ctx.event("unscale again", arguments.args[0], arguments.args[1])
     elif _is_on(ctx, scaler) and phase is not None and present(phase) == _DONE and _is_never_updated(ctx, scaler):
-        ctx.event("unscale after step", arguments.args[0], arguments.args[1])
+        ctx.event("unscale after a step again", arguments.args[0], arguments.args[1])
     elif _is_on(ctx, scaler) and phases.get(_GRADIENTS) == _PLAIN:
         ctx.event("unscale of plain gradients", arguments.args[0], arguments.args[1])
         phases = Mapping(tuple((key, TOP if key == _GRADIENTS else one) for key, one in phases.items))  # told once
@@ -308,7 +314,7 @@ def _unscale(ctx: Context, arguments: Arguments) -> Value:
 def _step(ctx: Context, arguments: Arguments) -> Value:
     scaler = _identity(arguments.args[0])
     given = arguments.args[1] if len(arguments.args) > 1 else TOP
-    optimizer = _identity(given)
+    optimizer = _one_optimizer(ctx, given)
     if scaler is not None and optimizer is not None:
         phases = _phases(ctx, scaler)
         if _is_on(ctx, scaler):
@@ -366,6 +372,7 @@ def _judge_half(ctx: Context, scaler: Value, given: Value, optimizer: _Identity)
 def _update(ctx: Context, arguments: Arguments) -> Value:
     scaler = _identity(arguments.args[0])
     if scaler is not None:
+        ctx.event("update", arguments.args[0])
         phases = _phases(ctx, scaler)
         sets = len(arguments.args) > 1 or arguments.keywords  # a new scale, which asks for no step
         known = phases.get(_BEGUN) == Const(True) and phases.get(_STEPPED) == Const(False)
@@ -445,7 +452,7 @@ def _clip_value(ctx: Context, arguments: Arguments) -> Value:
 
 def plain_step(ctx: Context, optimizer: Value) -> None:
     """An optimizer steps by itself: wrong with gradients that a scaler has scaled, and not unscaled for it."""
-    identity = _identity(optimizer)
+    identity = _one_optimizer(ctx, optimizer)
     for one, scaler in () if identity is None else _scalers(ctx):
         phases = _phases(ctx, scaler)
         phase = phases.get(Const(identity))
@@ -457,7 +464,7 @@ def plain_step(ctx: Context, optimizer: Value) -> None:
 
 def cleared(ctx: Context, optimizer: Value) -> None:
     """An optimizer's gradients are set to zero."""
-    identity = _identity(optimizer)
+    identity = _one_optimizer(ctx, optimizer)
     for _, scaler in _scalers(ctx):
         phases = _phases(ctx, scaler)
         gradients = phases.get(_GRADIENTS)
