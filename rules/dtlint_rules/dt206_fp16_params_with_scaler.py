@@ -21,7 +21,7 @@ class Fp16ParamsWithScaler(Rule):
 
     ## What it does
     Reports where parameters become float16 that a GradScaler's optimizer trains; `scaler.step(optimizer)` where that is in
-    another file.
+    another file. A program that binds a method of its own for GradScaler's `_unscale_grads_` is left alone.
 
     ## Why it matters
     `scaler.unscale_` and `scaler.step` raise "Attempting to unscale FP16 gradients." for float16 parameters. They must
@@ -63,6 +63,8 @@ class Fp16ParamsWithScaler(Rule):
     triggers = ("*Scaler*", "*scaler*", "Accelerator")
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        if _replaces_unscaling(facts):
+            return
         steps: dict[ast.expr, dict[ast.expr, None]] = {}
         for seen in facts.events("step of half parameters"):
             since = [one for place in seen.what.about[2:] if isinstance(one := facts.place(place), ast.expr)]
@@ -75,6 +77,14 @@ class Fp16ParamsWithScaler(Rule):
         for node, at in steps.items():
             notes = tuple((step, "GradScaler steps them here") for step in at)
             yield Finding(node, f"Trained parameters become float16 here: {_RAISES}", help=_HELP, notes=notes)
+
+
+def _replaces_unscaling(facts: ModuleFacts) -> bool:
+    """Does the file bind another method for the one of GradScaler that refuses float16 gradients?"""
+    return any(
+        isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) and one.attr == "_unscale_grads_"
+        for one in ast.walk(facts.tree)
+    )
 
 
 _RAISES = 'GradScaler raises "Attempting to unscale FP16 gradients."'

@@ -464,3 +464,38 @@ def test_a_scaler_is_updated_behind_the_loop_over_its_optimizers(tmp_path: Path,
         run = run.replace("optimizer = {}", f"optimizer, usual = {{}}, {made}")
     files = {"lib/__init__.py": "", "lib/loop.py": STEPPING.replace("{last}", last), "run.py": run}
     assert findings(tmp_path, files) == ({"lib/loop.py:7 DT204"} if one and last == "get_scale" else set())
+
+
+PATCHED = """
+    import torch
+    from accelerate import Accelerator
+    from lib.patch import allow_scaler_float16
+
+    def main(batches, full):
+        accelerator = Accelerator(mixed_precision="fp16")
+        model = torch.nn.Linear(8, 1).half()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model, optimizer = accelerator.prepare(model, optimizer)
+        if full:
+            allow_scaler_float16(accelerator)
+        for x in batches:
+            accelerator.backward(model(x).sum())
+            optimizer.step()
+"""
+PATCH = """
+    def allow_scaler_float16(accelerator):
+        usual = accelerator.scaler._unscale_grads_
+
+        def unscale(optimizer, inv_scale, found_inf, allow_fp16):
+            return usual(optimizer, inv_scale, found_inf, True)
+
+        accelerator.scaler.{name} = unscale
+"""
+
+
+@pytest.mark.parametrize(("name", "lines"), [("_unscale_grads_", []), ("unscale", [8])])
+def test_another_file_lets_the_scaler_unscale_float16(tmp_path: Path, name: str, lines: list[int]) -> None:
+    findings(tmp_path, {"lib/__init__.py": "", "lib/patch.py": PATCH.replace("{name}", name), "train.py": PATCHED})
+    rule = {"DT206": RULES["DT206"]}
+    outcome = run([tmp_path / "train.py"], Configuration(isolated=True).settings_for, rule)
+    assert [one.location.span.line for one in outcome.diagnostics] == lines

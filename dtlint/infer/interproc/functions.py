@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import TOP, Const, Many, Mapping, Tuple, Value
 from dtlint.infer.models.registry import MODELS
+from dtlint.infer.models.training import UNSCALING
 from dtlint.infer.walk import nodes, parts
 
 if TYPE_CHECKING:
@@ -86,6 +87,11 @@ class FunctionDefinition:
     def speaks_of_casts(self) -> bool:
         """Does its text name what casts modules and weights, or binds their data?"""
         return any(isinstance(one, ast.Attribute) and one.attr in _CASTING for one in nodes([self.node]))
+
+    @cached_property
+    def speaks_of_unscaling(self) -> bool:
+        """Does its text name the method of a GradScaler that refuses float16 gradients?"""
+        return any(isinstance(one, ast.Attribute) and one.attr == UNSCALING for one in nodes([self.node]))
 
     @property
     def is_generator(self) -> bool:

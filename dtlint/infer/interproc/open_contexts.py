@@ -490,6 +490,8 @@ class OpenContexts:
             return None  # the file alone is read, and its own functions are followed
         if definition.speaks_of_casts and any(map(is_module, list(bound.values())[definition.owner is not None :])):
             return None  # which may cast a module that others made
+        if definition.speaks_of_unscaling:
+            return None  # which may bind another, whatever it is given
         if scaling.is_under_way(ctx) or isinstance(ctx.ambient("opened"), Region):
             return None  # steps of a scaler, and regions, are followed into what is called
         ctx.modules.escape(ctx, list(bound.values()))

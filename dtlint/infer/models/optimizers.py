@@ -202,6 +202,8 @@ def _judge_step(ctx: Context, optimizer: Ref, node: ast.AST) -> None:
     dtype = training.low_precision_of(ctx, optimizer.address)
     is_scaled = ctx.store.read(optimizer.address, training.SCALED) == Const(True)
     if dtype == "float16" and is_scaled and not scaling.unscales_itself(ctx, optimizer, node):
+        if training.unscaling_is_replaced(ctx):
+            return
         since = training.float16_since(ctx, optimizer.address)
         ctx.event("step of half parameters", NONE, optimizer, *since)
     elif dtype is not None:

@@ -364,6 +364,8 @@ def unscales_itself(ctx: Context, optimizer: Value, node: ast.AST) -> bool:
 
 def _judge_half(ctx: Context, scaler: Value, given: Value, optimizer: _Identity) -> None:
     """Gradients in float16 are not unscaled: where the optimizer is unscaled, or where it is stepped, if it was not."""
+    if training.unscaling_is_replaced(ctx):
+        return
     if isinstance(optimizer, Address) and training.low_precision_of(ctx, optimizer) == "float16":
         ctx.event("step of half parameters", scaler, given, *training.float16_since(ctx, optimizer))
 

@@ -25,6 +25,7 @@ __all__ = [
     "SCALED",
     "SINCE",
     "TRAINED",
+    "UNSCALING",
     "became_float16",
     "float16_since",
     "frozen",
@@ -33,6 +34,7 @@ __all__ = [
     "made",
     "stepped",
     "trained_weights",
+    "unscaling_is_replaced",
     "weights_cast",
 ]
 
@@ -42,6 +44,9 @@ SCALED = "*scaled"
 """The field of an optimizer of which the step is taken by a GradScaler that the program does not name."""
 FUSED = "*fused"
 """The field of an optimizer that holds the `fused` it was given."""
+UNSCALING = "_unscale_grads_"
+"""The method of a GradScaler that refuses float16 gradients, unless it is told otherwise: where a program binds another, the
+ambient cell of that name is there."""
 _OPTIMIZERS = "optimizers"
 """The ambient cell that lists the optimizers of the program whose parameters are known."""
 _STEPPED, _NARROWED, _AGAIN, _WIDENED = "*stepped", "*narrowed", "*stepped narrowed", "*widened"
@@ -63,6 +68,11 @@ def made(ctx: Context, optimizer: Ref, trained: Sequence[Value]) -> None:
     known = None if held is None else present(held)
     before = dict(known.items) if isinstance(known, Mapping) else {}
     ctx.set_ambient(_OPTIMIZERS, Mapping(tuple({**before, Const(optimizer.address): optimizer}.items())))
+
+
+def unscaling_is_replaced(ctx: Context) -> bool:
+    """Has the program bound, on some path to here, another method for GradScaler's that refuses float16 gradients?"""
+    return ctx.store.read(AMBIENT, UNSCALING) is not None
 
 
 def trained_weights(ctx: Context, optimizer: Address) -> list[Address]:

@@ -31,7 +31,7 @@ from dtlint.infer.domain.values import (
     choices,
     present,
 )
-from dtlint.infer.models import code_objects, enumerations, kinds, layers, plain_tensors, unknown_tensors
+from dtlint.infer.models import code_objects, enumerations, kinds, layers, plain_tensors, training, unknown_tensors
 from dtlint.infer.models.autograd_functions import APPLY
 from dtlint.infer.models.instance_dicts import ANYTHING, instance_dict
 from dtlint.infer.models.module_trees import LOADED
@@ -425,6 +425,8 @@ def _of_function(ctx: Context, value: Function, name: str) -> Value | None:
 
 def assign_attribute(ctx: Context, value: Value, name: str, given: Value, node: ast.AST) -> None:
     """Bind an attribute of each object that a value can be."""
+    if name == training.UNSCALING:
+        ctx.set_ambient(name, given)
     ones = choices(value)
     for one in ones:
         if isinstance(one, Ref):
