@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, LOW_PRECISION
 from dtlint.infer.domain.values import Tensor
+from dtlint.infer.names import path_of
 from dtlint_rules._attained import dtypes_of, found, last_name_of, only
 
 if TYPE_CHECKING:
@@ -61,27 +62,60 @@ def _is_its_own(node: ast.AST, tree: ast.Module) -> bool:
 def _is_repeated(operation: Operation) -> bool:
     """Does it stand in a loop, or a call that leads to it, where the total outlives that call?"""
     if _is_made_anew(operation.node, operation.module.tree):
-        return _is_in_loop(operation.node, operation.module.tree)
+        tree = operation.module.tree
+        return _is_in_loop(operation.node, tree) and not _adds_terms(operation.node, tree)
     places = [(operation.node, operation.module), *((step.node, step.module) for step in operation.calls)]
     return any(_is_in_loop(node, module.tree) for node, module in places)
 
 
 def _is_made_anew(node: ast.AST, tree: ast.Module) -> bool:
     """Is the total a variable that the function itself binds to what a call or an operator gives?"""
+    bound = _bound_to(node, tree)
+    return bool(bound) and all(isinstance(value, (ast.Call, ast.BinOp, ast.Constant)) for value in bound)
+
+
+def _bound_to(node: ast.AST, tree: ast.Module) -> list[ast.expr]:
+    """What the function binds the total to, where that is a variable."""
     target: ast.expr | None = node.target if isinstance(node, ast.AugAssign) else None
     while isinstance(target, ast.Subscript):
         target = target.value
     functions = [one for one in ast.walk(tree) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
     inside = [one for one in functions if any(inner is node for inner in ast.walk(one))]
     if not isinstance(target, ast.Name) or not inside:
-        return False
-    bound = [
+        return []
+    return [
         one.value
         for one in ast.walk(inside[-1])
         if isinstance(one, ast.Assign)
         and any(isinstance(name, ast.Name) and name.id == target.id for name in one.targets)
     ]
-    return bool(bound) and all(isinstance(value, (ast.Call, ast.BinOp, ast.Constant)) for value in bound)
+
+
+def _adds_terms(node: ast.AST, tree: ast.Module) -> bool:
+    """Are the terms of a sum added to the first one, `scores = q @ k` and `for bias in biases: scores += bias`? A total that
+    grows with the data begins at nothing."""
+    loops = [
+        one
+        for one in ast.walk(tree)
+        if isinstance(one, (ast.For, ast.AsyncFor))
+        and any(inner is node for part in one.body for inner in ast.walk(part))
+    ]
+    if not isinstance(node, ast.AugAssign) or not loops:
+        return False
+    items = {one.id for one in ast.walk(loops[-1].target) if isinstance(one, ast.Name)}
+    terms = (node.value.left, node.value.right) if isinstance(node.value, ast.BinOp) else (node.value,)
+    return any(isinstance(one, ast.Name) and one.id in items for one in terms) and not any(
+        _begins_at_nothing(value) for value in _bound_to(node, tree)
+    )
+
+
+def _begins_at_nothing(value: ast.expr) -> bool:
+    """Is a total made by a factory, or a number?"""
+    name = (path_of(value.func) or "").rpartition(".")[2] if isinstance(value, ast.Call) else ""
+    return isinstance(value, ast.Constant) or name in _FACTORIES or "zero" in name
+
+
+_FACTORIES = frozenset({"tensor", "as_tensor", "full", "full_like", "new_full", "new_tensor", "empty", "empty_like"})
 
 
 def _is_in_loop(node: ast.AST, tree: ast.Module) -> bool:
