@@ -11,6 +11,7 @@ from dtlint.infer.domain.values import Dtype
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._cast_calls import casts
+from dtlint_rules._casts import CAST_METHODS
 from dtlint_rules._module_walks import root_of
 from dtlint_rules._needs import attributes
 
@@ -92,10 +93,20 @@ def _found(facts: ModuleFacts, node: ast.Call, guard: Guard, text: str) -> Findi
     return Finding(
         node,
         text,
-        help="Invert the test",
+        help="Remove the cast" if _casts_otherwise(facts, guard) else "Invert the test",
         notes=((guard.test, "by this test"),),
         fix=partial(_turned, guard.test) if alone else None,
     )
+
+
+def _casts_otherwise(facts: ModuleFacts, guard: Guard) -> bool:
+    """Is something cast where the test comes out the other way, too? Then it is the right way round."""
+    decided = next((one for one in facts.around.around(guard.test) if isinstance(one, (ast.If, ast.IfExp))), None)
+    if decided is None or guard.test not in ast.walk(decided.test):
+        return False
+    arm = decided.orelse if guard.holds else decided.body
+    inside = [part for one in (arm if isinstance(arm, list) else [arm]) for part in ast.walk(one)]
+    return any(isinstance(one, ast.Call) and getattr(one.func, "attr", "") in CAST_METHODS for one in inside)
 
 
 def _says_none(guard: Guard, target: ast.expr) -> bool:

@@ -23,6 +23,24 @@ def test_a_parameter_is_not_assigned_its_cast() -> None:
     assert bench.fixed("DT104", text).strip() == bench.source(text).text.removeprefix(bench.head).strip()
 
 
+@pytest.mark.parametrize(
+    ("otherwise", "help"),
+    [("x = (x * 255).to(torch.uint8)", "Remove the cast"), ("x = x * 255", "Invert the test")],
+)
+def test_a_test_is_right_where_the_other_branch_casts(otherwise: str, help: str) -> None:
+    text = """
+    def as_bytes(x):
+        if x.dtype != torch.uint8:
+            x = x.clamp(0, 1)
+            {otherwise}
+        else:
+            x = x.to(torch.uint8)
+        return x
+    """
+    (item,) = bench.found("DT117", text.format(otherwise=otherwise))
+    assert item.help == help
+
+
 def test_a_device_becomes_the_type_of_one() -> None:
     before = "def run(model, x: Tensor):\n    with torch.autocast(x.device, torch.bfloat16):\n        return model(x)\n"
     assert "torch.autocast(x.device.type, torch.bfloat16)" in bench.fixed("DT107", before)
