@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.check import hygiene
 from dtlint.check.screen import Text, code_of, triggered
+from dtlint.source.contracts import with_contracts
 from dtlint.source.private import mangled
 from dtlint.source.suppression import Suppressions
 
@@ -163,11 +164,15 @@ def _screened(text: str, rules: Sequence[AnyRule], known: ast.Module | None) -> 
         SyntaxError, ValueError, RecursionError, MemoryError: it is no program that can be read.
     """
     if "torch" in text:
-        tree = known or mangled(ast.parse(text), text)
+        tree = known or _parsed(text)
         file = Text(code_of(text, tree))
         return tree, triggered(rules, file)
     wanted = triggered(rules, Text(text))
-    return known or mangled(ast.parse(text), text) if wanted or not _is_readable(text) else None, wanted
+    return known or _parsed(text) if wanted or not _is_readable(text) else None, wanted
+
+
+def _parsed(text: str) -> ast.Module:
+    return with_contracts(mangled(ast.parse(text), text), text)
 
 
 def _is_readable(text: str) -> bool:

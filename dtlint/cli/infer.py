@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dtlint.diagnostic import Span
     from dtlint.dtypes.assumption import Assumption
     from dtlint.infer.claims.account import Account, Claim, Step
+    from dtlint.infer.claims.dtype_signatures import Signatures
     from dtlint.infer.claims.kept import Kept
     from dtlint.source.file import Source
 
@@ -62,9 +63,20 @@ def _assumed(ctx: click.Context, param: click.Parameter, value: str | None) -> A
     help="What the public functions of PATH, and the forward of its classes, do to dtypes; and what breaks in them in half,"
     " bfloat16 or double.",
 )
+@click.option(
+    "--stubs",
+    is_flag=True,
+    help="Write the signatures into PATH, as comments above the functions: contracts that `dtlint check` holds them to.",
+)
 @click.option("--no-cache", is_flag=True, help="Neither use nor keep results of earlier runs.")
 def command(
-    path: Path | None, at: str | None, output_format: str, assume: Assumption | None, signatures: bool, no_cache: bool
+    path: Path | None,
+    at: str | None,
+    output_format: str,
+    assume: Assumption | None,
+    signatures: bool,
+    stubs: bool,
+    no_cache: bool,
 ) -> None:
     """Show the dtype of every tensor expression in PATH, without running it.
 
@@ -84,13 +96,18 @@ def command(
       dtlint infer train.py --at model.py:80:9
       dtlint infer --assume bfloat16 layers.py
       dtlint infer --signatures layers.py
+      dtlint infer --stubs layers.py
     """
-    if signatures:
-        if at is not None or assume is not None:
-            raise click.UsageError(
-                f"--signatures tells of all functions of a file, whatever they are given: leave out --{'at' if at else 'assume'}"
-            )
-        _tell_signatures(path, output_format)
+    if signatures or stubs:
+        given = [f"--{name}" for name, value in (("at", at), ("assume", assume)) if value is not None]
+        if signatures and stubs:
+            given.append("--stubs")
+        if given:
+            raise click.UsageError(f"--{'signatures' if signatures else 'stubs'} does not go with {given[0]}")
+        if signatures:
+            _tell_signatures(path, output_format)
+        else:
+            _write_stubs(path)
         return
     if at is not None:
         _tell(path, at, output_format, assume, no_cache)
@@ -110,6 +127,40 @@ def _tell_signatures(path: Path | None, output_format: str) -> None:
     """The dtype signatures of a file, with what breaks in its functions in other dtypes."""
     from dtlint.check.breakage import breakages
     from dtlint.cli.signatures import print_signatures
+
+    told = _signatures(path)
+    print_signatures(told, breakages(told.tree, told.source, [one.node for one in told.found]), output_format)
+
+
+def _write_stubs(path: Path | None) -> None:
+    """Write the contracts of a file's functions above them."""
+    from dtlint.check.write import replace_file
+    from dtlint.infer.claims.contract_texts import contract_text
+    from dtlint.source.contracts import written
+    from dtlint.source.file import Source
+
+    if path is not None and path.suffix == ".ipynb":
+        raise click.UsageError(f"{path} is a notebook; contracts are written into modules")
+    told = _signatures(path)
+    assert path is not None
+    contracts = {one.node: text for one in told.found for text in [contract_text(one)] if text is not None}
+    try:
+        made = written(told.source.text, told.tree, contracts, told.source.newline)
+        changed = told.source.replaced(made)
+        if Source.from_bytes(changed.data, told.source.path).text != made:
+            raise ValueError("with the comments its encoding would be read as another")
+        if changed is not told.source:
+            replace_file(_absolute(path), told.source.data, changed.data)
+    except (ValueError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise click.UsageError(f"{path}: could not be written: {reason}") from None
+    kept = sum(one.node.type_comment is not None for one in told.found)
+    new = sum(one.type_comment is None for one in contracts)
+    left = len(told.found) - kept - new
+    click.echo(f"{path}: {new} new contracts, {kept} were there; of {left} functions too little is known", err=True)
+
+
+def _signatures(path: Path | None) -> Signatures:
     from dtlint.infer.claims.dtype_signatures import signatures
     from dtlint.infer.interproc.disk import Disk
 
@@ -121,7 +172,7 @@ def _tell_signatures(path: Path | None, output_format: str) -> None:
     if told.broken_off:
         click.echo(f"{path}: {told.broken_off}; some dtypes are not known for that", err=True)
     _tell_of_cells(told.source)
-    print_signatures(told, breakages(told.tree, told.source, [one.node for one in told.found]), output_format)
+    return told
 
 
 def _program(path: Path | None) -> tuple[Path, list[Path]]:

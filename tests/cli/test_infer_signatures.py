@@ -106,5 +106,5 @@ def test_bad_input(tmp_path: Path) -> None:
     result = told(tmp_path, "def f(:\n")
     assert (result.exit_code, "library.py:3:7: " in result.output) == (2, True)
     result = told(tmp_path, "x = 1\n", "--assume", "half")
-    assert (result.exit_code, "leave out --assume" in result.output) == (2, True)
+    assert (result.exit_code, "--signatures does not go with --assume" in result.output) == (2, True)
     assert CliRunner().invoke(command, ["--signatures"]).exit_code == 2

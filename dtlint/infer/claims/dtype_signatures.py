@@ -114,6 +114,8 @@ def _is_told(definition: FunctionDefinition, receiver: Value | None) -> bool:
     """Is it public, and, if it is a method, the `forward` of the class itself?"""
     if isinstance(definition.node, ast.Lambda) or not is_public(definition.node):
         return False
+    if any("overload" in one for one in definition.decorators):
+        return False
     if definition.owner is None:
         return definition.node in definition.module.tree.body
     return (
@@ -148,14 +150,15 @@ def _signature(
     wording = Wording(names.of, summary.changes)
     decides = wording.decides(summary.result)
     for _, one, _ in given:
-        key, value = parameter_key(one.arg, one.lineno, one.col_offset), bound.get(one.arg)
+        value = bound.get(one.arg)
+        key = _key(one, value)
         if value is not None and _is_variable(value, key, decides):
             names.add(key)
     result = None if summary.result is None else wording.of(summary.result)
     if definition.is_generator:
         result = "?"
     parameters = [
-        Parameter(stars + one.arg, _dtype(bound.get(one.arg), names.of.get(_key(one))), default)
+        Parameter(stars + one.arg, _dtype(bound.get(one.arg), names.of.get(_key(one, bound.get(one.arg)))), default)
         for stars, one, default in given
     ]
     name = node.name if definition.owner is None else f"{definition.owner.name.rpartition('.')[2]}.{node.name}"
@@ -163,7 +166,11 @@ def _signature(
     return DtypeSignature(name, node, tuple(parameters), result, holds, tuple(overflows.of(node)))
 
 
-def _key(one: ast.arg) -> str:
+def _key(one: ast.arg, value: Value | None) -> str:
+    """The key of what decides a parameter's dtype: by a contract that may be another parameter."""
+    for choice in () if value is None else choices(value):
+        if isinstance(choice, (Tensor, Unknown)) and choice.symbol is not None and len(choice.symbol.of) == 1:
+            return next(iter(choice.symbol.of)).key
     return parameter_key(one.arg, one.lineno, one.col_offset)
 
 

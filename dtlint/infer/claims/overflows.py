@@ -79,8 +79,10 @@ class Overflows:
             return
         if operand.dtypes is not None or operand.symbol is None or "float32" in operand.symbol.met:
             return
-        above = _limit(op.rpartition(".")[2].strip("_"), args, keywords, node)
-        if above is not None and above < operand.range.magnitude:
+        name = op.rpartition(".")[2].strip("_")
+        above = _limit(name, args, keywords, node)
+        largest = operand.range.high if name.startswith("exp") else operand.range.magnitude
+        if above is not None and above < largest:
             self._found[node] = Overflow(node, _text(node), above)
 
     def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:

@@ -42,7 +42,10 @@ _MOST = 3
 _DEEPEST = 4
 _LONGEST = 5
 """Items that are told one by one."""
-_NUMBERS = {Category.BOOL: "bool", Category.INTEGER: "int", Category.FLOAT: "float", Category.COMPLEX: "complex"}
+_TRUTH = "Python bool"
+_PYTHON = {bool: _TRUTH}
+"""What would be taken for a dtype."""
+_NUMBERS = {Category.BOOL: _TRUTH, Category.INTEGER: "int", Category.FLOAT: "float", Category.COMPLEX: "complex"}
 
 
 class Wording:
@@ -68,7 +71,7 @@ class Wording:
         if isinstance(value, (Tensor, Unknown)) and value != NO_TENSOR:
             return self._tensor(value)
         if isinstance(value, Const):
-            return "None" if value.value is None else type(value.value).__name__
+            return "None" if value.value is None else _PYTHON.get(type(value.value), type(value.value).__name__)
         if isinstance(value, Number):
             return _NUMBERS[value.category]
         if isinstance(value, Array):

@@ -12,6 +12,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dtlint.dtypes.contracts import contract_of
 from dtlint.dtypes.dtype import FLOATING, Category
 from dtlint.infer.context import Arguments, NeverReturns, TooLong
 from dtlint.infer.domain.lattice import category_of, join, join_all
@@ -643,6 +644,7 @@ def _parameters(
     given = definition.node.args
     defaults = definition.defaults or {}
     gradients, tensors = _gradients(definition), used_as_tensors(definition.node)
+    contracted = _contracted(definition)
     found: dict[str, Value] = {}
     for one in _named_parameters(definition):
         default = defaults.get(one.arg)
@@ -655,6 +657,7 @@ def _parameters(
         if value is None:
             number = isinstance(default, Const) and default.value is not None
             value = TOP if number else Unknown(None, symbol)
+        value = contracted.get(one.arg, value)
         category = None if default is None else category_of(default)
         if isinstance(value, Number) and category is not None:
             value = join(value, Number(category))  # `x: int = 0.5` takes floats
@@ -676,6 +679,28 @@ def _apart(ctx: Context, definition: FunctionDefinition, receiver: Value | None)
         return None
     cls: ProjectClass = receiver.address.kind
     return ctx.store.path(None, cls.definition.node, cls.definition.module)
+
+
+def _contracted(definition: FunctionDefinition) -> dict[str, Value]:
+    """The parameters of which a contract says what they are. One variable is one dtype."""
+    try:
+        contract = contract_of(definition.node)
+    except ValueError:
+        contract = None
+    if contract is None:
+        return {}
+    found: dict[str, Value] = {}
+    symbols: dict[str, Symbol] = {}
+    for one in _named_parameters(definition):
+        term = contract.parameters.get(one.arg)
+        if term is None or not term.stated:
+            continue
+        own = Symbol(frozenset({Atom(parameter_key(one.arg, one.lineno, one.col_offset), one.arg)}))
+        value: Value = Tensor(term.dtypes) if term.dtypes else TOP
+        if len(term.variables) == 1:
+            value = Tensor(None, symbols.setdefault(term.variables[0], own))
+        found[one.arg] = join(value, NONE) if term.optional else value
+    return found
 
 
 def _numbers(definition: FunctionDefinition, bound: MappingOf[str, Value]) -> dict[str, Value]:

@@ -6,6 +6,7 @@ import ast
 import warnings
 from typing import TYPE_CHECKING
 
+from dtlint.source.contracts import with_contracts
 from dtlint.source.private import mangled
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def parsed(source: str | bytes) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = ast.parse(source)
-    return mangled(tree, source)
+    return with_contracts(mangled(tree, source), source)
 
 
 def tree_of(source: Source) -> ast.Module:
