@@ -87,7 +87,7 @@ class Reader:
         if facts.broken_off is not None:
             del self._readings[roots]
         assert self._disk is not None
-        self.rests_on = {str(other): self._disk.digest(other) for other in sorted(rests_on)}
+        self.rests_on = {other: self._disk.digest(other) for other in sorted(map(str, rests_on))}
         facts.around.displayed = frozenset(displayed)
         facts.declared, facts.settings_file = self.declared, finder(path, self._disk, self._rest_on)
         return facts
@@ -118,13 +118,17 @@ _LEAST_JUDGED = 500_000
 """Bytes of the files that are judged between two beginnings. Some projects import all of themselves for any file."""
 
 
-@cache
 def roots_of(path: Path) -> tuple[Path, ...]:
     """The folders from which a file's absolute imports are found: that around its own package, and the project's."""
-    roots = [import_root(path)]
-    for folder in path.parents:
-        if any((folder / name).exists() for name in _PROJECT_FILES):
-            roots += [one for one in (folder, folder / "src") if one not in roots and one.is_dir()]
+    return _roots_in(path.parent)
+
+
+@cache
+def _roots_in(folder: Path) -> tuple[Path, ...]:
+    roots = [_outside_of_packages(folder)]
+    for above in (folder, *folder.parents):
+        if any((above / name).exists() for name in _PROJECT_FILES):
+            roots += [one for one in (above, above / "src") if one not in roots and one.is_dir()]
             break
     return tuple(roots)
 
@@ -134,7 +138,11 @@ _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 
 def import_root(path: Path) -> Path:
     """The folder around a file's outermost package."""
-    folder = path.parent
+    return _outside_of_packages(path.parent)
+
+
+@cache
+def _outside_of_packages(folder: Path) -> Path:
     while (folder / "__init__.py").is_file() and folder.parent != folder:
         folder = folder.parent
     return folder

@@ -198,7 +198,8 @@ class Surroundings:
         """The nodes that may have bound a variable where it is read: an assignment's value, the target itself where that
         unpacks a sequence, an augmented assignment, a loop, a `with` item, an import's alias, a function, a class, or the
         parameter. Empty where they are not known; of a variable of an outer scope they are all that bind it there."""
-        scope: ast.AST = self.scope(name)
+        own = self.scope(name)
+        scope: ast.AST = own
         while True:
             reaching = self._reaching.get(scope)
             if reaching is None:
@@ -207,7 +208,7 @@ class Surroundings:
                 except RecursionError:  # code that is nested deeper than it can be followed: nothing is known of it
                     reaching = Reaching(ast.Module([], []))
                 self._reaching[scope] = reaching
-            found = reaching.definitions(name) if scope is self.scope(name) else reaching.everywhere(name.id)
+            found = reaching.definitions(name) if scope is own else reaching.everywhere(name.id)
             if found or isinstance(scope, ast.Module):
                 return found
             scope = self.scope(scope)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.domain.lattice import category_of
 from dtlint.infer.domain.values import NONE, TOP, Const, Mapping, Number, ProjectClass, Ref, Tuple, choices
+from dtlint.infer.walk import nodes
 from dtlint.source.definitions import functions
 
 if TYPE_CHECKING:
@@ -71,7 +72,21 @@ def forget_changed_globals(ctx: Context, variables: Address, tree: ast.Module) -
 
 @lru_cache(maxsize=64)
 def _globals_in(tree: ast.Module) -> frozenset[str]:
-    return frozenset(name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names)
+    every = nodes([tree], _WITHOUT_STATEMENTS)
+    return frozenset(name for node in every if isinstance(node, ast.Global) for name in node.names)
+
+
+_WITHOUT_STATEMENTS = (
+    ast.Assign,
+    ast.AnnAssign,
+    ast.AugAssign,
+    ast.Expr,
+    ast.Return,
+    ast.Raise,
+    ast.Assert,
+    ast.Delete,
+)
+"""Statements in which no other stands."""
 
 
 def _is_plain(value: Value) -> bool:
@@ -89,7 +104,7 @@ def _changed_in(node: ast.ClassDef) -> _Changed:
     assigned: set[str] = set()
     counted: set[str] = set()
     filled: set[str] = set()
-    for part in (part for method in methods.values() if method not in making for part in ast.walk(method)):
+    for part in nodes(method for method in methods.values() if method not in making):
         if isinstance(part, ast.AugAssign):
             counted |= _own(part.target)
             filled |= _own(part.target.value) if isinstance(part.target, ast.Subscript) else set()
@@ -122,6 +137,6 @@ def _own(node: ast.expr) -> set[str]:
 
 def _called_in(method: ast.AST) -> Iterator[str]:
     """The methods of the object that a method calls."""
-    for part in ast.walk(method):
+    for part in nodes([method]):
         if isinstance(part, ast.Call):
             yield from _own(part.func)

@@ -643,14 +643,17 @@ def _parameters(
     """
     given = definition.node.args
     defaults = definition.defaults or {}
-    gradients, tensors = _gradients(definition), used_as_tensors(definition.node)
+    gradients, named = _gradients(definition), _named_parameters(definition)
+    is_method = definition.owner is not None and "staticmethod" not in definition.decorators
+    others = named[is_method:]  # than the receiver, whose methods say nothing of tensors
     contracted = _contracted(definition)
     found: dict[str, Value] = {}
-    for one in _named_parameters(definition):
+    for one in named:
         default = defaults.get(one.arg)
         symbol = Symbol(frozenset({Atom(parameter_key(one.arg, one.lineno, one.col_offset), one.arg)}))
         value = None if one.annotation is None else declared_in(ctx, definition.module, one.annotation, symbol)
-        if (value is None and one.arg in tensors) or (not believes_masks and is_declared(one.annotation, "BoolTensor")):
+        is_mask = not believes_masks and is_declared(one.annotation, "BoolTensor")
+        if is_mask or (value is None and one in others and one.arg in used_as_tensors(definition.node)):
             value = Tensor(None, symbol)
         if value is None and one in gradients:
             value = Tensor(None, symbol) if len(gradients) == 1 else join(Tensor(None, symbol), NONE)
@@ -661,8 +664,11 @@ def _parameters(
         category = None if default is None else category_of(default)
         if isinstance(value, Number) and category is not None:
             value = join(value, Number(category))  # `x: int = 0.5` takes floats
-        stays = is_declared(one.annotation, "LongTensor") or one.arg in no_floating_tensors(definition.node)
-        if assumed is not None and not stays:
+        if (
+            assumed is not None
+            and not is_declared(one.annotation, "LongTensor")
+            and one.arg not in no_floating_tensors(definition.node)
+        ):
             is_input = default is None and _is_forward(definition)
             value = _assumed(Tensor(None, symbol) if is_input and type(value) is Unknown else value, assumed(one))
         found[one.arg] = join(value, NONE) if default == NONE else value

@@ -28,6 +28,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.models.enumerations import is_enumeration
 from dtlint.infer.models.kinds import bases_of
 from dtlint.infer.models.plain_tensors import is_weight, plain
+from dtlint.infer.walk import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,7 +180,7 @@ def is_declared(annotation: ast.expr | None, name: str) -> bool:
         annotation = _parsed(annotation.value)
     if annotation is None:
         return False
-    parts = list(ast.walk(annotation))
+    parts = list(nodes([annotation]))
     named = {one.attr for one in parts if isinstance(one, ast.Attribute)}
     named |= {one.id for one in parts if isinstance(one, ast.Name)}
     return {one for one in named if one.endswith("Tensor")} == {name}
