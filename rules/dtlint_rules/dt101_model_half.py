@@ -236,6 +236,8 @@ def _optimizer_of(facts: ModuleFacts, model: _Model, back: Sequence[Cast]) -> Ca
             continue
         if function not in (None, facts.around.function(call.node)) and getattr(function, "name", "") != "__init__":
             continue  # methods are called in any order
+        if _place(call.node) < _place(model.node) and not _is_trained_behind(facts, model.node):
+            continue
         given = [*call.node.args, *(keyword.value for keyword in call.node.keywords)]
         for part in (part for one in given for part in facts.around.made_of(one)):
             if not isinstance(part, ast.Attribute) or part.attr not in ("parameters", "named_parameters"):
@@ -243,6 +245,14 @@ def _optimizer_of(facts: ModuleFacts, model: _Model, back: Sequence[Cast]) -> Ca
             if model.is_meant(facts, part.value):
                 return call
     return None
+
+
+def _is_trained_behind(facts: ModuleFacts, cast: ast.Call) -> bool:
+    """May a step follow a cast that stands behind the optimizer: further on, in the same loop, or where others call?"""
+    around, function = facts.around, facts.around.function(cast)
+    loop = next((one for one in around.around(cast) if isinstance(one, (ast.For, ast.While))), None)
+    steps = [call.node for call in facts.methods("step", "backward") if around.function(call.node) is function]
+    return not steps or any(_place(one) > _place(cast) or loop in (*around.around(one),) for one in steps)
 
 
 def _saves(facts: ModuleFacts, cast: Cast) -> bool:
