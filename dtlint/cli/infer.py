@@ -26,6 +26,8 @@ __all__ = ["command"]
 def _assumed(ctx: click.Context, param: click.Parameter, value: str | None) -> Assumption | None:
     from dtlint.dtypes.assumption import SINGLE, parse_assumption
 
+    if value is not None and "," in value:
+        raise click.BadParameter(f"has {value!r}: infer takes one assumption, check takes several")
     try:
         assumption = None if value is None else parse_assumption(value, (SINGLE,))
     except ValueError as error:

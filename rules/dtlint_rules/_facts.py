@@ -17,7 +17,7 @@ def origin(sighting: Sighting[Operation] | Sighting[Event], text: str) -> tuple[
     what = sighting.what
     if sighting.behind:
         return ((Step(what.node, what.module), text),)
-    return () if sighting.call is None else ((sighting.call, "from here"),)
+    return () if sighting.call is None else ((sighting.call, "called from here"),)
 
 
 def op_name(op: str) -> str:

@@ -24,6 +24,7 @@ __all__ = [
     "finding",
     "if_half",
     "is_layer",
+    "is_loss",
     "is_refused",
     "is_write",
     "once",

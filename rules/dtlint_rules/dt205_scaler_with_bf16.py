@@ -75,7 +75,7 @@ class ScalerWithBf16(Rule):
                 yield Finding(
                     call.node,
                     "GradScaler is used with bfloat16, which does not need it",
-                    help="Pass `enabled=(dtype == torch.float16)`",
+                    help="Leave the scaler out, or make it for float16 alone: `enabled=(dtype == torch.float16)`",
                     notes=((own[0][0], "autocast to bfloat16"),),
                 )
 

@@ -13,7 +13,7 @@ from dtlint.source.definitions import public_functions, returned
 from dtlint_rules._attained import last_name_of
 from dtlint_rules._casts import TO_FLOATING
 from dtlint_rules._needs import TORCH
-from dtlint_rules._refusals import tensors
+from dtlint_rules._refusals import is_loss, tensors
 from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ def _where_left(facts: ModuleFacts, happened: dict[object, Operation], node: ast
         operation = happened.get(found)
         if (
             operation is None
+            or is_loss(operation)  # float32 is right for a loss
             or _chooses(operation, wanted.dtypes)
             or not isinstance(operation.result, Tensor)
             or operation.result.dtypes != wanted.dtypes

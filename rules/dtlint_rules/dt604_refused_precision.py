@@ -83,7 +83,7 @@ class RefusedPrecision(Rule):
             yield InSettings(found.span, f"accelerate raises: there is no mixed precision {shown}", _KNOWN)
 
 
-_KNOWN = "It knows no, fp16, bf16 and fp8"
+_KNOWN = "Use one of `no`, `fp16`, `bf16` and `fp8`"
 _INSTEAD = 'Write mixed_precision="fp16"'
 
 
@@ -101,7 +101,7 @@ def _of_lightning(facts: ModuleFacts, call: Call) -> Iterator[Finding]:
         known = _ALIASES | _MIXED
     if value not in known:
         text = ", ".join(sorted(map(str, known - _ENGINES)))
-        yield Finding(node, f"Lightning raises: there is no precision {value!r}", help=f"It knows {text}")
+        yield Finding(node, f"Lightning raises: there is no precision {value!r}", help=f"Use one of {text}")
         return
     strategy = call.constant(None, "strategy")
     if isinstance(strategy, str) and strategy.startswith("deepspeed"):

@@ -428,3 +428,15 @@ def test_what_forward_is_given_is_a_tensor_though_nothing_says_so() -> None:
                 return x
     """
     assert found(text, "half") == [("DT311", 8)]
+
+
+def test_a_loss_may_be_float32_whatever_it_is_of() -> None:
+    text = """
+        import torch
+        import torch.nn.functional as F
+
+        def contrastive(a: torch.Tensor, b: torch.Tensor):
+            logits = a @ b.T
+            return F.cross_entropy(logits.float(), torch.arange(len(a), device=a.device))
+    """
+    assert check(text, "half") == []
