@@ -97,7 +97,7 @@ def test_weights_have_the_dtype_too_and_buffers_with_them() -> None:
                 return self.fc(x + self.shift)
     """
     assert found(text, "half") == [("DT302", 17)]
-    assert found(text, "mixed") == [("DT302", 17)]  # an input without dimensions is float16 behind `x * self.scale`
+    assert found(text, "mixed") == [("DT302", 14), ("DT302", 17)]
     assert found(text, "autocast") == []
 
 
@@ -440,3 +440,29 @@ def test_a_loss_may_be_float32_whatever_it_is_of() -> None:
             return F.cross_entropy(logits.float(), torch.arange(len(a), device=a.device))
     """
     assert check(text, "half") == []
+
+
+def test_what_is_given_has_dimensions_so_that_a_norm_in_float32_reaches_the_layer_behind() -> None:
+    text = """
+        import torch
+        from torch import nn
+
+        class Norm(nn.Module):
+            def __init__(self, width: int) -> None:
+                super().__init__()
+                self.weight = nn.Parameter(torch.ones(width))
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                h = x.float()
+                h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6)
+                return self.weight * h
+
+        class Block(nn.Module):
+            def __init__(self, width: int) -> None:
+                super().__init__()
+                self.norm, self.out = Norm(width), nn.Linear(width, width)
+
+            def forward(self, x):
+                return self.out(self.norm(x))
+    """
+    assert found(text, "half") == [("DT317", 13), ("DT302", 21)]

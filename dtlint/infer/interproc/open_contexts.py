@@ -489,6 +489,8 @@ class OpenContexts:
             return None
         if definition.module is self.main and not self._with_callees:
             return None  # the file alone is read, and its own functions are followed
+        if self._assumption is not None and definition.owner is not None and definition.name == "__init__":
+            return None  # which makes the weights that the assumption is about
         if definition.speaks_of_casts and any(map(is_module, list(bound.values())[definition.owner is not None :])):
             return None  # which may cast a module that others made
         if definition.speaks_of_unscaling:
@@ -741,9 +743,10 @@ def _is_open(value: Value) -> bool:
 
 
 def _assumed(value: Value, dtype: str) -> Value:
-    """A parameter of which no dtype is known, of the assumed one."""
+    """A parameter of which no dtype is known, of the assumed one, and with at least one dimension: promotion takes others for
+    numbers."""
     if isinstance(value, Tensor) and value.dtypes is None:
-        return Tensor(frozenset({dtype}), None, value.rank)
+        return Tensor(frozenset({dtype}), None, -1 if value.rank is None else value.rank)
     if isinstance(value, Unknown) and value.symbol is not None:
         return Unknown(frozenset({dtype}))
     if isinstance(value, Union):
@@ -798,8 +801,8 @@ def _name_what_it_holds(ctx: Context, made: Ref, assumption: Assumption | None) 
         for field, value in list(store.objects[address].items()):
             if address.kind in WEIGHTS:
                 named = _weight(value, text, address.kind == PARAMETER) if field == CONTENT else value
-                if assumption is not None and isinstance(named, Tensor) and named.dtypes is None and named.symbol:
-                    certain = all(atom.floating for atom in named.symbol.of)
+                if assumption is not None and isinstance(named, Tensor) and _is_open_weight(named, address.kind):
+                    certain = named.symbol is None or all(atom.floating for atom in named.symbol.of)
                     dtypes = frozenset({assumption.weights}) | (frozenset() if certain else WHOLE)
                     named = Tensor(dtypes, None, named.rank)
             else:
@@ -810,6 +813,11 @@ def _name_what_it_holds(ctx: Context, made: Ref, assumption: Assumption | None) 
                 if inner not in seen and inner in store.objects and inner.kind not in ("frame", "module", "class"):
                     seen.add(inner)
                     waiting.append((inner, path))
+
+
+def _is_open_weight(value: Tensor, kind: object) -> bool:
+    """Is it of the dtype that its module was cast to? One that stands for several has no name."""
+    return value.dtypes is None and (value.symbol is not None or kind == PARAMETER)
 
 
 def _within(text: str | None, field: object) -> str | None:
