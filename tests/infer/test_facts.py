@@ -318,3 +318,31 @@ def test_what_functions_assign_to_global_variables_is_not_what_the_module_left()
     assert isinstance(given, ast.Return)
     assert given.value is not None
     assert isinstance(facts.value(given.value), Tensor)
+
+
+def test_an_iterator_is_asked_for_items_and_for_no_iterator_again() -> None:
+    """Each of two classes gives the other as its iterator, as loaders and their workers may."""
+    facts = facts_of("""
+        import torch
+
+        class Loader:
+            def __iter__(self):
+                return Worker()
+
+        class Worker:
+            def __iter__(self):
+                return Loader()
+
+            def __next__(self):
+                return torch.zeros(2, dtype=torch.float64)
+
+        for batch in Loader():
+            total = batch * 2
+    """)
+    assert facts.broken_off is None
+    loop = facts.tree.body[-1]
+    assert isinstance(loop, ast.For)
+    assert isinstance(loop.body[0], ast.Assign)
+    doubled = facts.value(loop.body[0].value)
+    assert isinstance(doubled, Tensor)
+    assert doubled.dtypes == {"float64"}

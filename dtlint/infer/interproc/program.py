@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
 from dtlint.infer.context import Arguments, Context, Frame, NeverReturns
+from dtlint.infer.domain.lattice import join_all
 from dtlint.infer.domain.values import (
     TOP,
     Address,
@@ -438,12 +439,7 @@ class Program:
         method = ctx.semantics.attribute(ctx, value, "__iter__", node)
         if isinstance(method, (Function, Bound)):
             made = ctx.semantics.call(ctx, method, Arguments([], {}, True, node))
-            if isinstance(made, Ref) and made == value:
-                following = ctx.semantics.attribute(ctx, value, "__next__", node)
-                if isinstance(following, Function):
-                    return Many(ctx.semantics.call(ctx, following, Arguments([], {}, True, node)))
-                return Many(TOP)
-            return ctx.semantics.items(ctx, made, node)
+            return join_all(_following(ctx, one, node) for one in choices(made)) or Many(TOP)
         method = ctx.semantics.attribute(ctx, value, "__getitem__", node)
         if isinstance(method, Function):
             length = ctx.semantics.attribute(ctx, value, "__len__", node)
@@ -545,3 +541,13 @@ def _says_keyword(decorator: ast.expr) -> bool:
 def _is_transform(value: Value) -> bool:
     """Is it a decorator that makes classes of their fields, by PEP 681?"""
     return isinstance(value, Function) and "dataclass_transform" in value.definition.decorators
+
+
+def _following(ctx: Context, iterator: Value, node: ast.AST) -> Value:
+    """What an iterator gives. One of the project has `__next__`, and is not asked for an iterator again."""
+    if not isinstance(iterator, Ref) or isinstance(iterator.address.kind, str):
+        return ctx.semantics.items(ctx, iterator, node)
+    following = ctx.semantics.attribute(ctx, iterator, "__next__", node)
+    if isinstance(following, Function):
+        return Many(ctx.semantics.call(ctx, following, Arguments([], {}, True, node)))
+    return Many(TOP)
