@@ -320,23 +320,24 @@ def _read(
     running = {path.absolute() for path in programs}
     by_path = {job.path.absolute(): job for job in jobs}
     groups = _by_root(jobs)
+    followed = 0
     for root, group in groups.items():
         runs = sorted(running.intersection(job.path.absolute() for job in group))
         if not runs:
             continue
         beside = _beside(root, groups, group, texts)
-        project = WholeProject(root, beside, disk)
+        project = WholeProject(root, beside, disk, followed)
         for path in runs:
             if project.bytes_read > _MOST_BYTES:
                 _judge(project, by_path, rules, found, disk)
-                project = WholeProject(root, beside, disk)
+                project = WholeProject(root, beside, disk, project.followed)
                 gc.collect()
             try:
                 project.run(path)
             except RecursionError:
                 found.errors.append(f"{by_path[path].shown}: {DEEPER_THAN_FOLLOWED}")
                 _judge(project, by_path, rules, found, disk)
-                project = WholeProject(root, beside, disk)
+                project = WholeProject(root, beside, disk, project.followed)
         _judge(project, by_path, rules, found, disk)
         if project.bytes_read > _WORTH_A_SEARCH:
             del project  # what was read leads back to itself

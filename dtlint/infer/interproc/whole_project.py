@@ -32,8 +32,8 @@ __all__ = ["WholeProject", "module_name"]
 _BUDGET = 20_000
 """Calls that are followed for one program."""
 _MOST_FOLLOWED = 60_000
-"""Calls that are followed for all programs before each has the least alone: a project may have a program for each setting of
-the same few functions."""
+"""Calls that are followed for all programs of a run before each has the least alone: a project may have a program for each
+setting of the same few functions."""
 _LEAST = 200
 """Calls that are followed for any program."""
 _MOST_READINGS = 64
@@ -64,9 +64,10 @@ class WholeProject:
     Args:
         root: the folder that absolute imports start from.
         beside: further folders of the project in which modules are looked for.
+        followed: calls that were followed for the programs below other roots.
     """
 
-    def __init__(self, root: Path, beside: Sequence[Path], disk: Disk) -> None:
+    def __init__(self, root: Path, beside: Sequence[Path], disk: Disk, followed: int = 0) -> None:
         self.root = root
         main = ModuleInfo("", None, ast.Module([], []), "")
         self.project = Project([root], main, disk, beside=beside)
@@ -77,7 +78,7 @@ class WholeProject:
         self.recording = Recording(self.context, whole=True)
         self.context.recorder = self.recording
         self.judged: list[ModuleInfo] = []
-        self.followed = 0
+        self.followed = followed
         """Calls that were followed for programs so far."""
 
     @property
