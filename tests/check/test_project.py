@@ -13,6 +13,7 @@ from dtlint import discover
 from dtlint.check.judge import DEEPER_THAN_FOLLOWED
 from dtlint.check.run import run
 from dtlint.config import Configuration
+from dtlint.infer.interproc.whole_project import WholeProject
 
 PROJECTS = Path(__file__).resolve().parents[2] / "fixtures" / "projects"
 KNOWN: list[dict[str, Any]] = json.loads((PROJECTS / "projects.json").read_text(encoding="utf-8"))
@@ -122,10 +123,19 @@ def test_a_rule_that_crashes_is_named_and_the_rest_goes_on(tmp_path: Path, monke
 def test_a_program_that_cannot_be_followed_to_its_end_costs_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dtlint.check.project._DEEPEST", 3000)
-    deep = "import torch\n\nif __name__ == '__main__':\n    y = torch.ones(3)" + ".abs()" * 1500 + "\n"
-    files = {"net/__init__.py": "", "net/model.py": MODEL, "a.py": deep, "train.py": f"{RUN}\n\nmain()\n"}
+    usual = WholeProject.run
+
+    def run_but_one(self: WholeProject, path: Path) -> None:
+        if path.name == "deep.py":
+            raise RecursionError
+        usual(self, path)
+
+    monkeypatch.setattr(WholeProject, "run", run_but_one)
+    program = f"{RUN}\n\nmain()\n"
+    files = {"net/__init__.py": "", "net/model.py": MODEL, "deep.py": program, "train.py": program}
     folder = written(tmp_path, files)
     outcome = run(sorted(folder.rglob("*.py")), Configuration(isolated=True).settings_for, RULES)
     assert "DT306" in {one.code for one in outcome.diagnostics}
-    assert {error.partition(": ")[2] for error in outcome.errors} == {DEEPER_THAN_FOLLOWED}
+    assert [error.partition(": ") for error in outcome.errors] == [
+        (str(folder / "deep.py"), ": ", DEEPER_THAN_FOLLOWED)
+    ]
