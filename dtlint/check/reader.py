@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.file_reading import FileReading
     from dtlint.source.declared_packages import Releases
 
-__all__ = ["Reader", "import_root", "roots_of"]
+__all__ = ["PROJECT_FILES", "Reader", "import_root", "roots_of"]
 
 
 class Reader:
@@ -127,13 +127,14 @@ def roots_of(path: Path) -> tuple[Path, ...]:
 def _roots_in(folder: Path) -> tuple[Path, ...]:
     roots = [_outside_of_packages(folder)]
     for above in (folder, *folder.parents):
-        if any((above / name).exists() for name in _PROJECT_FILES):
+        if any((above / name).exists() for name in PROJECT_FILES):
             roots += [one for one in (above, above / "src") if one not in roots and one.is_dir()]
             break
     return tuple(roots)
 
 
-_PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+"""What stands in the topmost folder of a project."""
 
 
 def import_root(path: Path) -> Path:

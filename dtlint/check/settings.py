@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import re
 from typing import TYPE_CHECKING
 
 from dtlint.check.judge import crash
+from dtlint.check.reader import PROJECT_FILES
 from dtlint.diagnostic import Diagnostic, Location, Note
 from dtlint.source.file import shown_path
 from dtlint.source.settings_file import SettingsFile, UnreadableSettings
+from dtlint.source.suppression import silences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,12 +21,8 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.disk import Disk
     from dtlint.rule import InSettings, Rule
 
-__all__ = ["check_settings", "finder", "note"]
+__all__ = ["check_settings", "finder"]
 
-_ROOTS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
-_SUPPRESSED = re.compile(
-    r"#\s*(?:noqa(?P<all>(?!:))|noqa:\s*(?P<codes>[\w, ]+)|dtlint:\s*ignore(?:\[(?P<listed>[^\]]*)\]|(?P<every>)))"
-)
 _CONTEXT = 2
 """Lines that a frame shows around a finding."""
 
@@ -49,16 +45,11 @@ def finder(path: Path | None, disk: Disk, asked: Callable[[Path], None]) -> Call
                 return SettingsFile.from_bytes(disk.read(candidate), shown_path(candidate), candidate)
             except (OSError, ValueError):
                 pass
-            if any(disk.is_file(folder / name) or disk.is_folder(folder / name) for name in _ROOTS):
+            if any(disk.is_file(folder / name) or disk.is_folder(folder / name) for name in PROJECT_FILES):
                 return None
         return None
 
     return found
-
-
-def note(file: SettingsFile, span: Span, message: str) -> Note:
-    """A second place in a settings file."""
-    return Note(Location(file.shown, span), message)
 
 
 def check_settings(
@@ -100,7 +91,7 @@ def _diagnostic(rule: type[Rule], file: SettingsFile, found: InSettings) -> Diag
         found.message,
         Location(file.shown, found.span),
         help=found.help,
-        notes=tuple(note(*one) for one in found.notes),
+        notes=tuple(Note(Location(other.shown, span), text) for other, span, text in found.notes),
         lines=tuple((number, file.lines[number - 1]) for number in range(first, last + 1)),
         noqa_line=found.span.line,
     )
@@ -109,8 +100,5 @@ def _diagnostic(rule: type[Rule], file: SettingsFile, found: InSettings) -> Diag
 def _is_suppressed(file: SettingsFile, span: Span, rule: type[Rule]) -> bool:
     """Does a comment on its line silence a finding? JSON has no comments."""
     line = file.lines[span.line - 1] if span.line <= len(file.lines) else ""
-    found = None if os.path.splitext(file.shown)[1] == ".json" else _SUPPRESSED.search(line)
-    if found is None:
-        return False
-    listed = found["codes"] or found["listed"]
-    return listed is None or not {rule.code, rule.name}.isdisjoint(re.split(r"[,\s]+", listed))
+    _, mark, comment = line.partition("#")
+    return not file.shown.endswith(".json") and silences(mark + comment, rule.code, rule.name)

@@ -51,7 +51,7 @@ def consequence(rule: Rule, finding: Finding) -> Verdict:
     """What a finding says of the function that leads there."""
     if "raises" in finding.message:
         return Verdict.RAISES
-    return Verdict.OVERFLOWS if rule.code.startswith("DT4") else Verdict.LEAVES
+    return Verdict.LEAVES if rule.code.startswith("DT3") else Verdict.OVERFLOWS
 
 
 def entries(facts: ModuleFacts, node: ast.AST) -> frozenset[ast.AST]:

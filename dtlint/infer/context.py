@@ -113,8 +113,8 @@ class Frame:
     """The variables around it, for closures."""
 
 
-class Recorder(Protocol):
-    """Who is told what each expression was found to be."""
+class Recorder:
+    """Who is told what each expression was found to be. Who inherits is told of what it overrides alone."""
 
     def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:
         """An expression was evaluated, not for the first time perhaps."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from dtlint.infer.context import Recorder
 from dtlint.infer.domain.lattice import join
 from dtlint.infer.domain.values import (
     NO_TENSOR,
@@ -214,7 +215,7 @@ class Kept:
         return self._index
 
 
-class Facts:
+class Facts(Recorder):
     """What each expression of a program was found to be, for `infer`: a recorder."""
 
     def __init__(self) -> None:
@@ -247,29 +248,6 @@ class Facts:
                 bound = one.receiver is not None
             if isinstance(function, Function):
                 self._calls.setdefault(function.definition.node, {})[node] = int(bound)
-
-    def evaluated(self, node: ast.AST, operands: tuple[Value, ...], result: Value, ctx: Context) -> None:
-        """Operands are of no use here."""
-
-    def operation(
-        self,
-        op: str,
-        args: Sequence[Value],
-        keywords: Mapping[str, Value],
-        result: Value | None,
-        error: str | None,
-        ctx: Context,
-    ) -> None:
-        """Operations are of no use here."""
-
-    def event(self, kind: str, ctx: Context, *about: Value) -> None:
-        """Protocols are of no use here."""
-
-    def module_begins(self, module: object) -> None:
-        """All modules are alike here."""
-
-    def module_ends(self) -> None:
-        """All modules are alike here."""
 
     def calls_of(self, function: ast.AST) -> Iterable[tuple[ast.Call, int]]:
         """The calls in view of a function, by its syntax, and how many parameters each fills in with a receiver."""

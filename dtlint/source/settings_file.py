@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 from dtlint.diagnostic import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
 __all__ = [
     "ACCELERATE",
     "DEEPSPEED",
+    "DEEPSPEED_KEYS",
     "SUFFIXES",
     "SettingsFile",
     "UnreadableSettings",
@@ -38,9 +39,10 @@ _LARGEST = 64 * 1024
 """Bytes: what is larger was not written by hand, and holds data."""
 _ACCELERATE = re.compile(rb"^(?:compute_environment|distributed_type)[ \t]*:", re.MULTILINE)
 _PRECISION = re.compile(rb"^(?:mixed_precision|fp16|deepspeed_config|fsdp_config)[ \t]*:", re.MULTILINE)
-_DEEPSPEED = frozenset({
+DEEPSPEED_KEYS = frozenset({
     "zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps",
 })  # fmt: skip
+"""Keys of which a DeepSpeed configuration has one."""
 
 
 class UnreadableSettings(ValueError):
@@ -142,8 +144,8 @@ def kind_of(data: bytes, path: str) -> str:
     try:
         held = json.loads(data)
     except (ValueError, RecursionError):
-        return DEEPSPEED if any(f'"{key}"'.encode() in data for key in _DEEPSPEED) else ""
-    return DEEPSPEED if isinstance(held, dict) and not _DEEPSPEED.isdisjoint(held) else ""
+        return DEEPSPEED if any(f'"{key}"'.encode() in data for key in DEEPSPEED_KEYS) else ""
+    return DEEPSPEED if isinstance(held, dict) and not DEEPSPEED_KEYS.isdisjoint(held) else ""
 
 
 def _composed(text: str, shown: str) -> Value:
@@ -183,15 +185,10 @@ def _pairs(node: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _scalar(node: Any) -> Any:
-    kind = node.tag.rpartition(":")[2]
-    if kind == "bool":
-        return _BOOLEANS[node.value.lower()]
-    if kind == "null":
-        return None
+    """A scalar as YAML reads it; what it has no such form for, as its text."""
+    import yaml
+
     try:
-        return int(node.value) if kind == "int" else float(node.value) if kind == "float" else node.value
-    except ValueError:
+        return yaml.constructor.SafeConstructor().construct_object(node)
+    except (yaml.YAMLError, ValueError):
         return node.value
-
-
-_BOOLEANS: Mapping[str, bool] = {"yes": True, "no": False, "true": True, "false": False, "on": True, "off": False}

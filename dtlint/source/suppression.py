@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from dtlint.source.file import Source
 
-__all__ = ["LogicalLine", "Malformed", "Suppressions", "Unused", "logical_lines", "tokens"]
+__all__ = ["LogicalLine", "Malformed", "Suppressions", "Unused", "logical_lines", "silences", "tokens"]
 
 _FOR_DTLINT = re.compile(rb"dtlint\s*:")
 _NOQA = re.compile(r"#\s*(?i:noqa)(?![\w-])(?P<list>\s*:\s*(?P<codes>[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)?)?")
@@ -255,6 +255,12 @@ def logical_lines(read: Iterable[tokenize.TokenInfo]) -> Iterator[tuple[LogicalL
 
 
 _LAYOUT = frozenset({tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.ENCODING})
+
+
+def silences(comment: str, code: str, name: str) -> bool:
+    """Does a comment, which begins with its `#`, silence a rule on its line? For files that are no Python."""
+    token = tokenize.TokenInfo(tokenize.COMMENT, comment, (1, 0), (1, len(comment)), comment)
+    return any(one.silences(code, name) for one in _in_comment(token, LogicalLine(1, 1)))
 
 
 def _in_comment(comment: tokenize.TokenInfo, lines: LogicalLine) -> Iterator[Directive]:

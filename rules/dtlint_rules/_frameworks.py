@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dtlint.source.settings_file import SettingsFile
     from dtlint.source.settings_file import Value as Setting
 
-__all__ = ["Enabled", "deepspeed_of", "enabled_in", "given", "is_on", "training_arguments"]
+__all__ = ["Enabled", "deepspeed_of", "enabled_in", "enabled_in_dict", "given", "is_on", "training_arguments"]
 
 _ARGUMENTS = re.compile(r"transformers\.(?:\w+\.)*\w*TrainingArguments|trl\.(?:\w+\.)*\w+Config")
 
@@ -71,10 +71,11 @@ def deepspeed_of(facts: ModuleFacts, call: Call, precision: str) -> Enabled | No
         return None if file is None else enabled_in(file, precision)
     node = call.argument_node(None, "deepspeed")
     display = None if node is None else facts.around.definition(node)
-    return _enabled(display, precision) if isinstance(display, ast.Dict) else None
+    return enabled_in_dict(display, precision) if isinstance(display, ast.Dict) else None
 
 
-def _enabled(display: ast.Dict, precision: str) -> Enabled | None:
+def enabled_in_dict(display: ast.Dict, precision: str) -> Enabled | None:
+    """What a DeepSpeed configuration that is written out says of a precision; None where it says nothing."""
     for name in _BLOCKS[precision]:
         block = item(display, name)
         value = item(block, "enabled") if isinstance(block, ast.Dict) else None

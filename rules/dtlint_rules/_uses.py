@@ -26,6 +26,7 @@ __all__ = [
     "is_callers",
     "is_edge",
     "is_half",
+    "is_in_place",
     "is_mended",
     "is_open",
     "is_rest",
@@ -256,6 +257,13 @@ def is_edge(facts: ModuleFacts, node: ast.AST) -> bool:
 
 
 _MENDING = frozenset({"where", "isnan", "isinf", "isfinite", "nan_to_num", "nan_to_num_"})
+
+
+def is_in_place(node: ast.AST) -> bool:
+    """Does it change its first operand: `x.sub_(m)`, `x -= m`?"""
+    return isinstance(node, ast.AugAssign) or (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_")
+    )
 
 
 def is_mended(facts: ModuleFacts, node: ast.AST) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.domain.values import Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._needs import TORCH, attributes
-from dtlint_rules._uses import Use, is_edge, is_mended, maker, number_at, peeled, uses
+from dtlint_rules._uses import Use, is_edge, is_in_place, is_mended, maker, number_at, peeled, uses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -152,16 +152,10 @@ def _is_asked_for(facts: ModuleFacts, node: ast.AST, value: ast.expr) -> bool:
     tests = [guard.test for guard in facts.around.guards(node)]
     tests += [facts.around.definition(part) for test in tests for part in ast.walk(test) if isinstance(part, ast.Name)]
     tests += [one.nodes[0] for one in uses(facts, "__setitem__")]
-    tests += [one.nodes[0] for one in uses(facts, *_BOUNDING) if _is_in_place(one.node)]
+    tests += [one.nodes[0] for one in uses(facts, *_BOUNDING) if is_in_place(one.node)]
     if any(isinstance(part, ast.Name) and part.id in about for test in tests for part in ast.walk(test)):
         return True
     return is_mended(facts, node)
-
-
-def _is_in_place(node: ast.AST) -> bool:
-    if isinstance(node, ast.AugAssign):
-        return True
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_")
 
 
 def _counts(facts: ModuleFacts, made: Use) -> bool:

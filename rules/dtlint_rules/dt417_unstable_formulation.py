@@ -12,7 +12,7 @@ from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.values import Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import bracketed
-from dtlint_rules._uses import is_mended, is_rest, maker, peeled, uses
+from dtlint_rules._uses import is_in_place, is_mended, is_rest, maker, peeled, uses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -230,19 +230,12 @@ def _is_unbounded(facts: ModuleFacts, node: ast.expr) -> bool:
     if made is not None and (made.name in _BOUNDED or (made.name == "div" and _is_negated(facts, made.nodes[0]))):
         return False
     return not _is_negated(facts, node) and not any(
-        _is_in_place(one.node) and ast.unparse(one.nodes[0]) == ast.unparse(node) for one in uses(facts, "sub")
+        is_in_place(one.node) and ast.unparse(one.nodes[0]) == ast.unparse(node) for one in uses(facts, "sub")
     )
 
 
 def _is_negated(facts: ModuleFacts, node: ast.expr) -> bool:
     return isinstance(peeled(facts, node), ast.UnaryOp)
-
-
-def _is_in_place(node: ast.AST) -> bool:
-    """Is something taken from a tensor itself, its maximum as a rule: `x.sub_(m)`, `x -= m`?"""
-    return isinstance(node, ast.AugAssign) or (
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_")
-    )
 
 
 _BOUNDED = frozenset(

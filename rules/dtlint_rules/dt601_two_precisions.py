@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from dtlint.diagnostic import Severity
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, InSettings, Rule
-from dtlint.source.settings_file import DEEPSPEED
-from dtlint_rules._frameworks import enabled_in, is_on, item, training_arguments
+from dtlint.source.settings_file import DEEPSPEED, DEEPSPEED_KEYS
+from dtlint_rules._frameworks import enabled_in, enabled_in_dict, is_on, item, training_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from dtlint.source.settings_file import SettingsFile
 
 __all__ = ["TwoPrecisions"]
-
-_OF_DEEPSPEED = (
-    "zero_optimization",
-    "train_batch_size",
-    "train_micro_batch_size_per_gpu",
-    "gradient_accumulation_steps",
-)
 
 
 class TwoPrecisions(Rule):
@@ -67,9 +60,9 @@ class TwoPrecisions(Rule):
                 if is_on(call.argument(None, one)) and is_on(call.argument(None, other)):
                     yield Finding(call.node, f"Raises: `{one}` and `{other}` are both True", help=_HELP)
         for node in nodes([facts.tree]):
-            if isinstance(node, ast.Dict) and any(item(node, key) is not None for key in _OF_DEEPSPEED):
-                blocks = [item(node, name) for name in ("fp16", "bf16")]
-                if all(isinstance(block, ast.Dict) and _is_enabled(block) for block in blocks):
+            if isinstance(node, ast.Dict) and any(item(node, key) is not None for key in DEEPSPEED_KEYS):
+                enabled = [enabled_in_dict(node, name) for name in ("fp16", "bf16")]
+                if all(one is not None and one.value for one in enabled):
                     yield Finding(node, f"DeepSpeed raises: {_BOTH}", help=_HELP)
 
     def on_settings(self, file: SettingsFile, beside: Callable[[str], SettingsFile | None]) -> Iterator[InSettings]:
@@ -81,8 +74,3 @@ class TwoPrecisions(Rule):
 
 _BOTH = "fp16 and bf16 are both enabled"
 _HELP = "Keep one of them"
-
-
-def _is_enabled(block: ast.Dict) -> bool:
-    value = item(block, "enabled")
-    return isinstance(value, ast.Constant) and value.value is True

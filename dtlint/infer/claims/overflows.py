@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES
+from dtlint.infer.context import Recorder
 from dtlint.infer.domain.values import Const, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from dtlint.infer.context import Arguments, Context, Frame
+    from dtlint.infer.context import Context
     from dtlint.infer.domain.values import Value
 
 __all__ = ["Overflow", "Overflows"]
@@ -52,7 +53,7 @@ class Overflow:
     above: float
 
 
-class Overflows:
+class Overflows(Recorder):
     """Keeps the operators that overflow in float16."""
 
     def __init__(self) -> None:
@@ -84,24 +85,6 @@ class Overflows:
         largest = operand.range.high if name.startswith("exp") else operand.range.magnitude
         if above is not None and above < largest:
             self._found[node] = Overflow(node, _text(node), above)
-
-    def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:
-        """Of no use here."""
-
-    def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value | None, frame: Frame) -> None:
-        """Of no use here."""
-
-    def evaluated(self, node: ast.AST, operands: tuple[Value, ...], result: Value, ctx: Context) -> None:
-        """Of no use here."""
-
-    def event(self, kind: str, ctx: Context, *about: Value) -> None:
-        """Of no use here."""
-
-    def module_begins(self, module: object) -> None:
-        """Of no use here."""
-
-    def module_ends(self) -> None:
-        """Of no use here."""
 
 
 def _limit(op: str, args: Sequence[Value], keywords: Mapping[str, Value], node: ast.Call | ast.BinOp) -> float | None:

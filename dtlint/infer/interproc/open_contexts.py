@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtlint.dtypes.contracts import contract_of
 from dtlint.dtypes.dtype import FLOATING, Category
-from dtlint.infer.context import Arguments, NeverReturns, TooLong
+from dtlint.infer.context import Arguments, NeverReturns, Recorder, TooLong
 from dtlint.infer.domain.lattice import category_of, join, join_all
 from dtlint.infer.domain.values import (
     ABSENT,
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping as MappingOf
 
     from dtlint.dtypes.assumption import Assumption
-    from dtlint.infer.context import Context, Frame, Recorder
+    from dtlint.infer.context import Context, Frame
     from dtlint.infer.domain.values import Address, CallPath
     from dtlint.infer.interproc.engine import Engine
     from dtlint.infer.interproc.functions import FunctionDefinition
@@ -111,7 +111,7 @@ class Signature(NamedTuple):
     rests_on: frozenset[ModuleInfo] = frozenset()
 
 
-class OpenContexts:
+class OpenContexts(Recorder):
     """Reads a library: its functions, and the methods of its classes.
 
     Unless what functions call is told, too, it is the recorder meanwhile: of a function of the library only its own open

@@ -36,25 +36,9 @@ __all__ = ["WHOLE", "Misuses", "ParameterKinds"]
 WHOLE = INTEGRAL.intersection(ARITHMETIC) | {"bool"}
 """The dtypes of what is no floating tensor: indices, masks, targets."""
 _Entry = tuple["FunctionDefinition", Value | None]
-
-
 _ALIKE = frozenset(
-    {
-        "add",
-        "sub",
-        "rsub",
-        "div",
-        "true_divide",
-        "lerp",
-        "addcmul",
-        "addcdiv",
-        "dist",
-        "cdist",
-        "cat",
-        "stack",
-        "maximum",
-    }
-    | {"minimum"}
+    {"add", "sub", "rsub", "div", "true_divide", "lerp", "addcmul", "addcdiv", "dist", "cdist", "cat", "stack"}
+    | {"maximum", "minimum"}
 )
 """Ops whose operands are of one kind: nobody gives them an index or a mask together with a floating tensor."""
 

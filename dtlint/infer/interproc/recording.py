@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.context import region_in_view
+from dtlint.infer.context import Recorder, region_in_view
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
     TOP,
@@ -40,7 +40,7 @@ _MOST_CONTEXTS = 8
 """Tuples of operands that are kept for one node, beside those of code that anybody may call."""
 
 
-class Recording:
+class Recording(Recorder):
     """A recorder for rules. See `context.Recorder`.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.infer.programs import known, loose, mistaken
+from tests.infer.programs import loose, mistaken
 
 pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
@@ -259,28 +259,3 @@ def test_arrays(name: str) -> None:
     text = "import numpy as np\n" + "\n".join(line[8:] for line in PROGRAMS[name].splitlines())
     assert mistaken(text) == []
     assert loose(text) - {"np"} <= LOOSE.get(name, set())
-
-
-@pytest.mark.parametrize(
-    ("read", "expected"),
-    [
-        ("soundfile.read(path)", "float64"),
-        ("soundfile.read(path, dtype='float32')", "float32"),
-        ("soundfile.read(path, -1, 0, None, 'int16')", "int16"),
-        ("soundfile.read(path, **settings)", None),
-        ("librosa.load(path, sr=None)", "float32"),
-        ("librosa.load(path, dtype=np.float64)", "float64"),
-        ("torchaudio.load(path)", "float32"),
-        ("torchaudio.load(path, normalize=False)", None),
-    ],
-)
-def test_sound_has_the_dtype_that_its_reader_gives(read: str, expected: str | None) -> None:
-    program = f"""
-        import librosa, soundfile, torchaudio
-        import numpy as np
-        path, settings = input(), dict(item.split("=") for item in input().split())
-        data, rate = {read}
-        result = torch.as_tensor(data)
-        print(result)
-    """
-    assert known(program).get("result") == expected
