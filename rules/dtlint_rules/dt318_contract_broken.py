@@ -58,6 +58,7 @@ class ContractBroken(Rule):
     """
 
     code, name = "DT318", "contract-broken"
+    triggers = ("dtypes",)
     needs = (TORCH,)
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:

@@ -84,14 +84,19 @@ class FunctionDefinition:
         return yields, tuple(inner)
 
     @cached_property
+    def _attributes(self) -> frozenset[str]:
+        """The attributes that its text names."""
+        return frozenset(one.attr for one in nodes([self.node]) if isinstance(one, ast.Attribute))
+
+    @property
     def speaks_of_casts(self) -> bool:
         """Does its text name what casts modules and weights, or binds their data?"""
-        return any(isinstance(one, ast.Attribute) and one.attr in _CASTING for one in nodes([self.node]))
+        return not _CASTING.isdisjoint(self._attributes)
 
-    @cached_property
+    @property
     def speaks_of_unscaling(self) -> bool:
         """Does its text name the method of a GradScaler that refuses float16 gradients?"""
-        return any(isinstance(one, ast.Attribute) and one.attr == UNSCALING for one in nodes([self.node]))
+        return UNSCALING in self._attributes
 
     @property
     def is_generator(self) -> bool:
