@@ -339,6 +339,7 @@ def _read(
                 _judge(project, by_path, rules, found, disk)
                 project = WholeProject(root, beside, disk, project.followed)
         _judge(project, by_path, rules, found, disk)
+        followed = project.followed
         if project.bytes_read > _WORTH_A_SEARCH:
             del project  # what was read leads back to itself
             gc.collect()

@@ -139,3 +139,19 @@ def test_a_program_that_cannot_be_followed_to_its_end_costs_no_other(
     assert [error.partition(": ") for error in outcome.errors] == [
         (str(folder / "deep.py"), ": ", DEEPER_THAN_FOLLOWED)
     ]
+
+
+def test_programs_below_several_folders_share_the_calls_that_are_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dtlint.infer.interproc.whole_project._MOST_FOLLOWED", 1)
+    monkeypatch.setattr("dtlint.infer.interproc.whole_project._LEAST", 0)
+    files = {
+        f"{folder}/{name}": text
+        for folder in ("one", "two")
+        for name, text in {"net/__init__.py": "", "net/model.py": MODEL, "train.py": f"{RUN}\n\nmain()\n"}.items()
+    }
+    folder = written(tmp_path, files)
+    outcome = run(sorted(folder.rglob("*.py")), Configuration(isolated=True).settings_for, RULES)
+    at_the_layer = [one.location.path for one in outcome.diagnostics if one.location.path.endswith("model.py")]
+    assert [Path(path).relative_to(folder).parts[0] for path in at_the_layer] == ["one"]
