@@ -19,6 +19,7 @@ from dtlint.infer.domain.values import (
     Value,
     present,
 )
+from dtlint.infer.models.instance_dicts import ANYTHING
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
@@ -85,6 +86,8 @@ def _bound(
 ) -> tuple[list[tuple[Field, Value]], dict[str, Value], int]:
     """The value of each field, the keywords that are none, and how many positional arguments are over."""
     given, keywords = list(arguments.args), dict(arguments.keywords)
+    if _has_unseen_fields(cls):
+        given = []  # those of its bases come first
     values: list[tuple[Field, Value]] = []
     for field, owner in cls.definition.all_fields:
         options = _options(ctx, field, owner)
@@ -115,7 +118,9 @@ def fill(ctx: Context, made: Ref, cls: ProjectClass, arguments: Arguments) -> No
     """
     values, over, beyond = _bound(ctx, cls, arguments)
     loose = _is_loose(cls)
-    if (over or beyond) and arguments.complete and not loose:
+    if _has_unseen_fields(cls):
+        ctx.store.overwrite(made.address, ANYTHING, Const(True))
+    elif (over or beyond) and arguments.complete and not loose:
         raise NeverReturns
     passed: list[Value] = []
     for field, value in values:
@@ -133,6 +138,15 @@ def fill(ctx: Context, made: Ref, cls: ProjectClass, arguments: Arguments) -> No
         complete = arguments.complete or not takes_all
         bound = Function(after.definition, after.frame, made)
         ctx.semantics.call(ctx, bound, Arguments(passed, rest, complete, arguments.node))
+
+
+def _has_unseen_fields(cls: ProjectClass) -> bool:
+    """May it have fields of a base that is not read as source: `class Arguments(TrainingArguments)`?"""
+    return any(isinstance(one, External) and one.name.partition(".")[0] not in _WITHOUT for one in cls.definition.order)
+
+
+_WITHOUT = frozenset({"abc", "builtins", "collections", "enum", "torch", "typing", "typing_extensions"})
+"""The packages whose classes have no fields."""
 
 
 def _is_loose(cls: ProjectClass) -> bool:
