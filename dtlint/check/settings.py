@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from dtlint.check.judge import crash
@@ -42,7 +43,7 @@ def finder(path: Path | None, disk: Disk, asked: Callable[[Path], None]) -> Call
             candidate = folder / named
             asked(candidate)
             try:
-                return SettingsFile.from_bytes(disk.read(candidate), shown_path(candidate), candidate)
+                return SettingsFile.from_bytes(disk.read(candidate), _shown(candidate), candidate)
             except (OSError, ValueError):
                 pass
             if any(disk.is_file(folder / name) or disk.is_folder(folder / name) for name in PROJECT_FILES):
@@ -50,6 +51,14 @@ def finder(path: Path | None, disk: Disk, asked: Callable[[Path], None]) -> Call
         return None
 
     return found
+
+
+def _shown(file: Path) -> str:
+    """The path of a file that another names, relative to the working directory where there is a way."""
+    try:
+        return shown_path(os.path.relpath(file))
+    except ValueError:  # it lies on another drive
+        return shown_path(file)
 
 
 def check_settings(

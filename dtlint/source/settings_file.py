@@ -1,7 +1,9 @@
-"""Files in which frameworks keep their precision settings: accelerate's YAML, DeepSpeed's JSON, with the place of each value.
+"""Files in which frameworks keep their precision settings, with the place of each value: accelerate's YAML, DeepSpeed's JSON,
+and the arguments of Trainers in either.
 
 Which files these are is told by their keys: `accelerate config` writes `compute_environment`, `distributed_type` and
-`mixed_precision` at the top of a YAML file; a DeepSpeed configuration is one object with a batch size or the stages of ZeRO.
+`mixed_precision` at the top of a YAML file; a DeepSpeed configuration is one object with a batch size or the stages of ZeRO. The
+arguments of a Trainer, which programs spread into TrainingArguments, have `per_device_train_batch_size` or its like among them.
 """
 
 from __future__ import annotations
@@ -24,21 +26,26 @@ __all__ = [
     "DEEPSPEED",
     "DEEPSPEED_KEYS",
     "SUFFIXES",
+    "TRAINER",
     "SettingsFile",
     "UnreadableSettings",
     "Value",
+    "at",
     "is_settings",
     "kind_of",
+    "mappings",
     "may_hold_precision",
 ]
 
 SUFFIXES = (".yaml", ".yml", ".json")
-ACCELERATE, DEEPSPEED = "accelerate", "deepspeed"
+ACCELERATE, DEEPSPEED, TRAINER = "accelerate", "deepspeed", "trainer"
 
 _LARGEST = 64 * 1024
 """Bytes: what is larger was not written by hand, and holds data."""
 _ACCELERATE = re.compile(rb"^(?:compute_environment|distributed_type)[ \t]*:", re.MULTILINE)
 _PRECISION = re.compile(rb"^(?:mixed_precision|fp16|deepspeed_config|fsdp_config)[ \t]*:", re.MULTILINE)
+_TRAINER = re.compile(rb"\bper_device_(?:train|eval)_batch_size\b")
+_OF_TRAINER = re.compile(rb"\b(?:fp16|bf16|(?:fp16|bf16)_full_eval)\b")
 DEEPSPEED_KEYS = frozenset({
     "zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps",
 })  # fmt: skip
@@ -68,7 +75,7 @@ class SettingsFile:
 
     Attributes:
         shown: its path, as reports show it.
-        kind: whose it is: ACCELERATE or DEEPSPEED; empty for others.
+        kind: whose it is: ACCELERATE, DEEPSPEED or TRAINER; empty for others.
         root: all that it holds.
     """
 
@@ -138,14 +145,30 @@ def may_hold_precision(path: str) -> bool:
 def kind_of(data: bytes, path: str) -> str:
     """Whose settings a file holds, by its keys; empty where it is not known."""
     if not path.endswith(".json"):
-        return ACCELERATE if _ACCELERATE.search(data) and _PRECISION.search(data) else ""
+        return ACCELERATE if _ACCELERATE.search(data) and _PRECISION.search(data) else _trainers(data)
     if b'"fp16"' not in data and b'"bf16"' not in data:
-        return ""
+        return _trainers(data)
     try:
         held = json.loads(data)
     except (ValueError, RecursionError):
-        return DEEPSPEED if any(f'"{key}"'.encode() in data for key in DEEPSPEED_KEYS) else ""
-    return DEEPSPEED if isinstance(held, dict) and not DEEPSPEED_KEYS.isdisjoint(held) else ""
+        return DEEPSPEED if any(f'"{key}"'.encode() in data for key in DEEPSPEED_KEYS) else _trainers(data)
+    blocks = isinstance(held, dict) and any(isinstance(held.get(name), dict) for name in ("fp16", "bf16"))
+    return DEEPSPEED if blocks and not DEEPSPEED_KEYS.isdisjoint(held) else _trainers(data)
+
+
+def _trainers(data: bytes) -> str:
+    return TRAINER if _TRAINER.search(data) and _OF_TRAINER.search(data) else ""
+
+
+def mappings(value: Value) -> Iterator[Value]:
+    """The mappings in a value, itself first."""
+    if isinstance(value.value, dict):
+        yield value
+    inner = (
+        value.value.values() if isinstance(value.value, dict) else value.value if isinstance(value.value, list) else ()
+    )
+    for one in inner:
+        yield from mappings(one)
 
 
 def _composed(text: str, shown: str) -> Value:

@@ -9,13 +9,15 @@ from dtlint.diagnostic import Severity
 from dtlint.infer.domain.values import NONE
 from dtlint.infer.facts import dtype_of
 from dtlint.rule import Finding, Rule
-from dtlint_rules._frameworks import given, is_on, training_arguments
+from dtlint_rules._frameworks import given, is_on, model_behind, training_arguments
+from dtlint_rules._refused_settings import calls_of
 
 if TYPE_CHECKING:
     import ast
     from collections.abc import Iterator
 
-    from dtlint.infer.facts import Call, ModuleFacts
+    from dtlint.infer.facts import ModuleFacts
+    from dtlint_rules._frameworks import TrainerArguments
 
 __all__ = ["QuantisedComputeDtype"]
 
@@ -28,7 +30,8 @@ class QuantisedComputeDtype(Rule):
 
     ## What it does
     Reports `BitsAndBytesConfig(load_in_4bit=True)` without `bnb_4bit_compute_dtype` for a model that is loaded in float16
-    or bfloat16. Where TrainingArguments in the same file ask for FSDP, it reports the lack of `bnb_4bit_quant_storage`.
+    or bfloat16. Where TrainingArguments in the same file ask for FSDP, or FullyShardedDataParallel wraps the model, it
+    reports the lack of `bnb_4bit_quant_storage`.
 
     ## Why it matters
     4-bit weights are unpacked to the compute dtype, float32 unless it is said: each layer casts its half input up, and
@@ -76,20 +79,31 @@ class QuantisedComputeDtype(Rule):
                         f"The 4-bit layers compute in float32, and get {halves}: each casts its input, and is slow",
                         help=f"Say `bnb_4bit_compute_dtype=torch.{halves}`",
                     )
-        sharded = next((call for call in training_arguments(facts) if _is_sharded(call)), None)
-        for config in configs if sharded is not None else ():
+        asked = next((call.node for call in training_arguments(facts) if _is_sharded(call)), None)
+        wrapped = {id(config): node for config, node in _wrapped(facts)}
+        for config in configs:
+            sharded = wrapped.get(id(config.node)) or asked
             if sharded is not None and not given(config.argument(None, "bnb_4bit_quant_storage")):
                 yield Finding(
                     config.node,
                     'FSDP raises "Cannot flatten integer dtype tensors": 4-bit weights are stored as uint8',
                     help="Say `bnb_4bit_quant_storage=`, the dtype of the model's other weights",
-                    notes=((sharded.node, "FSDP is asked for here"),),
+                    notes=((sharded, "FSDP is asked for here"),),
                     severity=Severity.ERROR,
                 )
 
 
-def _is_sharded(call: Call) -> bool:
-    return call.constant(None, "fsdp") not in (None, "", False) and not given(call.argument(None, "fsdp_config"))
+def _is_sharded(call: TrainerArguments) -> bool:
+    return call.constant("fsdp") not in (None, "", False) and not given(call.get("fsdp_config"))
+
+
+def _wrapped(facts: ModuleFacts) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The configurations of the models that FSDP is given to wrap, each with the call that wraps."""
+    for call in calls_of(facts, ("torch",), "FullyShardedDataParallel"):
+        made = model_behind(facts, call.argument_node(0, "module"))
+        for keyword in made.keywords if made is not None else ():
+            if keyword.arg == "quantization_config":
+                yield facts.around.definition(keyword.value), call.node
 
 
 def _loaded_in_half(facts: ModuleFacts, config: ast.Call) -> str:

@@ -105,6 +105,41 @@ def test_a_settings_file_comes_through_standard_input() -> None:
     assert result.exit_code == 1
 
 
+TRAINER = """\
+training:
+  output_dir: out
+  per_device_train_batch_size: 8
+  fp16: true
+  bf16: {}
+  deepspeed: configs/ds.json
+"""
+
+
+def test_the_arguments_of_a_trainer_are_judged_in_a_file_and_against_the_deepspeed_file_that_they_name() -> None:
+    write("train.yaml", TRAINER.format("true"))
+    assert checked() == (1, [("train.yaml", 5, "DT601")], "")
+    write("train.yaml", TRAINER.format("false"))
+    assert checked() == (0, [], "")
+    write("configs/ds.json", {"train_batch_size": 8, "fp16": {"enabled": False}})
+    assert checked() == (1, [("train.yaml", 4, "DT605")], "")
+    write("configs/ds.json", {"train_batch_size": 8, "bf16": {"enabled": "auto"}})
+    assert checked() == (0, [], "")
+    write("args.json", {"per_device_train_batch_size": 1, "train_batch_size": 1, "bf16": True, "fp16": True})
+    assert checked() == (1, [("args.json", 5, "DT601")], "")
+
+
+def test_a_settings_file_outside_of_the_working_directory_is_shown_as_the_program_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("train.py", PROGRAM)
+    write("configs/ds.json", DEEPSPEED)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    result = CliRunner().invoke(main, ["check", "../train.py", "--no-cache", "--quiet"])
+    assert "--> ../train.py:3:8" in result.stdout
+    assert "::: ../configs/ds.json:4:5" in result.stdout
+
+
 LOADED = "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
 ADAPTED = (
     "import torch\nfrom peft import LoraConfig, get_peft_model\n"
