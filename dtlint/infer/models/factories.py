@@ -356,19 +356,28 @@ def _arange(ctx: Context, arguments: Arguments) -> Value:
     if None in categories:
         return Tensor(None, None, 1, device=device)
     floats = any(category is Category.FLOAT for category in categories)
-    return Tensor(default_dtypes(ctx) if floats else frozenset({"int64"}), None, 1, device=device)
+    dtypes = default_dtypes(ctx) if floats else frozenset({"int64"})
+    return Tensor(dtypes, None, 1, _counts(arguments), device)
 
 
 def _counts(arguments: Arguments) -> Range:
-    """The numbers that `arange` of whole numbers gives."""
+    """The numbers that `arange` of known numbers gives: whole numbers leave the end out, where they go up to it."""
     args = arguments.args
     if not arguments.complete or not args or arguments.keywords.keys() & {"start", "end", "step"}:
         return ANY
     bounds = [number_of(one) for one in (*((Const(0),) if len(args) == 1 else ()), *args[:2])]
-    if any(one is None or one.category is not Category.INTEGER or not one.range.bounded for one in bounds):
+    known = [one for one in bounds if one is not None and one.category in _REAL and one.range.bounded]
+    if len(known) < len(bounds):
         return ANY
-    low, end = (one.range for one in bounds if one is not None)
-    return Range(low.low, max(low.high, end.high - 1), low.low <= 0 < end.high, False, False)
+    start, end = (one.range for one in known)
+    rises = len(args) < 3 and all(one.category is Category.INTEGER for one in known)
+    low, high = (
+        (start.low, max(start.high, end.high - 1)) if rises else (min(start.low, end.low), max(start.high, end.high))
+    )
+    return Range(low, high, low <= 0 <= high, False, False)
+
+
+_REAL = frozenset({Category.INTEGER, Category.FLOAT})
 
 
 def _counted(arguments: Arguments) -> frozenset[tuple[str, object]]:
