@@ -24,7 +24,8 @@ def lost_epsilons(facts: ModuleFacts) -> Iterator[Finding]:
     for seen in facts.operations(lambda one: _lost(one) is not None):
         text = _lost(seen.what)
         if text is not None:
-            yield found(seen, text, "Use an epsilon that the dtype has, such as 1e-5, or compute in float32")
+            elsewhere = "float64" if "float32" in dtypes_of(seen.what.args[0]) else "float32"
+            yield found(seen, text, f"Use an epsilon that the dtype has, such as 1e-5, or compute in {elsewhere}")
 
 
 def _lost(operation: Operation) -> str | None:
@@ -43,7 +44,7 @@ def _lost(operation: Operation) -> str | None:
             if dtype is not None and number is not None and place == "min" and number > 0:
                 return f"{number:g} is 0 in {dtype}: the bound keeps nothing away from 0"
             if place == "max" and number is not None and 0 < number < 1 and _is_one(number, args[0]):
-                return f"{number:g} is 1 in {min(dtypes_of(args[0]))}: the bound keeps nothing away from 1"
+                return f"{number!r} is 1 in {min(dtypes_of(args[0]))}: the bound keeps nothing away from 1"
     return None
 
 

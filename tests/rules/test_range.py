@@ -127,3 +127,10 @@ def test_the_figures_hold() -> None:
     assert torch.tensor([0.99915], dtype=torch.bfloat16).item() == 1
     assert torch.log(torch.softmax(torch.tensor([0.0, 105.0]), 0))[0] == -torch.inf
     assert (torch.tensor([3], dtype=torch.uint8) * 256).item() == 0
+
+
+def test_a_bound_that_rounds_to_one_is_told_as_it_was_written() -> None:
+    text = "def f(x: torch.Tensor):\n    p = F.softmax(x.float(), 1)\n    top = 1 - 1e-8\n    return torch.clamp(p, 1e-8, top).log()\n"
+    (one,) = found("DT403", text)
+    assert one.message == "0.99999999 is 1 in float32: the bound keeps nothing away from 1"
+    assert one.help == "Use an epsilon that the dtype has, such as 1e-5, or compute in float64"
