@@ -25,7 +25,8 @@ class ComplexCast(Rule):
 
     ## What it does
     Reports `.float()`, `.to(torch.float32)` and other casts to a real dtype of what `torch.polar`, `torch.complex`,
-    `torch.view_as_complex`, `torch.stft` and the transforms of `torch.fft` return.
+    `torch.view_as_complex`, `torch.stft` and the transforms of `torch.fft` return. What an inverse transform gives is
+    left alone: filtered signals come back with nothing but rounding in the imaginary part.
 
     ## Why it matters
     The cast keeps the real part and throws the imaginary part away. torch says so in a warning, once, for the first
@@ -61,8 +62,16 @@ class ComplexCast(Rule):
     needs = (TORCH,)
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
-        yield from dropped_imaginary_parts(facts)
+        yield from (
+            finding
+            for finding in dropped_imaginary_parts(facts)
+            if not isinstance(finding.node, ast.Call)
+            or not isinstance(finding.node.func, ast.Attribute)
+            or not _is_back_from_a_spectrum(facts, finding.node.func.value)
+        )
         for cast in casts(facts):
+            if _is_back_from_a_spectrum(facts, cast.subject):
+                continue
             if _is_complex(facts, cast.subject) and cast.of != "module" and cast.dtypes and not cast.dtypes & COMPLEX:
                 yield Finding(
                     cast.node,
@@ -102,6 +111,26 @@ def _is_complex(facts: ModuleFacts, node: ast.expr) -> bool:
         else:
             return False
     return False
+
+
+def _is_back_from_a_spectrum(facts: ModuleFacts, node: ast.expr) -> bool:
+    """Is it a part of what an inverse transform gives?"""
+    for _ in range(8):
+        node = facts.around.definition(node)
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif not isinstance(node, ast.Call):
+            return False
+        elif any(call.name in _INVERSE for call in facts.calls_at(node)):
+            return True
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING:
+            node = node.func.value
+        else:
+            return False
+    return False
+
+
+_INVERSE = frozenset({"torch.fft.ifft", "torch.fft.ifft2", "torch.fft.ifftn"})
 
 
 def _is_spectrum(call: Call) -> bool:
