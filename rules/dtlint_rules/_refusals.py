@@ -301,8 +301,11 @@ def _told(operation: Operation) -> list[str]:
 
 def refused(facts: ModuleFacts, code: str) -> Iterator[Finding]:
     """What is to be said of them where no operand is more wrong than another."""
+    is_patched = any(facts.calls(*_PATCHING))
     for seen in once(facts.operations(lambda one: is_refused(one, code))):
         operation = seen.what
+        if is_patched and operation.error is None:
+            continue
         dtypes, name = _told(operation), written(operation)
         if code == "DT207":
             text = f"Autocast refuses `{name}` on GPUs: it raises"
@@ -317,6 +320,9 @@ def refused(facts: ModuleFacts, code: str) -> Iterator[Finding]:
         yield finding(seen, None, text, _ADVICE[code])
 
 
+_PATCHING = ("apex.amp.init", "apex.amp.initialize", "apex.amp.amp.init", "apex.amp.frontend.initialize")
+"""Functions that have torch cast the operands of its functions from then on, as autocast does in a region; and where
+they are defined, for a project that has apex in view."""
 _ADVICE = {
     "DT301": "Cast the operands to one dtype",
     "DT302": "Cast the input to the dtype of the weights, or the module to that of the input",
