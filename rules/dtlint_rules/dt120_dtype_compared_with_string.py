@@ -44,7 +44,7 @@ class DtypeComparedWithString(Rule):
     whatever `x` is. Also `x.dtype == torch.float16 or torch.bfloat16`, which is always true, and `x.dtype == torch.float16
     and x.dtype == torch.bfloat16`, which never is. And a dtype where a class is due, `isinstance(x, torch.float16)` and
     `type(x) == torch.float16`; an `elif` that asks for a dtype that the same chain has asked for above; and a tensor
-    itself, `x == torch.float16`.
+    itself, `x == torch.float16`. The class of `torch.Tensor()` is left alone: that asks for the release of torch.
 
     ## Why it matters
     Each of them is False for every tensor, without an error: a `torch.dtype` equals itself alone, `str(x.dtype)`
@@ -146,12 +146,19 @@ def _kind(facts: ModuleFacts, node: ast.expr) -> str | None:
         return "tensor"
     for call in facts.calls_at(node) if isinstance(node, ast.Call) else ():
         if call.name == "builtins.type" and len(call.args) == 1:
-            return "class"
+            return None if _is_probe(facts, call.node.args[0]) else "class"
         if call.name == "builtins.str" and len(call.args) == 1:
             return "str" if _kind(facts, call.node.args[0]) == "dtype" else None
         if call.name == "torch.Tensor.type" and not call.args and not call.keywords:
             return "type"
     return None
+
+
+def _is_probe(facts: ModuleFacts, node: ast.expr) -> bool:
+    """Is it a tensor of nothing, made to see what the release at hand says of it? `torch.Tensor()` had a class of its own
+    before torch 0.4."""
+    made = facts.around.definition(node)
+    return isinstance(made, ast.Call) and not made.args and not made.keywords
 
 
 def _is_of_a_tensor(facts: ModuleFacts, node: ast.expr) -> bool:
