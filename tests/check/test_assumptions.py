@@ -389,7 +389,7 @@ def test_what_is_used_as_an_index_is_one_and_what_follows_is_judged() -> None:
         def loss(x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
             return torch.linalg.inv(x) + F.nll_loss(x, labels)
     """
-    assert found(text, "half") == [("DT311", line) for line in (13, 16, 19, 26, 30)]
+    assert found(text, "half") == [*(("DT311", line) for line in (13, 16, 19, 26, 30)), ("DT407", 30)]
     assert found(text, "double") == []
 
 
@@ -466,3 +466,42 @@ def test_what_is_given_has_dimensions_so_that_a_norm_in_float32_reaches_the_laye
                 return self.out(self.norm(x))
     """
     assert found(text, "half") == [("DT317", 13), ("DT302", 21)]
+
+
+def test_what_stands_behind_an_operator_that_raises_is_judged_as_if_it_were_mended() -> None:
+    text = """
+        import torch
+
+
+        def root(x: torch.Tensor) -> torch.Tensor:
+            return torch.linalg.cholesky(x)
+
+
+        def solved(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            lower = root(x)
+            z = torch.linalg.solve_triangular(lower, y, upper=False)
+            return z @ torch.ones(3)
+    """
+    assert found(text, "half") == [("DT311", 6), ("DT311", 11), ("DT301", 12)]
+    assert found(text, "double") == [("DT301", 12)]
+
+
+def test_what_is_not_declared_is_a_tensor_where_torch_takes_nothing_else() -> None:
+    text = """
+        import torch
+
+
+        def determinant(x):
+            return torch.slogdet(x)
+
+
+        def projected(x, y):
+            return (x - y) @ torch.eye(3)
+
+
+        def decomposed(x):
+            if x.shape[-1] > 3:
+                return torch.linalg.qr(x.cpu())
+            return torch.linalg.qr(x.transpose(0, 1).flip(0))
+    """
+    assert found(text, "half") == [("DT311", 6), ("DT301", 10), ("DT311", 15), ("DT311", 16)]

@@ -129,7 +129,7 @@ def as_operand(ctx: Context, value: Value) -> Value:
             return _opened(ctx, content)
         return TOP
     if isinstance(value, Unknown) and (value.symbol is not None or value.dtypes):
-        return Tensor(value.dtypes, value.symbol)
+        return Tensor(value.dtypes, value.symbol, -1 if unknown_tensors.is_assumed(ctx, value) else None)
     return _opened(ctx, value)
 
 
@@ -159,7 +159,7 @@ def method(ctx: Context, bound: Bound, arguments: Arguments) -> Value:
     """
     receiver, name = bound.receiver, bound.name
     owner, _, last = name.rpartition(".")
-    if isinstance(receiver, Unknown) and owner == "torch.Tensor" and unknown_tensors.has_method(receiver, last):
+    if isinstance(receiver, Unknown) and owner == "torch.Tensor" and unknown_tensors.has_method(ctx, receiver, last):
         result = unknown_tensors.told(receiver, lambda: _method(ctx, bound, arguments))
         ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
         return result

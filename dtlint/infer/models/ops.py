@@ -91,10 +91,15 @@ def ask(
             ctx.recorder.operation(op, operands, keywords, None, answer.message, ctx)
         else:
             ctx.semantics.tells()  # to whom it is recorded later
-        raise NeverReturns
+        mended = _as_if_mended(ctx, op, args, keywords)
+        if mended is None:
+            raise NeverReturns
+        return shapes.with_shape(op, mended, args, keywords, settings)
     if isinstance(answer, Tensor) and is_anything(answer.dtypes):
         answer = Tensor()
     if answer == TOP:
+    if answer == TOP:  # there may be no kernel for it on the CPU alone
+        answer = _as_if_mended(ctx, op, args, keywords) or TOP
         named = dict(zip(keywords, _as_floats(keywords.values()), strict=True))
         answer = _of_some_dtype(_asked(op, _as_floats(args), named, ctx.ambient("region"), default_dtypes(ctx)))
     result = shapes.with_shape(op, answer, args, keywords, settings)
@@ -106,6 +111,51 @@ def ask(
 
 def _assumed_index(ctx: Context, op: str, args: Sequence[Value]) -> int | None:
     """The place of an operand that is looked up by, where it only has a dtype because all that callers give is assumed to
+def _as_if_mended(ctx: Context, op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Value | None:
+    """What an op that lacks a kernel for the assumed dtype gives once it computes in float32 and casts back: what stands
+    behind it is asked about as well. None where nothing is assumed, and for an op that raises whatever is."""
+    assumed = ctx.ambient("assumed")
+    dtypes = frozenset({str(assumed.value)}) if isinstance(assumed, Const) else frozenset()
+    operands = [*args, *keywords.values()]
+    if not dtypes & _ALL_FLOATS or dtypes <= _SINGLE or not any(_has(one, dtypes) for one in operands):
+        return None
+    named = {name: _with_floats(one) for name, one in keywords.items()}
+    answer = _asked(op, [_with_floats(one) for one in args], named, ctx.ambient("region"), default_dtypes(ctx))
+    return None if isinstance(answer, Refusal) else _narrowed(answer, dtypes)
+
+
+def _has(value: Value, dtypes: frozenset[str]) -> bool:
+    """Is it a tensor of some dtypes, or does it hold one?"""
+    if isinstance(value, Tuple):
+        return any(_has(one, dtypes) for one in value.items)
+    return _has(value.item, dtypes) if isinstance(value, Many) else isinstance(value, Tensor) and value.dtypes == dtypes
+
+
+def _with_floats(value: Value) -> Value:
+    """A value with float32 in the place of floating dtypes, in a list of tensors as well."""
+    if isinstance(value, Tuple):
+        return Tuple(tuple(map(_with_floats, value.items)), value.names)
+    if isinstance(value, Many):
+        return Many(_with_floats(value.item))
+    if isinstance(value, Tensor) and value.dtypes and value.dtypes <= _ALL_FLOATS:
+        return Tensor(_SINGLE, None, value.rank, device=value.device)
+    return value
+
+
+def _narrowed(value: Value, dtypes: frozenset[str]) -> Value:
+    """What was computed in float32, cast to other dtypes."""
+    if isinstance(value, Tuple):
+        return Tuple(tuple(_narrowed(one, dtypes) for one in value.items), value.names)
+    if isinstance(value, Many):
+        return Many(_narrowed(value.item, dtypes))
+    if isinstance(value, Tensor) and value.dtypes == _SINGLE:
+        return Tensor(dtypes, None, value.rank, device=value.device)
+    return value
+
+
+_SINGLE = frozenset({"float32"})
+
+
     have it: what is used as an index is one."""
     assumed = ctx.ambient("assumed")
     if not isinstance(assumed, Const):

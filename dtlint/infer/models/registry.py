@@ -62,6 +62,7 @@ _ALIASES: Mapping[str, str] = {
     "torch.concat": "torch.cat",
     "torch.concatenate": "torch.cat",
     "torch.clip": "torch.clamp",
+    "torch.slogdet": "torch.linalg.slogdet",
     "torch.Tensor.clip": "torch.Tensor.clamp",
     "torch.Tensor.clip_": "torch.Tensor.clamp_",
 }

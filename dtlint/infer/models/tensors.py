@@ -104,7 +104,8 @@ def _with_unknown(ctx: Context, name: str, left: Value, right: Value) -> Value:
     assert isinstance(other, Unknown)
     rank = -1 if known.rank not in (None, 0) else None
     if name == "matmul" and known.dtypes is not None:
-        result = ask(ctx, "torch.matmul", [known, known], {})
+        operand = Tensor(other.dtypes) if other.dtypes else known  # no number has this operator
+        result = ask(ctx, "torch.matmul", [known, operand] if known is left else [operand, known], {})
         if isinstance(result, Tensor):
             return Tensor(result.dtypes, result.symbol, None, device=known.device)
     if other.symbol is not None or other.dtypes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.infer.context import NeverReturns
-from dtlint.infer.domain.values import TOP, Many, Number, Tensor, Tuple, Unknown, Value
+from dtlint.infer.domain.values import TOP, Const, Many, Number, Tensor, Tuple, Unknown, Value
 from dtlint.infer.models import plain_tensors
 from dtlint.infer.models.ops import is_op
 from dtlint.infer.models.registry import MODELS
@@ -18,7 +18,9 @@ from dtlint.infer.models.registry import MODELS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CASTS", "has_method", "is_of_tensors", "told", "was_cast"]
+    from dtlint.infer.context import Context
+
+__all__ = ["CASTS", "has_method", "is_assumed", "is_of_tensors", "told", "was_cast"]
 
 CASTS = frozenset(
     {"to", "float", "half", "double", "bfloat16", "long", "int", "short", "char", "byte", "bool", "type_as"}
@@ -35,9 +37,15 @@ def was_cast(value: Unknown) -> bool:
     return value.extra >= plain_tensors.CAST and bool(value.dtypes)
 
 
-def has_method(value: Unknown, name: str) -> bool:
+def is_assumed(ctx: Context, value: Unknown) -> bool:
+    """Has it only got a dtype because all floating tensors that a function is given are assumed to have it?"""
+    assumed = ctx.ambient("assumed")
+    return isinstance(assumed, Const) and value.dtypes == frozenset({assumed.value})
+
+
+def has_method(ctx: Context, value: Unknown, name: str) -> bool:
     """Is it told of, and is that a method of tensors, none of Python's containers, and no cast?"""
-    if value.symbol is None and not was_cast(value):
+    if value.symbol is None and not was_cast(value) and not is_assumed(ctx, value):
         return False
     return name not in CASTS and is_of_tensors(name)
 
@@ -56,24 +64,27 @@ def told(receiver: Unknown, called: Callable[[], Value]) -> Value:
         called: calls it as a tensor's.
     """
     try:
-        return _if_tensor(called(), certain=was_cast(receiver))
+        return _if_tensor(called(), receiver.dtypes, certain=was_cast(receiver))
     except NeverReturns:
         return TOP
 
 
-def _if_tensor(result: Value, certain: bool) -> Value:
+def _if_tensor(result: Value, given: frozenset[str] | None, certain: bool) -> Value:
     """A result of which it is not known that it is a tensor.
 
     Args:
+        given: the dtypes of the receiver, if it is a tensor: a result of the same is one then.
         certain: is a dtype told that does not depend on the symbol?
     """
     if isinstance(result, (Tensor, Unknown)):
         if result.dtypes is not None:
-            return Unknown(result.dtypes, result.symbol, plain_tensors.CAST) if certain else TOP
+            if certain:
+                return Unknown(result.dtypes, result.symbol, plain_tensors.CAST)
+            return Unknown(given) if given and result.dtypes == given else TOP
         return TOP if result.symbol is None else Unknown(None, result.symbol)
     if isinstance(result, Tuple):
-        return Tuple(tuple(_if_tensor(item, certain) for item in result.items))
+        return Tuple(tuple(_if_tensor(item, given, certain) for item in result.items))
     if isinstance(result, Many):
-        item = _if_tensor(result.item, certain)
+        item = _if_tensor(result.item, given, certain)
         return TOP if item == TOP else Many(item)
     return result if isinstance(result, Number) else TOP

@@ -104,7 +104,7 @@ def _attribute(ctx: Context, value: Value, name: str, node: ast.AST) -> Value | 
         if member is not None:
             return member
     if isinstance(value, Unknown) and name not in _OF_TENSORS:
-        return Bound(value, f"torch.Tensor.{name}") if unknown_tensors.has_method(value, name) else TOP
+        return Bound(value, f"torch.Tensor.{name}") if unknown_tensors.has_method(ctx, value, name) else TOP
     if value == NONE and not name.startswith("__"):
         return None
     kind = kinds.class_of(value)
